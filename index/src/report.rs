@@ -1,0 +1,96 @@
+//! What [`check`](crate::Index::check) and [`occupancy`](crate::Index::occupancy) report.
+
+/// Fill of one level (or, for the heap, of one kind of space).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// The paper's name of the level, e.g. `level 1`.
+    pub name: &'static str,
+    /// Pairs stored in it.
+    pub pairs: u64,
+    /// Slots it has.
+    pub slots: u64,
+    /// Pool bytes of its extents.
+    pub pool_bytes: u64,
+    /// Volatile bytes of its sidecar.
+    pub sidecar_bytes: u64,
+}
+
+/// How full a table is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Occupancy {
+    /// The levels in the order in which a search visits them.
+    pub levels: Vec<Level>,
+    /// Slots that the load factor is relative to (levels that only take overflow are left out).
+    pub capacity: u64,
+    /// Whether a resize is under way.
+    pub resizing: bool,
+    /// Resizes completed or begun since the pool was opened.
+    pub resizes: u64,
+}
+
+impl Occupancy {
+    /// Pairs in all levels.
+    pub fn pairs(&self) -> u64 {
+        self.levels.iter().map(|level| level.pairs).sum()
+    }
+
+    /// Pairs per slot of capacity, 0 to a little over 1.
+    pub fn load_factor(&self) -> f64 {
+        self.pairs() as f64 / self.capacity.max(1) as f64
+    }
+
+    /// Pool bytes of all levels' extents.
+    pub fn pool_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.pool_bytes).sum()
+    }
+
+    /// Volatile bytes of all levels' sidecars.
+    pub fn sidecar_bytes(&self) -> u64 {
+        self.levels.iter().map(|level| level.sidecar_bytes).sum()
+    }
+
+    /// Bytes per pair, pool and sidecar together, keys and values included.
+    pub fn bytes_per_pair(&self) -> f64 {
+        (self.pool_bytes() + self.sidecar_bytes()) as f64 / self.pairs().max(1) as f64
+    }
+}
+
+/// The outcome of a check: how much was looked at, and what was wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckReport {
+    /// Pairs that were found and verified.
+    pub pairs: u64,
+    /// Slots, items and other structures looked at.
+    pub looked_at: u64,
+    /// Total number of faults, listed or not.
+    pub faults: u64,
+    /// The first faults in words: what was found, what was expected, where.
+    pub findings: Vec<String>,
+}
+
+impl CheckReport {
+    /// Findings beyond this many are counted, not listed.
+    pub const MAX_FINDINGS: usize = 100;
+
+    /// Whether nothing was wrong.
+    pub fn is_sound(&self) -> bool {
+        self.faults == 0
+    }
+
+    /// Records a fault.
+    pub fn fault(&mut self, finding: impl FnOnce() -> String) {
+        self.faults += 1;
+        if self.findings.len() < Self::MAX_FINDINGS {
+            self.findings.push(finding());
+        }
+    }
+
+    /// Adds what another part of the check found.
+    pub fn merge(&mut self, other: CheckReport) {
+        self.pairs += other.pairs;
+        self.looked_at += other.looked_at;
+        self.faults += other.faults;
+        let room = Self::MAX_FINDINGS.saturating_sub(self.findings.len());
+        self.findings.extend(other.findings.into_iter().take(room));
+    }
+}

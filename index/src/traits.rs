@@ -1,0 +1,202 @@
+//! The two faces of an engine: [`Index`] for fixed-size pairs, [`Records`] for bytes.
+//!
+//! Both are object safe: the facade holds an engine behind one virtual call, and everything
+//! below that call is statically dispatched.
+
+use crate::error::Error;
+use crate::report::{CheckReport, Occupancy};
+use pmem::epoch::Guard;
+
+/// What a conditional write found.
+///
+/// `Ok(())`: the expected state was there and has been replaced, durably where the medium is
+/// durable. `Err(found)`: nothing was changed; `found` is the state that was there instead.
+pub type Exchange<V> = Result<(), Option<V>>;
+
+/// A concurrent map of fixed-size keys to fixed-size values.
+///
+/// Every method may be called from any number of threads. Each operation is linearizable, and
+/// on a durable medium durably linearizable: once it has returned, neither its effect nor the
+/// value or absence it reported is taken back by a crash. Each mutation returns the value it
+/// replaced or met. Every bit pattern is a legal key and a legal value.
+///
+/// A mutation fails only with [`Error::Full`] (nothing was changed, the table works on) or an
+/// I/O error met while growing.
+pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
+    /// The value of `key`. Takes no lock and never waits.
+    fn get(&self, key: K) -> Option<V>;
+
+    /// Stores the pair if `key` is absent. Returns the value that was there, if any; it then
+    /// stays.
+    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error>;
+
+    /// Replaces the value if `key` is present. Returns the replaced value; `None` means that
+    /// the key is absent and stays absent.
+    fn update(&self, key: K, value: V) -> Result<Option<V>, Error>;
+
+    /// Stores the pair in any case. Returns the replaced value.
+    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error>;
+
+    /// Removes `key`. Returns the removed value.
+    fn remove(&self, key: K) -> Result<Option<V>, Error>;
+
+    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, so that
+    /// insert-if-absent and remove-if are special cases.
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>, Error>;
+
+    /// Removes `key` if its value is `expected`.
+    fn remove_if(&self, key: K, expected: V) -> Result<Exchange<V>, Error> {
+        self.compare_exchange(key, Some(expected), None)
+    }
+
+    /// Atomic read-modify-write: replaces the state by what `change` makes of it and returns
+    /// the state before. `change` runs outside every lock and may run several times; its last
+    /// call is the one that took effect.
+    fn modify(
+        &self,
+        key: K,
+        change: &mut dyn FnMut(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>, Error> {
+        let mut before = self.get(key);
+        loop {
+            let after = change(before);
+            match self.compare_exchange(key, before, after)? {
+                Ok(()) => return Ok(before),
+                Err(found) => before = found,
+            }
+        }
+    }
+
+    /// `get` for each key, cache misses overlapped. `out` must be as long as `keys`; entry *i*
+    /// answers key *i*. The batch as a whole is not atomic.
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]);
+
+    /// `insert` for each pair in order, sharing fences; `out[i]` is what `insert` of pair *i*
+    /// returned. On an error some of the pairs are stored, each of them whole.
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+
+    /// `upsert` for each pair in order; as [`Index::insert_many`].
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+
+    /// `remove` for each key in order; as [`Index::insert_many`].
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error>;
+
+    /// Calls `visit` for every pair. Exact when nothing writes meanwhile; beside writers a pair
+    /// that comes, goes or moves may be missed or seen twice.
+    fn for_each(&self, visit: &mut dyn FnMut(K, V));
+
+    /// `for_each` over the `part`-th of `parts` disjoint parts, for several threads at once.
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V));
+
+    /// Number of pairs. Exact when nothing writes.
+    fn len(&self) -> u64;
+
+    /// Whether the table holds no pair.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How full the table and each of its levels is.
+    fn occupancy(&self) -> Occupancy;
+
+    /// Verifies every invariant of the table. Exact when nothing writes.
+    fn check(&self) -> CheckReport;
+
+    /// Completes a resize that is under way, in the calling thread.
+    fn settle(&self) -> Result<(), Error>;
+}
+
+/// Bytes met by an operation of [`Records`], borrowed from the pool.
+///
+/// The guard keeps them in place: hold it briefly, since while any guard is held no replaced
+/// item's space is reused.
+#[derive(Debug)]
+pub struct Record<'a> {
+    bytes: &'a [u8],
+    _pinned: Guard<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Ties `bytes`, which must have been found under `pinned`, to that guard.
+    pub fn new(bytes: &'a [u8], pinned: Guard<'a>) -> Self {
+        Record { bytes, _pinned: pinned }
+    }
+
+    /// The value's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes
+    }
+}
+
+/// What a conditional write on [`Records`] found; as [`Exchange`].
+pub type RecordExchange<'a> = Result<(), Option<Record<'a>>>;
+
+/// A concurrent map of byte strings to byte strings. Same promises as [`Index`].
+pub trait Records: Send + Sync {
+    /// The value of `key`, in place. Takes no lock and never waits.
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, Error>;
+
+    /// Stores the pair if `key` is absent; returns the value that was there, if any.
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+
+    /// Replaces the value if `key` is present; returns the replaced value.
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+
+    /// Stores the pair in any case; returns the replaced value.
+    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+
+    /// Removes `key`; returns the removed value.
+    fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, Error>;
+
+    /// Replaces state `expected` by state `new` in one step; `None` stands for absence.
+    fn compare_exchange(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<RecordExchange<'_>, Error>;
+
+    /// Atomic read-modify-write; as [`Index::modify`].
+    fn modify(
+        &self,
+        key: &[u8],
+        change: &mut dyn FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Record<'_>>, Error>;
+
+    /// `get` for each key, cache misses overlapped.
+    fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, Error>;
+
+    /// `upsert` for each pair in order. On an error some of the pairs are stored, each whole.
+    fn upsert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Error>;
+
+    /// `remove` for each key in order; as [`Records::upsert_many`].
+    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, Error>;
+
+    /// Calls `visit` for every key and value. Exact when nothing writes meanwhile.
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+
+    /// Number of pairs. Exact when nothing writes.
+    fn len(&self) -> u64;
+
+    /// Whether the store holds no pair.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How full the underlying table is.
+    fn occupancy(&self) -> Occupancy;
+
+    /// Verifies table, items and heap. Exact when nothing writes.
+    fn check(&self) -> CheckReport;
+
+    /// Completes a resize that is under way.
+    fn settle(&self) -> Result<(), Error>;
+}
