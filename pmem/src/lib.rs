@@ -1,1 +1,28 @@
-//! placeholder
+//! Persistent memory pools: the substrate under every firndex engine.
+//!
+//! * [`medium`]: the one seam. Every load, store, flush and fence on pool memory goes through a
+//!   [`Medium`], dispatched statically.
+//! * [`pool`]: one file or anonymous map with two superblock copies and extents that engines
+//!   and the heap take from it.
+//! * [`heap`]: variable-length items, allocated without a log.
+//! * [`epoch`]: when a retired item's space may be used again.
+//! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
+//! * [`file`]: creating, finding, locking and mapping pool files.
+
+#![cfg(target_pointer_width = "64")]
+
+pub mod epoch;
+pub mod error;
+pub mod file;
+// pub mod heap;
+pub mod medium;
+pub mod offset;
+pub mod pair;
+pub mod pool;
+pub mod superblock;
+pub mod sync;
+
+pub use error::{OpenError, SpaceError};
+pub use medium::Medium;
+pub use offset::{LINE, MEDIA_BLOCK, Offset, WORD};
+pub use pool::{Pool, Write};

@@ -1,0 +1,299 @@
+//! When a retired item's space may be used again.
+//!
+//! Glossary. A thread *pins* while it holds references to items; its *pin* is the epoch it read
+//! when it began. An item is *retired* once no slot leads to it any more; it is *tagged* with an
+//! epoch and *reclaimed* when the global epoch is two beyond its tag.
+//!
+//! Protocol. The global epoch advances from *e* to *e* + 1 only when every pin found in a scan
+//! is *e*. A retiring thread is pinned itself, at *p* say, so the global epoch is at most
+//! *p* + 1 while it retires: that is the tag. A reader that may still hold the item pinned
+//! before the item was retired. However stale its pin, once stored it lets at most the one scan
+//! pass that was under way: the epoch reaches tag + 1 and no more until the reader unpins.
+//! (Tagging with the global epoch as read would need a full fence between unlinking and that
+//! read, to keep it from being older than a reader's pin.)
+//!
+//! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. A stalled
+//! reader therefore holds back space, not progress.
+
+use crate::sync::{
+    AtomicU64, Line, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, thread_index,
+};
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
+
+/// Bags of retired items; threads are spread over them.
+const BAGS: usize = 64;
+/// A bag tries to advance the epoch each time it has taken this many items: a scan with its
+/// heavy barrier costs microseconds, so it is shared by many.
+const RETIRES_PER_SCAN: u64 = 128;
+
+// Words of a thread's line.
+const DEPTH: usize = 0;
+const PIN: usize = 1;
+
+/// A pin is stored as `epoch << 1 | 1`, so that 0 means not pinned.
+const fn pin_of(epoch: u64) -> u64 {
+    epoch << 1 | 1
+}
+
+#[derive(Debug, Default)]
+struct Bag {
+    retired: VecDeque<(u64, u64)>,
+    taken: u64,
+}
+
+/// The epochs of one pool's items.
+#[derive(Debug)]
+pub struct Epochs {
+    global: Line,
+    threads: PerThread,
+    bags: Box<[Mutex<Bag>]>,
+}
+
+/// Keeps every item that can be reached now in place until dropped.
+#[derive(Debug)]
+pub struct Guard<'a> {
+    epochs: &'a Epochs,
+    thread: usize,
+    /// The pin is in this thread's line.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Epochs {
+    /// Epochs without pins or retired items.
+    pub fn new() -> io::Result<Self> {
+        Ok(Epochs {
+            global: Line::default(),
+            threads: PerThread::new()?,
+            bags: (0..BAGS).map(|_| Mutex::default()).collect(),
+        })
+    }
+
+    fn global(&self) -> &AtomicU64 {
+        &self.global.0[0]
+    }
+
+    /// Pins the calling thread; pins nest.
+    #[inline]
+    pub fn pin(&self) -> Guard<'_> {
+        let thread = thread_index();
+        let line = &self.threads.line(thread).0;
+        if thread < THREADS_MAX {
+            let depth = line[DEPTH].load(Ordering::Relaxed);
+            line[DEPTH].store(depth + 1, Ordering::Relaxed);
+            if depth == 0 {
+                let epoch = self.global().load(Ordering::Relaxed);
+                line[PIN].store(pin_of(epoch), Ordering::Relaxed);
+                // Either a scan sees this pin, or what follows sees everything unlinked before
+                // that scan.
+                light_barrier();
+            }
+        } else {
+            // Threads without a line count together, and no scan passes while there is one.
+            line[DEPTH].fetch_add(1, Ordering::SeqCst);
+            light_barrier();
+        }
+        Guard { epochs: self, thread, _not_send: PhantomData }
+    }
+
+    fn unpin(&self, thread: usize) {
+        let line = &self.threads.line(thread).0;
+        if thread < THREADS_MAX {
+            let depth = line[DEPTH].load(Ordering::Relaxed) - 1;
+            if depth == 0 {
+                line[PIN].store(0, Ordering::Release);
+            }
+            line[DEPTH].store(depth, Ordering::Relaxed);
+        } else {
+            line[DEPTH].fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Advances the epoch if every pin is at it.
+    fn try_advance(&self) -> u64 {
+        let epoch = self.global().load(Ordering::Acquire);
+        heavy_barrier();
+        let mut lines = self.threads.used();
+        let shared = lines.next();
+        if shared.is_some_and(|line| line.0[DEPTH].load(Ordering::Acquire) != 0) {
+            return epoch;
+        }
+        for line in lines {
+            let pin = line.0[PIN].load(Ordering::Acquire);
+            if pin != 0 && pin != pin_of(epoch) {
+                return epoch;
+            }
+        }
+        match self.global().compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => epoch + 1,
+            Err(newer) => newer,
+        }
+    }
+
+    fn reclaimable(&self, bag: &mut Bag, into: &mut Vec<u64>) {
+        let epoch = self.global().load(Ordering::Acquire);
+        while let Some(&(tag, item)) = bag.retired.front() {
+            if tag + 2 > epoch {
+                break;
+            }
+            bag.retired.pop_front();
+            into.push(item);
+        }
+    }
+
+    /// Items retired and not yet reclaimed.
+    pub fn retired(&self) -> Vec<u64> {
+        let items = |bag: &Mutex<Bag>| {
+            let bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            bag.retired.iter().map(|&(_, item)| item).collect::<Vec<_>>()
+        };
+        self.bags.iter().flat_map(items).collect()
+    }
+
+    /// Reclaims what can be reclaimed now, whoever retired it.
+    pub fn collect(&self, mut reclaim: impl FnMut(u64)) {
+        for _ in 0..3 {
+            self.try_advance();
+        }
+        let mut ready = Vec::new();
+        for bag in &self.bags {
+            let mut bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            self.reclaimable(&mut bag, &mut ready);
+        }
+        ready.into_iter().for_each(&mut reclaim);
+    }
+}
+
+impl Guard<'_> {
+    /// Retires `item`, to which no slot leads any more, durably so. Call it once per item.
+    /// `reclaim` is called for items, this one or earlier ones, that nobody can hold any more.
+    pub fn retire(&self, item: u64, mut reclaim: impl FnMut(u64)) {
+        let epochs = self.epochs;
+        let tag = match self.thread {
+            // Held back by the shared count from the scan after the one under way.
+            THREADS_MAX => epochs.global().load(Ordering::SeqCst) + 2,
+            thread => (epochs.threads.line(thread).0[PIN].load(Ordering::Relaxed) >> 1) + 1,
+        };
+        let mut ready = Vec::new();
+        {
+            let bag = &epochs.bags[self.thread % BAGS];
+            let mut bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            bag.retired.push_back((tag, item));
+            bag.taken += 1;
+            if bag.taken.is_multiple_of(RETIRES_PER_SCAN) {
+                epochs.try_advance();
+                epochs.reclaimable(&mut bag, &mut ready);
+            }
+        }
+        ready.into_iter().for_each(&mut reclaim);
+    }
+}
+
+impl Clone for Guard<'_> {
+    fn clone(&self) -> Self {
+        self.epochs.pin()
+    }
+}
+
+impl Drop for Guard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.epochs.unpin(self.thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+    fn collected(epochs: &Epochs) -> Vec<u64> {
+        let mut items = Vec::new();
+        epochs.collect(|item| items.push(item));
+        items
+    }
+
+    #[test]
+    fn nothing_is_reclaimed_under_a_pin() {
+        let epochs = Epochs::new().unwrap();
+        let reader = epochs.pin();
+        std::thread::scope(|scope| {
+            scope.spawn(|| epochs.pin().retire(7, |_| panic!("reclaimed at once")));
+        });
+        for _ in 0..10 {
+            assert!(collected(&epochs).is_empty());
+        }
+        assert_eq!(epochs.retired(), [7]);
+        drop(reader);
+        assert_eq!(collected(&epochs), [7]);
+        assert!(epochs.retired().is_empty());
+    }
+
+    #[test]
+    fn pins_nest() {
+        let epochs = Epochs::new().unwrap();
+        let outer = epochs.pin();
+        drop(epochs.pin());
+        outer.retire(1, drop);
+        let inner = outer.clone();
+        drop(outer);
+        assert!(collected(&epochs).is_empty());
+        drop(inner);
+        assert_eq!(collected(&epochs), [1]);
+    }
+
+    #[test]
+    fn steady_retiring_reclaims_by_itself() {
+        let epochs = Epochs::new().unwrap();
+        let mut reclaimed = 0;
+        for item in 0..10 * RETIRES_PER_SCAN {
+            epochs.pin().retire(item, |_| reclaimed += 1);
+        }
+        assert!(reclaimed > 5 * RETIRES_PER_SCAN, "{reclaimed}");
+    }
+
+    /// Readers follow a shared index to a cell; a cell is poisoned when reclaimed.
+    #[test]
+    fn readers_never_meet_a_reclaimed_item() {
+        const CELLS: usize = 4096;
+        let epochs = Epochs::new().unwrap();
+        let poisoned: Vec<AtomicBool> = (0..CELLS).map(|_| AtomicBool::new(true)).collect();
+        let current = AtomicUsize::new(0);
+        poisoned[0].store(false, Ordering::Relaxed);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        let _guard = epochs.pin();
+                        let cell = current.load(Ordering::Acquire);
+                        for _ in 0..20 {
+                            assert!(!poisoned[cell].load(Ordering::Acquire));
+                        }
+                    }
+                });
+            }
+            let mut free: VecDeque<usize> = (1..CELLS).collect();
+            for _ in 0..400_000 {
+                let Some(next) = free.pop_front() else {
+                    epochs.collect(|item| {
+                        poisoned[item as usize].store(true, Ordering::Release);
+                        free.push_back(item as usize);
+                    });
+                    continue;
+                };
+                let guard = epochs.pin();
+                poisoned[next].store(false, Ordering::Release);
+                let old = current.swap(next, Ordering::AcqRel);
+                guard.retire(old as u64, |item| {
+                    poisoned[item as usize].store(true, Ordering::Release);
+                    free.push_back(item as usize);
+                });
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

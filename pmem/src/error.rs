@@ -1,0 +1,167 @@
+//! Why a pool cannot be opened, and why it cannot grow. Each message says what was found, what
+//! was expected and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Space for the pool could not be had. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpaceError {
+    /// The file system is full, or a limit set for the pool is reached.
+    #[error(
+        "the pool is full: it would have to grow to {needed_bytes} bytes, and {reason}; remove \
+         entries, raise the limit or free space on the file system, then try again"
+    )]
+    Full {
+        /// Size the pool would have had to grow to.
+        needed_bytes: u64,
+        /// What stood against it.
+        reason: String,
+    },
+    /// The operating system refused for another reason.
+    #[error("the pool could not grow to {needed_bytes} bytes: {source}")]
+    Io {
+        /// Size the pool would have had to grow to.
+        needed_bytes: u64,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}
+
+/// A pool could not be created or opened. The file is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file to be created exists.
+    #[error("{path} exists already; choose another name, or open it instead of creating it")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such file.
+    #[error("there is no pool at {path}; create it first")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no directory to create the file in.
+    #[error("there is no directory {path} to create the pool in; create the directory first")]
+    NoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The path names something that is not a regular file.
+    #[error("{path} is {found}, and a pool is a regular file; name the file itself")]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The file holds something else.
+    #[error("this is not a firndex pool: {found}; name a file that `create` made")]
+    NotAPool {
+        /// What was found in place of the superblock.
+        found: String,
+    },
+    /// The superblock is damaged in both copies.
+    #[error(
+        "the pool's superblock is damaged in both copies ({found}); restore the file from a backup"
+    )]
+    Damaged {
+        /// What is wrong with each copy.
+        found: String,
+    },
+    /// The file is shorter than the pool recorded in it.
+    #[error(
+        "the pool is truncated: the file has {found_bytes} bytes and the pool {expected_bytes}; \
+         restore the file from a backup"
+    )]
+    Truncated {
+        /// Length of the file.
+        found_bytes: u64,
+        /// Length recorded in the superblock.
+        expected_bytes: u64,
+    },
+    /// The pool was made in a way that this build or this call does not handle.
+    #[error("the pool's {field} is {found}, expected {expected}; {advice}")]
+    Mismatch {
+        /// What differs.
+        field: &'static str,
+        /// What the pool says.
+        found: String,
+        /// What was asked for, or what this build handles.
+        expected: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Another process holds the pool.
+    #[error("{path} is in use by another process; close it there first")]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// This process holds the pool already.
+    #[error("{path} is open in this process already; share that handle between the threads")]
+    AlreadyOpen {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The pool was not closed, and what the medium kept cannot be trusted.
+    #[error(
+        "the pool was not closed cleanly and {found}: what was written last may be missing or \
+         torn; restore a backup, or copy out what still reads well with `salvage POOL OUT`"
+    )]
+    Dirty {
+        /// Why it cannot be trusted.
+        found: String,
+    },
+    /// A pool that needs recovery cannot be opened for reading only.
+    #[error("the pool was not closed cleanly; open it once for writing, which recovers it")]
+    NeedsRecovery,
+    /// The file may not be written.
+    #[error("{path} cannot be written ({source}); make it writable, or open it read-only")]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// `dax` was asked for where there is none.
+    #[error(
+        "{path} is not on a DAX file system (MAP_SYNC was refused: {source}); use the medium \
+         `mapped`, or mount the file system with -o dax"
+    )]
+    NoDax {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// This processor lacks something that firndex cannot do without.
+    #[error("this processor does not support {missing}, which firndex needs")]
+    Unsupported {
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// The pool's content contradicts itself.
+    #[error("the pool is damaged: {found}; run `check`, and restore the file from a backup")]
+    Corrupt {
+        /// What was found.
+        found: String,
+    },
+    /// Space for the pool could not be had.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The operating system refused.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}

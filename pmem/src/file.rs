@@ -1,0 +1,412 @@
+//! Pool files: created whole or not at all, locked, and told from their copies.
+
+use crate::error::{OpenError, SpaceError};
+use crate::medium::{CacheFlush, Dax, Mapped, Memory};
+use crate::superblock::{COPY_BYTES, COPY_WORDS, Place, SUPERBLOCK_BYTES, Superblock};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// How a pool file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// By at most one process, which may write.
+    Write,
+    /// By any number of processes while none writes.
+    Read,
+}
+
+/// A locked pool file. The lock lives as long as this value and every medium made from it.
+#[derive(Debug)]
+pub struct PoolFile {
+    file: File,
+    path: PathBuf,
+    access: Access,
+    place: Place,
+    unnamed: Option<Unnamed>,
+    _registration: Registration,
+}
+
+/// How a file that has no name yet gets it.
+#[derive(Debug)]
+enum Unnamed {
+    /// Made with O_TMPFILE: vanishes with its last descriptor.
+    Linkable,
+    /// A temporary name, where O_TMPFILE is not supported.
+    Temporary(PathBuf),
+}
+
+fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Io { action, path: path.clone(), source }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+impl PoolFile {
+    /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no
+    /// other process sees it, and a crash leaves nothing behind (on file systems without
+    /// O_TMPFILE: a file with a name of its own).
+    pub fn create(path: &Path) -> Result<PoolFile, OpenError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(OpenError::Exists { path: path.into() });
+        }
+        let directory = directory_of(path);
+        if !directory.is_dir() {
+            return Err(OpenError::NoDirectory { path: directory.into() });
+        }
+        let io = io_error("creating", path);
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let (file, unnamed) = match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+            Ok(file) => (File::from(file), Unnamed::Linkable),
+            Err(_) => {
+                let mut name = path.file_name().unwrap_or_default().to_owned();
+                name.push(format!(".creating-{}", std::process::id()));
+                let name = directory.join(name);
+                let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                let file = rustix::fs::open(&name, flags, mode).map_err(|e| io(e.into()))?;
+                (File::from(file), Unnamed::Temporary(name))
+            }
+        };
+        let (place, registration) = claim(&file, path, Access::Write)?;
+        Ok(PoolFile {
+            file,
+            path: path.into(),
+            access: Access::Write,
+            place,
+            unnamed: Some(unnamed),
+            _registration: registration,
+        })
+    }
+
+    /// Gives a created file its name, which must still be free, and makes that durable.
+    pub fn publish(&mut self) -> Result<(), OpenError> {
+        let io = io_error("naming", &self.path);
+        let named = match self.unnamed.take() {
+            None => return Ok(()),
+            Some(Unnamed::Linkable) => {
+                let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                rustix::fs::linkat(CWD, descriptor, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)
+            }
+            Some(Unnamed::Temporary(name)) => {
+                let renamed = rustix::fs::renameat_with(
+                    CWD,
+                    &name,
+                    CWD,
+                    &self.path,
+                    RenameFlags::NOREPLACE,
+                );
+                if renamed.is_err() {
+                    // The pool was refused its name; nobody knows it by the other one.
+                    let _ = std::fs::remove_file(&name);
+                }
+                renamed
+            }
+        };
+        named.map_err(|error| match error {
+            rustix::io::Errno::EXIST => OpenError::Exists { path: self.path.clone() },
+            error => io(error.into()),
+        })?;
+        let directory = File::open(directory_of(&self.path)).map_err(&io)?;
+        directory.sync_all().map_err(&io)
+    }
+
+    /// Opens and locks an existing file and reads its superblock.
+    pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
+        let file = open_regular(path, access)?;
+        let (place, registration) = claim(&file, path, access)?;
+        let superblock = read_superblock(&file, path)?;
+        let pool_file = PoolFile {
+            file,
+            path: path.into(),
+            access,
+            place,
+            unnamed: None,
+            _registration: registration,
+        };
+        Ok((pool_file, superblock))
+    }
+
+    /// Reads the superblock of a file without locking it: what it says may be out of date at
+    /// once.
+    pub fn inspect(path: &Path) -> Result<Superblock, OpenError> {
+        read_superblock(&open_regular(path, Access::Read)?, path)
+    }
+
+    /// Where the file is, and this boot.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Fails where the file is not on a DAX file system.
+    pub fn probe_dax(&self) -> io::Result<CacheFlush> {
+        use rustix::mm::{MapFlags, ProtFlags};
+        let bytes = rustix::param::page_size();
+        let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        // SAFETY: a new mapping at an address of the kernel's choice, which is never accessed.
+        unsafe {
+            let protection = ProtFlags::READ;
+            let null = std::ptr::null_mut();
+            let map = rustix::mm::mmap(null, bytes, protection, flags, self.file.as_fd(), 0)?;
+            rustix::mm::munmap(map, bytes)?;
+        }
+        CacheFlush::detect().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this processor has no instruction that reaches persistence",
+            )
+        })
+    }
+
+    /// The file's `pool_bytes`, allocated again where a sparse copy lost them, as a mapped medium
+    /// that may grow to `size_max`.
+    pub fn mapped(&self, pool_bytes: u64, size_max: u64) -> Result<Mapped, OpenError> {
+        let file = self.backed_file(pool_bytes)?;
+        Memory::mapped(file, pool_bytes, size_max, self.access == Access::Write)
+            .map_err(|error| self.map_error(error))
+    }
+
+    /// As [`PoolFile::mapped`], with MAP_SYNC.
+    pub fn dax(&self, pool_bytes: u64, size_max: u64) -> Result<Dax, OpenError> {
+        let no_dax = |source| OpenError::NoDax { path: self.path.clone(), source };
+        let flush = self.probe_dax().map_err(no_dax)?;
+        let file = self.backed_file(pool_bytes)?;
+        Memory::dax(file, pool_bytes, size_max, self.access == Access::Write, flush)
+            .map_err(|error| self.map_error(error))
+    }
+
+    fn map_error(&self, error: io::Error) -> OpenError {
+        match error.kind() {
+            io::ErrorKind::Unsupported if !crate::pair::is_supported() => {
+                OpenError::Unsupported { missing: "atomic loads of 16 bytes" }
+            }
+            _ => io_error("mapping", &self.path)(error),
+        }
+    }
+
+    fn backed_file(&self, pool_bytes: u64) -> Result<File, OpenError> {
+        if self.access == Access::Write && pool_bytes > 0 {
+            crate::medium::allocate(self.file.as_fd(), 0..pool_bytes).map_err(|error| {
+                OpenError::Space(match crate::medium::is_full(error) {
+                    true => SpaceError::Full {
+                        needed_bytes: pool_bytes,
+                        reason: format!("the file system says: {error}"),
+                    },
+                    false => SpaceError::Io { needed_bytes: pool_bytes, source: error.into() },
+                })
+            })?;
+        }
+        self.file.try_clone().map_err(io_error("opening", &self.path))
+    }
+}
+
+impl Drop for PoolFile {
+    fn drop(&mut self) {
+        if let Some(Unnamed::Temporary(name)) = &self.unnamed {
+            // Never published: nobody misses it, and nobody is left to tell.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {
+    let io = io_error("opening", path);
+    let not_a_file = |found| Err(OpenError::NotAFile { path: path.into(), found });
+    // Asked before opening: opening a FIFO would wait for its other end.
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => return not_a_file("a directory"),
+        Ok(metadata) if !metadata.is_file() => return not_a_file("a device, pipe or socket"),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(OpenError::Missing { path: path.into() });
+        }
+        Err(error) => return Err(io(error)),
+    }
+    let opened = File::options().read(true).write(access == Access::Write).open(path);
+    let file = opened.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => OpenError::Missing { path: path.into() },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            if access == Access::Write =>
+        {
+            OpenError::NotWritable { path: path.into(), source }
+        }
+        _ => io(source),
+    })?;
+    let stat = rustix::fs::fstat(&file).map_err(|error| io(error.into()))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => not_a_file("not a regular file"),
+    }
+}
+
+fn read_superblock(file: &File, path: &Path) -> Result<Superblock, OpenError> {
+    let io = io_error("reading", path);
+    let found_bytes = file.metadata().map_err(&io)?.len();
+    if found_bytes < COPY_BYTES {
+        let mut magic = [0; 8];
+        let is_pool = found_bytes >= 8
+            && file.read_exact_at(&mut magic, 0).is_ok()
+            && &magic == b"FIRNDEX\0";
+        return Err(match is_pool {
+            true => OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES },
+            false if found_bytes == 0 => {
+                OpenError::NotAPool { found: "the file is empty".into() }
+            }
+            false => OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") },
+        });
+    }
+    let read_copy = |index: u64| -> Result<Option<Box<[u64; COPY_WORDS]>>, OpenError> {
+        if found_bytes < (index + 1) * COPY_BYTES {
+            return Ok(None);
+        }
+        let mut bytes = [0; COPY_BYTES as usize];
+        file.read_exact_at(&mut bytes, index * COPY_BYTES).map_err(&io)?;
+        let mut words = Box::new([0; COPY_WORDS]);
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        }
+        Ok(Some(words))
+    };
+    let copies = [read_copy(0)?, read_copy(1)?];
+    let (superblock, _) =
+        Superblock::choose([copies[0].as_deref(), copies[1].as_deref()])?;
+    if found_bytes < superblock.end {
+        return Err(OpenError::Truncated { found_bytes, expected_bytes: superblock.end });
+    }
+    Ok(superblock)
+}
+
+fn boot_id() -> [u64; 2] {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    let id = u128::from_str_radix(&digits, 16).unwrap_or_default();
+    [id as u64, (id >> 64) as u64]
+}
+
+/// Files that this process holds: `usize::MAX` for one writer, else the number of readers.
+static HELD: OnceLock<Mutex<HashMap<(u64, u64), usize>>> = OnceLock::new();
+const WRITER: usize = usize::MAX;
+
+#[derive(Debug)]
+struct Registration((u64, u64));
+
+impl Registration {
+    fn enter(file: (u64, u64), access: Access) -> Option<Registration> {
+        let mut held =
+            HELD.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let users = held.entry(file).or_insert(0);
+        match (access, *users) {
+            (Access::Write, 0) => *users = WRITER,
+            (Access::Read, WRITER) | (Access::Write, _) => return None,
+            (Access::Read, readers) => *users = readers + 1,
+        }
+        Some(Registration(file))
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let mut held =
+            HELD.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        match held.get_mut(&self.0) {
+            Some(users) if *users != WRITER && *users > 1 => *users -= 1,
+            _ => drop(held.remove(&self.0)),
+        }
+    }
+}
+
+/// Locks a file against other processes and other handles of this one.
+fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registration), OpenError> {
+    let io = io_error("locking", path);
+    let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
+    let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;
+    let Some(registration) = Registration::enter((stat.st_dev, stat.st_ino), access) else {
+        return Err(OpenError::AlreadyOpen { path: path.into() });
+    };
+    let operation = match access {
+        Access::Write => FlockOperation::NonBlockingLockExclusive,
+        Access::Read => FlockOperation::NonBlockingLockShared,
+    };
+    rustix::fs::flock(file, operation).map_err(|error| match error {
+        rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.into() },
+        error => io(error.into()),
+    })?;
+    let place = Place { boot_id: boot_id(), inode: stat.st_ino, file_system: vfs.f_fsid };
+    Ok((place, registration))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_created_file_appears_only_when_published() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        drop(PoolFile::create(&path).unwrap());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        let mut file = PoolFile::create(&path).unwrap();
+        file.publish().unwrap();
+        assert!(path.is_file());
+        assert!(matches!(PoolFile::create(&path), Err(OpenError::Exists { .. })));
+    }
+
+    #[test]
+    fn the_second_of_two_creators_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let mut first = PoolFile::create(&path).unwrap();
+        let mut second = PoolFile::create(&path).unwrap();
+        first.publish().unwrap();
+        assert!(matches!(second.publish(), Err(OpenError::Exists { .. })));
+    }
+
+    #[test]
+    fn what_is_not_a_pool_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let open = |path: &Path| PoolFile::open(path, Access::Write).unwrap_err();
+        assert!(matches!(open(&path), OpenError::Missing { .. }));
+        assert!(matches!(open(directory.path()), OpenError::NotAFile { .. }));
+        assert!(matches!(open(Path::new("/dev/null")), OpenError::NotAFile { .. }));
+        let nowhere = directory.path().join("no/such/pool");
+        assert!(matches!(PoolFile::create(&nowhere), Err(OpenError::NoDirectory { .. })));
+        std::fs::write(&path, b"").unwrap();
+        assert!(open(&path).to_string().contains("empty"));
+        std::fs::write(&path, b"hello").unwrap();
+        assert!(matches!(open(&path), OpenError::NotAPool { .. }));
+        std::fs::write(&path, vec![1; 100_000]).unwrap();
+        assert!(matches!(open(&path), OpenError::NotAPool { .. }));
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        std::fs::write(&path, b"").unwrap();
+        let claim_as = |access| {
+            let file = open_regular(&path, access).unwrap();
+            claim(&file, &path, access).map(|(_, registration)| (file, registration))
+        };
+        let readers = (claim_as(Access::Read).unwrap(), claim_as(Access::Read).unwrap());
+        assert!(matches!(claim_as(Access::Write), Err(OpenError::AlreadyOpen { .. })));
+        drop(readers.0);
+        assert!(matches!(claim_as(Access::Write), Err(OpenError::AlreadyOpen { .. })));
+        drop(readers.1);
+        let writer = claim_as(Access::Write).unwrap();
+        assert!(matches!(claim_as(Access::Read), Err(OpenError::AlreadyOpen { .. })));
+        drop(writer);
+        claim_as(Access::Write).unwrap();
+    }
+}

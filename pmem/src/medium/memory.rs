@@ -1,0 +1,538 @@
+//! Real memory: a reserved address range into which a file or anonymous pages are mapped as the
+//! pool grows, so that no reader ever sees an address change.
+
+use super::write_back::{CacheFlush, KernelKeeps, WriteBack};
+use super::{Medium, MediumKind};
+use crate::error::SpaceError;
+use crate::offset::{LINE, Offset};
+use crate::pair;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::FallocateFlags;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Anonymous memory: nothing survives the process.
+pub type Dram = Memory<KernelKeeps>;
+/// A file mapped shared: the kernel keeps every store, whatever happens to the process.
+pub type Mapped = Memory<KernelKeeps>;
+/// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
+pub type Dax = Memory<CacheFlush>;
+
+/// Alignment of the reservation and of large extents: the size of a huge page.
+const HUGE_PAGE: u64 = 2 << 20;
+/// Address range reserved for a pool, if the system grants it; halved until it does.
+const RESERVE_BYTES_MAX: u64 = 1 << 40;
+/// Below this a reservation is not worth having.
+const RESERVE_BYTES_MIN: u64 = 1 << 26;
+/// One call allocates at most this much, so that a signal or another thread gets through.
+const ALLOCATE_STEP_BYTES: u64 = 64 << 20;
+/// One call touches at most this much.
+const POPULATE_STEP_BYTES: u64 = 4 << 20;
+
+#[derive(Debug)]
+enum Backing {
+    Anonymous,
+    File { file: File, map: MapFlags, writable: bool },
+}
+
+/// Mapped memory whose flushes are those of `W`.
+#[derive(Debug)]
+pub struct Memory<W: WriteBack> {
+    base: NonNull<u8>,
+    reserved_bytes: u64,
+    /// Start and length of the whole reservation, which is unaligned.
+    reservation: (NonNull<c_void>, usize),
+    size: AtomicU64,
+    size_max: u64,
+    growing: Mutex<()>,
+    backing: Backing,
+    kind: MediumKind,
+    write_back: W,
+}
+
+// SAFETY: the raw pointers name the mapping that this value owns until it is dropped. All access
+// to it is by atomics, by assembly, or by `unsafe` methods whose callers exclude races.
+unsafe impl<W: WriteBack> Send for Memory<W> {}
+// SAFETY: as above.
+unsafe impl<W: WriteBack> Sync for Memory<W> {}
+
+impl Memory<KernelKeeps> {
+    /// Anonymous memory that may grow to `size_max` bytes.
+    pub fn dram(size_max: u64) -> io::Result<Dram> {
+        Memory::reserve(Backing::Anonymous, MediumKind::Dram, KernelKeeps, size_max)
+    }
+
+    /// The first `size` bytes of `file`, mapped shared; may grow to `size_max` bytes if
+    /// `writable`.
+    pub fn mapped(file: File, size: u64, size_max: u64, writable: bool) -> io::Result<Mapped> {
+        let backing = Backing::File { file, map: MapFlags::SHARED, writable };
+        let memory = Memory::reserve(backing, MediumKind::Mapped, KernelKeeps, size_max)?;
+        memory.map_existing(size)?;
+        Ok(memory)
+    }
+}
+
+impl Memory<CacheFlush> {
+    /// As [`Memory::mapped`], with MAP_SYNC. Fails with `EOPNOTSUPP` (or `EINVAL` on old
+    /// kernels) where the file system is not DAX.
+    pub fn dax(
+        file: File,
+        size: u64,
+        size_max: u64,
+        writable: bool,
+        flush: CacheFlush,
+    ) -> io::Result<Dax> {
+        let map = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        let backing = Backing::File { file, map, writable };
+        let memory = Memory::reserve(backing, MediumKind::Dax, flush, size_max)?;
+        memory.map_existing(size)?;
+        Ok(memory)
+    }
+}
+
+impl<W: WriteBack> Memory<W> {
+    fn reserve(
+        backing: Backing,
+        kind: MediumKind,
+        write_back: W,
+        size_max: u64,
+    ) -> io::Result<Self> {
+        if !pair::is_supported() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this processor does not load 16 bytes atomically",
+            ));
+        }
+        let mut reserved_bytes = RESERVE_BYTES_MAX;
+        let start = loop {
+            let bytes = (reserved_bytes + HUGE_PAGE) as usize;
+            // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+            let mapped = unsafe {
+                rustix::mm::mmap_anonymous(
+                    std::ptr::null_mut(),
+                    bytes,
+                    ProtFlags::empty(),
+                    MapFlags::PRIVATE | MapFlags::NORESERVE,
+                )
+            };
+            match mapped {
+                Ok(start) => break start,
+                Err(error) if reserved_bytes <= RESERVE_BYTES_MIN => return Err(error.into()),
+                Err(_) => reserved_bytes /= 2,
+            }
+        };
+        let reservation = (
+            NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,
+            (reserved_bytes + HUGE_PAGE) as usize,
+        );
+        let padding = (start as usize).next_multiple_of(HUGE_PAGE as usize) - start as usize;
+        // SAFETY: `padding` is less than the HUGE_PAGE by which the reservation is larger.
+        let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
+        Ok(Memory {
+            base,
+            reserved_bytes,
+            reservation,
+            size: AtomicU64::new(0),
+            size_max: size_max.min(reserved_bytes),
+            growing: Mutex::new(()),
+            backing,
+            kind,
+            write_back,
+        })
+    }
+
+    /// Address of an offset; the offset must be below the reservation's end.
+    #[inline(always)]
+    fn at(&self, at: Offset) -> *mut u8 {
+        // SAFETY: callers have checked the offset against the reservation, which is one mapping.
+        unsafe { self.base.as_ptr().add(at.0 as usize) }
+    }
+
+    /// Address of the `1 << ALIGN_LOG2`-aligned `1 << ALIGN_LOG2` bytes at `at`.
+    ///
+    /// One comparison tests alignment and bound: low bits that are set end up on top.
+    #[inline(always)]
+    fn aligned<const ALIGN_LOG2: u32>(&self, at: Offset) -> *mut u64 {
+        let rotated = at.0.rotate_right(ALIGN_LOG2);
+        if rotated >= self.reserved_bytes >> ALIGN_LOG2 {
+            misplaced(at, self.reserved_bytes);
+        }
+        self.at(at).cast()
+    }
+
+    #[inline(always)]
+    fn atomic(&self, at: Offset) -> &AtomicU64 {
+        // SAFETY: the address is aligned and inside the reservation, which lives as long as
+        // `self`. Words are accessed by 8-byte atomics and by assembly only, but for ranges
+        // given to `copy_in` and `bytes`, whose callers exclude races. An offset beyond the
+        // mapped size faults; it does not touch other memory.
+        unsafe { AtomicU64::from_ptr(self.aligned::<3>(at)) }
+    }
+
+    fn check_range(&self, at: Offset, len: u64) {
+        let end = at.0.checked_add(len);
+        if end.is_none_or(|end| end > self.size.load(Ordering::Acquire)) {
+            misplaced(at.add(len), self.size.load(Ordering::Acquire));
+        }
+    }
+
+    fn map_existing(&self, size: u64) -> io::Result<()> {
+        let size = round_to_page(size);
+        if size > self.reserved_bytes {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!("cannot reserve {size} bytes of address space for the pool"),
+            ));
+        }
+        if size > 0 {
+            self.map(0..size)?;
+            self.size.store(size, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Puts pages behind a range of the reservation.
+    fn map(&self, range: Range<u64>) -> io::Result<()> {
+        let address = self.at(Offset(range.start)).cast::<c_void>();
+        let bytes = (range.end - range.start) as usize;
+        match &self.backing {
+            // SAFETY: the range lies in this value's reservation.
+            Backing::Anonymous => unsafe {
+                rustix::mm::mprotect(address, bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            },
+            Backing::File { file, map, writable } => {
+                let mut protection = ProtFlags::READ;
+                protection.set(ProtFlags::WRITE, *writable);
+                // SAFETY: MAP_FIXED replaces pages of this value's own reservation, which have
+                // no memory behind them yet.
+                unsafe {
+                    rustix::mm::mmap(
+                        address,
+                        bytes,
+                        protection,
+                        *map | MapFlags::FIXED,
+                        file.as_fd(),
+                        range.start,
+                    )?;
+                }
+            }
+        }
+        // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
+        // for this backing refuse, which is fine.
+        let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
+        Ok(())
+    }
+
+    fn full(&self, needed_bytes: u64) -> SpaceError {
+        let limit_bytes = self.size_max;
+        SpaceError::Full { needed_bytes, reason: format!("its limit is {limit_bytes} bytes") }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn misplaced(at: Offset, limit: u64) -> ! {
+    panic!("offset {at} is misaligned or beyond the {limit:#x} bytes of the pool");
+}
+
+fn round_to_page(size: u64) -> u64 {
+    size.next_multiple_of(rustix::param::page_size() as u64)
+}
+
+/// Allocates a range of a file on its file system, EINTR retried. Where the file system cannot
+/// allocate, bytes beyond the end are written as zeros instead.
+pub(crate) fn allocate(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<()> {
+    let mut from = range.start;
+    while from < range.end {
+        let bytes = (range.end - from).min(ALLOCATE_STEP_BYTES);
+        match rustix::fs::fallocate(file, FallocateFlags::empty(), from, bytes) {
+            Ok(()) => from += bytes,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::OPNOTSUPP) => return write_zeros(file, from..range.end),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<()> {
+    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    let end = rustix::fs::fstat(file)?.st_size as u64;
+    let mut from = range.start.max(end);
+    while from < range.end {
+        let bytes = (range.end - from).min(ZEROS.len() as u64) as usize;
+        match rustix::io::pwrite(file, &ZEROS[..bytes], from) {
+            Ok(written) => from += written as u64,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether an allocation failed for want of space rather than by a fault.
+pub(crate) fn is_full(error: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::NOMEM)
+}
+
+impl<W: WriteBack> Medium for Memory<W> {
+    fn kind(&self) -> MediumKind {
+        self.kind
+    }
+
+    #[inline(always)]
+    fn load(&self, at: Offset) -> u64 {
+        self.atomic(at).load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store(&self, at: Offset, value: u64) {
+        self.atomic(at).store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn store_release(&self, at: Offset, value: u64) {
+        self.atomic(at).store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
+        self.atomic(at).compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn load_pair(&self, at: Offset) -> (u64, u64) {
+        // SAFETY: `aligned` checks alignment and bound; support was checked on construction.
+        unsafe { pair::load(self.aligned::<4>(at)) }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, at: Offset) {
+        let line = self.base.as_ptr().wrapping_add(at.0 as usize);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch never faults and changes no value.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_write(&self, at: Offset) {
+        let line = self.base.as_ptr().wrapping_add(at.0 as usize);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
+        // treat its encoding as no operation.
+        unsafe {
+            core::arch::asm!("prefetchw [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+    }
+
+    #[inline(always)]
+    fn flush(&self, at: Offset) {
+        let line = self.aligned::<6>(Offset(at.0 & !(LINE - 1)));
+        // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
+        // memory behind it faults and harms nothing.
+        unsafe { self.write_back.flush(line.cast()) };
+    }
+
+    #[inline(always)]
+    fn fence(&self) {
+        self.write_back.fence();
+    }
+
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
+        self.check_range(at, bytes.len() as u64);
+        // SAFETY: the range is mapped (checked); the caller excludes every other access.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.at(at), bytes.len());
+        }
+    }
+
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+        self.check_range(at, len);
+        // SAFETY: the range is mapped (checked); the caller excludes stores to it.
+        unsafe { std::slice::from_raw_parts(self.at(at), len as usize) }
+    }
+
+    fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    fn limit(&self) -> u64 {
+        self.size_max
+    }
+
+    fn grow(&self, size: u64) -> Result<(), SpaceError> {
+        let target = round_to_page(size);
+        while self.size() < target {
+            // Steps let others in between: a writer that needs one extent now does not wait for
+            // a helper that prepares gigabytes.
+            let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+            let from = self.size();
+            if from >= target {
+                break;
+            }
+            let to = target.min(from + ALLOCATE_STEP_BYTES);
+            if size > self.size_max {
+                return Err(self.full(size));
+            }
+            let io = |source: io::Error| SpaceError::Io { needed_bytes: size, source };
+            if let Backing::File { file, writable, .. } = &self.backing {
+                if !writable {
+                    return Err(io(io::ErrorKind::ReadOnlyFilesystem.into()));
+                }
+                if let Err(error) = allocate(file.as_fd(), from..to) {
+                    // What a failed allocation has taken is of use to others; nothing beyond
+                    // `from` is mapped or recorded.
+                    let _ = rustix::fs::ftruncate(file, from);
+                    return Err(match is_full(error) {
+                        true => SpaceError::Full {
+                            needed_bytes: size,
+                            reason: format!("the file system says: {error}"),
+                        },
+                        false => io(error.into()),
+                    });
+                }
+                if self.kind == MediumKind::Dax {
+                    // The file's new length must survive with the data stored in it.
+                    file.sync_data().map_err(io)?;
+                }
+            }
+            self.map(from..to).map_err(io)?;
+            self.size.store(to, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn populate(&self, range: Range<u64>) {
+        let page = rustix::param::page_size() as u64;
+        let end = range.end.min(self.size()) / page * page;
+        let mut from = range.start.next_multiple_of(page);
+        while from < end {
+            let bytes = (end - from).min(POPULATE_STEP_BYTES);
+            let address = self.at(Offset(from)).cast();
+            // SAFETY: the range is mapped; populating changes no content.
+            let populated = unsafe {
+                rustix::mm::madvise(address, bytes as usize, Advice::LinuxPopulateWrite)
+            };
+            if populated.is_err() {
+                return;
+            }
+            from += bytes;
+        }
+    }
+
+    fn sync(&self, range: Range<u64>) -> io::Result<()> {
+        let Backing::File { file, writable: true, .. } = &self.backing else {
+            return Ok(());
+        };
+        let page = rustix::param::page_size() as u64;
+        let from = range.start / page * page;
+        let to = range.end.min(self.size());
+        if from < to {
+            // SAFETY: the range is mapped; writing it back changes no content.
+            unsafe {
+                rustix::mm::msync(
+                    self.at(Offset(from)).cast(),
+                    (to - from) as usize,
+                    MsyncFlags::SYNC,
+                )?;
+            }
+        }
+        file.sync_data()
+    }
+}
+
+impl<W: WriteBack> Drop for Memory<W> {
+    fn drop(&mut self) {
+        let (start, bytes) = self.reservation;
+        // SAFETY: nothing borrows from the mapping any more: every access borrows `self`.
+        let _ = unsafe { rustix::mm::munmap(start.as_ptr(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dram(size: u64) -> Dram {
+        let memory = Memory::dram(1 << 30).unwrap();
+        memory.grow(size).unwrap();
+        memory
+    }
+
+    #[test]
+    fn words_keep_what_is_stored() {
+        let memory = dram(4096);
+        memory.store(Offset(8), 5);
+        memory.store_release(Offset(0), 4);
+        assert_eq!(memory.load_pair(Offset(0)), (4, 5));
+        assert_eq!(memory.compare_exchange(Offset(8), 5, 6), Ok(5));
+        assert_eq!(memory.compare_exchange(Offset(8), 5, 7), Err(6));
+        assert_eq!(memory.load(Offset(4088)), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "misaligned or beyond")]
+    fn a_misaligned_word_is_refused() {
+        dram(4096).load(Offset(4));
+    }
+
+    #[test]
+    #[should_panic(expected = "misaligned or beyond")]
+    fn an_offset_beyond_the_reservation_is_refused() {
+        dram(4096).load(Offset(1 << 50));
+    }
+
+    #[test]
+    #[should_panic(expected = "misaligned or beyond")]
+    fn a_range_beyond_the_mapped_size_is_refused() {
+        let memory = dram(4096);
+        // SAFETY: nobody else uses the memory.
+        let _ = unsafe { memory.bytes(Offset(0), 4097) };
+    }
+
+    #[test]
+    fn growth_stops_at_the_limit_and_keeps_everything() {
+        let memory = Memory::dram(8192).unwrap();
+        memory.grow(8192).unwrap();
+        memory.store(Offset(8184), 9);
+        assert!(matches!(memory.grow(8193), Err(SpaceError::Full { .. })));
+        assert_eq!(memory.size(), 8192);
+        assert_eq!(memory.load(Offset(8184)), 9);
+    }
+
+    #[test]
+    fn a_file_grows_under_its_readers() {
+        let file = tempfile::tempfile().unwrap();
+        let memory = Memory::mapped(file.try_clone().unwrap(), 0, 1 << 30, true).unwrap();
+        memory.grow(4096).unwrap();
+        memory.store(Offset(0), 42);
+        memory.grow(200 << 20).unwrap();
+        assert_eq!(memory.load(Offset(0)), 42);
+        memory.store((Offset((200 << 20) - 8)).word(0), 43);
+        memory.sync(0..memory.size()).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 200 << 20);
+        drop(memory);
+        let again = Memory::mapped(file, 200 << 20, 1 << 30, false).unwrap();
+        assert_eq!(again.load(Offset((200 << 20) - 8)), 43);
+        assert!(again.grow(201 << 20).is_err());
+    }
+}

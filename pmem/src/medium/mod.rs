@@ -1,0 +1,141 @@
+//! The memory under a pool, with its rules for what survives what.
+//!
+//! | medium | what it is | after kill -9 | after power loss |
+//! |---|---|---|---|
+//! | `dram` | anonymous memory | nothing | nothing |
+//! | `mapped` | a file mapped shared | every returned operation | a closed or synced pool |
+//! | `dax` | a file mapped with MAP_SYNC on a DAX file system | every returned operation | every returned operation |
+//! | [`Count`] | wraps another and counts lines, flushes and fences | as wrapped | as wrapped |
+
+mod count;
+mod memory;
+mod write_back;
+
+pub use count::{Cost, Count, measure};
+pub use memory::{Dax, Dram, Mapped, Memory};
+pub(crate) use memory::{allocate, is_full};
+pub use write_back::{CacheFlush, KernelKeeps, WriteBack};
+
+use crate::error::SpaceError;
+use crate::offset::{LINE, Offset};
+use std::io;
+use std::ops::Range;
+
+/// Which medium a pool lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MediumKind {
+    /// Anonymous memory.
+    Dram,
+    /// A file, mapped shared.
+    Mapped,
+    /// A file on a DAX file system, mapped with MAP_SYNC.
+    Dax,
+}
+
+impl MediumKind {
+    /// Number under which the superblock records the medium.
+    pub const fn code(self) -> u32 {
+        match self {
+            MediumKind::Dram => 0,
+            MediumKind::Mapped => 1,
+            MediumKind::Dax => 2,
+        }
+    }
+
+    /// The medium with this number.
+    pub const fn from_code(code: u32) -> Option<MediumKind> {
+        match code {
+            0 => Some(MediumKind::Dram),
+            1 => Some(MediumKind::Mapped),
+            2 => Some(MediumKind::Dax),
+            _ => None,
+        }
+    }
+}
+
+/// Every access to pool memory.
+///
+/// Word accesses need offsets aligned to 8 bytes ([`Medium::load_pair`]: 16) below
+/// [`Medium::limit`]; they panic otherwise, so engines check what they read from a pool before
+/// they use it as an offset. Offsets between [`Medium::size`] and the limit have no memory
+/// behind them yet.
+///
+/// Order of stores: two stores to one line by one thread become durable in program order if the
+/// later one is a [`Medium::store_release`]. Across lines nothing is ordered but by
+/// [`Medium::flush`] and then [`Medium::fence`].
+pub trait Medium: Send + Sync + 'static {
+    /// Which medium this is.
+    fn kind(&self) -> MediumKind;
+
+    /// Loads a word, with acquire ordering.
+    fn load(&self, at: Offset) -> u64;
+
+    /// Stores a word, with relaxed ordering.
+    fn store(&self, at: Offset, value: u64);
+
+    /// Stores a word, with release ordering, and after every earlier store to its line.
+    fn store_release(&self, at: Offset, value: u64);
+
+    /// Replaces `current` by `new` in one step (acquire and release). Returns what was found.
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64>;
+
+    /// Loads two words in one step, with acquire ordering.
+    fn load_pair(&self, at: Offset) -> (u64, u64);
+
+    /// Hints that the line at `at` is about to be read.
+    fn prefetch(&self, at: Offset);
+
+    /// Hints that the line at `at` is about to be written.
+    fn prefetch_write(&self, at: Offset);
+
+    /// Starts writing back the line at `at`; complete after this thread's next fence.
+    fn flush(&self, at: Offset);
+
+    /// Completes this thread's flushes before anything that follows.
+    fn fence(&self);
+
+    /// Flushes every line of a range.
+    fn flush_range(&self, at: Offset, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        for line in at.line()..=at.add(bytes - 1).line() {
+            self.flush(Offset(line * LINE));
+        }
+    }
+
+    /// Flushes the line at `at` and waits for it.
+    fn persist(&self, at: Offset) {
+        self.flush(at);
+        self.fence();
+    }
+
+    /// Copies `bytes` in; they may become durable as any subset of their words until a fence.
+    ///
+    /// # Safety
+    ///
+    /// No other thread accesses the range meanwhile.
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]);
+
+    /// The bytes of a range, in place.
+    ///
+    /// # Safety
+    ///
+    /// Nobody stores to the range while the slice lives.
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8];
+
+    /// Bytes that have memory behind them, from the start of the pool.
+    fn size(&self) -> u64;
+
+    /// Bytes that the pool may ever have.
+    fn limit(&self) -> u64;
+
+    /// Puts memory behind the pool's first `size` bytes; new bytes read as zero.
+    fn grow(&self, size: u64) -> Result<(), SpaceError>;
+
+    /// Touches the pages of a range so that later accesses do not fault. A hint.
+    fn populate(&self, range: Range<u64>);
+
+    /// Makes the kernel write a range to its file and waits, where that means something.
+    fn sync(&self, range: Range<u64>) -> io::Result<()>;
+}

@@ -1,0 +1,408 @@
+//! A pool: superblock, extents, and who may write.
+//!
+//! Every change of the superblock writes and persists one copy, then the other. Whatever is cut
+//! in between, one copy is whole: the new one once the first persist is through, else the old.
+
+mod gate;
+
+use crate::error::{OpenError, SpaceError};
+use crate::medium::{Medium, MediumKind};
+use crate::offset::Offset;
+use crate::superblock::{
+    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
+    SUPERBLOCK_BYTES, Superblock,
+};
+use crate::sync;
+use gate::{Gate, GateState};
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Large extents begin at multiples of this, so that huge pages can back them.
+const EXTENT_ALIGN_MAX: u64 = 2 << 20;
+
+/// What a new pool is to be.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// What the pool holds.
+    pub kind: PoolKind,
+    /// Number of the engine.
+    pub engine: u32,
+    /// Size of a key in bytes; 0 for byte strings.
+    pub key_bytes: u32,
+    /// Size of a value in bytes; 0 for byte strings.
+    pub value_bytes: u32,
+    /// Number of the hash function.
+    pub hash_id: u32,
+    /// Seed of the hash function.
+    pub hash_seed: u64,
+    /// Random identity of the pool.
+    pub uuid: u128,
+    /// log2 of the size of the heap's segments in bytes.
+    pub segment_log2: u32,
+    /// The engine's parameters.
+    pub engine_params: [u64; ENGINE_PARAMS],
+}
+
+/// Why a mutation may not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The pool was opened for reading only.
+    #[error("the pool was opened read-only; open it for writing to change it")]
+    ReadOnly,
+    /// The superblock could not be marked dirty.
+    #[error("the pool could not be marked as being written: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// An open pool on medium `M`.
+#[derive(Debug)]
+pub struct Pool<M: Medium> {
+    medium: M,
+    superblock: Mutex<Superblock>,
+    /// Serialises sync, close and the first write after a sync.
+    transition: Mutex<()>,
+    gate: Gate,
+    place: Place,
+    forks_at_open: u32,
+}
+
+/// The right to mutate the pool, until dropped. Hold it across one operation only, and run no
+/// caller's code meanwhile: a sync waits for it.
+#[derive(Debug)]
+pub struct Write<'a> {
+    gate: &'a Gate,
+    thread: usize,
+    /// The announcement is in this thread's line.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for Write<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.gate.leave(self.thread);
+    }
+}
+
+/// Changes to the superblock that become effective together.
+#[derive(Debug)]
+pub struct Draft {
+    superblock: Superblock,
+}
+
+impl Draft {
+    /// Hands out an extent of `bytes` zero bytes. Takes effect, like everything in a draft, only
+    /// when the draft is committed.
+    pub fn take_extent(&mut self, owner: u8, index: u8, bytes: u64) -> Result<Extent, SpaceError> {
+        let superblock = &mut self.superblock;
+        let align = bytes.next_power_of_two().clamp(crate::LINE, EXTENT_ALIGN_MAX);
+        let start = superblock.end.next_multiple_of(align);
+        let needed_bytes = start.saturating_add(bytes);
+        if superblock.extents.len() == EXTENTS_MAX {
+            let reason = format!("it has {EXTENTS_MAX} extents, and no more can be recorded");
+            return Err(SpaceError::Full { needed_bytes, reason });
+        }
+        let extent = Extent { owner, index, start: Offset(start), bytes };
+        superblock.extents.push(extent);
+        superblock.end = needed_bytes;
+        Ok(extent)
+    }
+
+    /// The engine's roots, to be changed.
+    pub fn engine_roots(&mut self) -> &mut [u64; ENGINE_ROOTS] {
+        &mut self.superblock.engine_roots
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<M: Medium> Pool<M> {
+    /// Makes a pool on an empty medium. Cut anywhere, it leaves no valid superblock or a whole
+    /// empty pool.
+    pub fn create(medium: M, spec: &Spec, place: Place) -> Result<Self, OpenError> {
+        medium.grow(SUPERBLOCK_BYTES)?;
+        let superblock = Superblock {
+            sequence: 1,
+            features_compatible: 0,
+            features_read_only: 0,
+            features_incompatible: 0,
+            uuid: spec.uuid,
+            incarnation: 1,
+            kind: spec.kind,
+            engine: spec.engine,
+            key_bytes: spec.key_bytes,
+            value_bytes: spec.value_bytes,
+            hash_id: spec.hash_id,
+            hash_seed: spec.hash_seed,
+            clean: false,
+            medium: medium.kind(),
+            place,
+            end: SUPERBLOCK_BYTES,
+            segment_log2: spec.segment_log2,
+            typed_roots: Default::default(),
+            engine_params: spec.engine_params,
+            engine_roots: [0; ENGINE_ROOTS],
+            extents: Vec::new(),
+        };
+        write_copies(&medium, &superblock);
+        sync_superblock(&medium)?;
+        Self::assemble(medium, superblock, place, GateState::Open)
+    }
+
+    /// Opens the pool on `medium` for writing: marks it dirty, with this place and a new
+    /// incarnation, before anything else is stored.
+    pub fn open(medium: M, place: Place) -> Result<Self, OpenError> {
+        let (mut superblock, _) = Self::read(&medium)?;
+        superblock.check_state(&place)?;
+        if superblock.features_read_only != 0 {
+            return Err(OpenError::Mismatch {
+                field: "set of features needed for writing",
+                found: format!("{:#x}", superblock.features_read_only),
+                expected: "0".into(),
+                advice: "open it read-only, or with the firndex version that made it",
+            });
+        }
+        medium.grow(superblock.end)?;
+        superblock.sequence += 1;
+        superblock.incarnation += 1;
+        superblock.clean = false;
+        superblock.medium = medium.kind();
+        superblock.place = place;
+        write_copies(&medium, &superblock);
+        sync_superblock(&medium)?;
+        Self::assemble(medium, superblock, place, GateState::Open)
+    }
+
+    /// Opens a cleanly closed pool for reading; changes nothing in it.
+    pub fn open_read_only(medium: M, place: Place) -> Result<Self, OpenError> {
+        let (superblock, _) = Self::read(&medium)?;
+        if !superblock.clean {
+            superblock.check_state(&place)?;
+            return Err(OpenError::NeedsRecovery);
+        }
+        Self::assemble(medium, superblock, place, GateState::ReadOnly)
+    }
+
+    fn read(medium: &M) -> Result<(Superblock, bool), OpenError> {
+        let size = medium.size();
+        let mut copies = [[0; COPY_WORDS]; 2];
+        let mut present = [false; 2];
+        for (index, copy) in copies.iter_mut().enumerate() {
+            let start = index as u64 * COPY_BYTES;
+            present[index] = start + COPY_BYTES <= size;
+            if present[index] {
+                for (word, at) in copy.iter_mut().zip(0..) {
+                    *word = medium.load(Offset(start).word(at));
+                }
+            }
+        }
+        let [a, b] = &copies;
+        Superblock::choose([present[0].then_some(a), present[1].then_some(b)])
+    }
+
+    fn assemble(
+        medium: M,
+        superblock: Superblock,
+        place: Place,
+        state: GateState,
+    ) -> Result<Self, OpenError> {
+        sync::register_process();
+        let gate = Gate::new(state).map_err(out_of_memory)?;
+        Ok(Pool {
+            medium,
+            superblock: Mutex::new(superblock),
+            transition: Mutex::new(()),
+            gate,
+            place,
+            forks_at_open: sync::forks(),
+        })
+    }
+
+    /// The memory of the pool.
+    #[inline(always)]
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// The superblock as it stands.
+    pub fn superblock(&self) -> Superblock {
+        lock(&self.superblock).clone()
+    }
+
+    /// Whether the pool was opened for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.gate.state() == GateState::ReadOnly
+    }
+
+    /// Whether this process inherited the pool by fork, and so must not use it: its sidecars are
+    /// copies that nobody keeps up to date.
+    #[inline(always)]
+    pub fn is_inherited(&self) -> bool {
+        sync::forks() != self.forks_at_open
+    }
+
+    /// The right to mutate. Waits while a sync says clean, and never otherwise.
+    #[inline(always)]
+    pub fn write(&self) -> Result<Write<'_>, WriteError> {
+        loop {
+            match self.gate.enter() {
+                Ok(thread) => {
+                    return Ok(Write {
+                        gate: &self.gate,
+                        thread,
+                        _not_send: std::marker::PhantomData,
+                    });
+                }
+                Err(state) => self.reopen_gate(state)?,
+            }
+        }
+    }
+
+    #[cold]
+    fn reopen_gate(&self, state: GateState) -> Result<(), WriteError> {
+        match state {
+            GateState::ReadOnly => Err(WriteError::ReadOnly),
+            GateState::Open => Ok(()),
+            GateState::Syncing | GateState::Clean => {
+                let _transition = lock(&self.transition);
+                if self.gate.state() == GateState::Clean {
+                    self.mark(false)?;
+                    self.gate.set(GateState::Open);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Records that the pool is clean or dirty, down to the device.
+    fn mark(&self, clean: bool) -> io::Result<()> {
+        let mut superblock = lock(&self.superblock);
+        let mut marked = superblock.clone();
+        marked.clean = clean;
+        marked.place = self.place;
+        marked.sequence += 1;
+        write_copies(&self.medium, &marked);
+        *superblock = marked;
+        self.medium.sync(0..SUPERBLOCK_BYTES)
+    }
+
+    /// Changes the superblock: takes extents, changes roots. All of it or nothing becomes
+    /// effective; when this has returned it is durable. Needs the right to write.
+    pub fn extend<R>(
+        &self,
+        change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
+    ) -> Result<R, SpaceError> {
+        let mut superblock = lock(&self.superblock);
+        let mut draft = Draft { superblock: superblock.clone() };
+        let result = change(&mut draft)?;
+        // Memory comes first: an extent on record without memory behind it would fault.
+        self.medium.grow(draft.superblock.end)?;
+        draft.superblock.sequence += 1;
+        write_copies(&self.medium, &draft.superblock);
+        *superblock = draft.superblock;
+        Ok(result)
+    }
+
+    /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
+    /// finds it ready. For a helper: may take long, holds nobody up for long.
+    pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
+        let end = lock(&self.superblock).end;
+        let size_before = self.medium.size();
+        let target = end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes);
+        if target <= size_before {
+            return Ok(());
+        }
+        self.medium.grow(target)?;
+        self.medium.populate(size_before..target);
+        Ok(())
+    }
+
+    /// Extents of one owner, by index.
+    pub fn extents_of(&self, owner: u8) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = lock(&self.superblock)
+            .extents
+            .iter()
+            .filter(|extent| extent.owner == owner)
+            .copied()
+            .collect();
+        extents.sort_by_key(|extent| extent.index);
+        extents
+    }
+
+    /// Makes everything that was returned so far survive power loss, as far as the medium can:
+    /// on `mapped`, writes all to the device and records the pool as clean until the next write.
+    /// Writers wait during the last part.
+    pub fn sync(&self) -> io::Result<()> {
+        match self.medium.kind() {
+            MediumKind::Dram => return Ok(()),
+            MediumKind::Dax => {
+                self.medium.fence();
+                return Ok(());
+            }
+            MediumKind::Mapped => {}
+        }
+        self.clean()
+    }
+
+    fn clean(&self) -> io::Result<()> {
+        let _transition = lock(&self.transition);
+        if self.gate.state() != GateState::Open {
+            return Ok(());
+        }
+        // The bulk goes out while writers go on; what they add meanwhile is little.
+        self.medium.sync(0..self.medium.size())?;
+        self.gate.close();
+        let cleaned = self.medium.sync(0..self.medium.size()).and_then(|()| self.mark(true));
+        let state = match cleaned {
+            Ok(()) => GateState::Clean,
+            Err(_) => GateState::Open,
+        };
+        self.gate.set(state);
+        cleaned
+    }
+
+    /// Syncs and records the pool as clean, on every medium.
+    pub fn close(&self) -> io::Result<()> {
+        self.clean()
+    }
+}
+
+impl<M: Medium> Drop for Pool<M> {
+    fn drop(&mut self) {
+        if !self.is_inherited() {
+            // Nobody is left to tell; a pool that could not be marked clean is dirty, and says so
+            // when it is opened next.
+            let _ = self.clean();
+        }
+    }
+}
+
+fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
+    let words = superblock.encode();
+    for copy in 0..2 {
+        let start = Offset(copy * COPY_BYTES);
+        for (word, at) in words.iter().zip(0..) {
+            medium.store(start.word(at), *word);
+        }
+        medium.flush_range(start, COPY_BYTES);
+        // Without this fence both copies could be torn by one crash.
+        medium.fence();
+    }
+}
+
+fn sync_superblock<M: Medium>(medium: &M) -> Result<(), OpenError> {
+    medium.sync(0..SUPERBLOCK_BYTES).map_err(|source| OpenError::Io {
+        action: "syncing",
+        path: "the pool".into(),
+        source,
+    })
+}
+
+fn out_of_memory(source: io::Error) -> OpenError {
+    OpenError::Io { action: "reserving memory for", path: "the pool".into(), source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use super::*;
+use crate::medium::{Dram, Memory};
+use crate::superblock::HEAP;
+
+fn spec() -> Spec {
+    Spec {
+        kind: PoolKind::Table,
+        engine: 1,
+        key_bytes: 8,
+        value_bytes: 8,
+        hash_id: 1,
+        hash_seed: 2,
+        uuid: 3,
+        segment_log2: 12,
+        engine_params: [0; ENGINE_PARAMS],
+    }
+}
+
+fn mapped(file: &std::fs::File, writable: bool) -> crate::medium::Mapped {
+    let size = file.metadata().unwrap().len();
+    Memory::mapped(file.try_clone().unwrap(), size, 1 << 30, writable).unwrap()
+}
+
+const HERE: Place = Place { boot_id: [1, 1], inode: 2, file_system: 3 };
+
+#[test]
+fn extents_are_disjoint_zero_and_remembered() {
+    let file = tempfile::tempfile().unwrap();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    let taken = pool
+        .extend(|draft| {
+            draft.engine_roots()[0] = 42;
+            Ok([draft.take_extent(1, 0, 100)?, draft.take_extent(HEAP, 0, 5 << 20)?])
+        })
+        .unwrap();
+    assert!(taken[0].end() <= taken[1].start.0);
+    assert_eq!(taken[1].start.0 % EXTENT_ALIGN_MAX, 0);
+    assert_eq!(pool.medium().load(taken[1].start), 0);
+    drop(pool);
+    let pool = Pool::open(mapped(&file, true), HERE).unwrap();
+    assert_eq!(pool.extents_of(HEAP), [taken[1]]);
+    assert_eq!(pool.superblock().engine_roots[0], 42);
+    assert_eq!(pool.superblock().incarnation, 2);
+}
+
+#[test]
+fn a_failed_change_leaves_everything_as_it_was() {
+    let pool = Pool::create(Memory::dram(1 << 20).unwrap(), &spec(), HERE).unwrap();
+    let before = pool.superblock();
+    let refused = pool.extend(|draft| {
+        draft.engine_roots()[0] = 1;
+        draft.take_extent(1, 0, 2 << 20)
+    });
+    assert!(matches!(refused, Err(SpaceError::Full { .. })));
+    assert_eq!(pool.superblock(), before);
+    pool.extend(|draft| draft.take_extent(1, 0, 64)).unwrap();
+}
+
+#[test]
+fn extents_run_out_with_an_error() {
+    let pool = Pool::create(Memory::dram(1 << 20).unwrap(), &spec(), HERE).unwrap();
+    for index in 0..EXTENTS_MAX {
+        pool.extend(|draft| draft.take_extent(1, index as u8, 64)).unwrap();
+    }
+    assert!(pool.extend(|draft| draft.take_extent(1, 0, 64)).is_err());
+}
+
+#[test]
+fn a_pool_is_dirty_while_open_and_clean_after() {
+    let file = tempfile::tempfile().unwrap();
+    let read = |medium| Pool::<crate::medium::Mapped>::read(&medium).unwrap().0;
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    assert!(!read(mapped(&file, false)).clean);
+    pool.close().unwrap();
+    assert!(read(mapped(&file, false)).clean);
+    drop(pool.write().unwrap());
+    assert!(!read(mapped(&file, false)).clean, "a write after a sync must mark the pool first");
+    drop(pool);
+    assert!(read(mapped(&file, false)).clean);
+}
+
+#[test]
+fn a_read_only_pool_refuses_writers_and_stays_untouched() {
+    let file = tempfile::tempfile().unwrap();
+    drop(Pool::create(mapped(&file, true), &spec(), HERE).unwrap());
+    let before = mapped_bytes(&file);
+    let pool = Pool::open_read_only(mapped(&file, false), HERE).unwrap();
+    assert!(matches!(pool.write(), Err(WriteError::ReadOnly)));
+    drop(pool);
+    assert_eq!(mapped_bytes(&file), before);
+}
+
+fn mapped_bytes(file: &std::fs::File) -> Vec<u8> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[test]
+fn a_dirty_pool_is_not_opened_read_only() {
+    let file = tempfile::tempfile().unwrap();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    let opened = Pool::open_read_only(mapped(&file, false), HERE);
+    assert!(matches!(opened, Err(OpenError::NeedsRecovery)));
+    drop(pool);
+}
+
+#[test]
+fn a_broken_copy_is_repaired() {
+    let file = tempfile::tempfile().unwrap();
+    drop(Pool::create(mapped(&file, true), &spec(), HERE).unwrap());
+    for copy in 0..2 {
+        let medium = mapped(&file, true);
+        medium.store(Offset(copy * COPY_BYTES).word(20), u64::MAX);
+        drop(medium);
+        drop(Pool::open(mapped(&file, true), HERE).unwrap());
+        let bytes = mapped_bytes(&file);
+        let (a, b) = bytes[..8192].split_at(4096);
+        assert_eq!(a, b);
+    }
+}
+
+#[test]
+fn sync_waits_for_writers_and_writers_for_sync() {
+    let file = tempfile::tempfile().unwrap();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    let extent = pool.extend(|draft| draft.take_extent(1, 0, 4096)).unwrap();
+    let at = |thread: u64| extent.start.word(thread * 8);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for round in 1..=20_000 {
+                    let _write = pool.write().unwrap();
+                    // A sync that let this writer through would record a clean pool here.
+                    assert!(!pool.superblock().clean);
+                    pool.medium().store(at(thread), round);
+                }
+            });
+        }
+        for _ in 0..20 {
+            pool.sync().unwrap();
+        }
+    });
+    assert_eq!(pool.medium().load(at(2)), 20_000);
+}
+
+#[test]
+fn dram_pools_work_without_a_file() {
+    let pool: Pool<Dram> =
+        Pool::create(Memory::dram(1 << 30).unwrap(), &spec(), Place::default()).unwrap();
+    pool.prepare(10 << 20).unwrap();
+    let extent = pool.extend(|draft| draft.take_extent(1, 0, 10 << 20)).unwrap();
+    assert!(pool.medium().size() >= extent.end());
+    pool.sync().unwrap();
+    pool.close().unwrap();
+}

@@ -1,0 +1,511 @@
+//! The pool's description of itself, kept in two copies.
+//!
+//! ```text
+//! word  0  magic                      word 16  boot id (2 words)
+//!       1  version | superblock bytes      18  inode
+//!       2  byte order mark                 19  file-system id
+//!       3  checksum                        20  end: all extents lie below
+//!       4  sequence number                 21  extents | log2 of heap segment bytes
+//!       5  features, compatible            22  8 typed roots of 2 words: type, offset
+//!       6  features, read-only compat.     38  16 engine parameters, fixed at creation
+//!       7  features, incompatible          54  10 engine roots, changed with the extents
+//!       8  pool UUID (2 words)             64  224 extents of 2 words
+//!      10  incarnation                              owner | index | offset (8, 8, 48 bits)
+//!      11  kind | engine                            length in bytes
+//!      12  key bytes | value bytes
+//!      13  hash id | checksum id      (a | b: a in the low half of the word)
+//!      14  hash seed
+//!      15  state | medium
+//! ```
+
+use crate::error::OpenError;
+use crate::medium::MediumKind;
+use crate::offset::{LINE, Offset};
+
+/// Bytes of one copy.
+pub const COPY_BYTES: u64 = 4096;
+/// Bytes of both copies; extents begin here.
+pub const SUPERBLOCK_BYTES: u64 = 2 * COPY_BYTES;
+/// Words of one copy.
+pub const COPY_WORDS: usize = (COPY_BYTES / 8) as usize;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"FIRNDEX\0");
+/// The format this build reads and writes.
+pub const VERSION: u32 = 1;
+const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
+/// CRC-32C, the only checksum of version 1.
+pub const CHECKSUM_ID: u32 = 1;
+
+const TYPED_ROOTS: usize = 8;
+/// Parameters an engine fixes at creation.
+pub const ENGINE_PARAMS: usize = 16;
+/// Words an engine changes together with the extents.
+pub const ENGINE_ROOTS: usize = 10;
+/// Extents a pool can have.
+pub const EXTENTS_MAX: usize = 224;
+
+const _: () = assert!(22 + 2 * TYPED_ROOTS == 38);
+const _: () = assert!(38 + ENGINE_PARAMS == 54);
+const _: () = assert!(54 + ENGINE_ROOTS == 64);
+const _: () = assert!(64 + 2 * EXTENTS_MAX == COPY_WORDS);
+
+/// What a pool holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Fixed-size keys and values.
+    Table,
+    /// Byte strings.
+    Store,
+}
+
+impl std::fmt::Display for PoolKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            PoolKind::Table => "table",
+            PoolKind::Store => "store",
+        })
+    }
+}
+
+/// A run of pool bytes and whom it was handed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// [`HEAP`], or a number of the engine's.
+    pub owner: u8,
+    /// Which of the owner's extents this is.
+    pub index: u8,
+    /// Its first byte.
+    pub start: Offset,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// Owner of the heap's extents; engines number theirs from 1.
+pub const HEAP: u8 = 0;
+
+impl Extent {
+    /// One past the last byte.
+    pub fn end(&self) -> u64 {
+        self.start.0 + self.bytes
+    }
+}
+
+/// Where a file is and when: what tells a pool from its copy and this boot from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// The kernel's boot id; zero if unknown.
+    pub boot_id: [u64; 2],
+    /// Inode number of the file.
+    pub inode: u64,
+    /// Id of the file system.
+    pub file_system: u64,
+}
+
+/// One copy of the superblock, decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Grows by one with every change; the valid copy with the larger one counts.
+    pub sequence: u64,
+    /// Features that a build may ignore.
+    pub features_compatible: u64,
+    /// Features that a build must know to write.
+    pub features_read_only: u64,
+    /// Features that a build must know to read.
+    pub features_incompatible: u64,
+    /// Random identity of the pool.
+    pub uuid: u128,
+    /// Number of times the pool was opened for writing.
+    pub incarnation: u64,
+    /// What the pool holds.
+    pub kind: PoolKind,
+    /// Number of the engine.
+    pub engine: u32,
+    /// Size of a key in bytes; 0 for byte strings.
+    pub key_bytes: u32,
+    /// Size of a value in bytes; 0 for byte strings.
+    pub value_bytes: u32,
+    /// Number of the hash function.
+    pub hash_id: u32,
+    /// Seed of the hash function.
+    pub hash_seed: u64,
+    /// Whether the pool was closed, after its data were synced.
+    pub clean: bool,
+    /// The medium of the last opening for writing.
+    pub medium: MediumKind,
+    /// Where and when the pool was last opened for writing.
+    pub place: Place,
+    /// All extents lie below this offset.
+    pub end: u64,
+    /// log2 of the size of the heap's segments.
+    pub segment_log2: u32,
+    /// Spare: positions of structures of later versions, by type.
+    pub typed_roots: [(u64, u64); TYPED_ROOTS],
+    /// The engine's parameters.
+    pub engine_params: [u64; ENGINE_PARAMS],
+    /// The engine's roots.
+    pub engine_roots: [u64; ENGINE_ROOTS],
+    /// Everything that was handed out.
+    pub extents: Vec<Extent>,
+}
+
+fn halves(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+fn low(word: u64) -> u32 {
+    word as u32
+}
+
+fn high(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn checksum(words: &[u64; COPY_WORDS]) -> u64 {
+    let mut crc = 0;
+    for (index, word) in words.iter().enumerate() {
+        let word = if index == 3 { 0 } else { *word };
+        crc = crc32c::crc32c_append(crc, &word.to_ne_bytes());
+    }
+    u64::from(crc)
+}
+
+/// Why one copy does not count.
+enum Fault {
+    /// Not a superblock at all.
+    Foreign,
+    /// A superblock whose content does not add up.
+    Broken(String),
+    /// A sound superblock that this build does not handle.
+    Refused(OpenError),
+}
+
+impl Superblock {
+    /// The words of a copy.
+    pub fn encode(&self) -> Box<[u64; COPY_WORDS]> {
+        let mut words = Box::new([0; COPY_WORDS]);
+        words[0] = MAGIC;
+        words[1] = halves(VERSION, SUPERBLOCK_BYTES as u32);
+        words[2] = BYTE_ORDER;
+        words[4] = self.sequence;
+        words[5] = self.features_compatible;
+        words[6] = self.features_read_only;
+        words[7] = self.features_incompatible;
+        words[8] = self.uuid as u64;
+        words[9] = (self.uuid >> 64) as u64;
+        words[10] = self.incarnation;
+        let kind = match self.kind {
+            PoolKind::Table => 1,
+            PoolKind::Store => 2,
+        };
+        words[11] = halves(kind, self.engine);
+        words[12] = halves(self.key_bytes, self.value_bytes);
+        words[13] = halves(self.hash_id, CHECKSUM_ID);
+        words[14] = self.hash_seed;
+        words[15] = halves(u32::from(!self.clean), self.medium.code());
+        words[16..18].copy_from_slice(&self.place.boot_id);
+        words[18] = self.place.inode;
+        words[19] = self.place.file_system;
+        words[20] = self.end;
+        words[21] = halves(self.extents.len() as u32, self.segment_log2);
+        for (pair, (kind, at)) in words[22..38].chunks_exact_mut(2).zip(self.typed_roots) {
+            pair.copy_from_slice(&[kind, at]);
+        }
+        words[38..54].copy_from_slice(&self.engine_params);
+        words[54..64].copy_from_slice(&self.engine_roots);
+        for (pair, extent) in words[64..].chunks_exact_mut(2).zip(&self.extents) {
+            pair[0] = u64::from(extent.owner) << 56 | u64::from(extent.index) << 48 | extent.start.0;
+            pair[1] = extent.bytes;
+        }
+        words[3] = checksum(&words);
+        words
+    }
+
+    fn decode(words: &[u64; COPY_WORDS]) -> Result<Superblock, Fault> {
+        if words[0] != MAGIC {
+            return Err(match words[0] == MAGIC.swap_bytes() {
+                true => Fault::Refused(byte_order_mismatch()),
+                false => Fault::Foreign,
+            });
+        }
+        if words[3] != checksum(words) {
+            let version = low(words[1]);
+            return Err(Fault::Broken(format!(
+                "its checksum does not fit its content, which says format version {version}"
+            )));
+        }
+        let mismatch = |field, found: u64, expected: u64, advice| {
+            Err(Fault::Refused(OpenError::Mismatch {
+                field,
+                found: format!("{found:#x}"),
+                expected: format!("{expected:#x}"),
+                advice,
+            }))
+        };
+        const OTHER_BUILD: &str = "open it with the firndex version that made it";
+        if words[1] != halves(VERSION, SUPERBLOCK_BYTES as u32) {
+            return mismatch(
+                "format version",
+                u64::from(low(words[1])),
+                u64::from(VERSION),
+                OTHER_BUILD,
+            );
+        }
+        if words[2] != BYTE_ORDER {
+            return Err(Fault::Refused(byte_order_mismatch()));
+        }
+        if words[7] != 0 {
+            return mismatch("set of required features", words[7], 0, OTHER_BUILD);
+        }
+        if high(words[13]) != CHECKSUM_ID {
+            return mismatch("checksum", high(words[13]).into(), CHECKSUM_ID.into(), OTHER_BUILD);
+        }
+        let broken = |what: String| Err(Fault::Broken(what));
+        let kind = match low(words[11]) {
+            1 => PoolKind::Table,
+            2 => PoolKind::Store,
+            other => return broken(format!("its kind is {other}, expected 1 or 2")),
+        };
+        let clean = match low(words[15]) {
+            0 => true,
+            1 => false,
+            other => return broken(format!("its state is {other}, expected 0 or 1")),
+        };
+        let Some(medium) = MediumKind::from_code(high(words[15])) else {
+            return broken(format!("its medium is {}, expected 0 to 2", high(words[15])));
+        };
+        let count = low(words[21]) as usize;
+        if count > EXTENTS_MAX {
+            return broken(format!("it lists {count} extents, at most {EXTENTS_MAX} fit"));
+        }
+        let segment_log2 = high(words[21]);
+        if !(7..=30).contains(&segment_log2) {
+            return broken(format!("its heap segments have 2^{segment_log2} bytes"));
+        }
+        let extents = words[64..]
+            .chunks_exact(2)
+            .take(count)
+            .map(|pair| Extent {
+                owner: (pair[0] >> 56) as u8,
+                index: (pair[0] >> 48) as u8,
+                start: Offset(pair[0] & ((1 << 48) - 1)),
+                bytes: pair[1],
+            })
+            .collect();
+        let mut typed_roots = [(0, 0); TYPED_ROOTS];
+        for (root, pair) in typed_roots.iter_mut().zip(words[22..38].chunks_exact(2)) {
+            *root = (pair[0], pair[1]);
+        }
+        let mut engine_params = [0; ENGINE_PARAMS];
+        engine_params.copy_from_slice(&words[38..54]);
+        let mut engine_roots = [0; ENGINE_ROOTS];
+        engine_roots.copy_from_slice(&words[54..64]);
+        let superblock = Superblock {
+            sequence: words[4],
+            features_compatible: words[5],
+            features_read_only: words[6],
+            features_incompatible: words[7],
+            uuid: u128::from(words[8]) | u128::from(words[9]) << 64,
+            incarnation: words[10],
+            kind,
+            engine: high(words[11]),
+            key_bytes: low(words[12]),
+            value_bytes: high(words[12]),
+            hash_id: low(words[13]),
+            hash_seed: words[14],
+            clean,
+            medium,
+            place: Place {
+                boot_id: [words[16], words[17]],
+                inode: words[18],
+                file_system: words[19],
+            },
+            end: words[20],
+            segment_log2,
+            typed_roots,
+            engine_params,
+            engine_roots,
+            extents,
+        };
+        superblock.check_extents().map_err(Fault::Broken)?;
+        Ok(superblock)
+    }
+
+    /// Extents must be aligned, inside the pool and disjoint: everything else trusts them.
+    fn check_extents(&self) -> Result<(), String> {
+        let mut sorted = self.extents.clone();
+        sorted.sort_by_key(|extent| extent.start);
+        let mut free_from = SUPERBLOCK_BYTES;
+        for extent in sorted {
+            let end = extent.start.0.checked_add(extent.bytes);
+            let fits = end.is_some_and(|end| end <= self.end);
+            if extent.start.0 % LINE != 0 || extent.start.0 < free_from || !fits {
+                return Err(format!(
+                    "its extent at {} of {} bytes overlaps another or leaves the pool",
+                    extent.start, extent.bytes
+                ));
+            }
+            free_from = extent.end();
+        }
+        Ok(())
+    }
+
+    /// The superblock that counts among the two copies, and whether the other needs repair.
+    ///
+    /// `copies` are the first bytes of the file; missing ones make a copy invalid.
+    pub fn choose(copies: [Option<&[u64; COPY_WORDS]>; 2]) -> Result<(Superblock, bool), OpenError> {
+        let decoded = copies.map(|copy| match copy {
+            Some(words) => Superblock::decode(words),
+            None => Err(Fault::Foreign),
+        });
+        match decoded {
+            [Ok(a), Ok(b)] if a == b => Ok((a, false)),
+            [Ok(a), Ok(b)] => Ok((if a.sequence >= b.sequence { a } else { b }, true)),
+            [Ok(valid), Err(_)] | [Err(_), Ok(valid)] => Ok((valid, true)),
+            [Err(Fault::Refused(error)), _] | [_, Err(Fault::Refused(error))] => Err(error),
+            [Err(Fault::Broken(a)), Err(Fault::Broken(b))] => {
+                Err(OpenError::Damaged { found: format!("first: {a}; second: {b}") })
+            }
+            [Err(Fault::Broken(found)), Err(Fault::Foreign)]
+            | [Err(Fault::Foreign), Err(Fault::Broken(found))] => Err(OpenError::Damaged {
+                found: format!("one: {found}; the other: not a superblock"),
+            }),
+            [Err(Fault::Foreign), Err(Fault::Foreign)] => not_a_pool(),
+        }
+    }
+
+    /// Whether what the medium kept since the last opening can be trusted at `now`.
+    pub fn check_state(&self, now: &Place) -> Result<(), OpenError> {
+        if self.clean {
+            return Ok(());
+        }
+        let dirty = |found: &str| Err(OpenError::Dirty { found: found.into() });
+        let then = &self.place;
+        let same_boot = then.boot_id == now.boot_id && now.boot_id != [0, 0];
+        if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
+            return dirty("this file is a copy of it, made while it was open or not closed");
+        }
+        if !same_boot && self.medium != MediumKind::Dax {
+            return dirty("the machine has been restarted since");
+        }
+        Ok(())
+    }
+}
+
+fn not_a_pool() -> Result<(Superblock, bool), OpenError> {
+    Err(OpenError::NotAPool { found: "it does not begin with firndex's magic number".into() })
+}
+
+fn byte_order_mismatch() -> OpenError {
+    OpenError::Mismatch {
+        field: "byte order",
+        found: "that of another machine".into(),
+        expected: "this machine's".into(),
+        advice: "open it on a machine of the byte order it was made on",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Superblock {
+        Superblock {
+            sequence: 9,
+            features_compatible: 0,
+            features_read_only: 0,
+            features_incompatible: 0,
+            uuid: 1 << 100 | 5,
+            incarnation: 3,
+            kind: PoolKind::Store,
+            engine: 1,
+            key_bytes: 0,
+            value_bytes: 0,
+            hash_id: 1,
+            hash_seed: 77,
+            clean: false,
+            medium: MediumKind::Mapped,
+            place: Place { boot_id: [1, 2], inode: 3, file_system: 4 },
+            end: SUPERBLOCK_BYTES + 3 * LINE,
+            segment_log2: 18,
+            typed_roots: [(1, 2); TYPED_ROOTS],
+            engine_params: [6; ENGINE_PARAMS],
+            engine_roots: [7; ENGINE_ROOTS],
+            extents: vec![
+                Extent { owner: 1, index: 0, start: Offset(SUPERBLOCK_BYTES), bytes: LINE },
+                Extent { owner: HEAP, index: 2, start: Offset(SUPERBLOCK_BYTES + LINE), bytes: 128 },
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let words = sample().encode();
+        assert_eq!(Superblock::choose([Some(&words), Some(&words)]).unwrap(), (sample(), false));
+    }
+
+    #[test]
+    fn the_newer_valid_copy_counts() {
+        let older = sample().encode();
+        let newer = Superblock { sequence: 10, incarnation: 4, ..sample() }.encode();
+        for copies in [[&older, &newer], [&newer, &older]] {
+            let (chosen, repair) = Superblock::choose(copies.map(|copy| Some(&**copy))).unwrap();
+            assert_eq!((chosen.incarnation, repair), (4, true));
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_of_one_copy_is_noticed_and_the_other_counts() {
+        let good = sample().encode();
+        for bit in 0..COPY_WORDS * 64 {
+            let mut bad = good.clone();
+            bad[bit / 64] ^= 1 << (bit % 64);
+            let (chosen, repair) = Superblock::choose([Some(&bad), Some(&good)]).unwrap();
+            assert_eq!((chosen, repair), (sample(), true), "bit {bit}");
+            assert!(Superblock::choose([Some(&bad), Some(&bad)]).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn overlapping_or_outlying_extents_are_refused() {
+        for (start, bytes) in [(SUPERBLOCK_BYTES, 65), (0, 64), (SUPERBLOCK_BYTES + 128, 1 << 40)] {
+            let mut superblock = sample();
+            superblock.extents[0].start = Offset(start);
+            superblock.extents[0].bytes = bytes;
+            let words = superblock.encode();
+            let error = Superblock::choose([Some(&words), Some(&words)]).unwrap_err();
+            assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_formats_are_told_apart() {
+        let with = |index: usize, word: u64| {
+            let mut words = sample().encode();
+            words[index] = word;
+            words[3] = checksum(&words);
+            Superblock::choose([Some(&words), Some(&words)]).unwrap_err()
+        };
+        assert!(with(1, halves(2, 8192)).to_string().contains("format version is 0x2"));
+        assert!(with(7, 4).to_string().contains("required features is 0x4"));
+        assert!(with(2, BYTE_ORDER.swap_bytes()).to_string().contains("byte order"));
+        assert!(matches!(with(0, 5), OpenError::NotAPool { .. }));
+    }
+
+    #[test]
+    fn a_dirty_pool_is_trusted_only_where_its_memory_was_kept() {
+        let here = sample().place;
+        let rebooted = Place { boot_id: [8, 8], ..here };
+        let copied = Place { inode: 99, ..here };
+        let dax = Superblock { medium: MediumKind::Dax, ..sample() };
+        let clean = Superblock { clean: true, ..sample() };
+        assert!(sample().check_state(&here).is_ok());
+        assert!(sample().check_state(&rebooted).is_err());
+        assert!(sample().check_state(&copied).is_err());
+        assert!(dax.check_state(&rebooted).is_ok());
+        assert!(dax.check_state(&copied).is_err());
+        assert!(clean.check_state(&rebooted).is_ok() && clean.check_state(&copied).is_ok());
+        let unknown = Place { boot_id: [0, 0], ..here };
+        let since_unknown = Superblock { place: unknown, ..sample() };
+        assert!(since_unknown.check_state(&unknown).is_err(), "an unknown boot proves nothing");
+    }
+}

@@ -1,0 +1,173 @@
+//! Volatile arrays that grow without moving, for sidecars and per-thread state.
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+
+/// A line of eight words; the unit in which threads disturb each other.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Line(pub [AtomicU64; 8]);
+
+/// Types that [`Array`] can hold.
+///
+/// # Safety
+///
+/// All zero bytes are a valid value, the type needs no drop, and sharing it is sound.
+pub unsafe trait Zeroable: Sync {}
+
+// SAFETY: atomic integers are valid for every bit pattern.
+unsafe impl Zeroable for AtomicU8 {}
+// SAFETY: as above.
+unsafe impl Zeroable for AtomicU32 {}
+// SAFETY: as above.
+unsafe impl Zeroable for AtomicU64 {}
+// SAFETY: an array of atomics, as above.
+unsafe impl Zeroable for Line {}
+
+/// Huge pages are asked for where a part of an array spans at least one.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// An array whose elements are zero at first and whose memory is taken when first touched.
+///
+/// Addresses are reserved for the whole length at once, so that elements never move, and an
+/// element is found by its index alone.
+#[derive(Debug)]
+pub struct Array<T> {
+    base: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: the array owns its mapping and hands out shared references to `Sync` elements only.
+unsafe impl<T: Zeroable> Send for Array<T> {}
+// SAFETY: as above.
+unsafe impl<T: Zeroable> Sync for Array<T> {}
+
+impl<T: Zeroable> Array<T> {
+    /// An array of `len` elements, or of fewer if the system does not grant that many
+    /// addresses; fails if it does not even grant `len_min`.
+    pub fn reserve(len: usize, len_min: usize) -> io::Result<Self> {
+        let mut len = len.max(len_min).max(1);
+        loop {
+            match Self::map(len) {
+                Ok(base) => return Ok(Array { base, len }),
+                Err(error) if len <= len_min.max(1) => return Err(error),
+                Err(_) => len = (len / 2).max(len_min),
+            }
+        }
+    }
+
+    fn map(len: usize) -> io::Result<NonNull<T>> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new mapping at an address of the kernel's choice, aligned to pages and so
+        // to any `T` here.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Number of elements.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The element at `index`.
+    ///
+    /// # Panics
+    ///
+    /// If `index` is not below [`Array::len`].
+    #[inline(always)]
+    pub fn get(&self, index: usize) -> &T {
+        assert!(index < self.len, "index {index} beyond the {} elements reserved", self.len);
+        // SAFETY: the index is in bounds, and zeroed memory is a valid `T` by `Zeroable`.
+        unsafe { &*self.base.as_ptr().add(index) }
+    }
+
+    /// Hints that the element at `index` is about to be read.
+    #[inline(always)]
+    pub fn prefetch(&self, index: usize) {
+        let element = self.base.as_ptr().wrapping_add(index);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch never faults and changes no value.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(element.cast());
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
+        }
+    }
+
+    /// Asks for huge pages behind a range of elements where it spans some, and touches them if
+    /// `populate`. A hint.
+    pub fn advise(&self, elements: Range<usize>, populate: bool) {
+        let base = self.base.as_ptr() as usize;
+        let end = elements.end.min(self.len);
+        let from = base + elements.start.min(end) * size_of::<T>();
+        let to = base + end * size_of::<T>();
+        let huge = from.next_multiple_of(HUGE_PAGE)..to / HUGE_PAGE * HUGE_PAGE;
+        if huge.start < huge.end {
+            let start = huge.start as *mut c_void;
+            // SAFETY: the range lies in this array's mapping; advice changes no content.
+            let _ = unsafe {
+                rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage)
+            };
+        }
+        let page = rustix::param::page_size();
+        let pages = from / page * page..to.next_multiple_of(page);
+        if populate && from < to {
+            let start = pages.start as *mut c_void;
+            // SAFETY: as above; populating changes no content.
+            let _ = unsafe {
+                rustix::mm::madvise(start, pages.end - pages.start, Advice::LinuxPopulateWrite)
+            };
+        }
+    }
+}
+
+impl<T> Drop for Array<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this array's own, elements borrow `self`, and none needs drop.
+        let _ = unsafe {
+            rustix::mm::munmap(self.base.as_ptr().cast(), self.len * size_of::<T>())
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn elements_are_zero_and_keep_what_is_stored() {
+        let array = Array::<AtomicU64>::reserve(1 << 30, 1).unwrap();
+        assert_eq!(array.get(array.len() - 1).load(Ordering::Relaxed), 0);
+        array.get(12_345).store(7, Ordering::Relaxed);
+        array.advise(0..1 << 20, true);
+        assert_eq!(array.get(12_345).load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond")]
+    fn an_index_beyond_the_end_is_refused() {
+        let array = Array::<Line>::reserve(4, 1).unwrap();
+        array.get(4);
+    }
+}

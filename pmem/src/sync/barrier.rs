@@ -1,0 +1,44 @@
+//! A barrier that is free on the side that runs often.
+//!
+//! A thread announces something by a plain store and then reads a flag, with
+//! [`light_barrier`] between; another sets the flag and then reads the announcements, with
+//! [`heavy_barrier`] between. At least one of the two sees the other. The heavy side makes the
+//! kernel run a full barrier on every processor that runs this process, so that the light side
+//! only has to stop the compiler.
+
+use rustix::thread::{MembarrierCommand, membarrier};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+/// Registers this process with the kernel; must have run before the first light barrier whose
+/// heavy counterpart relies on it.
+pub(crate) fn register() {
+    static REGISTERED: OnceLock<()> = OnceLock::new();
+    REGISTERED.get_or_init(|| {
+        if membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {
+            ASYMMETRIC.store(true, Ordering::SeqCst);
+        }
+    });
+}
+
+/// The side that runs often.
+#[inline(always)]
+pub fn light_barrier() {
+    if ASYMMETRIC.load(Ordering::Relaxed) {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The side that runs rarely.
+pub fn heavy_barrier() {
+    fence(Ordering::SeqCst);
+    if ASYMMETRIC.load(Ordering::Relaxed) {
+        // Registration succeeded, after which the kernel documents no failure.
+        let _ = membarrier(MembarrierCommand::PrivateExpedited);
+    }
+    fence(Ordering::SeqCst);
+}
