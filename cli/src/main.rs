@@ -1,1 +1,29 @@
-fn main() {}
+//! The command line of firndex: make, fill, read and check pools, and a demonstration that kills
+//! its own writer.
+//!
+//! Data go to stdout, talk goes to stderr. The exit status is 0 for done or found, 1 for absent,
+//! 2 for an error.
+
+mod commands;
+mod dedup;
+mod failure;
+mod input;
+mod output;
+mod pool;
+mod progress;
+mod quote;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = commands::Arguments::parse();
+    match commands::run(arguments) {
+        Ok(status) => status.into(),
+        Err(error) => {
+            failure::print(&error);
+            failure::Status::Failed.into()
+        }
+    }
+}

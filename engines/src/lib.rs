@@ -1,1 +1,30 @@
-//! placeholder
+//! The hash tables of firndex, one folder per paper.
+
+pub mod iceberg;
+
+/// Tuning that is not recorded in the pool.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Load factor at which the table doubles; above 1 it never does by itself.
+    pub resize_at: f64,
+    /// Whether a helper thread prepares space and moves blocks ahead of the writers. Without
+    /// one the writers do both in small steps.
+    pub helper: bool,
+    /// Threads that recovery uses; 0 for one per processor.
+    pub recovery_threads: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { resize_at: 0.85, helper: true, recovery_threads: 0 }
+    }
+}
+
+impl Settings {
+    fn recovery_threads(&self) -> usize {
+        match self.recovery_threads {
+            0 => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+            threads => threads,
+        }
+    }
+}

@@ -1,1 +1,15 @@
-//! placeholder
+//! What every firndex engine shares: the traits [`Index`] and [`Records`], seeded stable hashing,
+//! fingerprint matching, and the adapter that makes any `Index<u64, u64>` a [`Records`].
+
+mod error;
+pub mod fingerprint;
+pub mod hash;
+mod items;
+mod report;
+mod traits;
+
+pub use error::{Error, ItemError};
+pub use items::Items;
+pub use pmem::pair;
+pub use report::{CheckReport, Level, Occupancy};
+pub use traits::{Exchange, Index, Record, RecordExchange, Records};

@@ -3,7 +3,7 @@
 //! Both are object safe: the facade holds an engine behind one virtual call, and everything
 //! below that call is statically dispatched.
 
-use crate::error::Error;
+use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy};
 use pmem::epoch::Guard;
 
@@ -21,7 +21,8 @@ pub type Exchange<V> = Result<(), Option<V>>;
 /// replaced or met. Every bit pattern is a legal key and a legal value.
 ///
 /// A mutation fails only with [`Error::Full`] (nothing was changed, the table works on) or an
-/// I/O error met while growing.
+/// I/O error met while growing. The caller holds the pool's right to write
+/// ([`pmem::Pool::write`]) around each mutation.
 pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// The value of `key`. Takes no lock and never waits.
     fn get(&self, key: K) -> Option<V>;
@@ -52,24 +53,6 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// Removes `key` if its value is `expected`.
     fn remove_if(&self, key: K, expected: V) -> Result<Exchange<V>, Error> {
         self.compare_exchange(key, Some(expected), None)
-    }
-
-    /// Atomic read-modify-write: replaces the state by what `change` makes of it and returns
-    /// the state before. `change` runs outside every lock and may run several times; its last
-    /// call is the one that took effect.
-    fn modify(
-        &self,
-        key: K,
-        change: &mut dyn FnMut(Option<V>) -> Option<V>,
-    ) -> Result<Option<V>, Error> {
-        let mut before = self.get(key);
-        loop {
-            let after = change(before);
-            match self.compare_exchange(key, before, after)? {
-                Ok(()) => return Ok(before),
-                Err(found) => before = found,
-            }
-        }
     }
 
     /// `get` for each key, cache misses overlapped. `out` must be as long as `keys`; entry *i*
@@ -139,19 +122,19 @@ pub type RecordExchange<'a> = Result<(), Option<Record<'a>>>;
 /// A concurrent map of byte strings to byte strings. Same promises as [`Index`].
 pub trait Records: Send + Sync {
     /// The value of `key`, in place. Takes no lock and never waits.
-    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, Error>;
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Stores the pair if `key` is absent; returns the value that was there, if any.
-    fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Replaces the value if `key` is present; returns the replaced value.
-    fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Stores the pair in any case; returns the replaced value.
-    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, Error>;
+    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Removes `key`; returns the removed value.
-    fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, Error>;
+    fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence.
     fn compare_exchange(
@@ -159,29 +142,22 @@ pub trait Records: Send + Sync {
         key: &[u8],
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
-    ) -> Result<RecordExchange<'_>, Error>;
-
-    /// Atomic read-modify-write; as [`Index::modify`].
-    fn modify(
-        &self,
-        key: &[u8],
-        change: &mut dyn FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> Result<Option<Record<'_>>, Error>;
+    ) -> Result<RecordExchange<'_>, ItemError>;
 
     /// `get` for each key, cache misses overlapped.
-    fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, Error>;
+    fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
     /// `upsert` for each pair in order. On an error some of the pairs are stored, each whole.
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-    ) -> Result<Vec<Option<Record<'a>>>, Error>;
+    ) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
     /// `remove` for each key in order; as [`Records::upsert_many`].
-    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, Error>;
+    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
     /// Calls `visit` for every key and value. Exact when nothing writes meanwhile.
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error>;
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError>;
 
     /// Number of pairs. Exact when nothing writes.
     fn len(&self) -> u64;

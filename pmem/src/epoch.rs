@@ -16,12 +16,12 @@
 //! reader therefore holds back space, not progress.
 
 use crate::sync::{
-    AtomicU64, Line, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, thread_index,
+    AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier,
+    thread_index,
 };
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
-use std::sync::{Mutex, PoisonError};
 
 /// Bags of retired items; threads are spread over them.
 const BAGS: usize = 64;
@@ -147,7 +147,7 @@ impl Epochs {
     /// Items retired and not yet reclaimed.
     pub fn retired(&self) -> Vec<u64> {
         let items = |bag: &Mutex<Bag>| {
-            let bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            let bag = bag.lock();
             bag.retired.iter().map(|&(_, item)| item).collect::<Vec<_>>()
         };
         self.bags.iter().flat_map(items).collect()
@@ -160,7 +160,7 @@ impl Epochs {
         }
         let mut ready = Vec::new();
         for bag in &self.bags {
-            let mut bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bag = bag.lock();
             self.reclaimable(&mut bag, &mut ready);
         }
         ready.into_iter().for_each(&mut reclaim);
@@ -180,7 +180,7 @@ impl Guard<'_> {
         let mut ready = Vec::new();
         {
             let bag = &epochs.bags[self.thread % BAGS];
-            let mut bag = bag.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut bag = bag.lock();
             bag.retired.push_back((tag, item));
             bag.taken += 1;
             if bag.taken.is_multiple_of(RETIRES_PER_SCAN) {

@@ -100,13 +100,8 @@ impl PoolFile {
                 rustix::fs::linkat(CWD, descriptor, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)
             }
             Some(Unnamed::Temporary(name)) => {
-                let renamed = rustix::fs::renameat_with(
-                    CWD,
-                    &name,
-                    CWD,
-                    &self.path,
-                    RenameFlags::NOREPLACE,
-                );
+                let renamed =
+                    rustix::fs::renameat_with(CWD, &name, CWD, &self.path, RenameFlags::NOREPLACE);
                 if renamed.is_err() {
                     // The pool was refused its name; nobody knows it by the other one.
                     let _ = std::fs::remove_file(&name);
@@ -255,14 +250,11 @@ fn read_superblock(file: &File, path: &Path) -> Result<Superblock, OpenError> {
     let found_bytes = file.metadata().map_err(&io)?.len();
     if found_bytes < COPY_BYTES {
         let mut magic = [0; 8];
-        let is_pool = found_bytes >= 8
-            && file.read_exact_at(&mut magic, 0).is_ok()
-            && &magic == b"FIRNDEX\0";
+        let is_pool =
+            found_bytes >= 8 && file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"FIRNDEX\0";
         return Err(match is_pool {
             true => OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES },
-            false if found_bytes == 0 => {
-                OpenError::NotAPool { found: "the file is empty".into() }
-            }
+            false if found_bytes == 0 => OpenError::NotAPool { found: "the file is empty".into() },
             false => OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") },
         });
     }
@@ -279,8 +271,7 @@ fn read_superblock(file: &File, path: &Path) -> Result<Superblock, OpenError> {
         Ok(Some(words))
     };
     let copies = [read_copy(0)?, read_copy(1)?];
-    let (superblock, _) =
-        Superblock::choose([copies[0].as_deref(), copies[1].as_deref()])?;
+    let (superblock, _) = Superblock::choose([copies[0].as_deref(), copies[1].as_deref()])?;
     if found_bytes < superblock.end {
         return Err(OpenError::Truncated { found_bytes, expected_bytes: superblock.end });
     }

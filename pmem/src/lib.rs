@@ -14,7 +14,7 @@
 pub mod epoch;
 pub mod error;
 pub mod file;
-// pub mod heap;
+pub mod heap;
 pub mod medium;
 pub mod offset;
 pub mod pair;

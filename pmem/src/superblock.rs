@@ -213,7 +213,8 @@ impl Superblock {
         words[38..54].copy_from_slice(&self.engine_params);
         words[54..64].copy_from_slice(&self.engine_roots);
         for (pair, extent) in words[64..].chunks_exact_mut(2).zip(&self.extents) {
-            pair[0] = u64::from(extent.owner) << 56 | u64::from(extent.index) << 48 | extent.start.0;
+            pair[0] =
+                u64::from(extent.owner) << 56 | u64::from(extent.index) << 48 | extent.start.0;
             pair[1] = extent.bytes;
         }
         words[3] = checksum(&words);
@@ -278,7 +279,7 @@ impl Superblock {
             return broken(format!("it lists {count} extents, at most {EXTENTS_MAX} fit"));
         }
         let segment_log2 = high(words[21]);
-        if !(7..=30).contains(&segment_log2) {
+        if !(7..=18).contains(&segment_log2) {
             return broken(format!("its heap segments have 2^{segment_log2} bytes"));
         }
         let extents = words[64..]
@@ -352,7 +353,9 @@ impl Superblock {
     /// The superblock that counts among the two copies, and whether the other needs repair.
     ///
     /// `copies` are the first bytes of the file; missing ones make a copy invalid.
-    pub fn choose(copies: [Option<&[u64; COPY_WORDS]>; 2]) -> Result<(Superblock, bool), OpenError> {
+    pub fn choose(
+        copies: [Option<&[u64; COPY_WORDS]>; 2],
+    ) -> Result<(Superblock, bool), OpenError> {
         let decoded = copies.map(|copy| match copy {
             Some(words) => Superblock::decode(words),
             None => Err(Fault::Foreign),
@@ -432,7 +435,12 @@ mod tests {
             engine_roots: [7; ENGINE_ROOTS],
             extents: vec![
                 Extent { owner: 1, index: 0, start: Offset(SUPERBLOCK_BYTES), bytes: LINE },
-                Extent { owner: HEAP, index: 2, start: Offset(SUPERBLOCK_BYTES + LINE), bytes: 128 },
+                Extent {
+                    owner: HEAP,
+                    index: 2,
+                    start: Offset(SUPERBLOCK_BYTES + LINE),
+                    bytes: 128,
+                },
             ],
         }
     }

@@ -1,0 +1,345 @@
+//! Variable-length items without a log.
+//!
+//! An item is written and persisted first and published afterwards, by the engine's own 8-byte
+//! store. A crash in between leaves a slot that nothing leads to: no record of allocations is
+//! kept, and what is reachable is found by walking the table when the pool is opened
+//! ([`Sweep`]). So an allocation writes nothing but the item, save for one word when a thread
+//! takes a new segment.
+//!
+//! ```text
+//! extent   | segment 0 | segment 1 | ... | segment k-1 | k descriptor words, to a full line |
+//! small    | slot | slot | ... |            large   | item over one or more segments |
+//! ```
+//!
+//! A segment is sealed from open until the sweep has passed it; allocation would take fresh
+//! segments meanwhile. Each thread allocates from segments of its own.
+
+mod alloc;
+mod class;
+mod item;
+mod segment;
+mod sweep;
+
+pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub use sweep::{Audit, Sweep};
+
+use crate::error::{OpenError, SpaceError};
+use crate::medium::Medium;
+use crate::offset::{LINE, Offset};
+use crate::pool::Pool;
+use crate::superblock::{Extent, HEAP};
+use crate::sync::{Array, AtomicU64, Mutex, Ordering, THREADS_MAX};
+use class::{CLASSES_MAX, Classes};
+use segment::{Descriptor, SegmentState, usage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// log2 of a segment's size, unless the pool says otherwise.
+pub const SEGMENT_LOG2_DEFAULT: u32 = 18;
+/// A new extent has at least this many segments.
+const EXTENT_SEGMENTS_MIN: u64 = 4;
+/// Extents of at least this size begin at a multiple of it, so that huge pages can back them.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// A new extent is this fraction of the heap, so that a heap of any size takes few extents.
+const EXTENT_FRACTION: u64 = 4;
+
+/// Content of the pool that cannot be: what was found, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup")]
+pub struct Corrupt {
+    /// Where.
+    pub at: Offset,
+    /// What was found.
+    pub found: String,
+}
+
+/// Space of a heap in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeapUse {
+    /// Of all extents.
+    pub pool_bytes: u64,
+    /// Of slots and segments that are taken.
+    pub used_bytes: u64,
+}
+
+/// The heap of a pool.
+pub struct Heap<M: Medium> {
+    pool: Arc<Pool<M>>,
+    segment_log2: u32,
+    incarnation: u64,
+    classes: Classes,
+    segments: Array<SegmentState>,
+    /// Per class: segments with free slots that nobody owns.
+    partial: Vec<Mutex<Vec<u64>>>,
+    /// Runs of unused segments: first segment to length.
+    free_runs: Mutex<BTreeMap<u64, u64>>,
+    /// Serialises growth, so that threads in need together add one extent and not several.
+    growing: Mutex<()>,
+    /// Per thread and class, two words: what the thread allocates from.
+    caches: Array<AtomicU64>,
+    /// For threads without a cache of their own.
+    shared_cache: Mutex<()>,
+}
+
+impl<M: Medium> Heap<M> {
+    /// The heap of `pool`, all of it sealed until a [`Sweep`] has passed.
+    pub fn open(pool: Arc<Pool<M>>) -> Result<Heap<M>, OpenError> {
+        let superblock = pool.superblock();
+        let segment_log2 = superblock.segment_log2;
+        let classes = Classes::new(1 << segment_log2);
+        let reserve = |source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the heap's state".into(),
+            source,
+        };
+        let segments_max = (pool.medium().limit() >> segment_log2) as usize + 1;
+        let segments_now = (superblock.end >> segment_log2) as usize + 1;
+        let heap = Heap {
+            segment_log2,
+            incarnation: superblock.incarnation,
+            segments: Array::reserve(segments_max, segments_now).map_err(reserve)?,
+            partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
+            classes,
+            free_runs: Mutex::default(),
+            growing: Mutex::default(),
+            caches: Array::reserve(
+                (THREADS_MAX + 1) * CLASSES_MAX * 2,
+                (THREADS_MAX + 1) * CLASSES_MAX * 2,
+            )
+            .map_err(reserve)?,
+            shared_cache: Mutex::default(),
+            pool,
+        };
+        for extent in heap.pool.extents_of(HEAP) {
+            heap.adopt_recorded(&extent).map_err(|found| OpenError::Corrupt { found })?;
+        }
+        Ok(heap)
+    }
+
+    /// The pool that the heap is in.
+    pub fn pool(&self) -> &Pool<M> {
+        &self.pool
+    }
+
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    fn segment_bytes(&self) -> u64 {
+        1 << self.segment_log2
+    }
+
+    fn start_of(&self, segment: u64) -> Offset {
+        Offset(segment << self.segment_log2)
+    }
+
+    fn state(&self, segment: u64) -> &SegmentState {
+        self.segments.get(segment as usize)
+    }
+
+    /// Segments of an extent and where its descriptor words begin.
+    fn parts(&self, extent: &Extent) -> (u64, Offset) {
+        let count = extent.bytes >> self.segment_log2;
+        (count, extent.start.add(count << self.segment_log2))
+    }
+
+    /// Most segments whose descriptor words take less than a segment, so that an extent's length
+    /// tells their number.
+    fn extent_segments_max(&self) -> u64 {
+        (self.segment_bytes() - LINE) / 8
+    }
+
+    /// Takes in an extent found in the superblock.
+    fn adopt_recorded(&self, extent: &Extent) -> Result<(), String> {
+        let (count, descriptors) = self.parts(extent);
+        let first = extent.start.0 >> self.segment_log2;
+        let aligned = extent.start.0 & (self.segment_bytes() - 1) == 0;
+        if !aligned || count == 0 || extent.bytes < count * self.segment_bytes() + count * 8 {
+            return Err(format!(
+                "the heap extent at {} has {} bytes, which is no whole number of segments",
+                extent.start, extent.bytes
+            ));
+        }
+        let mut index = 0;
+        while index < count {
+            let at = descriptors.word(index);
+            let segment = first + index;
+            let damaged = |what: &str| Err(format!("heap segment descriptor at {at}: {what}"));
+            let state = self.state(segment);
+            state.descriptor_at.store(at.0, Ordering::Relaxed);
+            let Some(descriptor) = Descriptor::decode(self.medium().load(at)) else {
+                return damaged("not a descriptor");
+            };
+            match descriptor {
+                Descriptor::Free => {
+                    state.usage.store(usage::FREE, Ordering::Relaxed);
+                    self.release_run(segment, 1);
+                    index += 1;
+                }
+                Descriptor::Small { class, .. } => {
+                    let Some(size) = self.classes.size(class.into()) else {
+                        return damaged("no such size class");
+                    };
+                    let slots = (self.segment_bytes() / size) as u32;
+                    state.count.store(slots, Ordering::Relaxed);
+                    state.usage.store(usage::SMALL + u32::from(class), Ordering::Relaxed);
+                    index += 1;
+                }
+                Descriptor::Large { segments, .. } => {
+                    let run = u64::from(segments);
+                    if run == 0 || index + run > count {
+                        return damaged("a large item leaves its extent");
+                    }
+                    state.count.store(segments, Ordering::Relaxed);
+                    state.usage.store(usage::LARGE, Ordering::Relaxed);
+                    for tail in 1..run {
+                        let tail_state = self.state(segment + tail);
+                        tail_state.usage.store(usage::TAIL, Ordering::Relaxed);
+                        let tail_at = descriptors.word(index + tail);
+                        tail_state.descriptor_at.store(tail_at.0, Ordering::Relaxed);
+                    }
+                    index += run;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an extent with a run of at least `run` segments.
+    fn grow(&self, run: u64) -> Result<(), SpaceError> {
+        let extents = self.pool.extents_of(HEAP);
+        let heap_segments: u64 = extents.iter().map(|extent| self.parts(extent).0).sum();
+        let wanted = (heap_segments / EXTENT_FRACTION).max(EXTENT_SEGMENTS_MIN);
+        let most = self.extent_segments_max();
+        if run > most {
+            return Err(SpaceError::Full {
+                needed_bytes: run << self.segment_log2,
+                reason: format!("an extent of this pool has at most {most} segments"),
+            });
+        }
+        let take = |count: u64| {
+            let bytes = (count << self.segment_log2) + (count * 8).next_multiple_of(LINE);
+            // Small extents would waste up to their own size by natural alignment.
+            let align = match bytes < HUGE_PAGE_BYTES {
+                true => self.segment_bytes(),
+                false => HUGE_PAGE_BYTES,
+            };
+            let index = extents.len() as u8;
+            self.pool.extend(|draft| draft.take_aligned_extent(HEAP, index, bytes, align))
+        };
+        let wanted = wanted.clamp(run, most);
+        let extent = match take(wanted) {
+            // A nearly full file system may still have what is needed now.
+            Err(SpaceError::Full { .. }) if wanted > run => take(run)?,
+            other => other?,
+        };
+        let (count, descriptors) = self.parts(&extent);
+        let first = extent.start.0 >> self.segment_log2;
+        for index in 0..count {
+            let state = self.state(first + index);
+            state.descriptor_at.store(descriptors.word(index).0, Ordering::Relaxed);
+            state.usage.store(usage::FREE, Ordering::Release);
+        }
+        self.release_run(first, count);
+        Ok(())
+    }
+
+    /// Puts a run of segments, marked free, among the free ones.
+    fn release_run(&self, first: u64, count: u64) {
+        let mut runs = self.free_runs.lock();
+        let mut start = first;
+        let mut len = count;
+        if let Some((&before, &before_len)) = runs.range(..first).next_back()
+            && before + before_len == first
+            && self.same_extent(before, first)
+        {
+            start = before;
+            len += before_len;
+        }
+        if let Some(&after_len) = runs.get(&(first + count))
+            && self.same_extent(first, first + count)
+        {
+            runs.remove(&(first + count));
+            len += after_len;
+        }
+        runs.insert(start, len);
+    }
+
+    /// Whether two segments lie in one extent: their descriptor words are then as far apart as
+    /// they are.
+    fn same_extent(&self, a: u64, b: u64) -> bool {
+        let at = |segment| self.state(segment).descriptor_at.load(Ordering::Relaxed);
+        at(b).wrapping_sub(at(a)) == (b - a) * 8
+    }
+
+    /// Takes a run of `count` free segments, if there is one.
+    fn take_run(&self, count: u64) -> Option<u64> {
+        let mut runs = self.free_runs.lock();
+        let (&start, &len) = runs.iter().find(|&(_, &len)| len >= count)?;
+        runs.remove(&start);
+        if len > count {
+            runs.insert(start + count, len - count);
+        }
+        Some(start)
+    }
+
+    /// Writes a segment's surviving word and persists it.
+    fn describe(&self, segment: u64, descriptor: Descriptor) {
+        let at = Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed));
+        self.medium().store_release(at, descriptor.encode());
+        self.medium().persist(at);
+    }
+
+    /// Bytes of the slot or segments that begin at `at`, if an item can begin there.
+    fn capacity_at(&self, at: Offset) -> Option<u64> {
+        let segment = at.0 >> self.segment_log2;
+        if segment >= self.segments.len() as u64 {
+            return None;
+        }
+        let state = self.state(segment);
+        let within = at.0 & (self.segment_bytes() - 1);
+        match state.usage.load(Ordering::Acquire) {
+            usage::LARGE if within == 0 => Some(state.slots() << self.segment_log2),
+            small if small >= usage::SMALL => {
+                let size = self.classes.size((small - usage::SMALL) as usize)?;
+                (within.is_multiple_of(size) && within / size < state.slots()).then_some(size)
+            }
+            _ => None,
+        }
+    }
+
+    /// How much space the heap has and how much of it is taken.
+    pub fn usage(&self) -> HeapUse {
+        let mut total = HeapUse::default();
+        for extent in self.pool.extents_of(HEAP) {
+            total.pool_bytes += extent.bytes;
+            let (count, _) = self.parts(&extent);
+            let first = extent.start.0 >> self.segment_log2;
+            for segment in first..first + count {
+                let state = self.state(segment);
+                match state.usage.load(Ordering::Acquire) {
+                    usage::NONE | usage::FREE => {}
+                    usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
+                    small => {
+                        let size = self.classes.size((small - usage::SMALL) as usize);
+                        let free: u64 = (0..state.words())
+                            .map(|word| state.bits[word].load(Ordering::Relaxed).count_ones())
+                            .map(u64::from)
+                            .sum();
+                        total.used_bytes += size.unwrap_or(0) * state.slots().saturating_sub(free);
+                    }
+                }
+            }
+        }
+        total
+    }
+}
+
+impl<M: Medium> std::fmt::Debug for Heap<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heap").field("usage", &self.usage()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset};
 use crate::pair;
+use crate::sync::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::FallocateFlags;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
@@ -15,7 +16,6 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Anonymous memory: nothing survives the process.
 pub type Dram = Memory<KernelKeeps>;
@@ -262,7 +262,7 @@ pub(crate) fn allocate(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::R
 }
 
 fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<()> {
-    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let end = rustix::fs::fstat(file)?.st_size as u64;
     let mut from = range.start.max(end);
     while from < range.end {
@@ -384,7 +384,7 @@ impl<W: WriteBack> Medium for Memory<W> {
         while self.size() < target {
             // Steps let others in between: a writer that needs one extent now does not wait for
             // a helper that prepares gigabytes.
-            let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _growing = self.growing.lock();
             let from = self.size();
             if from >= target {
                 break;
@@ -429,9 +429,8 @@ impl<W: WriteBack> Medium for Memory<W> {
             let bytes = (end - from).min(POPULATE_STEP_BYTES);
             let address = self.at(Offset(from)).cast();
             // SAFETY: the range is mapped; populating changes no content.
-            let populated = unsafe {
-                rustix::mm::madvise(address, bytes as usize, Advice::LinuxPopulateWrite)
-            };
+            let populated =
+                unsafe { rustix::mm::madvise(address, bytes as usize, Advice::LinuxPopulateWrite) };
             if populated.is_err() {
                 return;
             }

@@ -92,9 +92,7 @@ fn caches_are_durable() -> bool {
     };
     let mut domains = devices
         .flatten()
-        .filter_map(|device| {
-            std::fs::read_to_string(device.path().join("persistence_domain")).ok()
-        })
+        .filter_map(|device| std::fs::read_to_string(device.path().join("persistence_domain")).ok())
         .peekable();
     domains.peek().is_some() && domains.all(|domain| domain.trim() == "cpu_cache")
 }

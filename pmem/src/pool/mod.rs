@@ -12,10 +12,9 @@ use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
     SUPERBLOCK_BYTES, Superblock,
 };
-use crate::sync;
+use crate::sync::{self, Mutex};
 use gate::{Gate, GateState};
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Large extents begin at multiples of this, so that huge pages can back them.
 const EXTENT_ALIGN_MAX: u64 = 2 << 20;
@@ -91,11 +90,24 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Hands out an extent of `bytes` zero bytes. Takes effect, like everything in a draft, only
-    /// when the draft is committed.
+    /// Hands out an extent of `bytes` zero bytes that begins at a multiple of its size, of a line
+    /// at least and of a huge page at most. Takes effect, like everything in a draft, only when
+    /// the draft is committed.
     pub fn take_extent(&mut self, owner: u8, index: u8, bytes: u64) -> Result<Extent, SpaceError> {
+        let align = bytes.checked_next_power_of_two().unwrap_or(EXTENT_ALIGN_MAX);
+        self.take_aligned_extent(owner, index, bytes, align)
+    }
+
+    /// As [`Draft::take_extent`], at a multiple of `align` bytes, a power of two.
+    pub fn take_aligned_extent(
+        &mut self,
+        owner: u8,
+        index: u8,
+        bytes: u64,
+        align: u64,
+    ) -> Result<Extent, SpaceError> {
         let superblock = &mut self.superblock;
-        let align = bytes.next_power_of_two().clamp(crate::LINE, EXTENT_ALIGN_MAX);
+        let align = align.clamp(crate::LINE, EXTENT_ALIGN_MAX);
         let start = superblock.end.next_multiple_of(align);
         let needed_bytes = start.saturating_add(bytes);
         if superblock.extents.len() == EXTENTS_MAX {
@@ -112,10 +124,6 @@ impl Draft {
     pub fn engine_roots(&mut self) -> &mut [u64; ENGINE_ROOTS] {
         &mut self.superblock.engine_roots
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<M: Medium> Pool<M> {
@@ -228,7 +236,7 @@ impl<M: Medium> Pool<M> {
 
     /// The superblock as it stands.
     pub fn superblock(&self) -> Superblock {
-        lock(&self.superblock).clone()
+        self.superblock.lock().clone()
     }
 
     /// Whether the pool was opened for reading only.
@@ -266,7 +274,7 @@ impl<M: Medium> Pool<M> {
             GateState::ReadOnly => Err(WriteError::ReadOnly),
             GateState::Open => Ok(()),
             GateState::Syncing | GateState::Clean => {
-                let _transition = lock(&self.transition);
+                let _transition = self.transition.lock();
                 if self.gate.state() == GateState::Clean {
                     self.mark(false)?;
                     self.gate.set(GateState::Open);
@@ -278,7 +286,7 @@ impl<M: Medium> Pool<M> {
 
     /// Records that the pool is clean or dirty, down to the device.
     fn mark(&self, clean: bool) -> io::Result<()> {
-        let mut superblock = lock(&self.superblock);
+        let mut superblock = self.superblock.lock();
         let mut marked = superblock.clone();
         marked.clean = clean;
         marked.place = self.place;
@@ -294,7 +302,7 @@ impl<M: Medium> Pool<M> {
         &self,
         change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
     ) -> Result<R, SpaceError> {
-        let mut superblock = lock(&self.superblock);
+        let mut superblock = self.superblock.lock();
         let mut draft = Draft { superblock: superblock.clone() };
         let result = change(&mut draft)?;
         // Memory comes first: an extent on record without memory behind it would fault.
@@ -308,7 +316,7 @@ impl<M: Medium> Pool<M> {
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
     /// finds it ready. For a helper: may take long, holds nobody up for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
-        let end = lock(&self.superblock).end;
+        let end = self.superblock.lock().end;
         let size_before = self.medium.size();
         let target = end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes);
         if target <= size_before {
@@ -321,7 +329,9 @@ impl<M: Medium> Pool<M> {
 
     /// Extents of one owner, by index.
     pub fn extents_of(&self, owner: u8) -> Vec<Extent> {
-        let mut extents: Vec<Extent> = lock(&self.superblock)
+        let mut extents: Vec<Extent> = self
+            .superblock
+            .lock()
             .extents
             .iter()
             .filter(|extent| extent.owner == owner)
@@ -347,7 +357,7 @@ impl<M: Medium> Pool<M> {
     }
 
     fn clean(&self) -> io::Result<()> {
-        let _transition = lock(&self.transition);
+        let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {
             return Ok(());
         }

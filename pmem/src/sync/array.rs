@@ -125,9 +125,8 @@ impl<T: Zeroable> Array<T> {
         if huge.start < huge.end {
             let start = huge.start as *mut c_void;
             // SAFETY: the range lies in this array's mapping; advice changes no content.
-            let _ = unsafe {
-                rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage)
-            };
+            let _ =
+                unsafe { rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage) };
         }
         let page = rustix::param::page_size();
         let pages = from / page * page..to.next_multiple_of(page);
@@ -144,9 +143,7 @@ impl<T: Zeroable> Array<T> {
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
         // SAFETY: the mapping is this array's own, elements borrow `self`, and none needs drop.
-        let _ = unsafe {
-            rustix::mm::munmap(self.base.as_ptr().cast(), self.len * size_of::<T>())
-        };
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len * size_of::<T>()) };
     }
 }
 

@@ -5,10 +5,12 @@
 
 mod array;
 mod barrier;
+mod mutex;
 mod thread;
 
 pub use array::{Array, Line, Zeroable};
 pub use barrier::{heavy_barrier, light_barrier};
+pub use mutex::Mutex;
 pub use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };

@@ -1,8 +1,8 @@
 //! Small numbers for threads, and lines that belong to one thread each.
 
 use super::array::{Array, Line};
-use std::collections::BinaryHeap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -123,9 +123,8 @@ mod tests {
         assert_eq!(mine, thread_index());
         let other = std::thread::spawn(thread_index).join().unwrap();
         assert_ne!(mine, other);
-        let seen: Vec<usize> = (0..100)
-            .map(|_| std::thread::spawn(thread_index).join().unwrap())
-            .collect();
+        let seen: Vec<usize> =
+            (0..100).map(|_| std::thread::spawn(thread_index).join().unwrap()).collect();
         // Other tests' threads take numbers too, but never a hundred new ones.
         assert!(seen.iter().max() < Some(&(mine.max(other) + 60)), "{seen:?}");
     }

@@ -1,0 +1,64 @@
+//! `firndex create`: a new pool.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use firndex::{Engine, Kind, Medium, Options};
+
+use super::engine_names;
+use crate::failure::Status;
+use crate::output;
+
+/// Make a new, empty pool
+///
+/// An existing file is refused and left as it is. The pool starts small and grows by itself.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex create fruit.firn                 bytes to bytes
+  firndex create --kind table numbers.firn  numbers to numbers: decimal u64 keys and values")]
+pub(crate) struct Arguments {
+    /// The file to make
+    pool: PathBuf,
+
+    /// The hash table to use
+    #[arg(long, default_value_t, value_parser = engine_names())]
+    engine: Engine,
+
+    /// The memory under the pool: `dax` for a DAX file system on persistent memory, `mapped` for
+    /// a file on any other, `auto` to find out
+    #[arg(long, default_value_t, value_parser = medium_names())]
+    medium: Medium,
+
+    /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
+    #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
+    kind: Kind,
+}
+
+/// All but `dram`, which has no file.
+fn medium_names() -> impl TypedValueParser<Value = Medium> {
+    PossibleValuesParser::new(["auto", "mapped", "dax"]).try_map(|name| name.parse::<Medium>())
+}
+
+fn kind_names() -> impl TypedValueParser<Value = Kind> {
+    PossibleValuesParser::new(["store", "table"]).try_map(|name| name.parse::<Kind>())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let path = &arguments.pool;
+    let options = Options::default().engine(arguments.engine).medium(arguments.medium);
+    let create = || match arguments.kind {
+        Kind::Table => options.create_table(path)?.close(),
+        Kind::Store => options.create_store(path)?.close(),
+    };
+    create().with_context(|| format!("creating {}", path.display()))?;
+    output::talk(format_args!(
+        "created {} (kind {}, engine {})",
+        path.display(),
+        arguments.kind,
+        arguments.engine
+    ));
+    Ok(Status::Done)
+}

@@ -1,0 +1,42 @@
+//! `firndex del`: remove one pair.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::failure::Status;
+use crate::output;
+use crate::pool::{Pool, decimal};
+
+/// Remove a key and its value
+///
+/// Exits with 0 if the key was there and with 1 if it was not.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex del fruit.firn apple
+  firndex del numbers.firn 7")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    /// The key
+    key: OsString,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let key = arguments.key.as_bytes();
+    let pool = Pool::open_to_write(&arguments.pool)?;
+    let removed = match &pool {
+        Pool::Table(table) => table.remove(decimal("key", key)?)?.is_some(),
+        Pool::Store(store) => store.remove(key)?.is_some(),
+    };
+    pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
+    if removed {
+        return Ok(Status::Done);
+    }
+    output::talk(format_args!("not found"));
+    Ok(Status::Absent)
+}

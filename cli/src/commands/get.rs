@@ -1,0 +1,64 @@
+//! `firndex get`: print the value of a key.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::failure::Status;
+use crate::output;
+use crate::pool::{Pool, decimal};
+
+/// Print the value of a key
+///
+/// The value's bytes go to stdout just as they are; only on a terminal a newline follows them.
+/// A key that is not there prints nothing and exits with 1.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex get fruit.firn apple
+  firndex get fruit.firn photo > photo.jpg
+  firndex get fruit.firn pear || echo no pears")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    /// The key
+    key: OsString,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let key = arguments.key.as_bytes();
+    let pool = Pool::open_to_read(&arguments.pool)?;
+    let found = match &pool {
+        Pool::Table(table) => match table.get(decimal("key", key)?)? {
+            Some(value) => {
+                print(value.to_string().as_bytes())?;
+                true
+            }
+            None => false,
+        },
+        Pool::Store(store) => match store.get(key)? {
+            Some(value) => {
+                print(&value)?;
+                true
+            }
+            None => false,
+        },
+    };
+    pool.close()?;
+    if found {
+        return Ok(Status::Done);
+    }
+    output::talk(format_args!("not found"));
+    Ok(Status::Absent)
+}
+
+fn print(value: &[u8]) -> Result<()> {
+    output::data(value)?;
+    if output::to_terminal() {
+        output::data(b"\n")?;
+    }
+    Ok(())
+}

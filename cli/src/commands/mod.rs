@@ -1,0 +1,104 @@
+//! The subcommands, one file each.
+
+mod check;
+mod create;
+mod del;
+mod demo;
+mod get;
+mod load;
+mod put;
+mod stat;
+
+use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, Subcommand};
+use firndex::Engine;
+
+use crate::dedup::writer;
+use crate::failure::Status;
+
+const FIRST_STEPS: &str = "\
+First steps:
+  firndex demo                            deduplicate some files, killing the writer on the way
+  firndex create fruit.firn               a new pool, in one file
+  firndex put fruit.firn apple red        store a pair
+  firndex get fruit.firn apple            prints: red
+  firndex del fruit.firn apple            remove it
+  firndex load fruit.firn more.csv        store a whole file
+  firndex stat fruit.firn                 how full, how large
+  firndex check fruit.firn                is every pair where it must be?
+
+Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
+
+/// A crash-safe hash index in one file
+///
+/// A pool is a file that holds a concurrent hash index. Each put that has returned outlives the
+/// process, even one killed by SIGKILL, and a pool that was cut off recovers when it is next
+/// opened. `firndex help COMMAND` explains each command with an example.
+#[derive(Debug, Parser)]
+#[command(name = "firndex", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = FIRST_STEPS)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Create(create::Arguments),
+    Put(put::Arguments),
+    Get(get::Arguments),
+    Del(del::Arguments),
+    Load(load::Arguments),
+    Stat(stat::Arguments),
+    Check(check::Arguments),
+    /// The process that `demo` starts and kills
+    #[command(name = writer::COMMAND, hide = true)]
+    DemoWriter(writer::Arguments),
+}
+
+/// Runs the subcommand that was asked for.
+pub(crate) fn run(arguments: Arguments) -> Result<Status> {
+    match arguments.command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Create(arguments) => create::run(&arguments),
+        Command::Put(arguments) => put::run(&arguments),
+        Command::Get(arguments) => get::run(&arguments),
+        Command::Del(arguments) => del::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
+        Command::Stat(arguments) => stat::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::DemoWriter(arguments) => writer::run(&arguments),
+    }
+}
+
+/// The engines by name, as the facade lists them, so that a new engine is offered here by itself.
+fn engine_names() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.iter().map(Engine::to_string))
+        .try_map(|name| name.parse::<Engine>())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_teaches_by_example() {
+        for command in Arguments::command().get_subcommands_mut() {
+            if command.is_hide_set() {
+                continue;
+            }
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            assert!(help.contains(&format!("firndex {name} ")), "no example in: {help}");
+        }
+    }
+}

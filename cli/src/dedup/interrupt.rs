@@ -1,0 +1,23 @@
+//! Ctrl-C and `kill` on a run that has a temporary directory.
+
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+/// Removes the directory if a signal ends this process, and then lets the signal end it, so that
+/// whoever sent it sees what they expect. The writing process dies with this one.
+pub(crate) fn remove_on_signal(directory: PathBuf) -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("watching for Ctrl-C")?;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            // Whether it worked makes no difference to what must follow.
+            let _ = std::fs::remove_dir_all(&directory);
+            let _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}

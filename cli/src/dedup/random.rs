@@ -1,0 +1,68 @@
+//! Numbers that a seed repeats.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// SplitMix64, as Steele, Lea and Flood published it: the demo needs a few numbers that look
+/// random and can be had again, no more.
+pub(crate) struct Random {
+    state: u64,
+}
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random { state: seed }
+    }
+
+    pub(crate) fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// From 0 to `bound`, without it; nearly uniform, which is enough here.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+/// A seed for a run that was given none: the standard library seeds its hashers from the system.
+pub(crate) fn fresh_seed() -> u64 {
+    // 32 bits, which are enough to tell runs apart and short enough to be typed again.
+    RandomState::new().build_hasher().finish() >> 32
+}
+
+/// That many different numbers from 1 to `max`, in order; all of them if there are fewer.
+pub(crate) fn distinct_up_to(max: u64, how_many: u64, seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    let mut drawn = BTreeSet::new();
+    // Floyd's sampling: one draw a number, however close to all of them are wanted.
+    for last in max.saturating_sub(how_many) + 1..=max {
+        let number = 1 + random.below(last);
+        if !drawn.insert(number) {
+            drawn.insert(last);
+        }
+    }
+    drawn.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct_up_to;
+
+    #[test]
+    fn draws_are_distinct_in_range_in_order_and_repeatable() {
+        for (max, wanted, expected) in [(100, 5, 5), (5, 5, 5), (3, 9, 3), (0, 3, 0), (9, 0, 0)] {
+            for seed in 0..50 {
+                let drawn = distinct_up_to(max, wanted, seed);
+                assert_eq!(drawn.len(), expected, "{max} {wanted}");
+                assert!(drawn.is_sorted_by(|a, b| a < b));
+                assert!(drawn.iter().all(|number| (1..=max).contains(number)));
+                assert_eq!(drawn, distinct_up_to(max, wanted, seed));
+            }
+        }
+        assert_ne!(distinct_up_to(1 << 40, 3, 1), distinct_up_to(1 << 40, 3, 2));
+    }
+}

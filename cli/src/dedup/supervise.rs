@@ -1,0 +1,221 @@
+//! The parent's side: start the writer, feed it, note what it reports, kill it.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use indicatif::ProgressBar;
+
+use super::Tempo;
+use super::plan::Plan;
+use super::wire::{FRAME_JOBS_MAX, Report, ReportReader, write_frame};
+use super::writer;
+
+const SIGKILL: i32 = 9;
+/// As much as a pipe holds.
+const READ_BYTES: usize = 64 << 10;
+
+/// Which chunks the writer has reported, over all its lives.
+pub(super) struct Supervisor<'a> {
+    plan: &'a Plan,
+    pool: &'a Path,
+    threads: usize,
+    frame_jobs: usize,
+    acknowledged: Vec<bool>,
+    acknowledged_count: u64,
+    inserts: Tempo,
+}
+
+impl<'a> Supervisor<'a> {
+    pub(super) fn new(plan: &'a Plan, pool: &'a Path, threads: usize, kills: usize) -> Self {
+        // A handful of reports between two kills even if there is little to store, so that a kill
+        // finds the writer at work.
+        let reports_wanted = 8 * threads * (kills + 1);
+        Supervisor {
+            plan,
+            pool,
+            threads,
+            frame_jobs: (plan.chunks.len() / reports_wanted).clamp(1, FRAME_JOBS_MAX),
+            acknowledged: vec![false; plan.chunks.len()],
+            acknowledged_count: 0,
+            inserts: Tempo::default(),
+        }
+    }
+
+    /// The chunks whose inserts have returned.
+    pub(super) fn acknowledged(&self) -> Vec<usize> {
+        self.chunks_that_are(true).collect()
+    }
+
+    pub(super) fn acknowledged_count(&self) -> u64 {
+        self.acknowledged_count
+    }
+
+    pub(super) fn inserts(&self) -> Tempo {
+        self.inserts
+    }
+
+    fn chunks_that_are(&self, acknowledged: bool) -> impl Iterator<Item = usize> {
+        let each = self.acknowledged.iter().enumerate();
+        each.filter(move |(_, is)| **is == acknowledged).map(|(index, _)| index)
+    }
+
+    /// Starts the writer where it stopped and kills it once that many chunks are reported in all.
+    /// It is fed no more than `feed_until` in all, which leaves the later kills something to do.
+    pub(super) fn run_and_kill(
+        &mut self,
+        kill_at: u64,
+        feed_until: u64,
+        bar: &ProgressBar,
+    ) -> Result<()> {
+        let (killed, status) = self.run(Some(kill_at), feed_until, bar)?;
+        if !killed || status.signal() != Some(SIGKILL) {
+            bail!("the writing process ended by itself ({status}) before it was killed");
+        }
+        Ok(())
+    }
+
+    /// Starts the writer where it stopped and lets it finish.
+    pub(super) fn run_to_the_end(&mut self, bar: &ProgressBar) -> Result<()> {
+        let (_, status) = self.run(None, u64::MAX, bar)?;
+        if !status.success() {
+            bail!("the writing process failed ({status})");
+        }
+        let chunks = self.plan.chunks.len() as u64;
+        if self.acknowledged_count != chunks {
+            bail!(
+                "the writing process reported {} chunks and ended, expected all {chunks}",
+                self.acknowledged_count
+            );
+        }
+        Ok(())
+    }
+
+    /// One life of the writer. Says whether it was killed, and how it ended.
+    fn run(
+        &mut self,
+        kill_at: Option<u64>,
+        feed_until: u64,
+        bar: &ProgressBar,
+    ) -> Result<(bool, ExitStatus)> {
+        let room = feed_until.saturating_sub(self.acknowledged_count);
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        let work: Vec<usize> = self.chunks_that_are(false).take(room).collect();
+        let mut child = self.spawn()?;
+        let (plan, frame_jobs) = (self.plan, self.frame_jobs);
+        thread::scope(|scope| {
+            let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+                bail!("the writing process has no pipes");
+            };
+            let feeder = scope.spawn(move || {
+                let fed = feed(input, plan, &work, frame_jobs);
+                // Held open, the pipe keeps a writer that has done it all from ending before it
+                // is killed.
+                fed.map(|input| kill_at.map(|_| input))
+            });
+            let collected = self.collect(&mut child, output, kill_at, bar);
+            if collected.is_err() {
+                // Nobody reads its reports any more: it would never take the rest of the work.
+                let _ = child.kill();
+            }
+            let fed = feeder.join();
+            let status = child.wait().context("waiting for the writing process")?;
+            let killed = collected?;
+            match fed {
+                Ok(fed) => drop(fed.context("handing work to the writing process")?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+            Ok((killed, status))
+        })
+    }
+
+    fn spawn(&self) -> Result<Child> {
+        let program = std::env::current_exe().context("finding this program's own file")?;
+        // In one argument, since a file's name may start like an option.
+        let mut pool = OsString::from("--pool=");
+        pool.push(self.pool);
+        Command::new(program)
+            .arg(writer::COMMAND)
+            .arg(pool)
+            .arg(format!("--threads={}", self.threads))
+            .arg(format!("--parent={}", std::process::id()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C on the terminal is for the parent to handle; with it, this process ends.
+            .process_group(0)
+            .spawn()
+            .context("starting the writing process")
+    }
+
+    /// Notes the reports until the writer's end, and ends it when it is time. Reports that were in
+    /// the pipe by then count: their inserts had returned.
+    fn collect(
+        &mut self,
+        child: &mut Child,
+        mut output: ChildStdout,
+        kill_at: Option<u64>,
+        bar: &ProgressBar,
+    ) -> Result<bool> {
+        let mut reader = ReportReader::default();
+        let mut buffer = vec![0; READ_BYTES];
+        let mut killed = false;
+        let mut untimed = 0;
+        loop {
+            let read = match output.read(&mut buffer) {
+                Ok(0) => return Ok(killed),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error).context("reading the writing process's reports"),
+            };
+            for report in reader.feed(&buffer[..read]) {
+                match report {
+                    Report::Stored(chunk) => {
+                        self.acknowledge(chunk)?;
+                        untimed += 1;
+                    }
+                    Report::Busy(busy) => {
+                        self.inserts += Tempo { operations: untimed, busy };
+                        untimed = 0;
+                    }
+                }
+            }
+            if !killed && kill_at.is_some_and(|count| self.acknowledged_count >= count) {
+                child.kill().context("killing the writing process")?;
+                killed = true;
+            }
+            bar.set_position(self.acknowledged_count);
+        }
+    }
+
+    fn acknowledge(&mut self, chunk: u64) -> Result<()> {
+        let index = usize::try_from(chunk).ok();
+        let Some(seen) = index.and_then(|index| self.acknowledged.get_mut(index)) else {
+            bail!("the writing process reported chunk {chunk}, which was never handed to it");
+        };
+        if !std::mem::replace(seen, true) {
+            self.acknowledged_count += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Hands all the work over. A writer that is gone takes no more, which its end will tell.
+fn feed(
+    mut input: ChildStdin,
+    plan: &Plan,
+    work: &[usize],
+    frame_jobs: usize,
+) -> io::Result<ChildStdin> {
+    let mut buffer = Vec::new();
+    for jobs in work.chunks(frame_jobs) {
+        match write_frame(&mut input, plan, jobs, &mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            result => result?,
+        }
+    }
+    Ok(input)
+}

@@ -1,0 +1,240 @@
+//! Judging a pool against what was reported, and the files against the pool.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Result;
+use firndex::{Record, Store};
+use indicatif::ProgressBar;
+
+use super::Tempo;
+use super::plan::{Digest, Place, Plan};
+
+/// Gets that are timed together: reading the clock costs a part of a get.
+const GETS_TIMED: usize = 64;
+
+/// What became of the chunks that were looked up.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// Their digest is not in the pool.
+    pub(super) missing: Vec<usize>,
+    /// Their digest is there and leads to no chunk of that digest.
+    pub(super) misplaced: Vec<usize>,
+    /// It leads to just this chunk, so that each place in the pool counts once.
+    pub(super) firsts: Vec<usize>,
+    pub(super) gets: Tempo,
+}
+
+impl Verdict {
+    /// The chunks that were reported and cannot be had back.
+    pub(super) fn lost(&self) -> impl Iterator<Item = usize> {
+        self.missing.iter().chain(&self.misplaced).copied()
+    }
+
+    fn merge(mut self, other: Verdict) -> Verdict {
+        self.missing.extend(other.missing);
+        self.misplaced.extend(other.misplaced);
+        self.firsts.extend(other.firsts);
+        self.gets += other.gets;
+        self
+    }
+}
+
+/// Looks up these chunks of the plan, with several threads.
+pub(super) fn judge(
+    store: &Store,
+    plan: &Plan,
+    chunks: &[usize],
+    threads: usize,
+    bar: &ProgressBar,
+) -> Result<Verdict> {
+    let parts = split(chunks, threads, |part| judge_part(store, plan, part, bar));
+    parts.into_iter().try_fold(Verdict::default(), |all, part| Ok(all.merge(part?)))
+}
+
+fn judge_part(store: &Store, plan: &Plan, chunks: &[usize], bar: &ProgressBar) -> Result<Verdict> {
+    let mut verdict = Verdict::default();
+    for group in chunks.chunks(GETS_TIMED) {
+        let started = Instant::now();
+        let found: Vec<Option<Record<'_>>> = group
+            .iter()
+            .map(|&index| store.get(&plan.chunks[index].digest))
+            .collect::<Result<_, _>>()?;
+        verdict.gets += Tempo { operations: group.len() as u64, busy: started.elapsed() };
+        for (&index, record) in group.iter().zip(&found) {
+            match record {
+                None => verdict.missing.push(index),
+                Some(record) => match chunk_behind(plan, record, &plan.chunks[index].digest) {
+                    None => verdict.misplaced.push(index),
+                    Some(first) if first == index => verdict.firsts.push(index),
+                    Some(_) => {}
+                },
+            }
+        }
+        bar.inc(group.len() as u64);
+    }
+    Ok(verdict)
+}
+
+/// The chunk of the plan that a stored place leads to, if it is one of that digest.
+fn chunk_behind(plan: &Plan, place: &[u8], digest: &Digest) -> Option<usize> {
+    let index = plan.chunk_at(&Place::decode(place)?)?;
+    (plan.chunks[index].digest == *digest).then_some(index)
+}
+
+/// What the files no longer hold.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    pub(super) chunks: u64,
+    pub(super) files: BTreeSet<PathBuf>,
+}
+
+/// Reads these chunks of the plan from their files once more and compares the digests.
+pub(super) fn reread(plan: &Plan, chunks: &[usize], threads: usize, bar: &ProgressBar) -> Changed {
+    let parts = split(chunks, threads, |part| reread_part(plan, part, bar));
+    parts.into_iter().fold(Changed::default(), |mut all, part| {
+        all.chunks += part.chunks;
+        all.files.extend(part.files);
+        all
+    })
+}
+
+fn reread_part(plan: &Plan, chunks: &[usize], bar: &ProgressBar) -> Changed {
+    let mut changed = Changed::default();
+    let mut bytes = Vec::new();
+    let same_file = |a: &usize, b: &usize| plan.chunks[*a].file == plan.chunks[*b].file;
+    for of_one_file in chunks.chunk_by(same_file) {
+        let path = &plan.files[plan.chunks[of_one_file[0]].file as usize].path;
+        let file = File::open(plan.dir.join(path)).ok();
+        for &index in of_one_file {
+            let chunk = &plan.chunks[index];
+            bytes.resize(chunk.length as usize, 0);
+            let same = file
+                .as_ref()
+                .is_some_and(|file| file.read_exact_at(&mut bytes, chunk.offset).is_ok())
+                && *blake3::hash(&bytes).as_bytes() == chunk.digest;
+            if !same {
+                changed.chunks += 1;
+                changed.files.insert(path.clone());
+            }
+            bar.inc(u64::from(chunk.length));
+        }
+    }
+    changed
+}
+
+/// Gives each thread its share of the chunks and returns what they made of it, in order.
+fn split<T: Send>(chunks: &[usize], threads: usize, work: impl Fn(&[usize]) -> T + Sync) -> Vec<T> {
+    let share = chunks.len().div_ceil(threads.max(1)).max(1);
+    thread::scope(|scope| {
+        let workers: Vec<_> = chunks.chunks(share).map(|part| scope.spawn(|| work(part))).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use firndex::Options;
+
+    use super::*;
+    use crate::dedup::walk::Found;
+
+    const FILES: [&str; 3] = ["a", "b", "copy of a"];
+
+    fn plan_in(dir: &Path) -> Plan {
+        let found = FILES.map(|name| {
+            let byte = if name == "b" { b'b' } else { b'a' };
+            let bytes: Vec<u8> =
+                (0..40_000_u32).flat_map(|n| [byte, n as u8, (n >> 8) as u8]).collect();
+            std::fs::write(dir.join(name), &bytes).unwrap();
+            Found { path: name.into(), bytes: bytes.len() as u64 }
+        });
+        Plan::make(dir, &found, 2, &ProgressBar::hidden())
+    }
+
+    fn store_in(dir: &Path, plan: &Plan, left_out: Option<usize>) -> Store {
+        let store = Options::default().create_store(dir.join("pool")).unwrap();
+        for index in 0..plan.chunks.len() {
+            if left_out.is_none_or(|out| plan.chunks[out].digest != plan.chunks[index].digest) {
+                let mut place = Vec::new();
+                plan.place(index).encode_into(&mut place);
+                store.insert(&plan.chunks[index].digest, &place).unwrap();
+            }
+        }
+        store
+    }
+
+    fn judge_all(store: &Store, plan: &Plan) -> Verdict {
+        let all: Vec<usize> = (0..plan.chunks.len()).collect();
+        judge(store, plan, &all, 2, &ProgressBar::hidden()).unwrap()
+    }
+
+    #[test]
+    fn what_is_there_is_found_and_counted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan_in(dir.path());
+        let store = store_in(dir.path(), &plan, None);
+        let verdict = judge_all(&store, &plan);
+        assert_eq!(verdict.lost().count(), 0);
+        assert_eq!(verdict.gets.operations, plan.chunks.len() as u64);
+        assert_eq!(verdict.firsts.len() as u64, store.len());
+        let copies = plan.files[2].chunks.clone();
+        assert!(verdict.firsts.iter().all(|index| !copies.contains(index)));
+    }
+
+    #[test]
+    fn a_missing_chunk_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan_in(dir.path());
+        let missing = plan.files[1].chunks.start + 1;
+        let store = store_in(dir.path(), &plan, Some(missing));
+        let verdict = judge_all(&store, &plan);
+        assert_eq!(verdict.lost().collect::<Vec<_>>(), [missing]);
+    }
+
+    #[test]
+    fn a_place_that_leads_elsewhere_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan_in(dir.path());
+        let store = store_in(dir.path(), &plan, None);
+        let [first, second] = [0, 1].map(|nth| plan.files[1].chunks.start + nth);
+        let mut place = Vec::new();
+        plan.place(second).encode_into(&mut place);
+        for wrong in [&place[..], &place[..place.len() - 1], b"rubbish", b""] {
+            store.put(&plan.chunks[first].digest, wrong).unwrap();
+            let verdict = judge_all(&store, &plan);
+            assert_eq!(verdict.misplaced, [first], "{wrong:?}");
+            assert_eq!(verdict.lost().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_file_that_changed_or_vanished_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan_in(dir.path());
+        let all: Vec<usize> = (0..plan.chunks.len()).collect();
+        let reread_all = || reread(&plan, &all, 2, &ProgressBar::hidden());
+        assert_eq!(reread_all().chunks, 0);
+
+        let path = dir.path().join("b");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[0] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let changed = reread_all();
+        assert_eq!((changed.chunks, changed.files), (1, ["b".into()].into()));
+
+        std::fs::remove_file(&path).unwrap();
+        let changed = reread_all();
+        assert_eq!(changed.chunks, plan.files[1].chunks.len() as u64);
+        assert_eq!(changed.files, ["b".into()].into());
+    }
+}

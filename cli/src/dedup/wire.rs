@@ -1,0 +1,230 @@
+//! What goes over the two pipes between the parent and the writer.
+//!
+//! Down: work. A frame is its body's length and the number of its jobs (4 bytes each,
+//! little-endian), then the jobs: chunk number (8), digest (32), length of the encoded place (4),
+//! the place.
+//!
+//! Up: reports of 8 bytes, little-endian. With the top bit clear it is the number of a chunk whose
+//! insert has returned; with the top bit set, the time in nanoseconds that the chunks reported
+//! since the last such one took. A frame's reports go up in one write of at most `PIPE_BUF` bytes,
+//! which the kernel does not interleave with those of other threads, so no lock is needed; a kill
+//! may cut the stream anywhere all the same, and a report of which a part is missing is none.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use super::plan::{Digest, Plan};
+
+/// Jobs in a frame at most: as many as are reported in one write.
+pub(super) const FRAME_JOBS_MAX: usize = 64;
+/// 64 jobs with paths as long as they come, and no more: the reader allocates it.
+const FRAME_BYTES_MAX: usize = 1 << 20;
+const REPORT_BYTES: usize = 8;
+const BUSY: u64 = 1 << 63;
+/// What POSIX promises to be written in one piece at least is 512 bytes; Linux has 4096.
+const _: () = assert!((FRAME_JOBS_MAX + 1) * REPORT_BYTES <= 4096);
+
+/// Writes one frame of work: these chunks of the plan.
+pub(super) fn write_frame(
+    output: &mut impl Write,
+    plan: &Plan,
+    chunks: &[usize],
+    buffer: &mut Vec<u8>,
+) -> io::Result<()> {
+    buffer.clear();
+    buffer.extend_from_slice(&[0; 8]);
+    let mut place = Vec::new();
+    for &index in chunks {
+        place.clear();
+        plan.place(index).encode_into(&mut place);
+        buffer.extend_from_slice(&(index as u64).to_le_bytes());
+        buffer.extend_from_slice(&plan.chunks[index].digest);
+        buffer.extend_from_slice(&(place.len() as u32).to_le_bytes());
+        buffer.extend_from_slice(&place);
+    }
+    let body_bytes = (buffer.len() - 8) as u32;
+    buffer[..4].copy_from_slice(&body_bytes.to_le_bytes());
+    buffer[4..8].copy_from_slice(&(chunks.len() as u32).to_le_bytes());
+    output.write_all(buffer)
+}
+
+/// Reads one frame into `buffer`; `None` at the end of the stream.
+pub(super) fn read_frame<'a>(
+    input: &mut impl Read,
+    buffer: &'a mut Vec<u8>,
+) -> io::Result<Option<Jobs<'a>>> {
+    let mut head = [0; 8];
+    match input.read(&mut head[..1])? {
+        0 => return Ok(None),
+        _ => input.read_exact(&mut head[1..])?,
+    }
+    let [b0, b1, b2, b3, c0, c1, c2, c3] = head;
+    let body_bytes = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
+    let jobs = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
+    if body_bytes > FRAME_BYTES_MAX || jobs > FRAME_JOBS_MAX {
+        return Err(malformed());
+    }
+    buffer.resize(body_bytes, 0);
+    input.read_exact(buffer)?;
+    Ok(Some(Jobs { left: jobs, bytes: buffer }))
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the stream of work is malformed")
+}
+
+/// One chunk to be stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Job<'a> {
+    pub(super) chunk: u64,
+    pub(super) digest: &'a Digest,
+    /// The encoded place.
+    pub(super) place: &'a [u8],
+}
+
+/// The jobs of a frame.
+pub(super) struct Jobs<'a> {
+    left: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Jobs<'a> {
+    fn split(&mut self) -> Option<Job<'a>> {
+        let (chunk, rest) = self.bytes.split_first_chunk()?;
+        let (digest, rest) = rest.split_first_chunk()?;
+        let (place_bytes, rest) = rest.split_first_chunk()?;
+        let (place, rest) = rest.split_at_checked(u32::from_le_bytes(*place_bytes) as usize)?;
+        self.bytes = rest;
+        Some(Job { chunk: u64::from_le_bytes(*chunk), digest, place })
+    }
+}
+
+impl<'a> Iterator for Jobs<'a> {
+    type Item = io::Result<Job<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        Some(self.split().ok_or_else(malformed))
+    }
+}
+
+/// The reports of one frame, sent all at once.
+#[derive(Default)]
+pub(super) struct Reports {
+    bytes: Vec<u8>,
+}
+
+impl Reports {
+    /// To be called only once the chunk's insert has returned.
+    pub(super) fn add(&mut self, chunk: u64) {
+        self.bytes.extend_from_slice(&(chunk & !BUSY).to_le_bytes());
+    }
+
+    pub(super) fn send(&mut self, output: &mut impl Write, busy: Duration) -> io::Result<()> {
+        let busy_ns = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
+        self.bytes.extend_from_slice(&(busy_ns | BUSY).to_le_bytes());
+        output.write_all(&self.bytes)?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+/// What the writer says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// This chunk's insert has returned.
+    Stored(u64),
+    /// The chunks before it took this long.
+    Busy(Duration),
+}
+
+/// Puts reports together from whatever pieces the pipe delivers.
+#[derive(Default)]
+pub(super) struct ReportReader {
+    bytes: Vec<u8>,
+}
+
+impl ReportReader {
+    /// Takes the next piece and returns the reports that are whole by now.
+    pub(super) fn feed(&mut self, piece: &[u8]) -> Vec<Report> {
+        self.bytes.extend_from_slice(piece);
+        let (whole, _) = self.bytes.as_chunks::<REPORT_BYTES>();
+        let reports: Vec<Report> = whole
+            .iter()
+            .map(|bytes| match u64::from_le_bytes(*bytes) {
+                word if word & BUSY != 0 => Report::Busy(Duration::from_nanos(word & !BUSY)),
+                word => Report::Stored(word),
+            })
+            .collect();
+        self.bytes.drain(..reports.len() * REPORT_BYTES);
+        reports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dedup::walk::Found;
+
+    #[test]
+    fn work_arrives_as_it_was_sent() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), [7; 200_000]).unwrap();
+        let found = [Found { path: "a".into(), bytes: 200_000 }];
+        let plan = Plan::make(dir.path(), &found, 1, &indicatif::ProgressBar::hidden());
+        let mut stream = Vec::new();
+        write_frame(&mut stream, &plan, &[0, 2], &mut Vec::new()).unwrap();
+        write_frame(&mut stream, &plan, &[1], &mut Vec::new()).unwrap();
+
+        let mut input = &stream[..];
+        let mut buffer = Vec::new();
+        let mut received = Vec::new();
+        while let Some(jobs) = read_frame(&mut input, &mut buffer).unwrap() {
+            for job in jobs {
+                let job = job.unwrap();
+                let index = job.chunk as usize;
+                let mut place = Vec::new();
+                plan.place(index).encode_into(&mut place);
+                assert_eq!((job.digest, job.place), (&plan.chunks[index].digest, &place[..]));
+                received.push(index);
+            }
+        }
+        assert_eq!(received, [0, 2, 1]);
+
+        // Cut anywhere within a frame, the stream is an error and nothing worse.
+        for length in 1..40 {
+            assert!(read_frame(&mut &stream[..length], &mut buffer).is_err());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_lies_is_an_error() {
+        let mut buffer = Vec::new();
+        assert!(read_frame(&mut &[0xff; 100][..], &mut buffer).is_err());
+        let short = [4, 0, 0, 0, 1, 0, 0, 0, 9, 9, 9, 9];
+        let mut jobs = read_frame(&mut &short[..], &mut buffer).unwrap().unwrap();
+        assert!(jobs.next().unwrap().is_err());
+        assert!(jobs.next().is_none());
+    }
+
+    #[test]
+    fn reports_are_whole_or_not_at_all() {
+        let mut sent = Vec::new();
+        let mut reports = Reports::default();
+        reports.add(3);
+        reports.add(1 << 40);
+        reports.send(&mut sent, Duration::from_nanos(500)).unwrap();
+        let all =
+            [Report::Stored(3), Report::Stored(1 << 40), Report::Busy(Duration::from_nanos(500))];
+        for cut in 0..=sent.len() {
+            let mut reader = ReportReader::default();
+            let mut got = reader.feed(&sent[..cut]);
+            assert_eq!(got, all[..cut / 8]);
+            got.extend(reader.feed(&sent[cut..]));
+            assert_eq!(got, all);
+        }
+    }
+}

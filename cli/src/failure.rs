@@ -1,0 +1,103 @@
+//! Exit statuses, and errors that end with advice.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::output;
+
+/// What a command came to; its number is the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Done, found, or sound.
+    Done = 0,
+    /// The key is not there.
+    Absent = 1,
+    /// It did not work, or what was checked is not sound.
+    Failed = 2,
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        ExitCode::from(status as u8)
+    }
+}
+
+/// An error of the command line itself: what was found, what was expected, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    hint: String,
+    cause: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Failure { what: what.into(), hint: hint.into(), cause: None }
+    }
+
+    pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.what)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &dyn Error)
+    }
+}
+
+/// Prints the error with its causes on one line, and the hint, if any, on the next.
+pub(crate) fn print(error: &anyhow::Error) {
+    output::complain(&one_line(error));
+    let hint = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Failure>())
+        .map(|failure| failure.hint.as_str());
+    if let Some(hint) = hint.filter(|hint| !hint.is_empty()) {
+        output::talk(format_args!("hint: {hint}"));
+    }
+}
+
+/// Joins the causes with colons. Many error types already end their own text with that of their
+/// cause; such a cause is not said twice.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    let mut last = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if !last.is_empty() {
+            if last.ends_with(&text) {
+                continue;
+            }
+            line.push_str(": ");
+        }
+        line.push_str(&text);
+        last = text;
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_said_once_and_in_order() {
+        let inner = std::io::Error::other("the disk is gone");
+        let failure = Failure::new("reading x", "plug it in").caused_by(inner);
+        let error = anyhow::Error::new(failure).context("loading y");
+        assert_eq!(one_line(&error), "loading y: reading x: the disk is gone");
+
+        let inner = std::io::Error::other("the disk is gone");
+        let failure = Failure::new("reading x: the disk is gone", "").caused_by(inner);
+        assert_eq!(one_line(&anyhow::Error::new(failure)), "reading x: the disk is gone");
+    }
+}

@@ -1,0 +1,161 @@
+//! JSON lines: one object on each line.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+
+use serde_json::value::RawValue;
+
+use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
+use crate::quote::quote;
+
+/// Reads two fields from each line's object. A string is taken for the text it means, any other
+/// value for its JSON text just as it stands, so that no number loses a digit.
+pub(crate) struct JsonLines<R> {
+    input: R,
+    key: String,
+    value: String,
+    line: u64,
+    text: Vec<u8>,
+}
+
+impl<R: BufRead> JsonLines<R> {
+    pub(crate) fn new(mut input: R, key: &str, value: &str) -> Result<Self, Unreadable> {
+        skip_byte_order_mark(&mut input)?;
+        Ok(JsonLines {
+            input,
+            key: key.to_owned(),
+            value: value.to_owned(),
+            line: 0,
+            text: Vec::new(),
+        })
+    }
+
+    /// Reads the next line that is not blank into `text`; false at the end.
+    fn read_line(&mut self) -> Result<bool, Unreadable> {
+        loop {
+            self.text.clear();
+            let limit = RECORD_BYTES_MAX as u64;
+            let read = Read::take(&mut self.input, limit).read_until(b'\n', &mut self.text)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.line += 1;
+            if read == RECORD_BYTES_MAX && self.text.last() != Some(&b'\n') {
+                return Err(Unreadable::at(
+                    self.line,
+                    format!("found a line of more than {} MiB", RECORD_BYTES_MAX >> 20),
+                ));
+            }
+            if !self.text.iter().all(u8::is_ascii_whitespace) {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Pairs for JsonLines<R> {
+    fn next_pair(&mut self) -> Result<Option<Pair>, Unreadable> {
+        if !self.read_line()? {
+            return Ok(None);
+        }
+        let line = self.line;
+        let text = self.text.trim_ascii();
+        if !text.starts_with(b"{") {
+            return Err(Unreadable::at(
+                line,
+                format!("found {}, expected a JSON object", quote(text)),
+            ));
+        }
+        let object: HashMap<String, &RawValue> =
+            serde_json::from_slice(text).map_err(|error| Unreadable::at(line, explain(&error)))?;
+        let field = |name: &str| -> Result<Vec<u8>, Unreadable> {
+            let Some(raw) = object.get(name) else {
+                let mut found: Vec<String> =
+                    object.keys().map(|key| quote(key.as_bytes())).collect();
+                found.sort();
+                return Err(Unreadable::at(
+                    line,
+                    format!(
+                        "found no field {}, expected one in each object; this has {}",
+                        quote(name.as_bytes()),
+                        if found.is_empty() { "none".to_owned() } else { found.join(", ") },
+                    ),
+                ));
+            };
+            let text = raw.get();
+            if !text.starts_with('"') {
+                return Ok(text.as_bytes().to_vec());
+            }
+            serde_json::from_str::<String>(text)
+                .map(String::into_bytes)
+                .map_err(|error| Unreadable::at(line, explain(&error)))
+        };
+        Ok(Some(Pair { line, key: field(&self.key)?, value: field(&self.value)? }))
+    }
+}
+
+/// The parser saw one line only: its own line number would mislead.
+fn explain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&position) {
+        Some(what) => format!("malformed JSON at column {}: {what}", error.column()),
+        None => format!("malformed JSON: {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &[u8]) -> Result<Vec<(u64, String, String)>, String> {
+        let mut source = JsonLines::new(text, "key", "value").map_err(|e| e.to_string())?;
+        let mut pairs = Vec::new();
+        while let Some(pair) = source.next_pair().map_err(|error| error.to_string())? {
+            let key = String::from_utf8_lossy(&pair.key).into_owned();
+            let value = String::from_utf8_lossy(&pair.value).into_owned();
+            pairs.push((pair.line, key, value));
+        }
+        Ok(pairs)
+    }
+
+    #[test]
+    fn strings_are_unquoted_and_all_else_keeps_its_text() {
+        let text = br#"{"key":"a\n\u00fc","value":"1"}
+
+ { "value" : {"x": [1, 2.50]} , "key": 18446744073709551616.10 }
+{"key":true,"value":null,"more":0}"#;
+        let expected = [
+            (1, "a\nü", "1"),
+            (3, "18446744073709551616.10", r#"{"x": [1, 2.50]}"#),
+            (4, "true", "null"),
+        ];
+        let expected = expected.map(|(line, key, value)| (line, key.into(), value.into()));
+        assert_eq!(pairs(text), Ok(expected.to_vec()));
+        assert_eq!(pairs(b""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn malformed_lines_are_named() {
+        let message = |text: &[u8]| pairs(text).unwrap_err();
+        let good = br#"{"key":"a","value":"1"}"#;
+        let after_good = |line: &[u8]| message(&[good, &b"\n"[..], line].concat());
+        assert!(
+            after_good(br#"{"key":"a","value"#).starts_with("line 2: malformed JSON at column")
+        );
+        assert!(!after_good(br#"{"key":"a","value"#).contains("line 1"));
+        assert!(
+            after_good(b"[1,2]").starts_with("line 2: found \"[1,2]\", expected a JSON object")
+        );
+        assert_eq!(
+            after_good(br#"{"keys":"a","value":2}"#),
+            "line 2: found no field \"key\", expected one in each object; \
+             this has \"keys\", \"value\""
+        );
+        assert!(after_good(br#"{"key":"a","value":1} x"#).starts_with("line 2: malformed JSON"));
+        assert!(
+            after_good(b"{\"key\":\"\xff\",\"value\":1}").starts_with("line 2: malformed JSON")
+        );
+        assert!(after_good(br#"{"key":"\ud800","value":1}"#).starts_with("line 2: malformed JSON"));
+    }
+}

@@ -1,0 +1,54 @@
+//! The two streams: data on stdout, talk on stderr.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+
+use crate::failure::Failure;
+
+/// Writes data to stdout. A reader that has gone away, as in `firndex stat POOL | head -1`, has
+/// what it wanted: that is no error.
+pub(crate) fn data(bytes: &[u8]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new("writing to stdout", "is the disk behind it full?")
+                .caused_by(error)
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes one JSON value and a newline to stdout.
+pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
+    data(format!("{value}\n").as_bytes())
+}
+
+/// Whether a person reads stdout.
+pub(crate) fn to_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Says a line on stderr. Nothing can be done about a stderr that cannot be written, and
+/// `eprintln!` would panic on it.
+pub(crate) fn talk(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Says on stderr what went wrong, after the program's name.
+pub(crate) fn complain(line: &str) {
+    let style = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        Style::new().bold().fg_color(Some(AnsiColor::Red.into()))
+    } else {
+        Style::new()
+    };
+    talk(format_args!("{style}firndex:{style:#} {line}"));
+}
+
+/// A ratio that may have had nothing below the line; JSON knows no infinity.
+pub(crate) fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { 0.0 }
+}

@@ -1,0 +1,110 @@
+//! Opening a pool of either kind, for reading or for writing.
+
+use std::path::Path;
+
+use anyhow::{Error, Result};
+use firndex::{CheckReport, Kind, Options, Stats, Store, Table};
+
+use crate::failure::Failure;
+use crate::quote::quote;
+
+/// An open pool; which of the two it is was read from the file.
+pub(crate) enum Pool {
+    /// Numbers to numbers.
+    Table(Table<u64, u64>),
+    /// Bytes to bytes.
+    Store(Store),
+}
+
+impl Pool {
+    /// Opens a pool to look at it. One that was closed properly is opened read-only, so that a
+    /// file without write permission serves as well; any other must be recovered, which writes.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
+        let info = firndex::inspect(path).map_err(|error| explain(path, error))?;
+        Self::open(path, info.kind, Options::default().read_only(info.clean))
+    }
+
+    /// Opens a pool to change it.
+    pub(crate) fn open_to_write(path: &Path) -> Result<Self> {
+        let info = firndex::inspect(path).map_err(|error| explain(path, error))?;
+        Self::open(path, info.kind, Options::default())
+    }
+
+    fn open(path: &Path, kind: Kind, options: Options) -> Result<Self> {
+        match kind {
+            Kind::Table => options.open_table(path).map(Pool::Table),
+            Kind::Store => options.open_store(path).map(Pool::Store),
+        }
+        .map_err(|error| explain(path, error))
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        match self {
+            Pool::Table(table) => table.stats(),
+            Pool::Store(store) => store.stats(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<CheckReport> {
+        Ok(match self {
+            Pool::Table(table) => table.check(),
+            Pool::Store(store) => store.check(),
+        }?)
+    }
+
+    /// Closes the pool; what this cannot sync, it says.
+    pub(crate) fn close(self) -> Result<()> {
+        Ok(match self {
+            Pool::Table(table) => table.close(),
+            Pool::Store(store) => store.close(),
+        }?)
+    }
+}
+
+/// Adds what only the command line knows: the command that would have made the pool.
+fn explain(path: &Path, error: firndex::Error) -> Error {
+    if matches!(path.try_exists(), Ok(false)) {
+        let shown = path.display();
+        return Failure::new(
+            format!("there is no pool at {shown}"),
+            format!("make one first: firndex create {shown}"),
+        )
+        .into();
+    }
+    Error::new(error).context(format!("opening {}", path.display()))
+}
+
+/// Reads a key or a value of a table pool: ASCII digits and nothing else.
+pub(crate) fn decimal(what: &str, bytes: &[u8]) -> Result<u64> {
+    let digits = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
+    let number =
+        std::str::from_utf8(bytes).ok().filter(|_| digits).and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        Failure::new(
+            format!(
+                "the {what} {} is no decimal number from 0 to {}, which a table pool needs",
+                quote(bytes),
+                u64::MAX
+            ),
+            "for keys and values of any bytes, use a pool made with: firndex create --kind store",
+        )
+        .into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimal;
+
+    #[test]
+    fn decimals_are_digits_that_fit() {
+        assert_eq!(decimal("key", b"0").ok(), Some(0));
+        assert_eq!(decimal("key", b"007").ok(), Some(7));
+        assert_eq!(decimal("key", b"18446744073709551615").ok(), Some(u64::MAX));
+        for wrong in
+            [&b""[..], b"+1", b"-1", b" 1", b"1.0", b"0x1", b"\xff", b"18446744073709551616"]
+        {
+            assert!(decimal("key", wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

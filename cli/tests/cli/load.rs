@@ -1,0 +1,187 @@
+//! load: each format, duplicates, what is malformed, and being killed.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::workspace::Workspace;
+
+impl Workspace {
+    #[track_caller]
+    fn demand_value(&self, key: &str, value: &str) {
+        let get = self.run(["get", "pool", "--", key]).demand(0);
+        assert_eq!(String::from_utf8_lossy(get.stdout()), value);
+    }
+
+    #[track_caller]
+    fn demand_pairs(&self, pairs: u64) {
+        assert_eq!(self.run(["stat", "pool", "--json"]).demand(0).json()["pairs"], pairs);
+    }
+}
+
+#[test]
+fn csv_takes_the_first_columns_or_the_named_ones() {
+    let workspace = Workspace::with_pool("store");
+    let csv =
+        "name,colour,\"the price, in €\"\r\napple,red,1\r\n\"a \"\"b\"\"\",\"x\ny\",\"2,5\"\r\n";
+    workspace.write("fruit.csv", csv);
+    let load = workspace.run(["load", "pool", "fruit.csv"]).demand(0);
+    assert_eq!(load.stdout(), b"");
+    assert!(load.stderr().contains("loaded 2 records"), "{}", load.stderr());
+    workspace.demand_value("apple", "red");
+    workspace.demand_value("a \"b\"", "x\ny");
+
+    let price = "the price, in €";
+    workspace.run(["load", "pool", "fruit.csv", "--key", price, "--value", "name"]).demand(0);
+    workspace.demand_value("2,5", "a \"b\"");
+    workspace.run(["load", "pool", "fruit.csv", "--key", "weight"]).demand_error(&[
+        "line 1",
+        "\"weight\"",
+        "\"colour\"",
+    ]);
+}
+
+#[test]
+fn tsv_and_jsonl_and_stdin() {
+    let workspace = Workspace::with_pool("store");
+    workspace.write("a.tsv", "k\tv\na,b\t1 2\n");
+    workspace.run(["load", "pool", "a.tsv"]).demand(0);
+    workspace.demand_value("a,b", "1 2");
+
+    workspace.write(
+        "b.jsonl",
+        "{\"key\":\"gr\\u00fcn\",\"value\":\"a\\nb\"}\n\n{\"value\":{\"x\": 1.50},\"key\":7}\n",
+    );
+    workspace.run(["load", "pool", "b.jsonl"]).demand(0);
+    workspace.demand_value("grün", "a\nb");
+    workspace.demand_value("7", "{\"x\": 1.50}");
+
+    workspace.run_with_input(["load", "pool", "-"], b"k,v\nfrom,stdin\n").demand(0);
+    workspace.demand_value("from", "stdin");
+    let arguments = ["load", "pool", "-", "--format", "jsonl", "--key", "id", "--value", "id"];
+    workspace.run_with_input(arguments, b"{\"id\":\"x\"}").demand(0);
+    workspace.demand_value("x", "x");
+
+    workspace.write("c.txt", "k,v\n1,2\n");
+    workspace.run(["load", "pool", "c.txt"]).demand_error(&["c.txt", "--format"]);
+    workspace.run(["load", "pool", "c.txt", "--format", "csv"]).demand(0);
+    workspace.demand_value("1", "2");
+}
+
+#[test]
+fn the_last_of_duplicates_wins_and_they_are_counted() {
+    // The same key within one batch, in different batches, and from before the load.
+    for (kind, first_value) in [("store", 10_000), ("table", 10_000)] {
+        let workspace = Workspace::with_pool(kind);
+        workspace.run(["put", "pool", "5", "1"]).demand(0);
+        let mut csv = String::from("k,v\n");
+        for (index, key) in [7, 8, 7, 7].into_iter().chain(1000..4000).chain([7, 5]).enumerate() {
+            writeln!(csv, "{key},{}", first_value + index).unwrap();
+        }
+        workspace.write("more.csv", csv);
+        let load = workspace.run(["load", "pool", "more.csv"]).demand(0);
+        let stderr = load.stderr();
+        assert!(stderr.contains("loaded 3,006 records"), "{stderr}");
+        assert!(stderr.contains("3,002 new keys, 4 duplicates"), "{stderr}");
+        workspace.demand_value("7", "13004");
+        workspace.demand_value("8", "10001");
+        workspace.demand_value("5", "13005");
+        workspace.demand_pairs(3003);
+    }
+}
+
+#[test]
+fn what_is_malformed_is_named_and_what_came_before_it_stays() {
+    let cases = [
+        ("csv", "k,v\na,1\nb,2\nc\n", "line 4"),
+        ("csv", "k,v\na,1\nb,2\nc,\"3\n", "line 4"),
+        ("tsv", "k\tv\na\t1\nb\t2\n\"c\"d\t3\n", "line 4"),
+        (
+            "jsonl",
+            "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":2}\n\n{\"key\":\"c\",\n",
+            "line 4",
+        ),
+        (
+            "jsonl",
+            "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":2}\n{\"key\":\"c\"}\n",
+            "line 3",
+        ),
+    ];
+    for (format, text, line) in cases {
+        let workspace = Workspace::with_pool("store");
+        let file = format!("more.{format}");
+        workspace.write(&file, text);
+        let refused = workspace.run(["load", "pool", &file]).demand_error(&[line, &file]);
+        assert!(refused.stderr().contains("loaded 2 records"), "{}", refused.stderr());
+        workspace.demand_value("a", "1");
+        workspace.demand_value("b", "2");
+        workspace.demand_pairs(2);
+        workspace.run(["check", "pool"]).demand(0);
+    }
+}
+
+#[test]
+fn a_table_loads_numbers_and_names_what_is_none() {
+    let workspace = Workspace::with_pool("table");
+    workspace.write("good.jsonl", "{\"key\":1,\"value\":\"10\"}\n{\"key\":\"2\",\"value\":20}\n");
+    workspace.run(["load", "pool", "good.jsonl"]).demand(0);
+    workspace.demand_value("1", "10");
+    workspace.demand_value("2", "20");
+    workspace.write("bad.csv", "k,v\n3,30\n4,4e1\n5,50\n");
+    workspace.run(["load", "pool", "bad.csv"]).demand_error(&[
+        "line 3",
+        "the value \"4e1\"",
+        "hint:",
+    ]);
+    workspace.demand_value("3", "30");
+    workspace.demand_pairs(3);
+}
+
+#[test]
+fn a_key_that_is_too_long_is_named_and_what_came_before_it_stays() {
+    let workspace = Workspace::with_pool("store");
+    let long = "k".repeat((64 << 10) + 1);
+    workspace.write("more.csv", format!("k,v\na,1\n{long},2\nb,3\n"));
+    workspace.run(["load", "pool", "more.csv"]).demand_error(&["line 3", "65536"]);
+    workspace.demand_value("a", "1");
+    workspace.demand_pairs(1);
+    workspace.run(["check", "pool"]).demand(0);
+}
+
+#[test]
+fn files_that_cannot_be_loaded_are_errors() {
+    let workspace = Workspace::with_pool("store");
+    workspace.write("empty.csv", "");
+    workspace.write("empty.jsonl", "");
+    std::fs::create_dir(workspace.path("dir.csv")).unwrap();
+    workspace.run(["load", "pool", "missing.csv"]).demand_error(&["missing.csv"]);
+    workspace.run(["load", "pool", "dir.csv"]).demand_error(&["dir.csv"]);
+    workspace.run(["load", "pool", "empty.csv"]).demand_error(&["line 1", "header"]);
+    workspace.run(["load", "pool", "empty.jsonl"]).demand(0);
+    workspace.demand_pairs(0);
+}
+
+#[test]
+fn what_a_killed_load_had_stored_is_there() {
+    let workspace = Workspace::with_pool("store");
+    let mut load = workspace
+        .command(["load", "pool", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut csv = String::from("k,v\n");
+    for number in 0..300_000 {
+        writeln!(csv, "key{number},value{number}").unwrap();
+    }
+    // Once this much went into the pipe, all but its buffer, the reader's and the last batch, well
+    // below two megabytes together, has been stored.
+    load.stdin.as_mut().unwrap().write_all(csv.as_bytes()).unwrap();
+    assert!(csv.len() > 5 << 20);
+    load.kill().unwrap();
+    load.wait().unwrap();
+
+    workspace.demand_value("key0", "value0");
+    workspace.demand_value("key150000", "value150000");
+    workspace.run(["check", "pool"]).demand(0);
+}

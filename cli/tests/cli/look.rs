@@ -1,0 +1,126 @@
+//! stat and check, the state a pool is left in, and what becomes of stdout.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::workspace::Workspace;
+
+#[test]
+fn stat_and_check_tell_a_person_and_a_program() {
+    let workspace = Workspace::with_pool("store");
+    for key in ["apple", "pear", "plum"] {
+        workspace.run(["put", "pool", key, "fruit"]).demand(0);
+    }
+    let stat = workspace.run(["stat", "pool"]).demand(0);
+    let text = String::from_utf8(stat.stdout().to_vec()).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("pairs") && line.ends_with(" 3")), "{text}");
+    assert_eq!(stat.stderr(), "");
+
+    let json = workspace.run(["stat", "pool", "--json"]).demand(0).json();
+    assert_eq!(json["kind"], "store");
+    assert_eq!(json["engine"], "iceberg");
+    assert_eq!(json["pairs"], 3);
+    assert!(json["capacity"].as_u64() >= Some(3), "{json}");
+    assert!(json["levels"][0]["slots"].is_u64(), "{json}");
+    for number in ["load_factor", "bytes_per_pair", "recovery_ms"] {
+        assert!(json[number].is_f64(), "{number}: {json}");
+    }
+    assert_eq!(json["uuid"].as_str().map(str::len), Some(36), "{json}");
+
+    let check = workspace.run(["check", "pool"]).demand(0);
+    assert!(check.stdout().starts_with(b"sound: 3 pairs"));
+    let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
+    assert_eq!(json["ok"], true);
+    assert_eq!(json["pairs"], 3);
+    assert!(json["looked_at"].is_u64());
+    assert_eq!(json["faults"], 0);
+    assert_eq!(json["findings"], serde_json::json!([]));
+}
+
+#[test]
+fn looking_changes_nothing_and_needs_no_permission_to_write() {
+    for (kind, key, value) in [("store", "apple", "red"), ("table", "1", "2")] {
+        let workspace = Workspace::with_pool(kind);
+        workspace.run(["put", "pool", key, value]).demand(0);
+        let path = workspace.path("pool");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+        let before = std::fs::read(&path).unwrap();
+        workspace.run(["get", "pool", key]).demand(0);
+        workspace.run(["get", "pool", "99"]).demand(1);
+        workspace.run(["stat", "pool"]).demand(0);
+        workspace.run(["check", "pool"]).demand(0);
+        assert!(std::fs::read(&path).unwrap() == before, "looking changed the pool");
+    }
+}
+
+#[test]
+fn what_is_no_pool_is_refused_and_left_alone() {
+    let workspace = Workspace::new();
+    workspace.write("empty", "");
+    workspace.write("text", "this is a text and no pool\n".repeat(1000));
+    std::fs::create_dir(workspace.path("dir")).unwrap();
+    workspace.write("more.csv", "k,v\na,1\n");
+    for file in ["empty", "text", "dir", "missing", "missing/pool"] {
+        for command in [
+            &["get", file, "k"][..],
+            &["put", file, "k", "v"],
+            &["del", file, "k"],
+            &["load", file, "more.csv"],
+            &["stat", file],
+            &["stat", file, "--json"],
+            &["check", file],
+            &["check", file, "--json"],
+        ] {
+            let refused = workspace.run(command).demand_error(&[file]);
+            if file.starts_with("missing") {
+                let stderr = refused.stderr();
+                assert!(stderr.contains(&format!("firndex create {file}")), "{stderr}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read(workspace.path("empty")).unwrap(), b"");
+    assert_eq!(std::fs::metadata(workspace.path("text")).unwrap().len(), 27_000);
+    assert!(!workspace.path("missing").exists());
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let workspace = Workspace::with_pool("store");
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    for arguments in [&["stat", "pool"][..], &["check", "pool"], &["get", "pool", "apple"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = workspace.command(arguments).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+}
+
+#[test]
+fn a_full_disk_behind_stdout_is_an_error() {
+    let workspace = Workspace::with_pool("store");
+    let full: File = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = workspace.command(["stat", "pool"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("firndex: writing to stdout"));
+}
+
+#[test]
+fn help_teaches_and_wrong_arguments_are_errors() {
+    let workspace = Workspace::new();
+    let help = workspace.run(["--help"]).demand(0);
+    let text = String::from_utf8(help.stdout().to_vec()).unwrap();
+    for command in ["demo", "create", "put", "get", "del", "load", "stat", "check"] {
+        assert!(text.contains(&format!("firndex {command} ")), "{command}: {text}");
+        let help = workspace.run([command, "--help"]).demand(0);
+        let text = String::from_utf8(help.stdout().to_vec()).unwrap();
+        assert!(text.contains("Examples:"), "{text}");
+    }
+    assert!(!text.contains("demo-writer"), "{text}");
+    workspace.run(["--version"]).demand(0);
+    for wrong in [&[][..], &["frobnicate"], &["get", "pool"], &["stat", "pool", "--yaml"]] {
+        let refused = workspace.run(wrong).demand(2);
+        assert_eq!(refused.stdout(), b"");
+        assert!(!refused.stderr().is_empty());
+    }
+}

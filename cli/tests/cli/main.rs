@@ -1,0 +1,7 @@
+//! The binary as a user runs it: what it prints where, its exit status, and what is left behind.
+
+mod demo;
+mod load;
+mod look;
+mod pairs;
+mod workspace;

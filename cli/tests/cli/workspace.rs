@@ -1,0 +1,136 @@
+//! Running the binary in a directory of its own.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A directory for one test, removed at its end; commands run in it.
+pub(crate) struct Workspace {
+    dir: TempDir,
+}
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        Workspace { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// With an empty pool of that kind, named `pool`.
+    pub(crate) fn with_pool(kind: &str) -> Self {
+        let workspace = Workspace::new();
+        workspace.run(["create", "pool", "--kind", kind]).demand(0);
+        workspace
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    /// The command, with temporary files inside the workspace so that leftovers show.
+    pub(crate) fn command<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let temporary = self.path("tmp");
+        std::fs::create_dir_all(&temporary).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_firndex"));
+        command
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .env("TMPDIR", temporary)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Finished {
+        let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().into()).collect();
+        let output = self.command(&arguments).output().unwrap();
+        Finished { arguments, output }
+    }
+
+    pub(crate) fn run_with_input<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+        input: &[u8],
+    ) -> Finished {
+        let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().into()).collect();
+        let mut command = self.command(&arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Finished { arguments, output: child.wait_with_output().unwrap() }
+    }
+
+    /// What is left of temporary files.
+    pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
+        list(&self.path("tmp"))
+    }
+}
+
+pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(dir)
+        .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+        .unwrap_or_default()
+}
+
+/// A command that has ended.
+pub(crate) struct Finished {
+    arguments: Vec<OsString>,
+    output: Output,
+}
+
+impl Finished {
+    /// Demands an exit status.
+    #[track_caller]
+    pub(crate) fn demand(self, status: i32) -> Self {
+        assert_eq!(
+            self.output.status.code(),
+            Some(status),
+            "{:?}\nstdout: {}\nstderr: {}",
+            self.arguments,
+            String::from_utf8_lossy(self.stdout()),
+            self.stderr(),
+        );
+        self
+    }
+
+    pub(crate) fn stdout(&self) -> &[u8] {
+        &self.output.stdout
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    /// Demands an error: status 2, nothing on stdout, a line that starts with the program's name,
+    /// and these words in what is said.
+    #[track_caller]
+    pub(crate) fn demand_error(self, words: &[&str]) -> Self {
+        let finished = self.demand(2);
+        let stderr = finished.stderr();
+        assert_eq!(finished.stdout(), b"", "{stderr}");
+        assert!(
+            stderr.lines().any(|line| line.starts_with("firndex: ")),
+            "{:?}: {stderr}",
+            finished.arguments
+        );
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "{word:?} is not in: {stderr}");
+        }
+        finished
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(self.stdout()).unwrap()
+    }
+}

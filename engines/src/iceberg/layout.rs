@@ -1,0 +1,336 @@
+//! What lies where: blocks and nodes in the pool, fingerprints and links in the sidecar.
+//!
+//! ```text
+//! pool, level 1 and 2     block = 64 (or 32) and 8 (or 6, 4) slots
+//!   slot     | key | value |                16 bytes; empty if the key is 0
+//! pool, level 3           nodes, in no order
+//!   node     | key | value | state | - |    32 bytes; in use if the state is 1
+//!
+//! sidecar, level 1        one line per block: a byte per slot
+//!   byte 0   bit 7: LOCK       bits 0..7: fingerprint of slot 0
+//!   byte 1   bit 7: SPILLED    bits 0..7: fingerprint of slot 1
+//!   byte 2   bit 7: MOVED      bits 0..7: fingerprint of slot 2
+//!   byte 3.. fingerprints of slots 3 to 63
+//! sidecar, level 2        one word per block: as above with LOCK and MOVED, without SPILLED
+//! sidecar, level 3        per level-1 block a word: version << 32 | first cell + 1
+//!                         per node two cells: next cell + 1
+//! ```
+//!
+//! Each level is a sequence of extents; extent *k* > 0 doubles what the extents before it hold,
+//! so that doubling adds an extent and moves no block.
+
+use pmem::sync::{AtomicU64, Ordering};
+use pmem::{Offset, WORD};
+
+/// Bytes of a slot: a key word and a value word.
+pub(super) const SLOT_BYTES: u64 = 2 * WORD;
+/// Bytes of a level-3 node; two in a line, none across lines.
+pub(super) const NODE_BYTES: u64 = 4 * WORD;
+const _: () = assert!(pmem::LINE % SLOT_BYTES == 0 && pmem::LINE % NODE_BYTES == 0);
+
+/// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0.
+pub(super) const LOCK: u64 = 1 << 7;
+/// Some key of this level-1 block went to level 2 or 3. Never taken back while the pool is open.
+/// Bit 7 of byte 1 of a line.
+pub(super) const SPILLED: u64 = 1 << 15;
+/// Parity of log2 of the number of blocks for which this block has been moved. Bit 7 of byte 2
+/// of a line.
+pub(super) const MOVED_1: u64 = 1 << 23;
+/// As [`MOVED_1`]; bit 7 of byte 1 of a level-2 word.
+pub(super) const MOVED_2: u64 = 1 << 15;
+
+/// Owners of the engine's extents.
+pub(super) const LEVEL_1: u8 = 1;
+pub(super) const LEVEL_2: u8 = 2;
+pub(super) const LEVEL_3: u8 = 3;
+
+/// Engine roots: log2 of the number of blocks or nodes of each level.
+pub(super) const ROOT_LEVEL_1: usize = 0;
+pub(super) const ROOT_LEVEL_2: usize = 1;
+pub(super) const ROOT_LEVEL_3: usize = 2;
+
+/// What a table of this engine is fixed to at creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Slots of a level-1 block: 64 or 32.
+    pub level_1_slots: u32,
+    /// Slots of a level-2 block: 8, 6 or 4.
+    pub level_2_slots: u32,
+    /// log2 of the number of blocks that level 1 and level 2 begin with.
+    pub initial_log2: u32,
+    /// log2 of the number of nodes that level 3 begins with.
+    pub initial_nodes_log2: u32,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape { level_1_slots: 64, level_2_slots: 8, initial_log2: 4, initial_nodes_log2: 5 }
+    }
+}
+
+/// log2 of the most blocks that level 1 and 2 can have: h1 and h2 have 32 bits.
+pub(super) const BLOCKS_LOG2_MAX: u32 = 32;
+/// log2 of the most nodes that level 3 can have: a cell number has 32 bits.
+pub(super) const NODES_LOG2_MAX: u32 = 30;
+
+impl Shape {
+    /// The shape that holds `pairs` at `resize_at` without growing.
+    #[must_use]
+    pub fn for_pairs(self, pairs: u64, resize_at: f64) -> Shape {
+        let mut shape = self;
+        let fits = |shape: &Shape| {
+            let slots = u64::from(shape.level_1_slots + shape.level_2_slots) << shape.initial_log2;
+            slots as f64 * resize_at.min(1.0) > pairs as f64
+        };
+        while !fits(&shape) && shape.initial_log2 < BLOCKS_LOG2_MAX {
+            shape.initial_log2 += 1;
+        }
+        shape
+    }
+
+    /// As engine parameters of the superblock.
+    pub(super) fn encode(&self) -> [u64; 16] {
+        let mut params = [0; 16];
+        params[0] = u64::from(self.level_1_slots) | u64::from(self.level_2_slots) << 32;
+        params[1] = u64::from(self.initial_log2) | u64::from(self.initial_nodes_log2) << 32;
+        params
+    }
+
+    pub(super) fn decode(params: &[u64; 16]) -> Result<Shape, String> {
+        let shape = Shape {
+            level_1_slots: params[0] as u32,
+            level_2_slots: (params[0] >> 32) as u32,
+            initial_log2: params[1] as u32,
+            initial_nodes_log2: (params[1] >> 32) as u32,
+        };
+        shape.validate().map(|()| shape)
+    }
+
+    /// Says what is wrong with a shape that no table has.
+    pub fn validate(&self) -> Result<(), String> {
+        let sizes_fit = matches!(self.level_1_slots, 32 | 64)
+            && matches!(self.level_2_slots, 4 | 6 | 8)
+            && self.initial_log2 <= BLOCKS_LOG2_MAX
+            && self.initial_nodes_log2 <= NODES_LOG2_MAX;
+        match sizes_fit {
+            true => Ok(()),
+            false => Err(format!(
+                "{self:?}: blocks have 64 or 32 slots in level 1 and 8, 6 or 4 in level 2, a level \
+                 at most 2^{BLOCKS_LOG2_MAX} of them"
+            )),
+        }
+    }
+}
+
+/// Where the blocks (or nodes) of a level are.
+#[derive(Debug)]
+pub(super) struct Area {
+    unit_bytes: u64,
+    initial_log2: u32,
+    /// Per extent: its start less the bytes of all blocks before it.
+    bases: [AtomicU64; 64],
+}
+
+impl Area {
+    pub(super) fn new(unit_bytes: u64, initial_log2: u32) -> Area {
+        Area { unit_bytes, initial_log2, bases: [const { AtomicU64::new(0) }; 64] }
+    }
+
+    /// First block of extent `index`.
+    fn first_of(&self, index: u32) -> u64 {
+        match index {
+            0 => 0,
+            _ => 1 << (self.initial_log2 + index - 1),
+        }
+    }
+
+    /// log2 of the blocks of the first extent.
+    pub(super) fn initial_log2(&self) -> u32 {
+        self.initial_log2
+    }
+
+    /// Number of extents when there are `1 << log2` blocks.
+    pub(super) fn extents_for(&self, log2: u32) -> u32 {
+        log2 - self.initial_log2 + 1
+    }
+
+    /// Bytes of extent `index`.
+    pub(super) fn extent_bytes(&self, index: u32) -> u64 {
+        match index {
+            0 => self.unit_bytes << self.initial_log2,
+            _ => self.unit_bytes << (self.initial_log2 + index - 1),
+        }
+    }
+
+    /// Makes extent `index` known, before the size that shows it is published.
+    pub(super) fn add_extent(&self, index: u32, start: Offset) {
+        let base = start.0.wrapping_sub(self.first_of(index).wrapping_mul(self.unit_bytes));
+        self.bases[index as usize].store(base, Ordering::Release);
+    }
+
+    /// Where block `block` begins.
+    #[inline(always)]
+    pub(super) fn at(&self, block: u64) -> Offset {
+        let doublings = block >> self.initial_log2;
+        let extent = (u64::BITS - doublings.leading_zeros()) as usize;
+        // An index of at most 64 - log2 never reaches 64; masking tells the compiler.
+        let base = self.bases[extent & 63].load(Ordering::Relaxed);
+        Offset(base).add(block.wrapping_mul(self.unit_bytes))
+    }
+}
+
+/// The sizes of level 1 and 2, which of them is being resized, and the generation: one word, so
+/// that a reader gets all of it at one instant and notices any change by one comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Geometry(pub(super) u64);
+
+const RESIZING_1: u64 = 1 << 12;
+const RESIZING_2: u64 = 1 << 13;
+const GENERATION: u64 = 1 << 14;
+
+impl Geometry {
+    pub(super) fn new(level_1_log2: u32, level_2_log2: u32) -> Geometry {
+        Geometry(u64::from(level_1_log2) | u64::from(level_2_log2) << 6)
+    }
+
+    #[inline(always)]
+    pub(super) fn level_1_log2(self) -> u32 {
+        self.0 as u32 & 63
+    }
+
+    #[inline(always)]
+    pub(super) fn level_2_log2(self) -> u32 {
+        (self.0 >> 6) as u32 & 63
+    }
+
+    #[inline(always)]
+    pub(super) fn blocks_1(self) -> u64 {
+        1 << self.level_1_log2()
+    }
+
+    #[inline(always)]
+    pub(super) fn blocks_2(self) -> u64 {
+        1 << self.level_2_log2()
+    }
+
+    #[inline(always)]
+    pub(super) fn resizing_1(self) -> bool {
+        self.0 & RESIZING_1 != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn resizing_2(self) -> bool {
+        self.0 & RESIZING_2 != 0
+    }
+
+    pub(super) fn is_resizing(self) -> bool {
+        self.0 & (RESIZING_1 | RESIZING_2) != 0
+    }
+
+    /// Number of starts and ends of resizes since the pool was opened.
+    pub(super) fn generation(self) -> u64 {
+        self.0 / GENERATION
+    }
+
+    /// The geometry in which the levels asked for have doubled and their blocks are to be moved.
+    pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
+        let mut next = self.0 + GENERATION;
+        if level_1 {
+            next = (next + 1) | RESIZING_1;
+        }
+        if level_2 {
+            next = (next + (1 << 6)) | RESIZING_2;
+        }
+        Geometry(next)
+    }
+
+    pub(super) fn end_1(self) -> Geometry {
+        Geometry((self.0 + GENERATION) & !RESIZING_1)
+    }
+
+    pub(super) fn end_2(self) -> Geometry {
+        Geometry((self.0 + GENERATION) & !RESIZING_2)
+    }
+
+    /// The level-1 block of a key with this h0.
+    #[inline(always)]
+    pub(super) fn home(self, h0: u64) -> u64 {
+        h0 & (self.blocks_1() - 1)
+    }
+
+    /// The level-1 block from which the content of `block` is moved during a resize: itself, if
+    /// it is in the lower half.
+    #[inline(always)]
+    pub(super) fn source_1(self, block: u64) -> u64 {
+        block & ((self.blocks_1() - 1) >> 1)
+    }
+
+    /// As [`Geometry::source_1`], for level 2.
+    #[inline(always)]
+    pub(super) fn source_2(self, block: u64) -> u64 {
+        block & ((self.blocks_2() - 1) >> 1)
+    }
+
+    /// What [`MOVED_1`] of a moved block is.
+    #[inline(always)]
+    pub(super) fn moved_1(self) -> u64 {
+        if self.level_1_log2() & 1 == 1 { MOVED_1 } else { 0 }
+    }
+
+    /// What [`MOVED_2`] of a moved block is.
+    #[inline(always)]
+    pub(super) fn moved_2(self) -> u64 {
+        if self.level_2_log2() & 1 == 1 { MOVED_2 } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_across_extents() {
+        let area = Area::new(1024, 2);
+        for (index, start) in [(0, 100), (1, 1 << 20), (2, 7 << 20), (3, 1 << 30)] {
+            area.add_extent(index, Offset(start));
+        }
+        let at = |block| area.at(block).0;
+        assert_eq!((at(0), at(3)), (100, 100 + 3 * 1024));
+        assert_eq!((at(4), at(7)), (1 << 20, (1 << 20) + 3 * 1024));
+        assert_eq!((at(8), at(15)), (7 << 20, (7 << 20) + 7 * 1024));
+        assert_eq!(at(31), (1 << 30) + 15 * 1024);
+        assert_eq!(area.extents_for(5), 4);
+        assert_eq!((area.extent_bytes(0), area.extent_bytes(3)), (4096, 16 * 1024));
+    }
+
+    #[test]
+    fn a_resize_passes_through_three_geometries() {
+        let before = Geometry::new(4, 5);
+        let during = before.begin(true, true);
+        assert_eq!((during.blocks_1(), during.blocks_2()), (32, 64));
+        assert!(during.resizing_1() && during.resizing_2());
+        assert_eq!((during.source_1(17), during.source_1(3)), (1, 3));
+        assert_ne!(before.moved_1(), during.moved_1());
+        let after = during.end_2().end_1();
+        assert!(!after.is_resizing());
+        assert_eq!((after.blocks_1(), after.generation()), (32, 3));
+        let only_level_2 = before.begin(false, true);
+        assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
+        assert!(!only_level_2.resizing_1());
+    }
+
+    #[test]
+    fn shapes_survive_encoding_and_odd_ones_are_refused() {
+        let shape = Shape { level_1_slots: 32, level_2_slots: 6, ..Shape::default() };
+        assert_eq!(Shape::decode(&shape.encode()), Ok(shape));
+        let odd = Shape { level_1_slots: 48, ..shape };
+        assert!(Shape::decode(&odd.encode()).is_err());
+    }
+
+    #[test]
+    fn a_shape_for_many_pairs_begins_large() {
+        let shape = Shape::default().for_pairs(1_000_000, 0.85);
+        assert_eq!(shape.initial_log2, 14);
+        assert_eq!(Shape::default().for_pairs(10, 0.85), Shape::default());
+    }
+}

@@ -1,0 +1,313 @@
+//! Level 3: the few keys for which levels 1 and 2 have no room, and key 0.
+//!
+//! A node in the pool holds a pair and a state; which chain it is in is volatile. Each level-1
+//! block has a chain, changed under the block's lock only. A chain's head word holds a version
+//! that grows with every change, so that a reader, which takes no lock, knows whether what it
+//! walked was one chain all along; if not it walks again. Versions are never odd: a reader never
+//! waits for a writer.
+//!
+//! A chain consists of cells; node *n* has the cells 2*n* and 2*n* + 1 and is linked through one
+//! of them. When a resize moves a node to another chain, it is first linked there through its
+//! other cell and then unlinked here: a reader that walks the source chain and then the
+//! destination's cannot miss it.
+
+use super::layout::{Area, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3};
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
+use pmem::{Medium, Offset, Pool, SpaceError};
+use std::io;
+
+/// A node's state word.
+pub(super) const IN_USE: u64 = 1;
+
+/// Steps after which a reader asks whether it has strayed from its chain.
+const STEPS_BETWEEN_CHECKS: usize = 8;
+
+const VERSION: u64 = 1 << 32;
+
+/// Cell `cell` is linked as `cell + 1`, 0 being the end.
+fn link_of(word: u64) -> Option<u64> {
+    (word as u32).checked_sub(1).map(u64::from)
+}
+
+#[derive(Debug, Default)]
+struct Nodes {
+    free: Vec<u64>,
+    /// Nodes from here on were never used.
+    fresh: u64,
+    log2: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Level3 {
+    area: Area,
+    heads: Array<AtomicU64>,
+    cells: Array<AtomicU64>,
+    nodes: Mutex<Nodes>,
+}
+
+impl Level3 {
+    pub(super) fn new(
+        area: Area,
+        log2: u32,
+        blocks_max: usize,
+        blocks_now: usize,
+        nodes_max: usize,
+    ) -> io::Result<Level3> {
+        let nodes_max = nodes_max.min(1 << NODES_LOG2_MAX);
+        Ok(Level3 {
+            area,
+            heads: Array::reserve(blocks_max, blocks_now)?,
+            cells: Array::reserve(2 * nodes_max, 2 << log2)?,
+            nodes: Mutex::new(Nodes { log2, ..Nodes::default() }),
+        })
+    }
+
+    pub(super) fn node_at(&self, node: u64) -> Offset {
+        self.area.at(node)
+    }
+
+    fn cell_at(&self, cell: u64) -> Offset {
+        self.node_at(cell / 2)
+    }
+
+    pub(super) fn state_at(node: Offset) -> Offset {
+        node.word(2)
+    }
+
+    /// Level-1 blocks for which there can be chains.
+    pub(super) fn chains_max(&self) -> u64 {
+        self.heads.len() as u64
+    }
+
+    /// Pairs stored. Exact when nothing writes.
+    pub(super) fn len(&self) -> u64 {
+        let nodes = self.nodes.lock();
+        nodes.fresh - nodes.free.len() as u64
+    }
+
+    /// Nodes that there is room for.
+    pub(super) fn nodes(&self) -> u64 {
+        1 << self.nodes.lock().log2
+    }
+
+    fn head(&self, block: u64) -> &AtomicU64 {
+        self.heads.get(block as usize)
+    }
+
+    fn next(&self, cell: u64) -> &AtomicU64 {
+        self.cells.get(cell as usize)
+    }
+
+    /// Where `key` is in the chain of `block`, and its value, for a reader without locks.
+    pub(super) fn find<M: Medium>(
+        &self,
+        medium: &M,
+        block: u64,
+        key: u64,
+    ) -> Option<(Offset, u64)> {
+        loop {
+            let head = self.head(block).load(Ordering::Acquire);
+            link_of(head)?;
+            if let Ok(found) = self.walk(medium, block, head, key) {
+                return found;
+            }
+        }
+    }
+
+    /// `Err` if the chain changed meanwhile.
+    fn walk<M: Medium>(
+        &self,
+        medium: &M,
+        block: u64,
+        head: u64,
+        key: u64,
+    ) -> Result<Option<(Offset, u64)>, ()> {
+        let changed = || {
+            fence(Ordering::Acquire);
+            self.head(block).load(Ordering::Relaxed) != head
+        };
+        let mut link = head;
+        let mut steps = 0;
+        let mut found = None;
+        while let Some(cell) = link_of(link) {
+            let node = self.cell_at(cell);
+            let (node_key, value) = medium.load_pair(node);
+            if node_key == key {
+                if medium.load(Self::state_at(node)) == IN_USE {
+                    found = Some((node, value));
+                    break;
+                }
+                // A removal that has not passed its fence: make the absence durable.
+                medium.persist(node);
+            }
+            steps += 1;
+            if steps % STEPS_BETWEEN_CHECKS == 0 && changed() {
+                return Err(());
+            }
+            link = self.next(cell).load(Ordering::Acquire);
+        }
+        if changed() { Err(()) } else { Ok(found) }
+    }
+
+    /// The cell and value of `key`, for the holder of the block's lock.
+    pub(super) fn find_locked<M: Medium>(
+        &self,
+        medium: &M,
+        block: u64,
+        key: u64,
+    ) -> Option<(u64, u64)> {
+        self.chain(block).find_map(|cell| {
+            let (found, value) = medium.load_pair(self.cell_at(cell));
+            (found == key).then_some((cell, value))
+        })
+    }
+
+    /// The cells of a chain, for the holder of the block's lock.
+    pub(super) fn chain(&self, block: u64) -> impl Iterator<Item = u64> + '_ {
+        let mut link = self.head(block).load(Ordering::Relaxed);
+        std::iter::from_fn(move || {
+            let cell = link_of(link)?;
+            link = self.next(cell).load(Ordering::Relaxed);
+            Some(cell)
+        })
+    }
+
+    /// Node of a cell.
+    pub(super) fn node_of(cell: u64) -> u64 {
+        cell / 2
+    }
+
+    /// Links a cell at the front of a chain whose block's lock is held.
+    pub(super) fn link(&self, block: u64, cell: u64) {
+        let head = self.head(block);
+        let before = head.load(Ordering::Relaxed);
+        self.next(cell).store(before & (VERSION - 1), Ordering::Relaxed);
+        head.store((before & !(VERSION - 1)).wrapping_add(VERSION) | (cell + 1), Ordering::Release);
+    }
+
+    /// Unlinks a cell from a chain whose block's lock is held. The version changes before the
+    /// cell can be linked anywhere else.
+    fn unlink(&self, block: u64, cell: u64) {
+        let after = self.next(cell).load(Ordering::Relaxed) & (VERSION - 1);
+        let head = self.head(block);
+        let before = head.load(Ordering::Relaxed);
+        let version = (before & !(VERSION - 1)).wrapping_add(VERSION);
+        if link_of(before) == Some(cell) {
+            head.store(version | after, Ordering::Release);
+            return;
+        }
+        if let Some(previous) = self
+            .chain(block)
+            .find(|&previous| link_of(self.next(previous).load(Ordering::Relaxed)) == Some(cell))
+        {
+            self.next(previous).store(after, Ordering::Release);
+        }
+        head.store(version | (before & (VERSION - 1)), Ordering::Release);
+    }
+
+    /// Moves the cells of `source` that `goes` to the chain of `destination`, which nobody
+    /// changes yet; the lock of `source` is held.
+    pub(super) fn split(
+        &self,
+        source: u64,
+        destination: u64,
+        mut goes: impl FnMut(Offset) -> bool,
+    ) {
+        let cells: Vec<u64> = self.chain(source).filter(|&cell| goes(self.cell_at(cell))).collect();
+        for cell in cells {
+            self.link(destination, cell ^ 1);
+            self.unlink(source, cell);
+        }
+    }
+
+    /// Stores a pair into a new node of the chain of `block`, whose lock is held.
+    pub(super) fn insert<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        block: u64,
+        key: u64,
+        value: u64,
+    ) -> Result<(), SpaceError> {
+        let node = self.take_node(pool)?;
+        let at = self.node_at(node);
+        let medium = pool.medium();
+        medium.store(at.word(1), value);
+        medium.store(at, key);
+        // Last: a state that survives a crash has its pair.
+        medium.store_release(Self::state_at(at), IN_USE);
+        medium.persist(at);
+        self.link(block, 2 * node);
+        Ok(())
+    }
+
+    pub(super) fn update<M: Medium>(&self, medium: &M, cell: u64, value: u64) {
+        let at = self.cell_at(cell);
+        medium.store_release(at.word(1), value);
+        medium.persist(at);
+    }
+
+    /// Removes the pair of a cell from the chain of `block`, whose lock is held.
+    pub(super) fn remove<M: Medium>(&self, medium: &M, block: u64, cell: u64) {
+        let at = self.cell_at(cell);
+        medium.store_release(Self::state_at(at), 0);
+        medium.persist(at);
+        self.unlink(block, cell);
+        // After the version has changed: a reader still at this node will look again.
+        self.nodes.lock().free.push(Self::node_of(cell));
+    }
+
+    fn take_node<M: Medium>(&self, pool: &Pool<M>) -> Result<u64, SpaceError> {
+        let mut nodes = self.nodes.lock();
+        if let Some(node) = nodes.free.pop() {
+            return Ok(node);
+        }
+        if nodes.fresh == 1 << nodes.log2 {
+            let log2 = nodes.log2 + 1;
+            if 2 << log2 > self.cells.len() as u64 {
+                return Err(SpaceError::Full {
+                    needed_bytes: NODE_BYTES << log2,
+                    reason: format!("level 3 has its most nodes, 2^{}", nodes.log2),
+                });
+            }
+            let index = self.area.extents_for(log2) - 1;
+            let extent = pool.extend(|draft| {
+                draft.engine_roots()[ROOT_LEVEL_3] = log2.into();
+                draft.take_extent(LEVEL_3, index as u8, self.area.extent_bytes(index))
+            })?;
+            self.area.add_extent(index, extent.start);
+            nodes.log2 = log2;
+        }
+        nodes.fresh += 1;
+        Ok(nodes.fresh - 1)
+    }
+
+    /// Links every node in use, as found in the pool: `home_of` tells the chain of a key.
+    pub(super) fn rebuild<M: Medium>(&self, medium: &M, mut home_of: impl FnMut(u64) -> u64) {
+        let mut nodes = self.nodes.lock();
+        let count = 1u64 << nodes.log2;
+        nodes.free.clear();
+        nodes.fresh = 0;
+        for node in 0..count {
+            let at = self.node_at(node);
+            if medium.load(Self::state_at(at)) == IN_USE {
+                // Skipped nodes are free; nodes after the last one in use stay fresh.
+                let skipped = nodes.fresh..node;
+                nodes.free.extend(skipped);
+                nodes.fresh = node + 1;
+                self.link(home_of(medium.load(at)), 2 * node);
+            }
+        }
+    }
+
+    /// Visits every pair. Exact when nothing writes.
+    pub(super) fn for_each<M: Medium>(&self, medium: &M, visit: &mut dyn FnMut(u64, u64)) {
+        let fresh = self.nodes.lock().fresh;
+        for node in 0..fresh {
+            let at = self.node_at(node);
+            let (key, value) = medium.load_pair(at);
+            if medium.load(Self::state_at(at)) == IN_USE {
+                visit(key, value);
+            }
+        }
+    }
+}

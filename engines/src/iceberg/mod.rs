@@ -1,0 +1,468 @@
+//! IcebergHT: stability and low associativity.
+//!
+//! Pandey, Bender, Conway, Farach-Colton, Kuszmaul, Tagliavini, Johnson: *IcebergHT: High
+//! Performance Hash Tables Through Stability and Low Associativity*, Proc. ACM Manag. Data 1(1),
+//! 2023.
+//!
+//! | the paper | here |
+//! |---|---|
+//! | front yard, level 1; block of 64 slots | `area_1`; [`Shape::level_1_slots`] |
+//! | level 2; block of 8 slots, power of two choices | `area_2`; [`Shape::level_2_slots`] |
+//! | level 3; linked lists | [`level_3::Level3`]: nodes in the pool, chains in the sidecar |
+//! | metadata, fingerprint (section 3.1) | sidecar: `lines` (level 1), `words` (level 2) |
+//! | EMPTY | fingerprint 0 |
+//! | h0, h1, h2; F, F1, F2 | [`index::hash`] |
+//! | Insert, Insert_Lv2 (algorithms 1, 2) | `Core::mutate`, `insert_level_1`, `insert_level_2` |
+//! | moved flag: UNMOVED, IN-FLIGHT, MOVED (section 5.3) | flag MOVED and the block's lock |
+//! | counter of blocks to be moved | `unmoved_1`, `unmoved_2` |
+//! | global reader-writer lock | [`layout::Geometry`], rechecked under the block's lock |
+//!
+//! Invariants:
+//!
+//! 1. A key is in at most one place, save that a move copies before it erases; then both copies
+//!    are equal, and the one that searches meet later is the one that stays.
+//! 2. A key's slot changes only in a resize. Moves go forward in the order of searches: level-1
+//!    source, level-1 destination, level-2 sources, level-2 destinations, level 3.
+//! 3. Whoever changes a key holds the lock of its level-1 block, and of the level-2 block if it
+//!    is in one. Locks are taken in the order level 1, level 2 by index.
+//! 4. A fingerprint other than EMPTY stands only over a slot whose pair is durable, or was until
+//!    a removal that is under way.
+//! 5. A key in level 2 or 3 has SPILLED set in its level-1 block.
+//!
+//! Departures from the paper, and why:
+//!
+//! 1. The value needs no invalid pattern (section 6): it is stored before the key, in the same
+//!    line, and lines keep the order of their stores. Any value is legal; key 0, which stands for
+//!    an empty slot, lives in level 3.
+//! 2. No global reader-writer lock (section 5.3): a writer locks its block and then rechecks the
+//!    geometry. Whoever moves a block after a new geometry was published must take the same lock.
+//! 3. Level-2 blocks have a lock, in the word of their fingerprints. The paper's compare-and-swap
+//!    of a fingerprint claims a slot, but does not keep a mover from passing by between the choice
+//!    of the slot and its filling. With the lock held no RESERVED fingerprint is needed.
+//! 4. A reader that meets a change under way makes it durable itself (flush and fence) before it
+//!    answers. Else a crash could take back what it reported.
+//! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are
+//!    volatile, so no crash can tear a list; nodes carry a state, written last.
+//! 6. SPILLED: a search that finds nothing in level 1 ends there if the block never overflowed.
+//! 7. Sizes are recorded in the superblock before a resize shows them, and recovery finishes what
+//!    a crash interrupted, block pair by block pair.
+
+mod batch;
+mod check;
+mod helper;
+mod layout;
+mod level_3;
+mod ops;
+mod recover;
+mod resize;
+
+pub use layout::Shape;
+
+use crate::Settings;
+use helper::Helper;
+use index::fingerprint::{Isa, lane_masks_for};
+use index::hash::Hasher;
+use index::{CheckReport, Error, Exchange, Index, Level, Occupancy};
+use layout::{
+    Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, ROOT_LEVEL_1,
+    ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES,
+};
+use level_3::Level3;
+use ops::Action;
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::{Medium, OpenError, Pool, SpaceError};
+use std::sync::Arc;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = 1;
+
+/// The parameters that a pool for a table of this shape is created with.
+pub fn engine_params(shape: &Shape) -> [u64; 16] {
+    shape.encode()
+}
+
+/// An open IcebergHT.
+pub struct Iceberg<M: Medium> {
+    core: Arc<Core<M>>,
+    helper: Option<Helper>,
+}
+
+/// What operations, helper and recovery share.
+struct Core<M: Medium> {
+    pool: Arc<Pool<M>>,
+    hasher: Hasher,
+    isa: Isa,
+    shape: Shape,
+    settings: Settings,
+    /// The lanes of a level-1 line that stand for slots.
+    lanes_1: u64,
+    area_1: Area,
+    area_2: Area,
+    /// Level-1 fingerprints, a line per block.
+    lines: Array<Line>,
+    /// Level-2 fingerprints, a word per block.
+    words: Array<AtomicU64>,
+    level_3: Level3,
+    /// Word 0: the [`Geometry`]. In a line of its own: all read it, few write it.
+    geometry: Line,
+    /// Words 0 and 1: blocks of level 1 and 2 not yet moved. Words 2 and 3: next block to be
+    /// moved out of turn.
+    unmoved: Line,
+    /// Per thread, word 0: pairs inserted less pairs removed; word 1: insertions.
+    counts: PerThread,
+    /// Pairs found when the pool was opened.
+    pairs_at_open: AtomicU64,
+    /// Held while a resize is begun.
+    beginning: Mutex<()>,
+    /// Blocks for which space was last prepared ahead.
+    prepared_log2: AtomicU64,
+    signal: helper::Signal,
+}
+
+impl<M: Medium> Iceberg<M> {
+    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
+    /// it if the pool is new, and else recovers it.
+    pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let core = Core::open(pool, settings)?;
+        core.recover()?;
+        let core = Arc::new(core);
+        let helper = match settings.helper && !core.pool.is_read_only() {
+            true => Some(Helper::start(&core).map_err(|source| OpenError::Io {
+                action: "starting a helper thread for",
+                path: "the table".into(),
+                source,
+            })?),
+            false => None,
+        };
+        Ok(Iceberg { core, helper })
+    }
+
+    /// The pool that the table is in.
+    pub fn pool(&self) -> &Arc<Pool<M>> {
+        &self.core.pool
+    }
+
+    /// The table's shape.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+}
+
+impl<M: Medium> Drop for Iceberg<M> {
+    fn drop(&mut self) {
+        let core = &self.core;
+        if let Some(helper) = self.helper.take() {
+            helper.stop(&core.signal, core.pool.is_inherited());
+        }
+        // So that a closed pool needs no recovery and can be opened read-only.
+        if core.geometry().is_resizing()
+            && !core.pool.is_inherited()
+            && let Ok(_write) = core.pool.write()
+        {
+            core.finish_moves();
+        }
+    }
+}
+
+impl<M: Medium> std::fmt::Debug for Iceberg<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Iceberg")
+            .field("shape", &self.core.shape)
+            .field("geometry", &self.core.geometry())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Core<M> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        let units = [
+            u64::from(shape.level_1_slots) * SLOT_BYTES,
+            u64::from(shape.level_2_slots) * SLOT_BYTES,
+            NODE_BYTES,
+        ];
+        let [area_1, area_2] = [0, 1].map(|level| Area::new(units[level], shape.initial_log2));
+        let area_3 = Area::new(units[2], shape.initial_nodes_log2);
+        let mut roots = [
+            superblock.engine_roots[ROOT_LEVEL_1],
+            superblock.engine_roots[ROOT_LEVEL_2],
+            superblock.engine_roots[ROOT_LEVEL_3],
+        ];
+        if pool.extents_of(LEVEL_1).is_empty() {
+            roots = initialize(&pool, &shape, [&area_1, &area_2, &area_3])?;
+        }
+        for (owner, area, root) in [
+            (LEVEL_1, &area_1, roots[0]),
+            (LEVEL_2, &area_2, roots[1]),
+            (LEVEL_3, &area_3, roots[2]),
+        ] {
+            adopt_extents(&pool, owner, area, root).map_err(corrupt)?;
+        }
+        let limit = pool.medium().limit();
+        let units_now = roots.map(|log2| 1usize << log2);
+        let most = |level: usize| {
+            let units = (limit / units[level]).max(1).min(1 << BLOCKS_LOG2_MAX) as usize;
+            units.next_power_of_two().max(units_now[level])
+        };
+        let reserve = |source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the table's sidecar".into(),
+            source,
+        };
+        Ok(Core {
+            hasher: Hasher::new(superblock.hash_seed),
+            isa: Isa::detect(),
+            settings,
+            lanes_1: lane_masks_for(shape.level_1_slots as usize),
+            area_1,
+            area_2,
+            lines: Array::reserve(most(0), units_now[0]).map_err(reserve)?,
+            words: Array::reserve(most(1), units_now[1]).map_err(reserve)?,
+            level_3: Level3::new(area_3, roots[2] as u32, most(0), units_now[0], most(2))
+                .map_err(reserve)?,
+            geometry: line_of(Geometry::new(roots[0] as u32, roots[1] as u32).0),
+            unmoved: Line::default(),
+            counts: PerThread::new().map_err(reserve)?,
+            pairs_at_open: AtomicU64::new(0),
+            beginning: Mutex::new(()),
+            prepared_log2: AtomicU64::new(0),
+            signal: helper::Signal::default(),
+            shape,
+            pool,
+        })
+    }
+
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> Geometry {
+        Geometry(self.geometry.0[0].load(Ordering::Acquire))
+    }
+
+    fn len(&self) -> u64 {
+        let counted = self.counts.used().map(|line| line.0[0].load(Ordering::Acquire));
+        // Threads count up and down on their own; only the sum is a number of pairs.
+        counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add)
+    }
+
+    /// Adds to the calling thread's count of pairs, 1 or -1; returns its number of insertions.
+    #[inline(always)]
+    fn count(&self, difference: i64) -> u64 {
+        let thread = thread_index();
+        let line = &self.counts.line(thread).0;
+        let inserted = u64::from(difference > 0);
+        if thread < THREADS_MAX {
+            let add = |word: &AtomicU64, n: u64| {
+                let sum = word.load(Ordering::Relaxed).wrapping_add(n);
+                word.store(sum, Ordering::Release);
+                sum
+            };
+            add(&line[0], difference as u64);
+            add(&line[1], inserted)
+        } else {
+            line[0].fetch_add(difference as u64, Ordering::Release);
+            line[1].fetch_add(inserted, Ordering::Release) + inserted
+        }
+    }
+
+    /// Slots that the load factor is relative to.
+    fn capacity(&self, geometry: Geometry) -> u64 {
+        geometry.blocks_1() * u64::from(self.shape.level_1_slots)
+            + geometry.blocks_2() * u64::from(self.shape.level_2_slots)
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let geometry = self.geometry();
+        let shape = &self.shape;
+        let pairs_2 = (0..geometry.blocks_2()).map(|block| u64::from(self.taken_2(block))).sum();
+        let pairs_3 = self.level_3.len();
+        let bytes_of = |owner| self.pool.extents_of(owner).iter().map(|extent| extent.bytes).sum();
+        let level = |name, pairs, slots, owner, sidecar_bytes| Level {
+            name,
+            pairs,
+            slots,
+            pool_bytes: bytes_of(owner),
+            sidecar_bytes,
+        };
+        let (blocks_1, blocks_2) = (geometry.blocks_1(), geometry.blocks_2());
+        let pairs_1 = (0..blocks_1).map(|block| u64::from(self.taken_1(block).count_ones())).sum();
+        let nodes = self.level_3.nodes();
+        Occupancy {
+            levels: vec![
+                level(
+                    "level 1",
+                    pairs_1,
+                    blocks_1 * u64::from(shape.level_1_slots),
+                    LEVEL_1,
+                    blocks_1 * 64,
+                ),
+                level(
+                    "level 2",
+                    pairs_2,
+                    blocks_2 * u64::from(shape.level_2_slots),
+                    LEVEL_2,
+                    blocks_2 * 8,
+                ),
+                level("level 3", pairs_3, nodes, LEVEL_3, blocks_1 * 8 + nodes * 16),
+            ],
+            capacity: self.capacity(geometry),
+            resizing: geometry.is_resizing(),
+            resizes: geometry.generation().div_ceil(2),
+        }
+    }
+}
+
+fn line_of(word: u64) -> Line {
+    let line = Line::default();
+    line.0[0].store(word, Ordering::Relaxed);
+    line
+}
+
+/// Takes the first extents and records the sizes, in one step.
+fn initialize<M: Medium>(
+    pool: &Pool<M>,
+    shape: &Shape,
+    areas: [&Area; 3],
+) -> Result<[u64; 3], OpenError> {
+    let log2 = u64::from(shape.initial_log2);
+    let roots = [log2, log2, u64::from(shape.initial_nodes_log2)];
+    if pool.is_read_only() {
+        return Err(OpenError::NeedsRecovery);
+    }
+    pool.extend(|draft| {
+        for (owner, area) in [LEVEL_1, LEVEL_2, LEVEL_3].into_iter().zip(areas) {
+            draft.take_extent(owner, 0, area.extent_bytes(0))?;
+        }
+        draft.engine_roots()[ROOT_LEVEL_1] = roots[0];
+        draft.engine_roots()[ROOT_LEVEL_2] = roots[1];
+        draft.engine_roots()[ROOT_LEVEL_3] = roots[2];
+        Ok(())
+    })?;
+    Ok(roots)
+}
+
+/// Makes the extents of a level known, if they are what its size says.
+fn adopt_extents<M: Medium>(
+    pool: &Pool<M>,
+    owner: u8,
+    area: &Area,
+    root: u64,
+) -> Result<(), String> {
+    let extents = pool.extents_of(owner);
+    let wrong = |what: String| Err(format!("level {owner} of the table: {what}"));
+    let initial = area.initial_log2();
+    if root < initial.into() || root > BLOCKS_LOG2_MAX.into() {
+        return wrong(format!("2^{root} blocks, expected 2^{initial} to 2^{BLOCKS_LOG2_MAX}"));
+    }
+    let expected = area.extents_for(root as u32);
+    if extents.len() != expected as usize {
+        return wrong(format!("{} extents, expected {expected}", extents.len()));
+    }
+    for (index, extent) in (0..).zip(&extents) {
+        let bytes = area.extent_bytes(index);
+        if u32::from(extent.index) != index || extent.bytes != bytes {
+            return wrong(format!(
+                "extent {} has {} bytes, expected extent {index} of {bytes}",
+                extent.index, extent.bytes
+            ));
+        }
+        area.add_extent(index, extent.start);
+    }
+    Ok(())
+}
+
+impl<M: Medium> Index<u64, u64> for Iceberg<M> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.core.get(key)
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.core.mutate(key, |found| match found {
+            None => Action::Put(value),
+            Some(_) => Action::Keep,
+        })
+    }
+
+    fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.core.mutate(key, |found| match found {
+            None => Action::Keep,
+            Some(_) => Action::Put(value),
+        })
+    }
+
+    fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.core.mutate(key, |_| Action::Put(value))
+    }
+
+    fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        self.core.mutate(key, |_| Action::Remove)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<Exchange<u64>, Error> {
+        let found = self.core.mutate(key, |found| match new {
+            _ if found != expected => Action::Keep,
+            Some(value) => Action::Put(value),
+            None => Action::Remove,
+        })?;
+        Ok(if found == expected { Ok(()) } else { Err(found) })
+    }
+
+    fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        self.core.get_many(keys, out);
+    }
+
+    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        self.core.mutate_many(
+            pairs,
+            out,
+            |&(key, _)| key,
+            |&(_, value), found| match found {
+                None => Action::Put(value),
+                Some(_) => Action::Keep,
+            },
+        )
+    }
+
+    fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        self.core.mutate_many(pairs, out, |&(key, _)| key, |&(_, value), _| Action::Put(value))
+    }
+
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
+        self.core.mutate_many(keys, out, |&key| key, |_, _| Action::Remove)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
+        self.core.for_each_part(0, 1, visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
+        self.core.for_each_part(part, parts, visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.core.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.core.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.core.check()
+    }
+
+    fn settle(&self) -> Result<(), SpaceError> {
+        self.core.finish_moves();
+        Ok(())
+    }
+}

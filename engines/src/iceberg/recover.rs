@@ -1,0 +1,260 @@
+//! Recovery (section 6): the sidecar is rebuilt from the slots, and what a crash left of a resize
+//! is finished.
+//!
+//! Blocks are visited in the pairs that a resize connects: a block of the lower half and the one
+//! that its content would be moved to. A pair found in the lower one that belongs to the upper one
+//! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
+//! both are equal. Each pair of blocks is one thread's alone. Cut anywhere, recovery leaves what a
+//! crash in a resize leaves, and runs again.
+
+use super::Core;
+use super::layout::{Geometry, SPILLED};
+use super::resize::choice_from;
+use index::hash::{h0, level1_fingerprint};
+use pmem::sync::Ordering;
+use pmem::{Medium, Offset, OpenError};
+use std::ops::Range;
+
+/// Pairs of blocks that are worth a thread.
+const GROUPS_PER_THREAD: u64 = 256;
+
+/// What is to be done with the pair in a slot.
+enum Verdict {
+    /// It is in its place; here is its fingerprint.
+    Stays(u8),
+    /// It is in one of its places, the other being the upper block: there may be a copy.
+    StaysUnlessCopied(u8),
+    /// It belongs to the upper block, with this fingerprint.
+    Moves(u8),
+    /// It belongs to neither.
+    Astray,
+}
+
+/// One level, as recovery sees it.
+struct LevelView<S> {
+    blocks: u64,
+    /// Lower blocks; the upper ones are as many blocks further on, if there are any.
+    groups: u64,
+    slots: usize,
+    slot: S,
+}
+
+impl<M: Medium> Core<M> {
+    pub(super) fn recover(&self) -> Result<(), OpenError> {
+        let geometry = self.geometry();
+        let initial = self.shape.initial_log2;
+        let groups = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
+        let level_1 = LevelView {
+            blocks: geometry.blocks_1(),
+            groups: groups(geometry.level_1_log2()),
+            slots: self.shape.level_1_slots as usize,
+            slot: |block, lane| self.slot_1(block, lane),
+        };
+        let level_2 = LevelView {
+            blocks: geometry.blocks_2(),
+            groups: groups(geometry.level_2_log2()),
+            slots: self.shape.level_2_slots as usize,
+            slot: |block, lane| self.slot_2(block, lane),
+        };
+        self.lines.advise(0..geometry.blocks_1() as usize, false);
+        self.words.advise(0..geometry.blocks_2() as usize, false);
+        let in_level_1 = self.in_parallel(level_1.groups, |groups| {
+            self.recover_groups(
+                &level_1,
+                groups,
+                |block, key| self.judge_1(geometry, block, key),
+                |block, prints| self.publish_1(geometry, block, prints),
+            )
+        })?;
+        // Level 1 must be complete: level 2 sets flags in its lines.
+        let in_level_2 = self.in_parallel(level_2.groups, |groups| {
+            self.recover_groups(
+                &level_2,
+                groups,
+                |block, key| self.judge_2(geometry, block, key),
+                |block, prints| self.publish_2(geometry, block, prints),
+            )
+        })?;
+        self.level_3.rebuild(self.medium(), |key| {
+            let home = geometry.home(h0(self.hasher.first_u64(key)));
+            self.flags_1(home).fetch_or(SPILLED, Ordering::Relaxed);
+            home
+        });
+        self.pairs_at_open.store(in_level_1 + in_level_2 + self.level_3.len(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Runs `work` over parts of the groups, on several threads if there are many.
+    fn in_parallel(
+        &self,
+        groups: u64,
+        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
+    ) -> Result<u64, OpenError> {
+        let most = (groups / GROUPS_PER_THREAD).max(1);
+        let threads = (self.settings.recovery_threads() as u64).min(most);
+        if threads == 1 {
+            return work(0..groups);
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let parts: Vec<_> = (0..threads)
+                .map(|part| {
+                    let range = groups * part / threads..groups * (part + 1) / threads;
+                    scope.spawn(move || work(range))
+                })
+                .collect();
+            parts
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .sum()
+        })
+    }
+
+    /// Recovers groups of one level; returns the number of pairs in them.
+    fn recover_groups<S: Fn(u64, usize) -> Offset>(
+        &self,
+        level: &LevelView<S>,
+        groups: Range<u64>,
+        judge: impl Fn(u64, u64) -> Verdict,
+        publish: impl Fn(u64, &[u8; 64]),
+    ) -> Result<u64, OpenError> {
+        let mut pairs = 0;
+        for lower in groups {
+            let upper = lower + level.groups;
+            let has_upper = upper < level.blocks;
+            let mut lower_prints = [0; 64];
+            let mut upper_prints = [0; 64];
+            if has_upper {
+                for lane in 0..level.slots {
+                    let key = self.medium().load((level.slot)(upper, lane));
+                    if key != 0 {
+                        match judge(upper, key) {
+                            Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
+                                upper_prints[lane] = print
+                            }
+                            _ => return Err(astray((level.slot)(upper, lane), upper)),
+                        }
+                        pairs += 1;
+                    }
+                }
+            }
+            for lane in 0..level.slots {
+                let slot = (level.slot)(lower, lane);
+                let key = self.medium().load(slot);
+                if key == 0 {
+                    continue;
+                }
+                let verdict = judge(lower, key);
+                let copy_possible = !matches!(verdict, Verdict::Stays(_));
+                let is_copied = copy_possible
+                    && has_upper
+                    && (0..level.slots).any(|lane| {
+                        upper_prints[lane] != 0
+                            && self.medium().load((level.slot)(upper, lane)) == key
+                    });
+                match verdict {
+                    _ if is_copied => self.erase_in_recovery(slot)?,
+                    Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
+                        lower_prints[lane] = print;
+                        pairs += 1;
+                    }
+                    Verdict::Moves(print) if has_upper => {
+                        let room =
+                            upper_prints.iter().take(level.slots).position(|&print| print == 0);
+                        let room = room.ok_or_else(|| astray(slot, lower))?;
+                        self.move_in_recovery(slot, (level.slot)(upper, room), key)?;
+                        upper_prints[room] = print;
+                        pairs += 1;
+                    }
+                    Verdict::Moves(_) | Verdict::Astray => return Err(astray(slot, lower)),
+                }
+            }
+            publish(lower, &lower_prints);
+            if has_upper {
+                publish(upper, &upper_prints);
+            }
+        }
+        Ok(pairs)
+    }
+
+    fn judge_1(&self, geometry: Geometry, block: u64, key: u64) -> Verdict {
+        let first = self.hasher.first_u64(key);
+        let home = geometry.home(h0(first));
+        let print = level1_fingerprint(first);
+        match home {
+            _ if home == block => Verdict::Stays(print),
+            _ if geometry.source_1(home) == block => Verdict::Moves(print),
+            _ => Verdict::Astray,
+        }
+    }
+
+    fn judge_2(&self, geometry: Geometry, block: u64, key: u64) -> Verdict {
+        let first = self.hasher.first_u64(key);
+        let choices = self.choices(geometry, key, first);
+        let home = geometry.home(h0(first));
+        self.flags_1(home).fetch_or(SPILLED, Ordering::Relaxed);
+        if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
+            let [a, b] = choices.blocks;
+            let is_one_family = a != b && geometry.source_2(a) == geometry.source_2(b);
+            return match is_one_family {
+                true => Verdict::StaysUnlessCopied(print),
+                false => Verdict::Stays(print),
+            };
+        }
+        let choice = choice_from(geometry, &choices, block);
+        match geometry.source_2(choices.blocks[choice]) == block {
+            true => Verdict::Moves(choices.fingerprints[choice]),
+            false => Verdict::Astray,
+        }
+    }
+
+    fn publish_1(&self, geometry: Geometry, block: u64, prints: &[u8; 64]) {
+        let line = &self.lines.get(block as usize).0;
+        for (index, (word, bytes)) in line.iter().zip(prints.chunks_exact(8)).enumerate() {
+            let flag_lanes = if index == 0 { index::fingerprint::FLAG_LANES_OF_LINE } else { 0 };
+            let flags = if index == 0 { geometry.moved_1() } else { 0 };
+            word.store(word_of(bytes, flag_lanes) | flags, Ordering::Relaxed);
+        }
+    }
+
+    fn publish_2(&self, geometry: Geometry, block: u64, prints: &[u8; 64]) {
+        let word = word_of(&prints[..8], index::fingerprint::FLAG_LANES_OF_WORD);
+        self.word_2(block).store(word | geometry.moved_2(), Ordering::Relaxed);
+    }
+
+    fn erase_in_recovery(&self, slot: Offset) -> Result<(), OpenError> {
+        if self.pool.is_read_only() {
+            return Err(OpenError::NeedsRecovery);
+        }
+        self.medium().store_release(slot, 0);
+        self.medium().persist(slot);
+        Ok(())
+    }
+
+    fn move_in_recovery(&self, from: Offset, to: Offset, key: u64) -> Result<(), OpenError> {
+        if self.pool.is_read_only() {
+            return Err(OpenError::NeedsRecovery);
+        }
+        let (_, value) = self.medium().load_pair(from);
+        self.fill(to, key, value);
+        // The copy first: a crash in recovery must not lose the pair either.
+        self.medium().persist(to);
+        self.erase_in_recovery(from)
+    }
+}
+
+fn astray(slot: Offset, block: u64) -> OpenError {
+    OpenError::Corrupt {
+        found: format!(
+            "the slot at {slot} in block {block} holds a key that does not belong there"
+        ),
+    }
+}
+
+/// Eight fingerprints as a word, the first `flag_lanes` of them without their top bits.
+fn word_of(prints: &[u8], flag_lanes: usize) -> u64 {
+    prints.iter().enumerate().fold(0, |word, (lane, &print)| {
+        let bits = if lane < flag_lanes { print & 0x7f } else { print };
+        word | u64::from(bits) << (8 * lane)
+    })
+}

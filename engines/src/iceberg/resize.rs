@@ -1,0 +1,371 @@
+//! Resizing (sections 4 and 5.3): each level doubles in place, block by block beside the
+//! operations.
+//!
+//! A resize takes an extent for each level, records the new sizes, and publishes a geometry that
+//! says so. From then on whoever is about to use a block first sees to it that the block's source
+//! has been moved, under the source's lock; queries look at sources and destinations. When no
+//! block is left the geometry says that the resize has ended. Levels 1 and 2 have their own
+//! flags, counts and ends.
+
+use super::Core;
+use super::layout::{
+    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
+};
+use super::ops::{Choices, Locked, Stale};
+use index::fingerprint::{EMPTY, lanes};
+use index::hash::{h0, level1_fingerprint};
+use pmem::sync::{AtomicU64, Ordering};
+use pmem::{Medium, Offset, SpaceError};
+
+/// Without a helper, every so many insertions of a thread move one block of each level.
+const INSERTIONS_PER_MOVE: u64 = 8;
+/// Blocks that a writer moves at once if the next resize is due before the last has ended.
+const OVERDUE_MOVES: u64 = 64;
+/// The load factor is looked at every 2^this many insertions of a thread, in large tables.
+const LOOK_LOG2_MAX: u32 = 10;
+/// Space is prepared ahead when the load factor is within this of a resize.
+const PREPARE_WITHIN: f64 = 0.05;
+/// Level 2 alone doubles when level 3 holds more than one pair in this many slots.
+const SLOTS_PER_OVERFLOW: u64 = 1024;
+/// ... but not for less than this many.
+const OVERFLOW_MIN: u64 = 64;
+
+/// A pair on its way: its destination's lane there, and its source's lane.
+struct Move {
+    key: u64,
+    value: u64,
+    from: usize,
+    fingerprint: u8,
+}
+
+impl<M: Medium> Core<M> {
+    /// Counts an insertion; now and then looks whether a resize is due.
+    #[inline(always)]
+    pub(super) fn count_insertion(&self) {
+        let inserted = self.count(1);
+        let geometry = self.geometry();
+        let look_log2 = geometry.level_1_log2().saturating_sub(4).min(LOOK_LOG2_MAX);
+        if inserted & ((1 << look_log2) - 1) == 0 {
+            self.consider_resize(geometry);
+        }
+        if geometry.is_resizing()
+            && !self.settings.helper
+            && inserted.is_multiple_of(INSERTIONS_PER_MOVE)
+        {
+            self.move_next(1);
+        }
+    }
+
+    #[cold]
+    fn consider_resize(&self, geometry: Geometry) {
+        let load_factor = self.len() as f64 / self.capacity(geometry) as f64;
+        let resize_at = self.settings.resize_at;
+        if load_factor >= resize_at {
+            // Refused for want of space, the table fills on; whoever then finds no room says so.
+            let _ = self.begin_resize(true);
+        } else if resize_at <= 1.0 && !geometry.is_resizing() {
+            if self.settings.helper && load_factor >= resize_at - PREPARE_WITHIN {
+                self.ask_to_prepare(geometry);
+            }
+            let overflow_max = (self.capacity(geometry) / SLOTS_PER_OVERFLOW).max(OVERFLOW_MIN);
+            if self.level_3.len() > overflow_max {
+                let _ = self.begin_resize(false);
+            }
+        }
+    }
+
+    fn ask_to_prepare(&self, geometry: Geometry) {
+        let log2 = u64::from(geometry.level_1_log2()) + 1;
+        if self.prepared_log2.swap(log2, Ordering::Relaxed) != log2 {
+            self.signal.ask_to_prepare();
+        }
+    }
+
+    /// Allocates and touches what the next resize will take. For the helper.
+    pub(super) fn prepare(&self) {
+        let geometry = self.geometry();
+        let next = geometry.begin(true, true);
+        let bytes = self.area_1.extent_bytes(self.area_1.extents_for(next.level_1_log2()) - 1)
+            + self.area_2.extent_bytes(self.area_2.extents_for(next.level_2_log2()) - 1);
+        // Refused now, it is asked for again when the resize is due, and reported there.
+        let _ = self.pool.prepare(bytes);
+        self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, true);
+        self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, true);
+    }
+
+    /// Called when a key found no room at all. Whether a resize has been begun, so that trying
+    /// again makes sense.
+    #[cold]
+    pub(super) fn grow_for_overflow(&self) -> bool {
+        if self.settings.resize_at > 1.0 {
+            return false;
+        }
+        self.finish_moves();
+        self.begin_resize(true).is_ok()
+    }
+
+    /// Begins to double level 2, and level 1 if `both`. `Ok` also if another thread is at it, or
+    /// if the last resize has not ended yet: then it helps that one.
+    fn begin_resize(&self, both: bool) -> Result<(), SpaceError> {
+        let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
+        if self.geometry().is_resizing() {
+            self.move_next(OVERDUE_MOVES);
+        }
+        let geometry = self.geometry();
+        if geometry.is_resizing() {
+            return Ok(());
+        }
+        let next = geometry.begin(both, true);
+        let blocks_max = (self.lines.len() as u64).min(self.level_3.chains_max());
+        if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
+            return Err(SpaceError::Full {
+                needed_bytes: next.blocks_1() * 1024,
+                reason: "no address space is reserved for a larger table".into(),
+            });
+        }
+        let level = |owner, area: &super::layout::Area, log2| {
+            let index = area.extents_for(log2) - 1;
+            (owner, index, area.extent_bytes(index))
+        };
+        let (level_1_log2, level_2_log2) = (next.level_1_log2(), next.level_2_log2());
+        let (owner_1, index_1, bytes_1) = level(LEVEL_1, &self.area_1, level_1_log2);
+        let (owner_2, index_2, bytes_2) = level(LEVEL_2, &self.area_2, level_2_log2);
+        let (extent_1, extent_2) = self.pool.extend(|draft| {
+            draft.engine_roots()[ROOT_LEVEL_1] = level_1_log2.into();
+            draft.engine_roots()[ROOT_LEVEL_2] = level_2_log2.into();
+            let extent_1 = match both {
+                true => Some(draft.take_extent(owner_1, index_1 as u8, bytes_1)?),
+                false => None,
+            };
+            Ok((extent_1, draft.take_extent(owner_2, index_2 as u8, bytes_2)?))
+        })?;
+        if let Some(extent) = extent_1 {
+            self.area_1.add_extent(index_1, extent.start);
+            self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, false);
+            self.unmoved.0[0].store(geometry.blocks_1(), Ordering::Relaxed);
+        }
+        self.area_2.add_extent(index_2, extent_2.start);
+        self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
+        self.unmoved.0[1].store(geometry.blocks_2(), Ordering::Relaxed);
+        self.unmoved.0[2].store(0, Ordering::Relaxed);
+        self.unmoved.0[3].store(0, Ordering::Relaxed);
+        // Nobody else changes the geometry: no resize was under way, and this thread alone may
+        // begin one.
+        self.geometry.0[0].store(next.0, Ordering::Release);
+        if self.settings.helper {
+            self.signal.ask_to_move();
+        }
+        Ok(())
+    }
+
+    /// Moves the next `count` blocks of each level out of turn, as far as there are any.
+    pub(super) fn move_next(&self, count: u64) {
+        for _ in 0..count {
+            let geometry = self.geometry();
+            let mut is_done = true;
+            if geometry.resizing_1() {
+                let block = self.unmoved.0[2].fetch_add(1, Ordering::Relaxed);
+                if block < geometry.blocks_1() / 2 {
+                    // Stale: the resize has ended, and nothing is left to do.
+                    let _ = self.ensure_moved_1(geometry, block);
+                    is_done = false;
+                }
+            }
+            if geometry.resizing_2() {
+                let block = self.unmoved.0[3].fetch_add(1, Ordering::Relaxed);
+                if block < geometry.blocks_2() / 2 {
+                    let _ = self.ensure_moved_2(geometry, block);
+                    is_done = false;
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+    }
+
+    /// Whether blocks are left that [`Core::move_next`] has not come to.
+    pub(super) fn has_moves(&self) -> bool {
+        let geometry = self.geometry();
+        let left = |cursor: usize, blocks: u64| {
+            self.unmoved.0[cursor].load(Ordering::Relaxed) < blocks / 2
+        };
+        (geometry.resizing_1() && left(2, geometry.blocks_1()))
+            || (geometry.resizing_2() && left(3, geometry.blocks_2()))
+    }
+
+    /// Moves every block that is left.
+    pub(super) fn finish_moves(&self) {
+        let geometry = self.geometry();
+        if geometry.resizing_1() {
+            for block in 0..geometry.blocks_1() / 2 {
+                if self.ensure_moved_1(geometry, block).is_err() {
+                    break;
+                }
+            }
+        }
+        let geometry = self.geometry();
+        if geometry.resizing_2() {
+            for block in 0..geometry.blocks_2() / 2 {
+                if self.ensure_moved_2(geometry, block).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Returns when the level-1 block `source` has been moved. Its lock is not held.
+    pub(super) fn ensure_moved_1(&self, geometry: Geometry, source: u64) -> Result<(), Stale> {
+        let flags = self.flags_1(source);
+        if flags.load(Ordering::Acquire) & MOVED_1 == geometry.moved_1() {
+            return Ok(());
+        }
+        let _locked = Locked::wait(flags);
+        if self.geometry() != geometry {
+            return Err(Stale);
+        }
+        self.move_if_unmoved_1(geometry, source);
+        Ok(())
+    }
+
+    /// Moves a level-1 block, whose lock is held under this geometry, if that is still to be done.
+    pub(super) fn move_if_unmoved_1(&self, geometry: Geometry, block: u64) {
+        let flags = self.flags_1(block);
+        if flags.load(Ordering::Relaxed) & MOVED_1 == geometry.moved_1() {
+            return;
+        }
+        self.move_block_1(geometry, block);
+        let others = flags.load(Ordering::Relaxed) & !MOVED_1;
+        flags.store(others | geometry.moved_1(), Ordering::Release);
+        if self.unmoved.0[0].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end(Geometry::end_1);
+        }
+    }
+
+    fn end(&self, end: impl Fn(Geometry) -> Geometry) {
+        // Both levels may end at once.
+        let end = |geometry| Some(end(Geometry(geometry)).0);
+        let _ = self.geometry.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+    }
+
+    /// Section 4: each pair that now belongs to the destination is written there, then erased
+    /// here. Nobody uses the destination before this block is marked as moved.
+    fn move_block_1(&self, geometry: Geometry, source: u64) {
+        let destination = source + geometry.blocks_1() / 2;
+        let mut moves = Vec::with_capacity(64);
+        for lane in lanes(self.taken_1(source)) {
+            let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
+            let first = self.hasher.first_u64(key);
+            if geometry.home(h0(first)) == destination {
+                moves.push(Move { key, value, from: lane, fingerprint: level1_fingerprint(first) });
+            }
+        }
+        self.carry_out(
+            &moves,
+            |lane| self.slot_1(destination, lane),
+            |lane| self.slot_1(source, lane),
+            |lane, fingerprint| self.set_lane_1(destination, lane, fingerprint),
+        );
+        moves.iter().for_each(|entry| self.set_lane_1(source, entry.from, EMPTY));
+        // Keys that go to the destination may have spilled from here.
+        let flags = self.flags_1(destination);
+        let spilled = self.flags_1(source).load(Ordering::Relaxed) & SPILLED;
+        let kept = flags.load(Ordering::Relaxed) & !MOVED_1;
+        flags.store(kept | spilled | geometry.moved_1(), Ordering::Release);
+        self.level_3.split(source, destination, |node| {
+            let first = self.hasher.first_u64(self.medium().load(node));
+            geometry.home(h0(first)) == destination
+        });
+    }
+
+    /// Copies pairs to the first lanes of an empty block, shows them there, erases them here. One
+    /// fence between: were the erasure durable before the copy, a crash would lose the pair; were
+    /// the fingerprint shown before, a reader could report what a crash takes back.
+    fn carry_out(
+        &self,
+        moves: &[Move],
+        destination: impl Fn(usize) -> Offset,
+        source: impl Fn(usize) -> Offset,
+        show: impl Fn(usize, u8),
+    ) {
+        if moves.is_empty() {
+            return;
+        }
+        let medium = self.medium();
+        for (lane, entry) in moves.iter().enumerate() {
+            self.fill(destination(lane), entry.key, entry.value);
+        }
+        medium.flush_range(destination(0), destination(moves.len()).0 - destination(0).0);
+        medium.fence();
+        moves.iter().enumerate().for_each(|(lane, entry)| show(lane, entry.fingerprint));
+        for entry in moves {
+            medium.store_release(source(entry.from), 0);
+            medium.flush(source(entry.from));
+        }
+        medium.fence();
+    }
+
+    /// Returns when the level-2 block `source` has been moved. Its lock is not held; the lock of
+    /// a level-1 block may be.
+    pub(super) fn ensure_moved_2(&self, geometry: Geometry, source: u64) -> Result<(), Stale> {
+        let word = self.word_2(source);
+        if word.load(Ordering::Acquire) & MOVED_2 == geometry.moved_2() {
+            return Ok(());
+        }
+        let _locked = Locked::wait(word);
+        if self.geometry() != geometry {
+            return Err(Stale);
+        }
+        if word.load(Ordering::Relaxed) & MOVED_2 == geometry.moved_2() {
+            return Ok(());
+        }
+        self.move_block_2(geometry, source);
+        mark_moved_2(word, geometry);
+        if self.unmoved.0[1].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end(Geometry::end_2);
+        }
+        Ok(())
+    }
+
+    /// As [`Core::move_block_1`]. Takes no level-1 lock: a writer of a key in this block holds the
+    /// block's lock as well.
+    fn move_block_2(&self, geometry: Geometry, source: u64) {
+        let destination = source + geometry.blocks_2() / 2;
+        let mut moves = Vec::with_capacity(8);
+        for lane in
+            (0..self.shape.level_2_slots as usize).filter(|&lane| self.is_taken_2(source, lane))
+        {
+            let (key, value) = self.medium().load_pair(self.slot_2(source, lane));
+            let first = self.hasher.first_u64(key);
+            let choices = self.choices(geometry, key, first);
+            let choice = choice_from(geometry, &choices, source);
+            if choices.blocks[choice] == destination {
+                let fingerprint = choices.fingerprints[choice];
+                moves.push(Move { key, value, from: lane, fingerprint });
+            }
+        }
+        self.carry_out(
+            &moves,
+            |lane| self.slot_2(destination, lane),
+            |lane| self.slot_2(source, lane),
+            |lane, fingerprint| self.set_lane_2(destination, lane, fingerprint),
+        );
+        moves.iter().for_each(|entry| self.set_lane_2(source, entry.from, EMPTY));
+        mark_moved_2(self.word_2(destination), geometry);
+    }
+
+    fn is_taken_2(&self, block: u64, lane: usize) -> bool {
+        index::fingerprint::empty_word(self.word_2(block).load(Ordering::Acquire)) & 1 << lane == 0
+    }
+}
+
+/// By which of its choices a key came to be in the level-2 block `source` before the resize: the
+/// first, if both lead there, since an insertion then takes the first.
+pub(super) fn choice_from(geometry: Geometry, choices: &Choices, source: u64) -> usize {
+    usize::from(geometry.source_2(choices.blocks[0]) != source)
+}
+
+fn mark_moved_2(word: &AtomicU64, geometry: Geometry) {
+    let others = word.load(Ordering::Relaxed) & !MOVED_2;
+    word.store(others | geometry.moved_2(), Ordering::Release);
+}

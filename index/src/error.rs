@@ -1,0 +1,41 @@
+//! Why an operation on an engine failed.
+
+use pmem::SpaceError;
+use pmem::heap::Corrupt;
+
+/// A mutation failed. The table is as it was and works on.
+pub type Error = SpaceError;
+
+/// An operation on byte strings failed. The store is as it was and works on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ItemError {
+    /// Space could not be had.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The pool holds something that cannot be.
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+    /// The key is too long.
+    #[error("the key has {found} bytes, at most {limit} are possible; use a digest of it")]
+    KeyTooLong {
+        /// Length of the key in bytes.
+        found: usize,
+        /// Longest key in bytes.
+        limit: usize,
+    },
+    /// The value is too long.
+    #[error("the value has {found} bytes, at most {limit} are possible; store it in parts")]
+    ValueTooLong {
+        /// Length of the value in bytes.
+        found: usize,
+        /// Longest value in bytes.
+        limit: usize,
+    },
+    /// Too many keys share one 64-bit hash.
+    #[error("{limit} keys share one 64-bit hash; with random keys this does not happen")]
+    TooManyCollisions {
+        /// Most keys that may share a hash.
+        limit: usize,
+    },
+}

@@ -1,0 +1,42 @@
+//! Matching half a line at once.
+
+use super::{AtomicU64, LINE_MASK};
+use std::arch::asm;
+
+/// # Safety
+///
+/// The processor has AVX2.
+#[inline]
+pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the caller vouches for the instructions. Reads the mask and the line's 64 bytes,
+    // which the reference keeps in place and which may be read while they are written, since the
+    // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
+    // registers, and names all it changes: `vzeroupper`, without which later SSE code would
+    // stall, changes all sixteen.
+    unsafe {
+        asm!(
+            "vmovd xmm0, {fingerprint:e}",
+            "vpbroadcastb ymm0, xmm0",
+            "vpcmpeqb ymm1, ymm0, [{line} + 32]",
+            "vpxor ymm0, ymm0, [{line}]",
+            "vpand ymm0, ymm0, [{mask}]",
+            "vpxor xmm2, xmm2, xmm2",
+            "vpcmpeqb ymm0, ymm0, ymm2",
+            "vpmovmskb {high:e}, ymm1",
+            "vpmovmskb {low:e}, ymm0",
+            "vzeroupper",
+            fingerprint = in(reg) u32::from(fingerprint),
+            line = in(reg) line,
+            mask = in(reg) &LINE_MASK,
+            low = lateout(reg) low,
+            high = lateout(reg) high,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    u64::from(low) | u64::from(high) << 32
+}

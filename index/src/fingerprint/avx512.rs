@@ -1,0 +1,33 @@
+//! Matching a whole line at once.
+
+use super::{AtomicU64, LINE_MASK};
+use std::arch::asm;
+
+/// # Safety
+///
+/// The processor has AVX-512 F and BW.
+#[inline]
+pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+    let matches;
+    // SAFETY: the caller vouches for the instructions. Reads the mask and the line's 64 bytes,
+    // which the reference keeps in place and which may be read while they are written, since the
+    // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
+    // registers, and names all it changes. Of the registers from 16 up SSE code knows
+    // nothing, so none of them makes it stall and no `vzeroupper` is due.
+    unsafe {
+        asm!(
+            "vpbroadcastb zmm16, {fingerprint:e}",
+            "vpxorq zmm16, zmm16, [{line}]",
+            "vptestnmb k1, zmm16, [{mask}]",
+            "kmovq {matches}, k1",
+            fingerprint = in(reg) u32::from(fingerprint),
+            line = in(reg) line,
+            mask = in(reg) &LINE_MASK,
+            matches = lateout(reg) matches,
+            out("zmm16") _,
+            out("k1") _,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    matches
+}

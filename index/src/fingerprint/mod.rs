@@ -1,0 +1,206 @@
+//! Finds the lanes of a line, or of a word, that hold a fingerprint.
+//!
+//! A lane is one byte. Lane *i* of a word is its *i*-th byte from the low end; lane *i* of a
+//! line is lane *i* mod 8 of word *i* / 8, on every platform.
+//!
+//! ```text
+//!  line    word 0                           word 1                        …   word 7
+//!  lane   │0 F│1 F│2 F│ 3 │ 4 │ 5 │ 6 │ 7 │ 8 │ 9 │10 │11 │12 │13 │14 │15 │ … │56 │ … │63 │
+//!
+//!  word   │0 F│1 F│ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
+//! ```
+//!
+//! `F` lanes give their top bit to a flag (a lock, "spilled", "moved") and hold the low 7 bits of
+//! their fingerprint; there, only those 7 bits are compared. All functions are exact: a bit of the
+//! answer is set if and only if its lane matches.
+//!
+//! Lines are written by other threads while they are matched. To a vector load written in Rust
+//! that would be a data race; so the loads are assembly, each standing for eight relaxed loads of
+//! the line's words, and the processor gives each lane a value that was stored there. Lanes need
+//! not be of one moment, and nothing is ordered: a caller that goes on to read what a matched
+//! lane guards puts an acquire fence between, as after relaxed loads.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
+
+use pmem::sync::AtomicU64;
+
+/// The fingerprint of a lane that holds none.
+pub const EMPTY: u8 = 0;
+
+/// The bit that a flag lane gives to its flag.
+pub const FLAG: u8 = 0x80;
+
+/// Lanes of a line, from lane 0 on, that are flag lanes.
+pub const FLAG_LANES_OF_LINE: usize = 3;
+
+/// Lanes of a level-2 word, from lane 0 on, that are flag lanes.
+pub const FLAG_LANES_OF_WORD: usize = 2;
+
+/// The fingerprint bits of a line, word by word.
+static LINE_MASK: LineMask = LineMask([
+    without_flags(FLAG_LANES_OF_LINE),
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+    u64::MAX,
+]);
+
+/// The fingerprint bits of a level-2 word.
+const WORD_MASK: u64 = without_flags(FLAG_LANES_OF_WORD);
+
+/// One aligned line, as some vector operands must be.
+#[repr(C, align(64))]
+struct LineMask([u64; 8]);
+
+const fn without_flags(flag_lanes: usize) -> u64 {
+    !(repeat(FLAG) & ((1 << (8 * flag_lanes)) - 1))
+}
+
+/// `byte` in all eight lanes.
+#[inline(always)]
+const fn repeat(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The instruction set that [`match_line`] uses.
+///
+/// The variants that not every processor of an architecture has can only be got from
+/// [`Isa::detect`] and [`Isa::available`]: that makes a value of this type the proof that its
+/// instructions may be executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isa {
+    /// AVX-512 F and BW: the whole line at once.
+    #[non_exhaustive]
+    Avx512,
+    /// AVX2: half a line at once.
+    #[non_exhaustive]
+    Avx2,
+    /// SSE2, which every x86-64 processor has. Elsewhere the same as [`Isa::Portable`].
+    Sse2,
+    /// NEON, which every little-endian aarch64 processor has. Elsewhere the same as
+    /// [`Isa::Portable`].
+    Neon,
+    /// Plain arithmetic on words, read by `AtomicU64::load`.
+    Portable,
+}
+
+impl Isa {
+    const FASTEST_FIRST: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Sse2, Isa::Neon, Isa::Portable];
+
+    /// The fastest instruction set that this processor and its operating system offer.
+    pub fn detect() -> Isa {
+        Isa::offered().next().unwrap_or(Isa::Portable)
+    }
+
+    /// All instruction sets on offer, for tests to compare.
+    pub fn available() -> Vec<Isa> {
+        Isa::offered().collect()
+    }
+
+    fn offered() -> impl Iterator<Item = Isa> {
+        Isa::FASTEST_FIRST.into_iter().filter(|isa| isa.is_offered())
+    }
+
+    fn is_offered(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Sse2 => true,
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Isa::Neon => true,
+            Isa::Portable => true,
+            _ => false,
+        }
+    }
+}
+
+/// The lanes of `line` that hold `fingerprint`: bit *i* stands for lane *i*.
+#[inline(always)]
+pub fn match_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+    match isa {
+        // SAFETY: this value came from `is_offered`, which asked for both features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512::match_line(line, fingerprint) },
+        // SAFETY: this value came from `is_offered`, which asked for the feature.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2::match_line(line, fingerprint) },
+        // SAFETY: SSE2 is part of the architecture.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse2 => unsafe { sse2::match_line(line, fingerprint) },
+        // SAFETY: NEON is part of every such target that std is built for.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Isa::Neon => unsafe { neon::match_line(line, fingerprint) },
+        _ => portable::match_line(line, fingerprint),
+    }
+}
+
+/// The lanes of `line` that are EMPTY: bit *i* stands for lane *i*.
+#[inline(always)]
+pub fn empty_line(isa: Isa, line: &[AtomicU64; 8]) -> u64 {
+    match_line(isa, line, EMPTY)
+}
+
+/// The lanes of a level-2 word that hold `fingerprint`: bit *i* stands for lane *i*.
+#[inline(always)]
+pub fn match_word(word: u64, fingerprint: u8) -> u8 {
+    let difference = (word ^ repeat(fingerprint)) & WORD_MASK;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of the architecture.
+    unsafe {
+        sse2::zero_lanes(difference)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::zero_lanes(difference)
+}
+
+/// The lanes of a level-2 word that are EMPTY: bit *i* stands for lane *i*.
+#[inline(always)]
+pub fn empty_word(word: u64) -> u8 {
+    match_word(word, EMPTY)
+}
+
+/// The lanes whose bits are set in `mask`, lowest first.
+#[inline(always)]
+pub fn lanes(mask: u64) -> Lanes {
+    Lanes(mask)
+}
+
+/// Iterates over the lanes of a mask; made by [`lanes`].
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(u64);
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
+}
+
+/// The mask of the lanes of a bucket of `slots` slots; 64 and more are the whole line.
+#[inline(always)]
+pub const fn lane_masks_for(slots: usize) -> u64 {
+    if slots < 64 { (1 << slots) - 1 } else { u64::MAX }
+}

@@ -1,0 +1,192 @@
+//! Every instruction set finds exactly the lanes that the definition names.
+
+use index::fingerprint::{
+    EMPTY, FLAG, FLAG_LANES_OF_LINE, FLAG_LANES_OF_WORD, Isa, empty_line, empty_word,
+    lane_masks_for, lanes, match_line, match_word,
+};
+use pmem::sync::{AtomicU64, Ordering};
+use proptest::prelude::*;
+
+#[repr(C, align(64))]
+struct Line([AtomicU64; 8]);
+
+impl Line {
+    fn of(bytes: [u8; 64]) -> Line {
+        let words = bytes.as_chunks().0;
+        Line(std::array::from_fn(|i| AtomicU64::new(u64::from_le_bytes(words[i]))))
+    }
+
+    fn set(&self, lane: usize, byte: u8) {
+        let word = &self.0[lane / 8];
+        let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        bytes[lane % 8] = byte;
+        word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+    }
+}
+
+fn holds(byte: u8, fingerprint: u8, is_flag_lane: bool) -> bool {
+    if is_flag_lane { byte & !FLAG == fingerprint & !FLAG } else { byte == fingerprint }
+}
+
+/// The definition, lane by lane.
+fn expected(bytes: &[u8], flag_lanes: usize, fingerprint: u8) -> u64 {
+    let matches = bytes
+        .iter()
+        .enumerate()
+        .map(|(lane, &byte)| u64::from(holds(byte, fingerprint, lane < flag_lanes)) << lane);
+    matches.sum()
+}
+
+#[test]
+fn detection_takes_something_available() {
+    let available = Isa::available();
+    assert!(available.contains(&Isa::detect()));
+    assert!(available.contains(&Isa::Portable));
+    if cfg!(target_arch = "x86_64") {
+        assert!(available.contains(&Isa::Sse2));
+    }
+    if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
+        assert_eq!(Isa::detect(), Isa::Neon);
+    }
+}
+
+/// Every lane, every byte in it, every fingerprint; the other lanes miss by one bit.
+#[test]
+fn every_byte_in_every_lane_of_a_line() {
+    for isa in Isa::available() {
+        for fingerprint in 0..=255_u8 {
+            for background in [fingerprint ^ 1, fingerprint ^ 0x40] {
+                let line = Line::of([background; 64]);
+                for lane in 0..64 {
+                    for byte in 0..=255 {
+                        line.set(lane, byte);
+                        let is_match = holds(byte, fingerprint, lane < FLAG_LANES_OF_LINE);
+                        assert_eq!(
+                            match_line(isa, &line.0, fingerprint),
+                            u64::from(is_match) << lane,
+                            "{isa:?} fingerprint {fingerprint} lane {lane} byte {byte}"
+                        );
+                    }
+                    line.set(lane, background);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_in_every_lane_among_empty_ones() {
+    for isa in Isa::available() {
+        let line = Line::of([EMPTY; 64]);
+        for lane in 0..64 {
+            for byte in 0..=255 {
+                line.set(lane, byte);
+                let is_empty = holds(byte, EMPTY, lane < FLAG_LANES_OF_LINE);
+                let expected = !(u64::from(!is_empty) << lane);
+                assert_eq!(empty_line(isa, &line.0), expected, "{isa:?} lane {lane} byte {byte}");
+            }
+            line.set(lane, EMPTY);
+        }
+    }
+}
+
+#[test]
+fn flags_hide_no_fingerprint_and_make_none() {
+    for isa in Isa::available() {
+        let line = Line::of([EMPTY; 64]);
+        for lane in 0..FLAG_LANES_OF_LINE {
+            line.set(lane, FLAG);
+        }
+        assert_eq!(empty_line(isa, &line.0), u64::MAX, "{isa:?}: a flag is not a fingerprint");
+        line.set(0, FLAG | 1);
+        line.set(1, 1);
+        line.set(2, 127);
+        line.set(3, 129);
+        line.set(63, 1);
+        assert_eq!(match_line(isa, &line.0, 1), 1 << 63 | 0b0011, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, 129), 0b1011, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, 127), 0b0100, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, 255), 0b0100, "{isa:?}");
+    }
+}
+
+/// A lane must not disturb its neighbours: all pairs of bytes in all pairs of adjacent lanes.
+#[test]
+fn every_pair_of_bytes_in_adjacent_lanes_of_a_word() {
+    for fingerprint in [EMPTY, 1, 2, 127, 129, 130, 254, 255] {
+        for lane in 0..7 {
+            for pair in 0..=u16::MAX {
+                let mut bytes = [fingerprint ^ 1; 8];
+                bytes[lane..lane + 2].copy_from_slice(&pair.to_le_bytes());
+                let word = u64::from_le_bytes(bytes);
+                let expected = expected(&bytes, FLAG_LANES_OF_WORD, fingerprint) as u8;
+                assert_eq!(match_word(word, fingerprint), expected, "{bytes:?} {fingerprint}");
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_lanes_of_a_word() {
+    assert_eq!(empty_word(0), 0b1111_1111);
+    assert_eq!(empty_word(0x8080), 0b1111_1111);
+    assert_eq!(empty_word(0x80_8080), 0b1111_1011);
+    assert_eq!(empty_word(0x0100_0000_0000_0181), 0b0111_1100);
+    assert_eq!(empty_word(u64::MAX), 0);
+}
+
+#[test]
+fn lanes_come_lowest_first() {
+    assert_eq!(lanes(0).next(), None);
+    assert_eq!(lanes(1 << 63 | 0b1010).collect::<Vec<_>>(), [1, 3, 63]);
+    assert_eq!(lanes(u64::MAX).count(), 64);
+}
+
+#[test]
+fn masks_have_a_bit_for_each_slot() {
+    for slots in 0..=64 {
+        assert_eq!(lane_masks_for(slots).count_ones() as usize, slots);
+        assert_eq!(lane_masks_for(slots).trailing_ones() as usize, slots);
+    }
+    assert_eq!(lane_masks_for(usize::MAX), u64::MAX);
+}
+
+/// Bytes that often hold the fingerprint, or miss it by one bit.
+fn byte_near(fingerprint: u8) -> impl Strategy<Value = u8> {
+    prop_oneof![
+        3 => Just(fingerprint),
+        2 => Just(fingerprint ^ FLAG),
+        1 => Just(EMPTY),
+        1 => (0..8_u32).prop_map(move |bit| fingerprint ^ 1 << bit),
+        1 => any::<u8>(),
+    ]
+}
+
+fn fingerprint_and<const LANES: usize>() -> impl Strategy<Value = (u8, [u8; LANES])> {
+    let edges = prop::sample::select(vec![EMPTY, 1, 127, 129, 255]);
+    prop_oneof![edges, any::<u8>()].prop_flat_map(|fingerprint| {
+        let bytes = prop::collection::vec(byte_near(fingerprint), LANES);
+        (Just(fingerprint), bytes.prop_map(|bytes| std::array::from_fn(|lane| bytes[lane])))
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_line((fingerprint, bytes) in fingerprint_and::<64>()) {
+        let line = Line::of(bytes);
+        for isa in Isa::available() {
+            let matches = expected(&bytes, FLAG_LANES_OF_LINE, fingerprint);
+            prop_assert_eq!(match_line(isa, &line.0, fingerprint), matches, "{:?}", isa);
+            let empty = expected(&bytes, FLAG_LANES_OF_LINE, EMPTY);
+            prop_assert_eq!(empty_line(isa, &line.0), empty, "{:?}", isa);
+        }
+    }
+
+    #[test]
+    fn any_word((fingerprint, bytes) in fingerprint_and::<8>()) {
+        let word = u64::from_le_bytes(bytes);
+        let matches = expected(&bytes, FLAG_LANES_OF_WORD, fingerprint) as u8;
+        prop_assert_eq!(match_word(word, fingerprint), matches);
+        prop_assert_eq!(empty_word(word), expected(&bytes, FLAG_LANES_OF_WORD, EMPTY) as u8);
+    }
+}

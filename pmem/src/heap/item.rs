@@ -1,0 +1,171 @@
+//! What lies in the heap: items, and groups of items whose keys share one hash.
+//!
+//! ```text
+//! item    | key bytes: u32 | crc: u32 | value bytes: u64 | key, to a full word | value |
+//! group   | items: u32     | crc: u32 | GROUP mark       | item offset | item offset | ... |
+//! ```
+//!
+//! The checksum covers key and value, or the offsets; [`Audit`](super::Audit) verifies it,
+//! reading an item does not. Both are immutable once published.
+
+use super::{Corrupt, Heap};
+use crate::epoch::Guard;
+use crate::error::SpaceError;
+use crate::medium::Medium;
+use crate::offset::Offset;
+
+/// Longest key in bytes.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+/// Longest value in bytes.
+pub const VALUE_BYTES_MAX: usize = 256 << 20;
+/// Most items of a group.
+pub const GROUP_MAX: usize = 1 << 12;
+
+const HEADER_BYTES: u64 = 16;
+/// Stands where an item has its value's length, and is no length.
+const GROUP_MARK: u64 = u64::from_le_bytes(*b"GROUP\0\0\xff");
+
+/// An item in place.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    crc: u32,
+}
+
+impl Item<'_> {
+    /// Whether key and value fit the checksum.
+    pub fn is_sound(&self) -> bool {
+        checksum(self.key, self.value) == self.crc
+    }
+}
+
+fn checksum(key: &[u8], value: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(key), value)
+}
+
+const fn padded(key_bytes: u64) -> u64 {
+    key_bytes.next_multiple_of(8)
+}
+
+impl<M: Medium> Heap<M> {
+    /// Writes an item and starts writing it back; it is durable after the thread's next fence,
+    /// and must not be published before. `key` and `value` must be within their limits.
+    pub fn write_item(&self, key: &[u8], value: &[u8]) -> Result<Offset, SpaceError> {
+        let key_bytes = key.len() as u64;
+        let value_at = HEADER_BYTES + padded(key_bytes);
+        let bytes = value_at + value.len() as u64;
+        let at = self.allocate(bytes)?;
+        let mut head = [0; HEADER_BYTES as usize];
+        head[..4].copy_from_slice(&(key.len() as u32).to_le_bytes());
+        head[4..8].copy_from_slice(&checksum(key, value).to_le_bytes());
+        head[8..].copy_from_slice(&(value.len() as u64).to_le_bytes());
+        // SAFETY: the allocation is this thread's alone until the item is published: the heap
+        // hands out no slot twice, and no guard is left that could reach its former item.
+        unsafe {
+            self.medium().copy_in(at, &head);
+            self.medium().copy_in(at.add(HEADER_BYTES), key);
+            self.medium().copy_in(at.add(value_at), value);
+        }
+        self.medium().flush_range(at, bytes);
+        Ok(at)
+    }
+
+    /// Writes a group of items and starts writing it back; as [`Heap::write_item`].
+    pub fn write_group(&self, items: &[Offset]) -> Result<Offset, SpaceError> {
+        let bytes = HEADER_BYTES + 8 * items.len() as u64;
+        let at = self.allocate(bytes)?;
+        let body: Vec<u8> = items.iter().flat_map(|item| item.0.to_le_bytes()).collect();
+        let mut head = [0; HEADER_BYTES as usize];
+        head[..4].copy_from_slice(&(items.len() as u32).to_le_bytes());
+        head[4..8].copy_from_slice(&checksum(&[], &body).to_le_bytes());
+        head[8..].copy_from_slice(&GROUP_MARK.to_le_bytes());
+        // SAFETY: as in `write_item`.
+        unsafe {
+            self.medium().copy_in(at, &head);
+            self.medium().copy_in(at.add(HEADER_BYTES), &body);
+        }
+        self.medium().flush_range(at, bytes);
+        Ok(at)
+    }
+
+    /// Two halves and a word at `at`, if they lie in the pool.
+    fn header(&self, at: Offset) -> Result<(u32, u32, u64), Corrupt> {
+        let end = at.0.checked_add(HEADER_BYTES);
+        if !at.0.is_multiple_of(16) || end.is_none_or(|end| end > self.medium().size()) {
+            return Err(Corrupt { at, found: "a slot leads outside the pool".into() });
+        }
+        let (low, high) = self.medium().load_pair(at);
+        let low = low.to_ne_bytes();
+        let half = |from: usize| {
+            let mut bytes = [0; 4];
+            bytes.copy_from_slice(&low[from..from + 4]);
+            u32::from_le_bytes(bytes)
+        };
+        Ok((half(0), half(4), u64::from_le_bytes(high.to_ne_bytes())))
+    }
+
+    fn check_end(&self, at: Offset, bytes: u64) -> Result<(), Corrupt> {
+        match at.0.checked_add(bytes) {
+            Some(end) if end <= self.medium().size() => Ok(()),
+            _ => Err(Corrupt { at, found: format!("{bytes} bytes here would leave the pool") }),
+        }
+    }
+
+    /// The item at `at`, which a slot read under `guard` led to. Whatever a damaged pool
+    /// contains, the result lies in the pool.
+    pub fn item<'a>(&'a self, at: Offset, _guard: &Guard<'a>) -> Result<Item<'a>, Corrupt> {
+        let (key_bytes, crc, value_bytes) = self.header(at)?;
+        if key_bytes as usize > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX as u64 {
+            let found = format!("an item with {key_bytes} bytes of key, {value_bytes} of value");
+            return Err(Corrupt { at, found });
+        }
+        let key_bytes = u64::from(key_bytes);
+        let value_at = HEADER_BYTES + padded(key_bytes);
+        self.check_end(at, value_at + value_bytes)?;
+        // SAFETY: published items are immutable, and the guard keeps this one from being
+        // reclaimed while the slices live; the range was checked.
+        let (key, value) = unsafe {
+            (
+                self.medium().bytes(at.add(HEADER_BYTES), key_bytes),
+                self.medium().bytes(at.add(value_at), value_bytes),
+            )
+        };
+        Ok(Item { key, value, crc })
+    }
+
+    /// The offsets in the group at `at`; as [`Heap::item`].
+    pub fn group(&self, at: Offset, _guard: &Guard<'_>) -> Result<Vec<Offset>, Corrupt> {
+        let (count, crc, mark) = self.header(at)?;
+        if mark != GROUP_MARK || count as usize > GROUP_MAX {
+            return Err(Corrupt { at, found: format!("no group of items: {count}, {mark:#x}") });
+        }
+        let body_bytes = 8 * u64::from(count);
+        self.check_end(at, HEADER_BYTES + body_bytes)?;
+        // SAFETY: as in `item`.
+        let body = unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) };
+        if checksum(&[], body) != crc {
+            return Err(Corrupt { at, found: "a group whose checksum does not fit".into() });
+        }
+        let offset = |bytes: &[u8]| {
+            let mut word = [0; 8];
+            word.copy_from_slice(bytes);
+            Offset(u64::from_le_bytes(word))
+        };
+        Ok(body.chunks_exact(8).map(offset).collect())
+    }
+
+    /// Hints that the item at `at` is about to be read.
+    #[inline]
+    pub fn prefetch(&self, at: Offset) {
+        self.medium().prefetch(at);
+    }
+
+    /// Gives back an item or group that was never published, or that was retired and can be
+    /// held by nobody any more.
+    pub fn reclaim(&self, at: Offset) {
+        self.release(at);
+    }
+}

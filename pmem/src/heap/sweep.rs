@@ -1,0 +1,167 @@
+//! Finding what is reachable: to free the rest after an opening, or to look for leaks.
+
+use super::segment::{status, usage};
+use super::{Corrupt, Heap};
+use crate::medium::Medium;
+use crate::offset::Offset;
+use crate::superblock::HEAP;
+use crate::sync::Ordering;
+use std::collections::HashMap;
+
+/// The walk after an opening: mark everything that the table leads to, then finish.
+///
+/// Until it is finished nothing of what was there before is handed out again; dropped
+/// unfinished, it leaves all of that sealed.
+#[derive(Debug)]
+pub struct Sweep<'a, M: Medium> {
+    heap: &'a Heap<M>,
+}
+
+impl<M: Medium> Heap<M> {
+    /// Begins the sweep; once, right after [`Heap::open`].
+    pub fn sweep(&self) -> Sweep<'_, M> {
+        Sweep { heap: self }
+    }
+
+    /// Begins an audit. Exact when nothing writes.
+    pub fn audit(&self) -> Audit<'_, M> {
+        Audit { heap: self, marks: HashMap::new() }
+    }
+
+    /// `(segment, slot)` of what begins at `at`.
+    fn place_of(&self, at: Offset) -> Result<(u64, usize), Corrupt> {
+        let corrupt = || Corrupt { at, found: "a slot leads to where no item can begin".into() };
+        let size = self.capacity_at(at).ok_or_else(corrupt)?;
+        let segment = at.0 >> self.segment_log2;
+        let within = at.0 & (self.segment_bytes() - 1);
+        Ok((segment, (within / size) as usize))
+    }
+
+    fn segments_in_use(&self) -> Vec<u64> {
+        let mut segments = Vec::new();
+        for extent in self.pool.extents_of(HEAP) {
+            let first = extent.start.0 >> self.segment_log2;
+            segments.extend(first..first + self.parts(&extent).0);
+        }
+        segments
+    }
+}
+
+impl<M: Medium> Sweep<'_, M> {
+    /// Marks what begins at `at` as reachable. From any number of threads.
+    pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
+        let (segment, slot) = self.heap.place_of(at)?;
+        let bit = 1 << (slot % 64);
+        let word = &self.heap.state(segment).bits[slot / 64];
+        match word.fetch_or(bit, Ordering::Relaxed) & bit {
+            0 => Ok(()),
+            _ => Err(Corrupt { at, found: "two slots lead to one item".into() }),
+        }
+    }
+
+    /// Frees everything that was not marked.
+    pub fn finish(self) {
+        let heap = self.heap;
+        for segment in heap.segments_in_use() {
+            let state = heap.state(segment);
+            match state.usage.load(Ordering::Acquire) {
+                usage::LARGE => {
+                    let reached = state.bits[0].swap(0, Ordering::Relaxed) != 0;
+                    if !(reached || heap.pool.is_read_only()) {
+                        heap.release_large(segment, state.slots());
+                    }
+                }
+                small if small >= usage::SMALL => {
+                    for word in 0..state.words() {
+                        let reached = state.bits[word].load(Ordering::Relaxed);
+                        let free = !reached & state.valid_bits(word);
+                        state.bits[word].store(free, Ordering::Relaxed);
+                    }
+                    if state.is_all_free() && !heap.pool.is_read_only() {
+                        heap.release_segment(segment);
+                    } else if state.has_free() {
+                        state.status.store(status::LISTED, Ordering::Relaxed);
+                        if let Some(list) = heap.list_of(segment) {
+                            list.lock().push(segment);
+                        }
+                    } else {
+                        state.status.store(status::FULL, Ordering::Relaxed);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A comparison of what is reachable with what is taken.
+#[derive(Debug)]
+pub struct Audit<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    marks: HashMap<u64, Vec<u64>>,
+}
+
+impl<M: Medium> Audit<'_, M> {
+    /// Marks what begins at `at` and has `bytes` bytes as reachable. Fails if nothing can begin
+    /// there, if it does not fit there, if it is free, or if it was marked before.
+    pub fn mark(&mut self, at: Offset, bytes: u64) -> Result<(), Corrupt> {
+        let corrupt = |found: &str| Err(Corrupt { at, found: found.into() });
+        let (segment, slot) = self.heap.place_of(at)?;
+        let state = self.heap.state(segment);
+        if self.heap.capacity_at(at).is_none_or(|capacity| capacity < bytes) {
+            return corrupt("an item larger than its slot");
+        }
+        let is_small = state.usage.load(Ordering::Acquire) >= usage::SMALL;
+        let bit = 1 << (slot % 64);
+        if is_small && state.bits[slot / 64].load(Ordering::Acquire) & bit != 0 {
+            return corrupt("a slot leads to a free item");
+        }
+        let words = state.words().max(1);
+        let marks = self.marks.entry(segment).or_insert_with(|| vec![0; words]);
+        if marks[slot / 64] & bit != 0 {
+            return corrupt("two slots lead to one item");
+        }
+        marks[slot / 64] |= bit;
+        Ok(())
+    }
+
+    /// Bytes of an item with this key and value.
+    pub fn item_bytes(key: &[u8], value: &[u8]) -> u64 {
+        16 + (key.len() as u64).next_multiple_of(8) + value.len() as u64
+    }
+
+    /// Counts what is taken, was not marked, and neither waits in a thread's cache nor among
+    /// `retired`: leaks. Also returns the number of slots and segments looked at.
+    pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
+        for &at in retired {
+            // What cannot be marked is reported by whoever reaches it.
+            let _ = self.mark(Offset(at), 0);
+        }
+        for (segment, word, bits) in self.heap.cached() {
+            let words = self.heap.state(segment).words().max(1);
+            self.marks.entry(segment).or_insert_with(|| vec![0; words])[word] |= bits;
+        }
+        let (mut leaks, mut looked_at) = (0, 0);
+        for segment in self.heap.segments_in_use() {
+            let state = self.heap.state(segment);
+            let marks = self.marks.get(&segment);
+            let mark = |word: usize| marks.map_or(0, |marks| marks[word]);
+            match state.usage.load(Ordering::Acquire) {
+                usage::LARGE => {
+                    looked_at += 1;
+                    leaks += u64::from(mark(0) == 0);
+                }
+                small if small >= usage::SMALL => {
+                    looked_at += state.slots();
+                    for word in 0..state.words() {
+                        let free = state.bits[word].load(Ordering::Acquire);
+                        let lost = state.valid_bits(word) & !free & !mark(word);
+                        leaks += u64::from(lost.count_ones());
+                    }
+                }
+                _ => looked_at += 1,
+            }
+        }
+        (leaks, looked_at)
+    }
+}
