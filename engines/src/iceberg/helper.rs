@@ -65,7 +65,8 @@ impl Helper {
                 if asked.prepare {
                     core.prepare();
                 }
-                while core.has_moves() && !core.signal.stopped.load(Ordering::Relaxed) {
+                while core.geometry().is_resizing() && !core.signal.stopped.load(Ordering::Relaxed)
+                {
                     let Ok(_write) = core.pool.write() else { return };
                     core.move_next(MOVES_AT_ONCE);
                 }

@@ -38,7 +38,8 @@ impl<'a> Locked<'a> {
     pub(super) fn attempt(word: &'a AtomicU64) -> Option<Locked<'a>> {
         let is_free = word.load(Ordering::Relaxed) & LOCK == 0
             && word.fetch_or(LOCK, Ordering::Acquire) & LOCK == 0;
-        is_free.then_some(Locked(word))
+        // Not `then_some`: a guard made too early would unlock for another holder when dropped.
+        is_free.then(|| Locked(word))
     }
 }
 

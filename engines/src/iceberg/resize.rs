@@ -60,10 +60,13 @@ impl<M: Medium> Core<M> {
     fn consider_resize(&self, geometry: Geometry) {
         let load_factor = self.len() as f64 / self.capacity(geometry) as f64;
         let resize_at = self.settings.resize_at;
+        if resize_at > 1.0 {
+            return;
+        }
         if load_factor >= resize_at {
             // Refused for want of space, the table fills on; whoever then finds no room says so.
             let _ = self.begin_resize(true);
-        } else if resize_at <= 1.0 && !geometry.is_resizing() {
+        } else if !geometry.is_resizing() {
             if self.settings.helper && load_factor >= resize_at - PREPARE_WITHIN {
                 self.ask_to_prepare(geometry);
             }
@@ -158,40 +161,28 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Moves the next `count` blocks of each level out of turn, as far as there are any.
+    /// Visits the next `count` blocks of each level that is being resized, and moves those that
+    /// have not been moved.
+    ///
+    /// The cursors run in circles for as long as a resize goes on, since a thread that was held
+    /// up since the last resize may advance a cursor past a block without looking at it.
     pub(super) fn move_next(&self, count: u64) {
         for _ in 0..count {
             let geometry = self.geometry();
-            let mut is_done = true;
-            if geometry.resizing_1() {
-                let block = self.unmoved.0[2].fetch_add(1, Ordering::Relaxed);
-                if block < geometry.blocks_1() / 2 {
-                    // Stale: the resize has ended, and nothing is left to do.
-                    let _ = self.ensure_moved_1(geometry, block);
-                    is_done = false;
-                }
-            }
-            if geometry.resizing_2() {
-                let block = self.unmoved.0[3].fetch_add(1, Ordering::Relaxed);
-                if block < geometry.blocks_2() / 2 {
-                    let _ = self.ensure_moved_2(geometry, block);
-                    is_done = false;
-                }
-            }
-            if is_done {
+            if !geometry.is_resizing() {
                 break;
             }
+            let next = |cursor: usize, blocks: u64| {
+                self.unmoved.0[cursor].fetch_add(1, Ordering::Relaxed) & (blocks / 2 - 1)
+            };
+            // Stale: this resize has ended, and nothing is left to do for it.
+            if geometry.resizing_1() {
+                let _ = self.ensure_moved_1(geometry, next(2, geometry.blocks_1()));
+            }
+            if geometry.resizing_2() {
+                let _ = self.ensure_moved_2(geometry, next(3, geometry.blocks_2()));
+            }
         }
-    }
-
-    /// Whether blocks are left that [`Core::move_next`] has not come to.
-    pub(super) fn has_moves(&self) -> bool {
-        let geometry = self.geometry();
-        let left = |cursor: usize, blocks: u64| {
-            self.unmoved.0[cursor].load(Ordering::Relaxed) < blocks / 2
-        };
-        (geometry.resizing_1() && left(2, geometry.blocks_1()))
-            || (geometry.resizing_2() && left(3, geometry.blocks_2()))
     }
 
     /// Moves every block that is left.
