@@ -69,6 +69,15 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// `remove` for each key in order; as [`Index::insert_many`].
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error>;
 
+    /// `compare_exchange` for each `(key, expected, new)` in order, sharing fences; `out[i]` is the
+    /// state that was found, and entry *i* took effect if that is its `expected`. On an error some
+    /// entries have taken effect, each of them whole; the others leave their `out` untouched.
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Error>;
+
     /// Calls `visit` for every pair. Exact when nothing writes meanwhile; beside writers a pair
     /// that comes, goes or moves may be missed or seen twice.
     fn for_each(&self, visit: &mut dyn FnMut(K, V));

@@ -116,12 +116,12 @@ impl<M: Medium> Core<M> {
         let mut locks = [const { None }; BATCH];
         let mut refused = [u64::MAX; BATCH];
         let mut refusals = 0;
-        for index in 0..items.len() {
+        for (index, lock) in locks.iter_mut().enumerate().take(items.len()) {
             let home = home_of(index);
             if !refused[..refusals].contains(&home) {
-                locks[index] = Locked::attempt(self.flags_1(home));
+                *lock = Locked::attempt(self.flags_1(home));
             }
-            if locks[index].is_none() {
+            if lock.is_none() {
                 refused[refusals] = home;
                 refusals += 1;
             }

@@ -26,7 +26,8 @@ use pmem::{Offset, WORD};
 pub(super) const SLOT_BYTES: u64 = 2 * WORD;
 /// Bytes of a level-3 node; two in a line, none across lines.
 pub(super) const NODE_BYTES: u64 = 4 * WORD;
-const _: () = assert!(pmem::LINE % SLOT_BYTES == 0 && pmem::LINE % NODE_BYTES == 0);
+const _: () =
+    assert!(pmem::LINE.is_multiple_of(SLOT_BYTES) && pmem::LINE.is_multiple_of(NODE_BYTES));
 
 /// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0.
 pub(super) const LOCK: u64 = 1 << 7;

@@ -203,7 +203,7 @@ impl<M: Medium> Core<M> {
         let limit = pool.medium().limit();
         let units_now = roots.map(|log2| 1usize << log2);
         let most = |level: usize| {
-            let units = (limit / units[level]).max(1).min(1 << BLOCKS_LOG2_MAX) as usize;
+            let units = (limit / units[level]).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
             units.next_power_of_two().max(units_now[level])
         };
         let reserve = |source| OpenError::Io {
@@ -375,6 +375,14 @@ fn adopt_extents<M: Medium>(
     Ok(())
 }
 
+fn exchange(found: Option<u64>, expected: Option<u64>, new: Option<u64>) -> Action {
+    match new {
+        _ if found != expected => Action::Keep,
+        Some(value) => Action::Put(value),
+        None => Action::Remove,
+    }
+}
+
 impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
@@ -409,11 +417,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         expected: Option<u64>,
         new: Option<u64>,
     ) -> Result<Exchange<u64>, Error> {
-        let found = self.core.mutate(key, |found| match new {
-            _ if found != expected => Action::Keep,
-            Some(value) => Action::Put(value),
-            None => Action::Remove,
-        })?;
+        let found = self.core.mutate(key, |found| exchange(found, expected, new))?;
         Ok(if found == expected { Ok(()) } else { Err(found) })
     }
 
@@ -439,6 +443,19 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
         self.core.mutate_many(keys, out, |&key| key, |_, _| Action::Remove)
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(u64, Option<u64>, Option<u64>)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Error> {
+        self.core.mutate_many(
+            changes,
+            out,
+            |&(key, _, _)| key,
+            |&(_, expected, new), found| exchange(found, expected, new),
+        )
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {

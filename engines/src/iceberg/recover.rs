@@ -125,12 +125,12 @@ impl<M: Medium> Core<M> {
             let mut lower_prints = [0; 64];
             let mut upper_prints = [0; 64];
             if has_upper {
-                for lane in 0..level.slots {
+                for (lane, upper_print) in upper_prints.iter_mut().enumerate().take(level.slots) {
                     let key = self.medium().load((level.slot)(upper, lane));
                     if key != 0 {
                         match judge(upper, key) {
                             Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
-                                upper_prints[lane] = print
+                                *upper_print = print;
                             }
                             _ => return Err(astray((level.slot)(upper, lane), upper)),
                         }
@@ -138,7 +138,7 @@ impl<M: Medium> Core<M> {
                     }
                 }
             }
-            for lane in 0..level.slots {
+            for (lane, lower_print) in lower_prints.iter_mut().enumerate().take(level.slots) {
                 let slot = (level.slot)(lower, lane);
                 let key = self.medium().load(slot);
                 if key == 0 {
@@ -155,7 +155,7 @@ impl<M: Medium> Core<M> {
                 match verdict {
                     _ if is_copied => self.erase_in_recovery(slot)?,
                     Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
-                        lower_prints[lane] = print;
+                        *lower_print = print;
                         pairs += 1;
                     }
                     Verdict::Moves(print) if has_upper => {

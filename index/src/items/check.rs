@@ -1,0 +1,69 @@
+//! Verification of slots, items and heap together. Exact when nothing writes.
+
+use super::{GROUP, Items};
+use crate::report::CheckReport;
+use crate::traits::{Index, Records};
+use pmem::heap::{Audit, Corrupt};
+use pmem::{Medium, Offset};
+
+impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+    pub(super) fn check_items(&self) -> CheckReport {
+        let mut report = self.index.check();
+        report.pairs = 0;
+        let mut audit = self.heap.audit();
+        let guard = self.epochs.pin();
+        self.index.for_each(&mut |hash, slot| {
+            let at = Offset(slot & !GROUP);
+            let checked = match slot & GROUP {
+                0 => self.check_item(&mut report, &mut audit, hash, at),
+                _ => self.heap.group(at, &guard).and_then(|group| {
+                    audit.mark(at, 16 + 8 * group.len() as u64)?;
+                    if group.len() < 2 {
+                        report.fault(|| format!("group at {at}: {} items", group.len()));
+                    }
+                    group
+                        .into_iter()
+                        .try_for_each(|at| self.check_item(&mut report, &mut audit, hash, at))
+                }),
+            };
+            if let Err(corrupt) = checked {
+                report.fault(|| format!("slot of hash {hash:#018x}: {corrupt}"));
+            }
+        });
+        let (leaks, looked_at) = audit.finish(&self.epochs.retired());
+        report.looked_at += looked_at;
+        if leaks > 0 {
+            report
+                .fault(|| format!("{leaks} items or segments are taken and nothing leads to them"));
+        }
+        let counted = self.len();
+        if counted != report.pairs {
+            let pairs = report.pairs;
+            report.fault(|| format!("{pairs} keys are stored, but {counted} were counted"));
+        }
+        report
+    }
+
+    fn check_item(
+        &self,
+        report: &mut CheckReport,
+        audit: &mut Audit<'_, M>,
+        hash: u64,
+        at: Offset,
+    ) -> Result<(), Corrupt> {
+        let guard = self.epochs.pin();
+        let item = self.heap.item(at, &guard)?;
+        report.pairs += 1;
+        audit.mark(at, Audit::<M>::item_bytes(item.key, item.value))?;
+        if !item.is_sound() {
+            report.fault(|| format!("item at {at}: its checksum does not fit its bytes"));
+        }
+        let found = self.hasher.first_bytes(item.key);
+        if found != hash {
+            report.fault(|| {
+                format!("item at {at}: its key has hash {found:#018x}, its slot {hash:#018x}")
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+//! Any `Index<u64, u64>` as [`Records`]: a slot holds the 64-bit hash of a key and the offset of
+//! its item in the heap.
+//!
+//! ```text
+//! slot value | offset of an item, a multiple of 16        | 0 |   one key has this hash
+//!            | offset of a group of item offsets          | 1 |   several keys have it
+//! ```
+//!
+//! Each mutation writes what is new (an item, a group) and fences it, then does one
+//! compare-exchange on the index. What that replaced is unreachable, durably, when it returns;
+//! whoever replaced it retires it, once. Groups are replaced whole. A thread stays pinned for as
+//! long as it knows an offset, so an offset cannot come to mean another item between the reading
+//! of a slot and the compare-exchange on it.
+
+mod batch;
+mod check;
+
+use crate::error::{Error, ItemError};
+use crate::hash::Hasher;
+use crate::report::{CheckReport, Occupancy};
+use crate::traits::{Index, Record, RecordExchange, Records};
+use pmem::epoch::{Epochs, Guard};
+use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use pmem::sync::{AtomicU64, Ordering};
+use pmem::{Medium, Offset, OpenError, Pool};
+use std::sync::Arc;
+
+/// In a slot's value: it leads to a group.
+const GROUP: u64 = 1;
+/// Pairs that are worth a thread in the walk after an opening.
+const PAIRS_PER_THREAD: u64 = 50_000;
+
+/// Byte strings on an index of words.
+pub struct Items<I, M: Medium> {
+    index: I,
+    heap: Heap<M>,
+    epochs: Epochs,
+    hasher: Hasher,
+    /// Keys beyond the first of each hash. Changed only where hashes collide.
+    collisions: AtomicU64,
+}
+
+/// What is to become of a key's value.
+enum Change<'v> {
+    Keep,
+    Put(&'v [u8]),
+    Remove,
+}
+
+/// What a slot leads to, seen from one key.
+struct View<'a> {
+    /// The key's item, if it is there.
+    found: Option<(Offset, Item<'a>)>,
+    /// Items of other keys with the same hash.
+    others: Vec<Offset>,
+}
+
+/// Something in the heap that nothing leads to yet; given back unless published.
+struct Unpublished<'a, M: Medium> {
+    heap: &'a Heap<M>,
+    at: Option<Offset>,
+}
+
+impl<'a, M: Medium> Unpublished<'a, M> {
+    fn new(heap: &'a Heap<M>, at: Offset) -> Self {
+        Unpublished { heap, at: Some(at) }
+    }
+
+    fn at(&self) -> Offset {
+        self.at.unwrap_or_default()
+    }
+
+    fn published(mut self) {
+        self.at = None;
+    }
+}
+
+impl<M: Medium> Drop for Unpublished<'_, M> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            self.heap.reclaim(at);
+        }
+    }
+}
+
+fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(ItemError::KeyTooLong { found: key.len(), limit: KEY_BYTES_MAX });
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+    /// Opens the items of `pool`, whose slots are in `index`, and frees the space that nothing
+    /// leads to, with `threads` threads at most.
+    pub fn open(
+        index: I,
+        pool: Arc<Pool<M>>,
+        hasher: Hasher,
+        threads: usize,
+    ) -> Result<Self, OpenError> {
+        let epochs = Epochs::new().map_err(|source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the epochs".into(),
+            source,
+        })?;
+        let collisions = AtomicU64::new(0);
+        let items = Items { index, heap: Heap::open(pool)?, epochs, hasher, collisions };
+        let sweep = items.heap.sweep();
+        let mark_part = |part: usize, parts: usize| {
+            let guard = items.epochs.pin();
+            items.index.for_each_part(part, parts, &mut |_, slot| {
+                // What cannot be marked is damaged: reading it says so, and so does `check`.
+                let _ = sweep.mark(Offset(slot & !GROUP));
+                if slot & GROUP != 0 {
+                    let group = items.heap.group(Offset(slot & !GROUP), &guard);
+                    let group = group.unwrap_or_default();
+                    items.count_collisions(1, group.len());
+                    for at in group {
+                        let _ = sweep.mark(at);
+                    }
+                }
+            });
+        };
+        let parts = threads.min((items.index.len() / PAIRS_PER_THREAD) as usize + 1);
+        match parts {
+            0 | 1 => mark_part(0, 1),
+            _ => std::thread::scope(|scope| {
+                for part in 0..parts {
+                    scope.spawn(move || mark_part(part, parts));
+                }
+            }),
+        }
+        sweep.finish();
+        Ok(items)
+    }
+
+    /// The index that the slots are in.
+    pub fn index(&self) -> &I {
+        &self.index
+    }
+
+    /// Space of the heap.
+    pub fn heap_use(&self) -> HeapUse {
+        self.heap.usage()
+    }
+
+    fn view<'a>(
+        &'a self,
+        slot: Option<u64>,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<View<'a>, Corrupt> {
+        let mut view = View { found: None, others: Vec::new() };
+        let Some(slot) = slot else { return Ok(view) };
+        let at = Offset(slot & !GROUP);
+        let mut sort_in = |at: Offset| -> Result<(), Corrupt> {
+            let item = self.heap.item(at, guard)?;
+            match item.key == key {
+                true => view.found = Some((at, item)),
+                false => view.others.push(at),
+            }
+            Ok(())
+        };
+        match slot & GROUP {
+            0 => sort_in(at)?,
+            _ => self.heap.group(at, guard)?.into_iter().try_for_each(sort_in)?,
+        }
+        Ok(view)
+    }
+
+    /// The slot value that leads to `items`, and the group written for it if there are several.
+    fn slot_for(
+        &self,
+        items: &[Offset],
+    ) -> Result<(Option<u64>, Option<Unpublished<'_, M>>), ItemError> {
+        match items {
+            [] => Ok((None, None)),
+            [one] => Ok((Some(one.0), None)),
+            several if several.len() > GROUP_MAX => {
+                Err(ItemError::TooManyCollisions { limit: GROUP_MAX })
+            }
+            several => {
+                let group = Unpublished::new(&self.heap, self.heap.write_group(several)?);
+                Ok((Some(group.at().0 | GROUP), Some(group)))
+            }
+        }
+    }
+
+    /// Replaces the value of `key` by what `decide` makes of it, in one step; returns the value
+    /// before, and whether anything was replaced.
+    fn change<'v>(
+        &self,
+        key: &[u8],
+        decide: impl Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Option<Record<'_>>, bool), ItemError> {
+        let hash = self.hasher.first_bytes(key);
+        let guard = self.epochs.pin();
+        let mut fresh: Option<Unpublished<'_, M>> = None;
+        loop {
+            let slot = self.index.get(hash);
+            let View { found, others } = self.view(slot, key, &guard)?;
+            let value_before = found.map(|(_, item)| item.value);
+            let items_before = others.len();
+            let mut items = others;
+            match decide(value_before) {
+                Change::Keep => {
+                    return Ok((value_before.map(|bytes| Record::new(bytes, guard)), false));
+                }
+                Change::Remove => {
+                    if found.is_none() {
+                        return Ok((None, true));
+                    }
+                }
+                Change::Put(value) => {
+                    let item = match fresh.take() {
+                        Some(item) => item,
+                        None => Unpublished::new(&self.heap, self.heap.write_item(key, value)?),
+                    };
+                    items.push(item.at());
+                    fresh = Some(item);
+                }
+            }
+            let (new_slot, group) = self.slot_for(&items)?;
+            if fresh.is_some() || group.is_some() {
+                // What was written must be durable before a slot leads to it.
+                self.heap.pool().medium().fence();
+            }
+            if self.index.compare_exchange(hash, slot, new_slot)?.is_ok() {
+                fresh.into_iter().chain(group).for_each(Unpublished::published);
+                self.retire(slot, found.map(|(at, _)| at), &guard);
+                let before = items_before + usize::from(found.is_some());
+                self.count_collisions(before, items.len());
+                return Ok((value_before.map(|bytes| Record::new(bytes, guard)), true));
+            }
+        }
+    }
+
+    /// Counts that a hash's keys have become `after` from `before`.
+    fn count_collisions(&self, before: usize, after: usize) {
+        let (before, after) = (before.max(1) as u64, after.max(1) as u64);
+        if before != after {
+            self.collisions.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        }
+    }
+
+    /// Retires what a successful compare-exchange has made unreachable: the slot's group, if it
+    /// was one, and the key's item.
+    fn retire(&self, slot: Option<u64>, item: Option<Offset>, guard: &Guard<'_>) {
+        let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| slot & !GROUP);
+        for at in group.into_iter().chain(item.map(|at| at.0)) {
+            guard.retire(at, |at| self.heap.reclaim(Offset(at)));
+        }
+    }
+}
+
+impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        let guard = self.epochs.pin();
+        let Some(slot) = self.index.get(self.hasher.first_bytes(key)) else { return Ok(None) };
+        if slot & GROUP == 0 {
+            let item = self.heap.item(Offset(slot), &guard)?;
+            return Ok((item.key == key).then(|| Record::new(item.value, guard)));
+        }
+        let found = self.view(Some(slot), key, &guard)?.found;
+        Ok(found.map(|(_, item)| Record::new(item.value, guard)))
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        let decide = |found: Option<&[u8]>| match found {
+            None => Change::Put(value),
+            Some(_) => Change::Keep,
+        };
+        Ok(self.change(key, decide)?.0)
+    }
+
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        let decide = |found: Option<&[u8]>| match found {
+            None => Change::Keep,
+            Some(_) => Change::Put(value),
+        };
+        Ok(self.change(key, decide)?.0)
+    }
+
+    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        Ok(self.change(key, |_| Change::Put(value))?.0)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        Ok(self.change(key, |_| Change::Remove)?.0)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<RecordExchange<'_>, ItemError> {
+        check_limits(key, new.unwrap_or_default())?;
+        let decide = |found: Option<&[u8]>| match new {
+            _ if found != expected => Change::Keep,
+            Some(value) => Change::Put(value),
+            None => Change::Remove,
+        };
+        let (found, replaced) = self.change(key, decide)?;
+        Ok(if replaced { Ok(()) } else { Err(found) })
+    }
+
+    fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        self.read_many(keys)
+    }
+
+    fn upsert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        pairs.iter().try_for_each(|(key, value)| check_limits(key, value))?;
+        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Some(value))
+    }
+
+    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        self.change_many(keys, |key| key, |_| None)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
+        let mut failed = None;
+        self.index.for_each(&mut |_, slot| {
+            if failed.is_some() {
+                return;
+            }
+            let guard = self.epochs.pin();
+            let mut visit_item = |at: Offset| -> Result<(), Corrupt> {
+                let item = self.heap.item(at, &guard)?;
+                visit(item.key, item.value);
+                Ok(())
+            };
+            let at = Offset(slot & !GROUP);
+            let visited = match slot & GROUP {
+                0 => visit_item(at),
+                _ => self
+                    .heap
+                    .group(at, &guard)
+                    .and_then(|group| group.into_iter().try_for_each(&mut visit_item)),
+            };
+            failed = visited.err();
+        });
+        failed.map_or(Ok(()), |corrupt| Err(corrupt.into()))
+    }
+
+    fn len(&self) -> u64 {
+        self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.index.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.check_items()
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        self.index.settle()
+    }
+}
+
+impl<I, M: Medium> std::fmt::Debug for Items<I, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Items").field("heap", &self.heap).finish_non_exhaustive()
+    }
+}
