@@ -21,7 +21,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn recovery_threads(&self) -> usize {
+    /// Threads that recovery uses, at least 1.
+    pub fn recovery_threads(&self) -> usize {
         match self.recovery_threads {
             0 => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
             threads => threads,

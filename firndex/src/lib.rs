@@ -1,1 +1,60 @@
-//! placeholder
+//! Hash tables that outlive the process.
+//!
+//! A [`Table`] maps words to words, a [`Store`] byte strings to byte strings. Both live in a
+//! *pool*: a file mapped into memory, which any number of threads read and write at the speed of
+//! memory, and which survives.
+//!
+//! | medium | after kill -9 | after power loss |
+//! |---|---|---|
+//! | [`Medium::Mapped`]: any local file system, /dev/shm | every returned operation | a pool that was closed, or synced and not written since; else it is refused |
+//! | [`Medium::Dax`]: a DAX file system on persistent memory | every returned operation | every returned operation |
+//! | [`Medium::Dram`]: no file | – | – |
+//!
+//! ```
+//! # fn main() -> firndex::Result<()> {
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("words.firn");
+//! let words = firndex::Store::open(&path)?;
+//! std::thread::scope(|scope| {
+//!     for text in ["the cat sat", "the dog ran", "the end"] {
+//!         let words = &words;
+//!         scope.spawn(move || {
+//!             for word in text.split(' ') {
+//!                 let add_one = |count: Option<&[u8]>| {
+//!                     let count = count.and_then(|bytes| bytes.try_into().ok());
+//!                     let count = count.map_or(0, u32::from_le_bytes);
+//!                     Some((count + 1).to_le_bytes().to_vec())
+//!                 };
+//!                 words.modify(word, add_one).unwrap();
+//!             }
+//!         });
+//!     }
+//! });
+//! assert_eq!(words.get("the")?.as_deref(), Some(&3u32.to_le_bytes()[..]));
+//! words.close()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod handle;
+mod open;
+mod options;
+mod store;
+mod table;
+
+pub use error::{Error, Result};
+pub use handle::Stats;
+pub use index::{CheckReport, Exchange, ItemError, Level};
+pub use open::{PoolInfo, inspect};
+pub use options::{Engine, Kind, Medium, Options};
+pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub use pmem::{OpenError, SpaceError};
+pub use store::{Record, Store};
+pub use table::Table;
+
+const _: () = {
+    const fn is_shareable<T: Send + Sync>() {}
+    is_shareable::<Table>();
+    is_shareable::<Store>();
+};

@@ -6,6 +6,7 @@
 use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy};
 use pmem::epoch::Guard;
+use pmem::heap::HeapUse;
 
 /// What a conditional write found.
 ///
@@ -178,6 +179,9 @@ pub trait Records: Send + Sync {
 
     /// How full the underlying table is.
     fn occupancy(&self) -> Occupancy;
+
+    /// Space of the items.
+    fn heap_use(&self) -> HeapUse;
 
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;

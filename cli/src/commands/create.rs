@@ -24,12 +24,12 @@ pub(crate) struct Arguments {
     pool: PathBuf,
 
     /// The hash table to use
-    #[arg(long, default_value_t, value_parser = engine_names())]
+    #[arg(long, default_value_t = Engine::Iceberg, value_parser = engine_names())]
     engine: Engine,
 
     /// The memory under the pool: `dax` for a DAX file system on persistent memory, `mapped` for
     /// a file on any other, `auto` to find out
-    #[arg(long, default_value_t, value_parser = medium_names())]
+    #[arg(long, default_value_t = Medium::Auto, value_parser = medium_names())]
     medium: Medium,
 
     /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
@@ -39,7 +39,9 @@ pub(crate) struct Arguments {
 
 /// All but `dram`, which has no file.
 fn medium_names() -> impl TypedValueParser<Value = Medium> {
-    PossibleValuesParser::new(["auto", "mapped", "dax"]).try_map(|name| name.parse::<Medium>())
+    let in_files = Medium::ALL.iter().filter(|medium| **medium != Medium::Dram);
+    PossibleValuesParser::new(in_files.map(|medium| medium.name()))
+        .try_map(|name| name.parse::<Medium>())
 }
 
 fn kind_names() -> impl TypedValueParser<Value = Kind> {

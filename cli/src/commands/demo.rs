@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// directory; at most 512 MiB of it]
     dir: Option<PathBuf>,
     /// The hash table to use
-    #[arg(long, default_value_t, value_parser = engine_names())]
+    #[arg(long, default_value_t = Engine::Iceberg, value_parser = engine_names())]
     engine: Engine,
     /// Keep the pool in this new file [default: a temporary one, which is removed]
     #[arg(long, value_name = "FILE")]

@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
 
 /// The engines by name, as the facade lists them, so that a new engine is offered here by itself.
 fn engine_names() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.iter().map(Engine::to_string))
+    PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.name()))
         .try_map(|name| name.parse::<Engine>())
 }
 

@@ -143,11 +143,6 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         &self.index
     }
 
-    /// Space of the heap.
-    pub fn heap_use(&self) -> HeapUse {
-        self.heap.usage()
-    }
-
     fn view<'a>(
         &'a self,
         slot: Option<u64>,
@@ -359,6 +354,10 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn occupancy(&self) -> Occupancy {
         self.index.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.heap.usage()
     }
 
     fn check(&self) -> CheckReport {

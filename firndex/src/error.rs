@@ -1,0 +1,83 @@
+//! The one error type of the facade.
+
+use index::ItemError;
+use pmem::heap::Corrupt;
+use pmem::pool::WriteError;
+use pmem::{OpenError, SpaceError};
+use std::io;
+
+/// Why an operation failed. Whatever failed, what was stored before is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The pool could not be created or opened.
+    #[error(transparent)]
+    Open(OpenError),
+    /// The file system is full or the pool's limit is reached. Reading, updating and removing go
+    /// on, and storing does once there is room.
+    #[error(transparent)]
+    PoolFull(SpaceError),
+    /// The pool holds something that cannot be.
+    #[error(transparent)]
+    Corrupt(Corrupt),
+    /// The key is too long, the value is, or too many keys share one hash.
+    #[error(transparent)]
+    Limit(ItemError),
+    /// The pool was opened read-only.
+    #[error("the pool was opened read-only; open it for writing to change it")]
+    ReadOnly,
+    /// The handle was inherited by a forked process.
+    #[error(
+        "this handle was opened before the process forked, and its bookkeeping is a stale copy; \
+         open the pool again in the child, after the parent has closed it"
+    )]
+    Forked,
+    /// The operating system failed.
+    #[error("{action}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}
+
+/// Results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Space(error) => error.into(),
+            error => Error::Open(error),
+        }
+    }
+}
+
+impl From<SpaceError> for Error {
+    fn from(error: SpaceError) -> Self {
+        match error {
+            SpaceError::Io { source, .. } => Error::Io { action: "growing the pool", source },
+            full => Error::PoolFull(full),
+        }
+    }
+}
+
+impl From<ItemError> for Error {
+    fn from(error: ItemError) -> Self {
+        match error {
+            ItemError::Space(error) => error.into(),
+            ItemError::Corrupt(error) => Error::Corrupt(error),
+            limit => Error::Limit(limit),
+        }
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Io(source) => Error::Io { action: "marking the pool as written", source },
+            _ => Error::ReadOnly,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What a table and a store have in common: the pool under them.
+
+use crate::{Engine, Error, Kind, Medium, Result};
+use index::{Level, Occupancy};
+use pmem::file::PoolFile;
+use pmem::heap::HeapUse;
+use pmem::medium::MediumKind;
+use pmem::pool::WriteError;
+use pmem::superblock::Superblock;
+use pmem::{Pool, Write};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pool, whatever its medium.
+pub(crate) trait PoolHandle: Send + Sync {
+    fn write(&self) -> std::result::Result<Write<'_>, WriteError>;
+    fn sync(&self) -> io::Result<()>;
+    fn close(&self) -> io::Result<()>;
+    fn superblock(&self) -> Superblock;
+    fn medium_kind(&self) -> MediumKind;
+    fn size_bytes(&self) -> u64;
+}
+
+impl<M: pmem::Medium> PoolHandle for Pool<M> {
+    #[inline]
+    fn write(&self) -> std::result::Result<Write<'_>, WriteError> {
+        Pool::write(self)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Pool::sync(self)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        Pool::close(self)
+    }
+
+    fn superblock(&self) -> Superblock {
+        Pool::superblock(self)
+    }
+
+    fn medium_kind(&self) -> MediumKind {
+        self.medium().kind()
+    }
+
+    fn size_bytes(&self) -> u64 {
+        self.medium().size()
+    }
+}
+
+/// The pool under a table or store. To be dropped after the engine.
+pub(crate) struct Handle {
+    pool: Arc<dyn PoolHandle>,
+    forks_at_open: u32,
+    engine: Engine,
+    recovery: Duration,
+    /// Holds the lock; dropped last.
+    _file: Option<PoolFile>,
+}
+
+impl Handle {
+    pub(crate) fn new(
+        pool: Arc<dyn PoolHandle>,
+        file: Option<PoolFile>,
+        engine: Engine,
+        recovery: Duration,
+    ) -> Handle {
+        Handle { pool, forks_at_open: pmem::sync::forks(), engine, recovery, _file: file }
+    }
+
+    /// Refuses a handle that was inherited by a fork.
+    #[inline(always)]
+    pub(crate) fn read(&self) -> Result<()> {
+        match pmem::sync::forks() == self.forks_at_open {
+            true => Ok(()),
+            false => Err(Error::Forked),
+        }
+    }
+
+    /// The right to mutate for one operation.
+    #[inline(always)]
+    pub(crate) fn write(&self) -> Result<Write<'_>> {
+        self.read()?;
+        Ok(self.pool.write()?)
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.read()?;
+        self.pool.sync().map_err(|source| Error::Io { action: "syncing the pool", source })
+    }
+
+    pub(crate) fn close(self) -> Result<()> {
+        self.read()?;
+        self.pool.close().map_err(|source| Error::Io { action: "closing the pool", source })
+    }
+
+    pub(crate) fn stats(&self, pairs: u64, occupancy: Occupancy, heap: HeapUse) -> Stats {
+        let superblock = self.pool.superblock();
+        let bytes = occupancy.pool_bytes() + occupancy.sidecar_bytes() + heap.pool_bytes;
+        Stats {
+            kind: Kind::of(superblock.kind),
+            engine: self.engine,
+            medium: match self.pool.medium_kind() {
+                MediumKind::Dram => Medium::Dram,
+                MediumKind::Mapped => Medium::Mapped,
+                MediumKind::Dax => Medium::Dax,
+            },
+            pairs,
+            capacity: occupancy.capacity,
+            load_factor: occupancy.load_factor(),
+            resizing: occupancy.resizing,
+            resizes: occupancy.resizes,
+            pool_bytes: self.pool.size_bytes(),
+            sidecar_bytes: occupancy.sidecar_bytes(),
+            heap_bytes: heap.pool_bytes,
+            heap_used_bytes: heap.used_bytes,
+            bytes_per_pair: bytes as f64 / pairs.max(1) as f64,
+            incarnation: superblock.incarnation,
+            uuid: superblock.uuid,
+            recovery_ms: self.recovery.as_secs_f64() * 1e3,
+            levels: occupancy.levels,
+        }
+    }
+}
+
+/// A snapshot of a pool's figures. Beside writers each figure is of its own moment.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// What the pool holds.
+    pub kind: Kind,
+    /// The engine it is built on.
+    pub engine: Engine,
+    /// The medium it lies on.
+    pub medium: Medium,
+    /// Pairs stored.
+    pub pairs: u64,
+    /// Slots that the load factor is relative to.
+    pub capacity: u64,
+    /// Taken slots per slot of capacity.
+    pub load_factor: f64,
+    /// Fill of each level, in the order in which a search visits them.
+    pub levels: Vec<Level>,
+    /// Whether a resize is under way.
+    pub resizing: bool,
+    /// Resizes begun since the pool was opened.
+    pub resizes: u64,
+    /// Bytes that the pool has in its file (or memory), space prepared ahead included.
+    pub pool_bytes: u64,
+    /// Volatile bytes of the engine's sidecar.
+    pub sidecar_bytes: u64,
+    /// Bytes of the heap's extents.
+    pub heap_bytes: u64,
+    /// Of these, bytes in slots that hold an item.
+    pub heap_used_bytes: u64,
+    /// Bytes per pair: levels, sidecar and heap; without space prepared ahead.
+    pub bytes_per_pair: f64,
+    /// Number of times the pool was opened for writing.
+    pub incarnation: u64,
+    /// The pool's random identity.
+    pub uuid: u128,
+    /// Milliseconds that opening took, recovery included.
+    pub recovery_ms: f64,
+}

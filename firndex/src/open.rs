@@ -1,0 +1,325 @@
+//! From a path to an engine on a medium.
+
+use crate::handle::{Handle, PoolHandle};
+use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table};
+use engines::iceberg::{self, Iceberg, Shape};
+use index::hash::{HASH_ID, Hasher};
+use index::{Index, Items, Records};
+use pmem::file::{Access, PoolFile};
+use pmem::heap::SEGMENT_LOG2_DEFAULT;
+use pmem::medium::Memory;
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind, Superblock};
+use pmem::{OpenError, Pool};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What may be at the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Create,
+    Open,
+    OpenOrCreate,
+}
+
+/// Size in bytes of a table's key, and of its value.
+const WORD_BYTES: u32 = 8;
+
+impl Engine {
+    fn id(self) -> u32 {
+        match self {
+            Engine::Iceberg => iceberg::ENGINE_ID,
+        }
+    }
+
+    pub(crate) fn from_id(id: u32) -> Option<Engine> {
+        Engine::ALL.iter().copied().find(|engine| engine.id() == id)
+    }
+
+    fn params(self, options: &Options) -> [u64; 16] {
+        match self {
+            Engine::Iceberg => {
+                let resize_at = options.settings.resize_at;
+                iceberg::engine_params(&Shape::default().for_pairs(options.capacity, resize_at))
+            }
+        }
+    }
+
+    fn index<M: pmem::Medium>(
+        self,
+        pool: &Arc<Pool<M>>,
+        options: &Options,
+    ) -> std::result::Result<Box<dyn Index<u64, u64>>, OpenError> {
+        Ok(match self {
+            Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(pool), options.settings)?),
+        })
+    }
+
+    fn records<M: pmem::Medium>(
+        self,
+        pool: &Arc<Pool<M>>,
+        options: &Options,
+    ) -> std::result::Result<Box<dyn Records>, OpenError> {
+        let hasher = Hasher::new(pool.superblock().hash_seed);
+        let threads = options.settings.recovery_threads();
+        Ok(match self {
+            Engine::Iceberg => {
+                let index = Iceberg::open(Arc::clone(pool), options.settings)?;
+                Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
+            }
+        })
+    }
+}
+
+impl Kind {
+    pub(crate) fn of(kind: PoolKind) -> Kind {
+        match kind {
+            PoolKind::Table => Kind::Table,
+            PoolKind::Store => Kind::Store,
+        }
+    }
+
+    fn pool_kind(self) -> PoolKind {
+        match self {
+            Kind::Table => PoolKind::Table,
+            Kind::Store => PoolKind::Store,
+        }
+    }
+
+    fn pair_bytes(self) -> u32 {
+        match self {
+            Kind::Table => WORD_BYTES,
+            Kind::Store => 0,
+        }
+    }
+}
+
+/// A pool on one of the real media.
+enum AnyPool {
+    Kept(Pool<Memory<pmem::medium::KernelKeeps>>),
+    Flushed(Pool<pmem::medium::Dax>),
+}
+
+pub(crate) fn table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
+    let started = Instant::now();
+    let (pool, engine, mut file) = open(options, path, mode, Kind::Table)?;
+    let (index, handle) = match pool {
+        AnyPool::Kept(pool) => table_on(pool, engine, options)?,
+        AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
+    };
+    file.publish()?;
+    Ok(Table::new(index, Handle::new(handle, Some(file), engine, started.elapsed())))
+}
+
+pub(crate) fn store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
+    let started = Instant::now();
+    let (pool, engine, mut file) = open(options, path, mode, Kind::Store)?;
+    let (records, handle) = match pool {
+        AnyPool::Kept(pool) => store_on(pool, engine, options)?,
+        AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
+    };
+    file.publish()?;
+    Ok(Store::new(records, Handle::new(handle, Some(file), engine, started.elapsed())))
+}
+
+pub(crate) fn table_in_memory(options: &Options) -> Result<Table<u64, u64>> {
+    let started = Instant::now();
+    let (pool, engine) = in_memory(options, Kind::Table)?;
+    let (index, handle) = table_on(pool, engine, options)?;
+    Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
+}
+
+pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
+    let started = Instant::now();
+    let (pool, engine) = in_memory(options, Kind::Store)?;
+    let (records, handle) = store_on(pool, engine, options)?;
+    Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
+}
+
+type TableParts = (Box<dyn Index<u64, u64>>, Arc<dyn PoolHandle>);
+type StoreParts = (Box<dyn Records>, Arc<dyn PoolHandle>);
+
+fn table_on<M: pmem::Medium>(
+    pool: Pool<M>,
+    engine: Engine,
+    options: &Options,
+) -> Result<TableParts> {
+    let pool = Arc::new(pool);
+    Ok((engine.index(&pool, options)?, pool))
+}
+
+fn store_on<M: pmem::Medium>(
+    pool: Pool<M>,
+    engine: Engine,
+    options: &Options,
+) -> Result<StoreParts> {
+    let pool = Arc::new(pool);
+    Ok((engine.records(&pool, options)?, pool))
+}
+
+fn spec(options: &Options, engine: Engine, kind: Kind) -> Spec {
+    let random = || RandomState::new().hash_one(std::process::id());
+    Spec {
+        kind: kind.pool_kind(),
+        engine: engine.id(),
+        key_bytes: kind.pair_bytes(),
+        value_bytes: kind.pair_bytes(),
+        hash_id: HASH_ID,
+        hash_seed: options.hash_seed.unwrap_or_else(random),
+        uuid: u128::from(random()) << 64 | u128::from(random()),
+        segment_log2: SEGMENT_LOG2_DEFAULT,
+        engine_params: engine.params(options),
+    }
+}
+
+fn in_memory(options: &Options, kind: Kind) -> Result<(Pool<pmem::medium::Dram>, Engine)> {
+    let engine = options.engine.unwrap_or(Engine::Iceberg);
+    let medium = Memory::dram(options.max_bytes)
+        .map_err(|source| Error::Io { action: "reserving memory", source })?;
+    Ok((Pool::create(medium, &spec(options, engine, kind), Place::default())?, engine))
+}
+
+fn open(
+    options: &Options,
+    path: &Path,
+    mode: Mode,
+    kind: Kind,
+) -> Result<(AnyPool, Engine, PoolFile)> {
+    if mode == Mode::Create {
+        return create(options, path, kind);
+    }
+    let access = if options.read_only { Access::Read } else { Access::Write };
+    let (file, superblock) = match PoolFile::open(path, access) {
+        Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {
+            return match create(options, path, kind) {
+                // Another process was faster: what it made is as good.
+                Err(Error::Open(OpenError::Exists { .. })) => open(options, path, Mode::Open, kind),
+                created => created,
+            };
+        }
+        opened => opened?,
+    };
+    let engine = check_superblock(&superblock, options, kind)?;
+    superblock.check_state(&file.place())?;
+    let (end, size_max, place) = (superblock.end, options.max_bytes, file.place());
+    let pool = match (options.read_only, medium_for(options.medium, &file)?) {
+        (true, _) => AnyPool::Kept(Pool::open_read_only(file.mapped(end, size_max)?, place)?),
+        (false, Medium::Dax) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
+        (false, _) => AnyPool::Kept(Pool::open(file.mapped(end, size_max)?, place)?),
+    };
+    Ok((pool, engine, file))
+}
+
+fn create(options: &Options, path: &Path, kind: Kind) -> Result<(AnyPool, Engine, PoolFile)> {
+    let engine = options.engine.unwrap_or(Engine::Iceberg);
+    let spec = spec(options, engine, kind);
+    let file = PoolFile::create(path)?;
+    let (size_max, place) = (options.max_bytes, file.place());
+    let pool = match medium_for(options.medium, &file)? {
+        Medium::Dax => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
+        _ => AnyPool::Kept(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
+    };
+    Ok((pool, engine, file))
+}
+
+/// The medium to use for a file: `Mapped` or `Dax`.
+fn medium_for(asked: Medium, file: &PoolFile) -> Result<Medium> {
+    match asked {
+        Medium::Mapped | Medium::Dax => Ok(asked),
+        Medium::Auto => Ok(match file.probe_dax() {
+            Ok(_) => Medium::Dax,
+            Err(_) => Medium::Mapped,
+        }),
+        Medium::Dram => Err(mismatch(
+            "medium",
+            asked,
+            "auto, mapped or dax for a pool in a file",
+            "use `Options::in_memory_table` or `in_memory_store` for a pool without a file",
+        )),
+    }
+}
+
+fn mismatch(
+    field: &'static str,
+    found: impl ToString,
+    expected: impl ToString,
+    advice: &'static str,
+) -> Error {
+    let (found, expected) = (found.to_string(), expected.to_string());
+    Error::Open(OpenError::Mismatch { field, found, expected, advice })
+}
+
+fn check_superblock(superblock: &Superblock, options: &Options, kind: Kind) -> Result<Engine> {
+    const OTHER_BUILD: &str = "open it with the firndex version that made it";
+    let found = Kind::of(superblock.kind);
+    if found != kind {
+        let advice = match found {
+            Kind::Table => "open it as a `Table`",
+            Kind::Store => "open it as a `Store`",
+        };
+        return Err(mismatch("kind", found, kind, advice));
+    }
+    let Some(engine) = Engine::from_id(superblock.engine) else {
+        let names: Vec<&str> = Engine::ALL.iter().map(|engine| engine.name()).collect();
+        let found = format!("number {}", superblock.engine);
+        return Err(mismatch("engine", found, names.join(" or "), OTHER_BUILD));
+    };
+    if options.engine.is_some_and(|wanted| wanted != engine) {
+        let wanted = options.engine.map_or("", Engine::name);
+        return Err(mismatch("engine", engine, wanted, "ask for the engine it was made with"));
+    }
+    if superblock.hash_id != HASH_ID {
+        return Err(mismatch("hash function", superblock.hash_id, HASH_ID, OTHER_BUILD));
+    }
+    for (field, found) in
+        [("key size", superblock.key_bytes), ("value size", superblock.value_bytes)]
+    {
+        let expected = kind.pair_bytes();
+        if found != expected {
+            let (found, expected) = (format!("{found} bytes"), format!("{expected} bytes"));
+            return Err(mismatch(
+                field,
+                found,
+                expected,
+                "open it with the types it was made with",
+            ));
+        }
+    }
+    Ok(engine)
+}
+
+/// What a pool's superblock says about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolInfo {
+    /// What the pool holds.
+    pub kind: Kind,
+    /// The engine it is built on.
+    pub engine: Engine,
+    /// Whether it was closed, and has not been opened for writing since.
+    pub clean: bool,
+    /// Number of times it was opened for writing.
+    pub incarnation: u64,
+    /// Its random identity.
+    pub uuid: u128,
+    /// Bytes that its extents span.
+    pub bytes: u64,
+}
+
+/// Reads what the superblock of the pool at `path` says, without locking or changing anything.
+/// Beside a writer it may be out of date at once.
+pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
+    let superblock = PoolFile::inspect(path.as_ref())?;
+    let kind = Kind::of(superblock.kind);
+    let engine = check_superblock(&superblock, &Options::default(), kind)?;
+    Ok(PoolInfo {
+        kind,
+        engine,
+        clean: superblock.clean,
+        incarnation: superblock.incarnation,
+        uuid: superblock.uuid,
+        bytes: superblock.end,
+    })
+}

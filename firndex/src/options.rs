@@ -1,0 +1,234 @@
+//! What can be chosen when a pool is created or opened; every choice has a good default.
+
+use crate::Result;
+use crate::open::{self, Mode};
+use crate::{Store, Table};
+use engines::Settings;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Names with a spelling of their own on the command line.
+macro_rules! named {
+    ($type:ident, $what:literal, $($variant:ident => $name:literal),+) => {
+        impl $type {
+            /// All of them.
+            pub const ALL: &'static [$type] = &[$($type::$variant),+];
+
+            /// The name used on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $name),+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(name: &str) -> std::result::Result<Self, String> {
+                $type::ALL.iter().copied().find(|value| value.name() == name).ok_or_else(|| {
+                    let names: Vec<&str> = $type::ALL.iter().map(|value| value.name()).collect();
+                    format!("no {} is called {name:?}; there are {}", $what, names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+/// The hash table that a pool is built on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Engine {
+    /// IcebergHT: stable, compact, fast for everything. The default.
+    Iceberg,
+}
+named!(Engine, "engine", Iceberg => "iceberg");
+
+/// The memory that a pool lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Medium {
+    /// `Dax` where the file system offers it, else `Mapped`. The default.
+    Auto,
+    /// Anonymous memory, gone with the process.
+    Dram,
+    /// A file mapped shared: survives the process.
+    Mapped,
+    /// A file on a DAX file system: survives power loss.
+    Dax,
+}
+named!(Medium, "medium", Auto => "auto", Dram => "dram", Mapped => "mapped", Dax => "dax");
+
+/// What a pool holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Fixed-size keys and values: a [`Table`].
+    Table,
+    /// Byte strings: a [`Store`].
+    Store,
+}
+named!(Kind, "kind of pool", Table => "table", Store => "store");
+
+/// How to create or open a pool.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("sessions.firn");
+/// let store = firndex::Options::new().max_bytes(1 << 30).open_or_create_store(&path)?;
+/// store.put(b"user 17", b"signed in")?;
+/// store.close()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Options {
+    pub(crate) engine: Option<Engine>,
+    pub(crate) medium: Medium,
+    pub(crate) capacity: u64,
+    pub(crate) max_bytes: u64,
+    pub(crate) hash_seed: Option<u64>,
+    pub(crate) read_only: bool,
+    pub(crate) settings: Settings,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            engine: None,
+            medium: Medium::Auto,
+            capacity: 0,
+            max_bytes: u64::MAX,
+            hash_seed: None,
+            read_only: false,
+            settings: Settings::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The engine of a new pool (default: [`Engine::Iceberg`]); an existing one must have it.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    /// The medium (default: [`Medium::Auto`]).
+    pub fn medium(mut self, medium: Medium) -> Self {
+        self.medium = medium;
+        self
+    }
+
+    /// Makes a new pool large enough for this many pairs at once (default: 0, start small). Pools
+    /// grow by themselves in any case.
+    pub fn capacity(mut self, pairs: u64) -> Self {
+        self.capacity = pairs;
+        self
+    }
+
+    /// Load factor at which the table doubles (default: 0.85); above 1 it never does by itself.
+    pub fn resize_at(mut self, load_factor: f64) -> Self {
+        self.settings.resize_at = load_factor;
+        self
+    }
+
+    /// Limit of the pool's size in bytes (default: none).
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Whether a helper thread prepares space and moves blocks ahead of the writers (default:
+    /// yes). Without one the writers do both in small steps.
+    pub fn helper(mut self, helper: bool) -> Self {
+        self.settings.helper = helper;
+        self
+    }
+
+    /// Threads used to rebuild volatile state on opening (default: 0, one per processor).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.settings.recovery_threads = threads;
+        self
+    }
+
+    /// Seed of the hash function of a new pool (default: random, so that nobody can choose keys
+    /// that collide).
+    pub fn hash_seed(mut self, seed: u64) -> Self {
+        self.hash_seed = Some(seed);
+        self
+    }
+
+    /// Opens for reading only (default: no): any number of processes may, while none writes. The
+    /// pool must have been closed; nothing in the file changes.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Creates a table at `path`, where nothing may be yet.
+    pub fn create_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
+        open::table(self, path.as_ref(), Mode::Create)
+    }
+
+    /// Opens the table at `path`.
+    pub fn open_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
+        open::table(self, path.as_ref(), Mode::Open)
+    }
+
+    /// Opens the table at `path`, or creates it.
+    pub fn open_or_create_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
+        open::table(self, path.as_ref(), Mode::OpenOrCreate)
+    }
+
+    /// A table in anonymous memory.
+    pub fn in_memory_table(&self) -> Result<Table<u64, u64>> {
+        open::table_in_memory(self)
+    }
+
+    /// Creates a store at `path`, where nothing may be yet.
+    pub fn create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
+        open::store(self, path.as_ref(), Mode::Create)
+    }
+
+    /// Opens the store at `path`.
+    pub fn open_store(&self, path: impl AsRef<Path>) -> Result<Store> {
+        open::store(self, path.as_ref(), Mode::Open)
+    }
+
+    /// Opens the store at `path`, or creates it.
+    pub fn open_or_create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
+        open::store(self, path.as_ref(), Mode::OpenOrCreate)
+    }
+
+    /// A store in anonymous memory.
+    pub fn in_memory_store(&self) -> Result<Store> {
+        open::store_in_memory(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_are_told_what_there_is() {
+        for medium in Medium::ALL {
+            assert_eq!(medium.name().parse(), Ok(*medium));
+        }
+        let error = "cuckoo".parse::<Engine>().unwrap_err();
+        assert!(error.contains("cuckoo") && error.contains("iceberg"), "{error}");
+    }
+}

@@ -1,0 +1,240 @@
+//! Byte strings.
+
+use crate::handle::{Handle, Stats};
+use crate::{Options, Result};
+use index::{CheckReport, Records};
+use std::ops::Deref;
+use std::path::Path;
+
+/// A concurrent, crash-safe map of byte strings to byte strings in a pool: keys to 64 KiB, values
+/// to 256 MiB.
+///
+/// The promises are those of [`Table`](crate::Table). Values are read in place, without a copy:
+/// a [`Record`] keeps what it shows from being reused.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("capitals.firn");
+/// let store = firndex::Store::open(&path)?; // created if it is not there
+/// store.put("France", "Paris")?;
+/// assert_eq!(store.get("France")?.as_deref(), Some(&b"Paris"[..]));
+/// assert!(store.get("Atlantis")?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub struct Store {
+    records: Box<dyn Records>,
+    handle: Handle,
+}
+
+/// A value in place, or the value that an operation replaced. Hold it briefly: while any record
+/// is held, no replaced value's space is used again.
+#[derive(Debug)]
+pub struct Record<'a>(index::Record<'a>);
+
+impl Deref for Record<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl AsRef<[u8]> for Record<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
+    record.map(Record)
+}
+
+impl Store {
+    pub(crate) fn new(records: Box<dyn Records>, handle: Handle) -> Self {
+        Store { records, handle }
+    }
+
+    /// Opens the store at `path` with default options, or creates it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_or_create_store(path)
+    }
+
+    /// A store in anonymous memory, gone with the process.
+    pub fn in_memory() -> Result<Self> {
+        Options::new().in_memory_store()
+    }
+
+    /// The value of `key`, in place. Takes no lock and never waits.
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
+        self.handle.read()?;
+        Ok(wrap(self.records.get(key.as_ref())?))
+    }
+
+    /// Stores the pair in any case; returns the replaced value.
+    pub fn put(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Record<'_>>> {
+        let _write = self.handle.write()?;
+        Ok(wrap(self.records.upsert(key.as_ref(), value.as_ref())?))
+    }
+
+    /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
+    pub fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Record<'_>>> {
+        let _write = self.handle.write()?;
+        Ok(wrap(self.records.insert(key.as_ref(), value.as_ref())?))
+    }
+
+    /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
+    /// left so.
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Record<'_>>> {
+        let _write = self.handle.write()?;
+        Ok(wrap(self.records.update(key.as_ref(), value.as_ref())?))
+    }
+
+    /// Removes `key`; returns the removed value.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
+        let _write = self.handle.write()?;
+        Ok(wrap(self.records.remove(key.as_ref())?))
+    }
+
+    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
+    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.put("lock", "free")?;
+    /// assert!(store.compare_exchange("lock", Some(b"free"), Some(b"mine"))?.is_ok());
+    /// let found = store.compare_exchange("lock", Some(b"free"), None)?.unwrap_err();
+    /// assert_eq!(found.as_deref(), Some(&b"mine"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compare_exchange(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<std::result::Result<(), Option<Record<'_>>>> {
+        let _write = self.handle.write()?;
+        Ok(self.records.compare_exchange(key.as_ref(), expected, new)?.map_err(wrap))
+    }
+
+    /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
+    /// before. `change` runs outside every lock, may use this store, and may run several times:
+    /// its last call is the one that took effect.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let log = firndex::Store::in_memory()?;
+    /// for line in ["one\n", "two\n"] {
+    ///     log.modify("today", |text| Some([text.unwrap_or_default(), line.as_bytes()].concat()))?;
+    /// }
+    /// assert_eq!(log.get("today")?.as_deref(), Some(&b"one\ntwo\n"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn modify(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Record<'_>>> {
+        let key = key.as_ref();
+        let mut before = self.get(key)?;
+        loop {
+            let after = change(before.as_deref());
+            match self.compare_exchange(key, before.as_deref(), after.as_deref())? {
+                Ok(()) => return Ok(before),
+                Err(found) => before = found,
+            }
+        }
+    }
+
+    /// [`Store::get`] for each key, with their cache misses overlapped. The batch as a whole is
+    /// not atomic.
+    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
+        self.handle.read()?;
+        Ok(self.records.get_many(keys)?.into_iter().map(wrap).collect())
+    }
+
+    /// [`Store::put`] for each pair, in order, sharing fences; returns the replaced values. On an
+    /// error some of the pairs are stored, each of them whole.
+    pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Record<'_>>>> {
+        let _write = self.handle.write()?;
+        Ok(self.records.upsert_many(pairs)?.into_iter().map(wrap).collect())
+    }
+
+    /// [`Store::remove`] for each key, in order, sharing fences; returns the removed values.
+    pub fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
+        let _write = self.handle.write()?;
+        Ok(self.records.remove_many(keys)?.into_iter().map(wrap).collect())
+    }
+
+    /// Calls `visit` for every key and value, in no order. Exact when nothing writes meanwhile.
+    pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        self.handle.read()?;
+        Ok(self.records.for_each(&mut visit)?)
+    }
+
+    /// Number of keys. Exact when nothing writes.
+    pub fn len(&self) -> u64 {
+        self.records.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pool's figures.
+    pub fn stats(&self) -> Stats {
+        self.handle.stats(self.len(), self.records.occupancy(), self.records.heap_use())
+    }
+
+    /// Verifies every slot and item, and that no space is lost. Exact when nothing writes.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.handle.read()?;
+        Ok(self.records.check())
+    }
+
+    /// Makes everything that was returned so far survive power loss; as
+    /// [`Table::sync`](crate::Table::sync).
+    pub fn sync(&self) -> Result<()> {
+        if let Ok(_write) = self.handle.write() {
+            self.records.settle()?;
+        }
+        self.handle.sync()
+    }
+
+    /// Writes everything to the device and records that the pool was closed.
+    pub fn close(self) -> Result<()> {
+        let Store { records, handle } = self;
+        drop(records);
+        handle.close()
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,240 @@
+//! Fixed-size keys and values.
+
+use crate::handle::{Handle, Stats};
+use crate::{Options, Result};
+use index::{CheckReport, Exchange, Index};
+use pmem::heap::HeapUse;
+use std::path::Path;
+
+/// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
+///
+/// Share it by reference (or in an `Arc`) between any number of threads. Operations are
+/// linearizable. When one has returned, its effect and what it reported survive the death of the
+/// process at any moment; on [`Medium::Dax`](crate::Medium::Dax) power loss as well; on
+/// [`Medium::Mapped`](crate::Medium::Mapped) power loss only after [`Table::close`], or after
+/// [`Table::sync`] if nothing was written since. Every bit pattern is a legal key and value.
+///
+/// A mutation fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space; the
+/// table is then as it was. Dropping a table closes it, ignoring errors.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("squares.firn");
+/// let table = firndex::Table::open(&path)?; // created if it is not there
+/// table.put(12, 144)?;
+/// assert_eq!(table.get(12)?, Some(144));
+/// drop(table);
+///
+/// let table = firndex::Table::open(&path)?;
+/// assert_eq!(table.remove(12)?, Some(144));
+/// # Ok(())
+/// # }
+/// ```
+pub struct Table<K: Copy = u64, V: Copy + PartialEq = u64> {
+    index: Box<dyn Index<K, V>>,
+    handle: Handle,
+}
+
+impl Table<u64, u64> {
+    /// Opens the table at `path` with default options, or creates it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_or_create_table(path)
+    }
+
+    /// A table in anonymous memory, gone with the process.
+    pub fn in_memory() -> Result<Self> {
+        Options::new().in_memory_table()
+    }
+}
+
+impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
+    pub(crate) fn new(index: Box<dyn Index<K, V>>, handle: Handle) -> Self {
+        Table { index, handle }
+    }
+
+    /// The value of `key`. Takes no lock and never waits.
+    #[inline]
+    pub fn get(&self, key: K) -> Result<Option<V>> {
+        self.handle.read()?;
+        Ok(self.index.get(key))
+    }
+
+    /// Stores the pair in any case; returns the replaced value.
+    #[inline]
+    pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
+        let _write = self.handle.write()?;
+        Ok(self.index.upsert(key, value)?)
+    }
+
+    /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// assert_eq!(table.insert(1, 10)?, None);
+    /// assert_eq!(table.insert(1, 11)?, Some(10));
+    /// assert_eq!(table.get(1)?, Some(10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
+        let _write = self.handle.write()?;
+        Ok(self.index.insert(key, value)?)
+    }
+
+    /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
+    /// left so.
+    #[inline]
+    pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
+        let _write = self.handle.write()?;
+        Ok(self.index.update(key, value)?)
+    }
+
+    /// Removes `key`; returns the removed value.
+    #[inline]
+    pub fn remove(&self, key: K) -> Result<Option<V>> {
+        let _write = self.handle.write()?;
+        Ok(self.index.remove(key)?)
+    }
+
+    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
+    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// table.put(1, 10)?;
+    /// assert_eq!(table.compare_exchange(1, Some(10), Some(20))?, Ok(()));
+    /// assert_eq!(table.compare_exchange(1, Some(10), None)?, Err(Some(20)));
+    /// assert_eq!(table.compare_exchange(1, Some(20), None)?, Ok(()));
+    /// assert_eq!(table.get(1)?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline]
+    pub fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>> {
+        let _write = self.handle.write()?;
+        Ok(self.index.compare_exchange(key, expected, new)?)
+    }
+
+    /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
+    /// before. `change` runs outside every lock, may use this table, and may run several times:
+    /// its last call is the one that took effect.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let visits = firndex::Table::in_memory()?;
+    /// for _ in 0..3 {
+    ///     visits.modify(7, |count| Some(count.unwrap_or(0) + 1))?;
+    /// }
+    /// assert_eq!(visits.get(7)?, Some(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn modify(
+        &self,
+        key: K,
+        mut change: impl FnMut(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>> {
+        let mut before = self.get(key)?;
+        loop {
+            match self.compare_exchange(key, before, change(before))? {
+                Ok(()) => return Ok(before),
+                Err(found) => before = found,
+            }
+        }
+    }
+
+    /// [`Table::get`] for each key, with their cache misses overlapped. The batch as a whole is
+    /// not atomic.
+    pub fn get_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
+        let mut values = vec![None; keys.len()];
+        self.get_many_into(keys, &mut values)?;
+        Ok(values)
+    }
+
+    /// [`Table::get_many`] into memory of the caller's: `values[i]` is that of `keys[i]`, as far
+    /// as both reach.
+    pub fn get_many_into(&self, keys: &[K], values: &mut [Option<V>]) -> Result<()> {
+        self.handle.read()?;
+        let len = keys.len().min(values.len());
+        self.index.get_many(&keys[..len], &mut values[..len]);
+        Ok(())
+    }
+
+    /// [`Table::put`] for each pair, in order, sharing fences; returns the replaced values. On an
+    /// error some of the pairs are stored, each of them whole.
+    pub fn put_many(&self, pairs: &[(K, V)]) -> Result<Vec<Option<V>>> {
+        let mut replaced = vec![None; pairs.len()];
+        let _write = self.handle.write()?;
+        self.index.upsert_many(pairs, &mut replaced)?;
+        Ok(replaced)
+    }
+
+    /// [`Table::remove`] for each key, in order, sharing fences; returns the removed values.
+    pub fn remove_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
+        let mut removed = vec![None; keys.len()];
+        let _write = self.handle.write()?;
+        self.index.remove_many(keys, &mut removed)?;
+        Ok(removed)
+    }
+
+    /// Calls `visit` for every pair, in no order. Exact when nothing writes meanwhile; beside
+    /// writers a pair that comes, goes or is moved by growth may be missed or seen twice.
+    pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
+        self.handle.read()?;
+        self.index.for_each(&mut visit);
+        Ok(())
+    }
+
+    /// Number of pairs. Exact when nothing writes.
+    pub fn len(&self) -> u64 {
+        self.index.len()
+    }
+
+    /// Whether there is no pair.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The pool's figures.
+    pub fn stats(&self) -> Stats {
+        self.handle.stats(self.len(), self.index.occupancy(), HeapUse::default())
+    }
+
+    /// Verifies every pair and every invariant. Exact when nothing writes.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.handle.read()?;
+        Ok(self.index.check())
+    }
+
+    /// Makes everything that was returned so far survive power loss. On
+    /// [`Medium::Mapped`](crate::Medium::Mapped) that lasts until the next write; writers wait
+    /// while the last changes go to the device.
+    pub fn sync(&self) -> Result<()> {
+        if let Ok(_write) = self.handle.write() {
+            self.index.settle()?;
+        }
+        self.handle.sync()
+    }
+
+    /// Writes everything to the device and records that the pool was closed.
+    pub fn close(self) -> Result<()> {
+        let Table { index, handle } = self;
+        drop(index);
+        handle.close()
+    }
+}
+
+impl<K: Copy, V: Copy + PartialEq> std::fmt::Debug for Table<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
