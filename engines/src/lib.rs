@@ -1,5 +1,7 @@
 //! The hash tables of firndex, one folder per paper.
 
+#![forbid(unsafe_code)]
+
 pub mod iceberg;
 
 /// Tuning that is not recorded in the pool.
