@@ -219,9 +219,8 @@ impl Store {
     /// Makes everything that was returned so far survive power loss; as
     /// [`Table::sync`](crate::Table::sync).
     pub fn sync(&self) -> Result<()> {
-        if let Ok(_write) = self.handle.write() {
-            self.records.settle()?;
-        }
+        self.handle.read()?;
+        self.records.settle();
         self.handle.sync()
     }
 

@@ -219,9 +219,8 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     /// [`Medium::Mapped`](crate::Medium::Mapped) that lasts until the next write; writers wait
     /// while the last changes go to the device.
     pub fn sync(&self) -> Result<()> {
-        if let Ok(_write) = self.handle.write() {
-            self.index.settle()?;
-        }
+        self.handle.read()?;
+        self.index.settle();
         self.handle.sync()
     }
 

@@ -100,8 +100,9 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// Verifies every invariant of the table. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Completes a resize that is under way, in the calling thread.
-    fn settle(&self) -> Result<(), Error>;
+    /// Completes a resize that is under way, in the calling thread. Takes the right to write by
+    /// itself, if there is anything to complete.
+    fn settle(&self);
 }
 
 /// Bytes met by an operation of [`Records`], borrowed from the pool.
@@ -186,6 +187,6 @@ pub trait Records: Send + Sync {
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Completes a resize that is under way.
-    fn settle(&self) -> Result<(), Error>;
+    /// Completes a resize that is under way; as [`Index::settle`].
+    fn settle(&self);
 }

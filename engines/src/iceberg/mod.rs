@@ -70,7 +70,7 @@ use layout::{
 use level_3::Level3;
 use ops::Action;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
-use pmem::{Medium, OpenError, Pool, SpaceError};
+use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
 
 /// Number of this engine in a pool's superblock.
@@ -154,12 +154,9 @@ impl<M: Medium> Drop for Iceberg<M> {
         if let Some(helper) = self.helper.take() {
             helper.stop(&core.signal, core.pool.is_inherited());
         }
-        // So that a closed pool needs no recovery and can be opened read-only.
-        if core.geometry().is_resizing()
-            && !core.pool.is_inherited()
-            && let Ok(_write) = core.pool.write()
-        {
-            core.finish_moves();
+        if !core.pool.is_inherited() {
+            // So that a closed pool needs no recovery and can be opened read-only.
+            core.settle();
         }
     }
 }
@@ -241,6 +238,15 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn geometry(&self) -> Geometry {
         Geometry(self.geometry.0[0].load(Ordering::Acquire))
+    }
+
+    /// Ends a resize that is under way. What cannot be written, a later opening ends.
+    fn settle(&self) {
+        if self.geometry().is_resizing()
+            && let Ok(_write) = self.pool.write()
+        {
+            self.finish_moves();
+        }
     }
 
     fn len(&self) -> u64 {
@@ -478,8 +484,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         self.core.check()
     }
 
-    fn settle(&self) -> Result<(), SpaceError> {
-        self.core.finish_moves();
-        Ok(())
+    fn settle(&self) {
+        self.core.settle();
     }
 }

@@ -15,7 +15,7 @@
 mod batch;
 mod check;
 
-use crate::error::{Error, ItemError};
+use crate::error::ItemError;
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy};
 use crate::traits::{Index, Record, RecordExchange, Records};
@@ -364,8 +364,8 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         self.check_items()
     }
 
-    fn settle(&self) -> Result<(), Error> {
-        self.index.settle()
+    fn settle(&self) {
+        self.index.settle();
     }
 }
 
