@@ -66,23 +66,19 @@ pub(crate) fn print(error: &anyhow::Error) {
     }
 }
 
-/// Joins the causes with colons. Many error types already end their own text with that of their
-/// cause; such a cause is not said twice.
+/// Joins the causes with colons. Many error types tell their cause in their own text, or begin with
+/// what was being done as the context around them does; nothing is said twice.
 fn one_line(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    let mut last = String::new();
+    let mut said: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        if !last.is_empty() {
-            if last.ends_with(&text) {
-                continue;
-            }
-            line.push_str(": ");
+        match said.last_mut() {
+            Some(last) if last.contains(&text) => {}
+            Some(last) if text.starts_with(last.as_str()) => *last = text,
+            _ => said.push(text),
         }
-        line.push_str(&text);
-        last = text;
     }
-    line
+    said.join(": ")
 }
 
 #[cfg(test)]
@@ -97,7 +93,8 @@ mod tests {
         assert_eq!(one_line(&error), "loading y: reading x: the disk is gone");
 
         let inner = std::io::Error::other("the disk is gone");
-        let failure = Failure::new("reading x: the disk is gone", "").caused_by(inner);
-        assert_eq!(one_line(&anyhow::Error::new(failure)), "reading x: the disk is gone");
+        let failure = Failure::new("cannot read x (the disk is gone)", "").caused_by(inner);
+        let error = anyhow::Error::new(failure).context("cannot read x");
+        assert_eq!(one_line(&error), "cannot read x (the disk is gone)");
     }
 }

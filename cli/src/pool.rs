@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use firndex::{CheckReport, Kind, Options, Stats, Store, Table};
+use firndex::{CheckReport, Kind, OpenError, Options, Stats, Store, Table};
 
 use crate::failure::Failure;
 use crate::quote::quote;
@@ -63,7 +63,7 @@ impl Pool {
 
 /// Adds what only the command line knows: the command that would have made the pool.
 fn explain(path: &Path, error: firndex::Error) -> Error {
-    if matches!(path.try_exists(), Ok(false)) {
+    if let firndex::Error::Open(OpenError::Missing { .. }) = error {
         let shown = path.display();
         return Failure::new(
             format!("there is no pool at {shown}"),

@@ -41,6 +41,8 @@ const TYPED_ROOTS: usize = 8;
 pub const ENGINE_PARAMS: usize = 16;
 /// Words an engine changes together with the extents.
 pub const ENGINE_ROOTS: usize = 10;
+/// log2 of the largest heap segment.
+pub const SEGMENT_LOG2_MAX: u32 = 16;
 /// Extents a pool can have.
 pub const EXTENTS_MAX: usize = 224;
 
@@ -279,7 +281,7 @@ impl Superblock {
             return broken(format!("it lists {count} extents, at most {EXTENTS_MAX} fit"));
         }
         let segment_log2 = high(words[21]);
-        if !(7..=18).contains(&segment_log2) {
+        if !(7..=SEGMENT_LOG2_MAX).contains(&segment_log2) {
             return broken(format!("its heap segments have 2^{segment_log2} bytes"));
         }
         let extents = words[64..]
@@ -429,7 +431,7 @@ mod tests {
             medium: MediumKind::Mapped,
             place: Place { boot_id: [1, 2], inode: 3, file_system: 4 },
             end: SUPERBLOCK_BYTES + 3 * LINE,
-            segment_log2: 18,
+            segment_log2: 16,
             typed_roots: [(1, 2); TYPED_ROOTS],
             engine_params: [6; ENGINE_PARAMS],
             engine_roots: [7; ENGINE_ROOTS],

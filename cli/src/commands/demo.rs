@@ -88,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
 
     let plan = make_plan(&dir, bytes_max, &pool.to_leave_out()?, threads);
     let session = Session::new(&plan, &pool.path, threads);
-    let outcome = session.run(arguments.kills, seed)?;
+    let outcome = session.run(arguments.kills, seed);
+    interrupt::give_way();
+    let outcome = outcome?;
 
     if arguments.json {
         output::json(&outcome.to_json())?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use firndex::ItemError;
 use indicatif::{HumanCount, ProgressBar};
 
 use crate::failure::{Failure, Status};
@@ -83,7 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         HumanCount(tally.stored - tally.replaced),
         HumanCount(tally.replaced),
     ));
-    loaded.with_context(|| format!("loading {}", arguments.file.display()))?;
+    let source = if is_stdin(&arguments.file) { Path::new("stdin") } else { &arguments.file };
+    loaded.with_context(|| format!("loading {}", source.display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
     Ok(Status::Done)
 }
@@ -185,17 +187,25 @@ fn load(pool: &Pool, pairs: &mut dyn Pairs, tally: &mut Tally) -> Result<()> {
             |key, value| Ok((decimal("key", &key)?, decimal("value", &value)?)),
             |batch| Ok(count_some(&table.put_many(batch)?)),
         ),
-        Pool::Store(store) => load_batches(
-            pairs,
-            tally,
-            |key, value| Ok((key, value)),
-            |batch| {
-                let slices: Vec<(&[u8], &[u8])> =
-                    batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
-                Ok(count_some(&store.put_many(&slices)?))
-            },
-        ),
+        Pool::Store(store) => load_batches(pairs, tally, within_limits, |batch| {
+            let slices: Vec<(&[u8], &[u8])> =
+                batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
+            Ok(count_some(&store.put_many(&slices)?))
+        }),
     }
+}
+
+/// A batch with a record that is too long would fail as a whole, and the line could not be named.
+fn within_limits(key: Vec<u8>, value: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
+    let (found, limit) = (key.len(), firndex::KEY_BYTES_MAX);
+    if found > limit {
+        return Err(ItemError::KeyTooLong { found, limit }.into());
+    }
+    let (found, limit) = (value.len(), firndex::VALUE_BYTES_MAX);
+    if found > limit {
+        return Err(ItemError::ValueTooLong { found, limit }.into());
+    }
+    Ok((key, value))
 }
 
 fn count_some<T>(replaced: &[Option<T>]) -> u64 {

@@ -113,7 +113,7 @@ fn to_text(stats: &Stats) -> String {
         ),
     );
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
-    row("opened", format!("{} times", HumanCount(stats.incarnation)));
+    row("incarnation", format!("{} (times opened for writing)", HumanCount(stats.incarnation)));
     row("recovery", format!("{:.3} ms", finite(stats.recovery_ms)));
     row("uuid", uuid(stats.uuid));
     text

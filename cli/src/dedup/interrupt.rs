@@ -1,6 +1,7 @@
 //! Ctrl-C and `kill` on a run that has a temporary directory.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -8,16 +9,28 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 /// Removes the directory if a signal ends this process, and then lets the signal end it, so that
 /// whoever sent it sees what they expect. The writing process dies with this one.
 pub(crate) fn remove_on_signal(directory: PathBuf) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("watching for Ctrl-C")?;
     thread::spawn(move || {
-        for signal in signals.forever() {
+        if let Some(signal) = signals.forever().next() {
+            INTERRUPTED.store(true, Ordering::SeqCst);
             // Whether it worked makes no difference to what must follow.
             let _ = std::fs::remove_dir_all(&directory);
             let _ = emulate_default_handler(signal);
+            std::process::exit(2);
         }
     });
     Ok(())
+}
+
+/// Returns at once unless a signal has come, and then never: the pool vanishes under the run, whose
+/// complaints about that would only hide why it ends.
+pub(crate) fn give_way() {
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        thread::park();
+    }
 }

@@ -10,9 +10,10 @@ use indicatif::HumanCount;
 
 use super::outcome::Outcome;
 use super::plan::Plan;
+use super::random;
 use super::supervise::Supervisor;
+use super::tempo::Tempo;
 use super::verify::{Verdict, judge, reread};
-use super::{Tempo, random};
 use crate::output;
 use crate::progress;
 
@@ -90,8 +91,8 @@ impl<'a> Session<'a> {
             lost: self.lost.len() as u64,
             sound: self.sound,
             reopen_ms,
-            puts_per_s: supervisor.inserts().per_second(self.threads),
-            gets_per_s: self.gets.per_second(self.threads),
+            puts_per_s: supervisor.inserts().per_second(),
+            gets_per_s: self.gets.per_second(),
             load_factor: stats.load_factor,
             bytes_per_key: stats.bytes_per_pair,
         })
@@ -157,22 +158,48 @@ mod tests {
     use super::*;
     use crate::dedup::walk::Found;
 
+    /// Three files of one chunk each, and a store that holds some of them.
+    fn plan_and_store(dir: &Path, stored: &[usize]) -> (Plan, Store) {
+        let found = ["a", "b", "c"].map(|name| {
+            std::fs::write(dir.join(name), name).unwrap();
+            Found { path: name.into(), bytes: 1 }
+        });
+        let plan = Plan::make(dir, &found, 1, &ProgressBar::hidden());
+        let store = Options::default().create_store(dir.join("pool")).unwrap();
+        for &index in stored {
+            let mut place = Vec::new();
+            plan.place(index).encode_into(&mut place);
+            store.insert(plan.chunks[index].digest, &place).unwrap();
+        }
+        (plan, store)
+    }
+
+    #[test]
+    fn a_pool_that_fails_its_check_is_unsound() {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = dir.path().join("pool");
+        let (plan, store) = plan_and_store(dir.path(), &[0, 1, 2]);
+        let mut session = Session::new(&plan, &pool, 1);
+        session.judge(&store, &[0, 1, 2]).unwrap();
+        assert!(session.sound);
+        store.close().unwrap();
+
+        let mut bytes = std::fs::read(&pool).unwrap();
+        let digest = plan.chunks[1].digest;
+        let at = bytes.windows(digest.len()).position(|window| window == digest).unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(&pool, bytes).unwrap();
+        let (store, _) = session.reopen().unwrap();
+        session.judge(&store, &[0, 1, 2]).unwrap();
+        assert!(!session.sound);
+        assert_eq!(session.lost, [1].into());
+    }
+
     #[test]
     fn a_loss_counts_once_and_a_surplus_is_unsound() {
         let dir = tempfile::tempdir().unwrap();
-        let found = ["a", "b", "c"].map(|name| {
-            std::fs::write(dir.path().join(name), name).unwrap();
-            Found { path: name.into(), bytes: 1 }
-        });
-        let plan = Plan::make(dir.path(), &found, 1, &ProgressBar::hidden());
         let pool = dir.path().join("pool");
-        let store = Options::default().create_store(&pool).unwrap();
-        for index in [0, 2] {
-            let mut place = Vec::new();
-            plan.place(index).encode_into(&mut place);
-            store.insert(&plan.chunks[index].digest, &place).unwrap();
-        }
-
+        let (plan, store) = plan_and_store(dir.path(), &[0, 2]);
         let mut session = Session::new(&plan, &pool, 1);
         session.judge(&store, &[0, 2]).unwrap();
         assert!(session.lost.is_empty());

@@ -10,8 +10,8 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use indicatif::ProgressBar;
 
-use super::Tempo;
 use super::plan::Plan;
+use super::tempo::Tempo;
 use super::wire::{FRAME_JOBS_MAX, Report, ReportReader, write_frame};
 use super::writer;
 
@@ -163,10 +163,11 @@ impl<'a> Supervisor<'a> {
         let mut reader = ReportReader::default();
         let mut buffer = vec![0; READ_BYTES];
         let mut killed = false;
-        let mut untimed = 0;
+        let mut stored = 0;
+        let mut spans = Vec::new();
         loop {
             let read = match output.read(&mut buffer) {
-                Ok(0) => return Ok(killed),
+                Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error).context("reading the writing process's reports"),
@@ -175,12 +176,9 @@ impl<'a> Supervisor<'a> {
                 match report {
                     Report::Stored(chunk) => {
                         self.acknowledge(chunk)?;
-                        untimed += 1;
+                        stored += 1;
                     }
-                    Report::Busy(busy) => {
-                        self.inserts += Tempo { operations: untimed, busy };
-                        untimed = 0;
-                    }
+                    Report::Took(span) => spans.push(span),
                 }
             }
             if !killed && kill_at.is_some_and(|count| self.acknowledged_count >= count) {
@@ -189,6 +187,8 @@ impl<'a> Supervisor<'a> {
             }
             bar.set_position(self.acknowledged_count);
         }
+        self.inserts += Tempo::over(stored, spans);
+        Ok(killed)
     }
 
     fn acknowledge(&mut self, chunk: u64) -> Result<()> {

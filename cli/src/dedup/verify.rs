@@ -11,8 +11,8 @@ use anyhow::Result;
 use firndex::{Record, Store};
 use indicatif::ProgressBar;
 
-use super::Tempo;
 use super::plan::{Digest, Place, Plan};
+use super::tempo::{Span, Tempo};
 
 /// Gets that are timed together: reading the clock costs a part of a get.
 const GETS_TIMED: usize = 64;
@@ -34,14 +34,6 @@ impl Verdict {
     pub(super) fn lost(&self) -> impl Iterator<Item = usize> {
         self.missing.iter().chain(&self.misplaced).copied()
     }
-
-    fn merge(mut self, other: Verdict) -> Verdict {
-        self.missing.extend(other.missing);
-        self.misplaced.extend(other.misplaced);
-        self.firsts.extend(other.firsts);
-        self.gets += other.gets;
-        self
-    }
 }
 
 /// Looks up these chunks of the plan, with several threads.
@@ -52,19 +44,38 @@ pub(super) fn judge(
     threads: usize,
     bar: &ProgressBar,
 ) -> Result<Verdict> {
-    let parts = split(chunks, threads, |part| judge_part(store, plan, part, bar));
-    parts.into_iter().try_fold(Verdict::default(), |all, part| Ok(all.merge(part?)))
+    let started = Instant::now();
+    let parts = split(chunks, threads, |part| judge_part(store, plan, part, started, bar));
+    let mut all = Verdict::default();
+    let mut spans = Vec::new();
+    for part in parts {
+        let (verdict, its_spans) = part?;
+        all.missing.extend(verdict.missing);
+        all.misplaced.extend(verdict.misplaced);
+        all.firsts.extend(verdict.firsts);
+        spans.extend(its_spans);
+    }
+    all.gets = Tempo::over(chunks.len() as u64, spans);
+    Ok(all)
 }
 
-fn judge_part(store: &Store, plan: &Plan, chunks: &[usize], bar: &ProgressBar) -> Result<Verdict> {
+fn judge_part(
+    store: &Store,
+    plan: &Plan,
+    chunks: &[usize],
+    started: Instant,
+    bar: &ProgressBar,
+) -> Result<(Verdict, Vec<Span>)> {
     let mut verdict = Verdict::default();
+    let mut spans = Vec::with_capacity(chunks.len().div_ceil(GETS_TIMED));
     for group in chunks.chunks(GETS_TIMED) {
-        let started = Instant::now();
+        let began = started.elapsed();
         let found: Vec<Option<Record<'_>>> = group
             .iter()
-            .map(|&index| store.get(&plan.chunks[index].digest))
+            .map(|&index| store.get(plan.chunks[index].digest))
             .collect::<Result<_, _>>()?;
-        verdict.gets += Tempo { operations: group.len() as u64, busy: started.elapsed() };
+        let ended = started.elapsed();
+        spans.push(Span { began, ended });
         for (&index, record) in group.iter().zip(&found) {
             match record {
                 None => verdict.missing.push(index),
@@ -77,7 +88,7 @@ fn judge_part(store: &Store, plan: &Plan, chunks: &[usize], bar: &ProgressBar) -
         }
         bar.inc(group.len() as u64);
     }
-    Ok(verdict)
+    Ok((verdict, spans))
 }
 
 /// The chunk of the plan that a stored place leads to, if it is one of that digest.
@@ -167,7 +178,7 @@ mod tests {
             if left_out.is_none_or(|out| plan.chunks[out].digest != plan.chunks[index].digest) {
                 let mut place = Vec::new();
                 plan.place(index).encode_into(&mut place);
-                store.insert(&plan.chunks[index].digest, &place).unwrap();
+                store.insert(plan.chunks[index].digest, &place).unwrap();
             }
         }
         store
@@ -210,7 +221,7 @@ mod tests {
         let mut place = Vec::new();
         plan.place(second).encode_into(&mut place);
         for wrong in [&place[..], &place[..place.len() - 1], b"rubbish", b""] {
-            store.put(&plan.chunks[first].digest, wrong).unwrap();
+            store.put(plan.chunks[first].digest, wrong).unwrap();
             let verdict = judge_all(&store, &plan);
             assert_eq!(verdict.misplaced, [first], "{wrong:?}");
             assert_eq!(verdict.lost().count(), 1);

@@ -76,7 +76,12 @@ pub(crate) fn walk(dir: &Path, bytes_max: u64, excluded: &[Identity], bar: &Prog
         }
         if walk.bytes.saturating_add(metadata.len()) > bytes_max {
             walk.cut = true;
-            break;
+            // One large file among the first must not leave nothing, and a whole disk is not
+            // searched for the small files that would fit.
+            if walk.bytes > bytes_max / 2 {
+                break;
+            }
+            continue;
         }
         let path = entry.path();
         walk.files.push(Found {
@@ -125,7 +130,11 @@ mod tests {
         assert_eq!(paths(&all), ["a", "src/deep/file"]);
         assert_eq!((all.bytes, all.cut), (6, false));
 
-        let some = walk(&root, 5, &excluded, &ProgressBar::hidden());
+        fs::write(root.join("b"), b"too large").unwrap();
+        let some = walk(&root, 6, &excluded, &ProgressBar::hidden());
+        assert_eq!(paths(&some), ["a", "src/deep/file"]);
+        assert!(some.cut);
+        let some = walk(&root, 3, &excluded, &ProgressBar::hidden());
         assert_eq!(paths(&some), ["a"]);
         assert!(some.cut);
     }

@@ -4,25 +4,30 @@
 //! little-endian), then the jobs: chunk number (8), digest (32), length of the encoded place (4),
 //! the place.
 //!
-//! Up: reports of 8 bytes, little-endian. With the top bit clear it is the number of a chunk whose
-//! insert has returned; with the top bit set, the time in nanoseconds that the chunks reported
-//! since the last such one took. A frame's reports go up in one write of at most `PIPE_BUF` bytes,
-//! which the kernel does not interleave with those of other threads, so no lock is needed; a kill
-//! may cut the stream anywhere all the same, and a report of which a part is missing is none.
+//! Up: reports of 8 bytes, little-endian, of which the two highest bits tell what the others are:
+//! 0 the number of a chunk whose insert has returned; 2 and 3 when the inserts of the chunks
+//! reported since the last such pair began and ended, in nanoseconds of the writer's life. The
+//! reports of a frame go up in one write of at most `PIPE_BUF` bytes, which the kernel does not
+//! interleave with those of other threads, so no lock is needed; a kill may cut the stream anywhere
+//! all the same, and a report of which a part is missing is none.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use super::plan::{Digest, Plan};
+use super::tempo::Span;
 
 /// Jobs in a frame at most: as many as are reported in one write.
-pub(super) const FRAME_JOBS_MAX: usize = 64;
-/// 64 jobs with paths as long as they come, and no more: the reader allocates it.
-const FRAME_BYTES_MAX: usize = 1 << 20;
+pub(super) const FRAME_JOBS_MAX: usize = 256;
+/// More than that many jobs with the longest paths have; the reader allocates it.
+const FRAME_BYTES_MAX: usize = 2 << 20;
 const REPORT_BYTES: usize = 8;
-const BUSY: u64 = 1 << 63;
-/// What POSIX promises to be written in one piece at least is 512 bytes; Linux has 4096.
-const _: () = assert!((FRAME_JOBS_MAX + 1) * REPORT_BYTES <= 4096);
+const TAG_SHIFT: u32 = 62;
+const STORED: u64 = 0;
+const BEGAN: u64 = 2;
+const ENDED: u64 = 3;
+/// Linux writes up to 4096 bytes to a pipe in one piece.
+const _: () = assert!((FRAME_JOBS_MAX + 2) * REPORT_BYTES <= 4096);
 
 /// Writes one frame of work: these chunks of the plan.
 pub(super) fn write_frame(
@@ -120,15 +125,20 @@ pub(super) struct Reports {
 impl Reports {
     /// To be called only once the chunk's insert has returned.
     pub(super) fn add(&mut self, chunk: u64) {
-        self.bytes.extend_from_slice(&(chunk & !BUSY).to_le_bytes());
+        self.push(STORED, chunk);
     }
 
-    pub(super) fn send(&mut self, output: &mut impl Write, busy: Duration) -> io::Result<()> {
-        let busy_ns = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
-        self.bytes.extend_from_slice(&(busy_ns | BUSY).to_le_bytes());
+    pub(super) fn send(&mut self, output: &mut impl Write, span: Span) -> io::Result<()> {
+        self.push(BEGAN, span.began.as_nanos() as u64);
+        self.push(ENDED, span.ended.as_nanos() as u64);
         output.write_all(&self.bytes)?;
         self.bytes.clear();
         Ok(())
+    }
+
+    fn push(&mut self, tag: u64, number: u64) {
+        let number = number & !(u64::MAX << TAG_SHIFT);
+        self.bytes.extend_from_slice(&(tag << TAG_SHIFT | number).to_le_bytes());
     }
 }
 
@@ -137,14 +147,15 @@ impl Reports {
 pub(super) enum Report {
     /// This chunk's insert has returned.
     Stored(u64),
-    /// The chunks before it took this long.
-    Busy(Duration),
+    /// The inserts of the chunks before it were done in this time.
+    Took(Span),
 }
 
 /// Puts reports together from whatever pieces the pipe delivers.
 #[derive(Default)]
 pub(super) struct ReportReader {
     bytes: Vec<u8>,
+    began: Duration,
 }
 
 impl ReportReader {
@@ -152,14 +163,21 @@ impl ReportReader {
     pub(super) fn feed(&mut self, piece: &[u8]) -> Vec<Report> {
         self.bytes.extend_from_slice(piece);
         let (whole, _) = self.bytes.as_chunks::<REPORT_BYTES>();
-        let reports: Vec<Report> = whole
-            .iter()
-            .map(|bytes| match u64::from_le_bytes(*bytes) {
-                word if word & BUSY != 0 => Report::Busy(Duration::from_nanos(word & !BUSY)),
-                word => Report::Stored(word),
-            })
-            .collect();
-        self.bytes.drain(..reports.len() * REPORT_BYTES);
+        let mut reports = Vec::with_capacity(whole.len());
+        for bytes in whole {
+            let word = u64::from_le_bytes(*bytes);
+            let number = word & !(u64::MAX << TAG_SHIFT);
+            match word >> TAG_SHIFT {
+                BEGAN => self.began = Duration::from_nanos(number),
+                ENDED => reports.push(Report::Took(Span {
+                    began: self.began,
+                    ended: Duration::from_nanos(number),
+                })),
+                _ => reports.push(Report::Stored(number)),
+            }
+        }
+        let used = whole.len() * REPORT_BYTES;
+        self.bytes.drain(..used);
         reports
     }
 }
@@ -216,13 +234,13 @@ mod tests {
         let mut reports = Reports::default();
         reports.add(3);
         reports.add(1 << 40);
-        reports.send(&mut sent, Duration::from_nanos(500)).unwrap();
-        let all =
-            [Report::Stored(3), Report::Stored(1 << 40), Report::Busy(Duration::from_nanos(500))];
+        let span = Span { began: Duration::from_nanos(500), ended: Duration::from_nanos(700) };
+        reports.send(&mut sent, span).unwrap();
+        let all = [Report::Stored(3), Report::Stored(1 << 40), Report::Took(span)];
         for cut in 0..=sent.len() {
             let mut reader = ReportReader::default();
             let mut got = reader.feed(&sent[..cut]);
-            assert_eq!(got, all[..cut / 8]);
+            assert_eq!(got, all[..[0, 1, 2, 2, 3][cut / 8]]);
             got.extend(reader.feed(&sent[cut..]));
             assert_eq!(got, all);
         }

@@ -13,6 +13,7 @@ use clap::Args;
 use firndex::{Options, Store};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use super::tempo::Span;
 use super::wire::{Reports, read_frame};
 use crate::failure::{self, Status};
 
@@ -48,10 +49,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let work = Mutex::new(BufReader::new(work));
     // `io::stdout` would cut the writes at newlines, which the bytes of reports may hold.
     let reports = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let started = Instant::now();
     thread::scope(|scope| {
         for _ in 0..arguments.threads {
             scope.spawn(|| {
-                if let Err(error) = store_all(&store, &work, &reports) {
+                if let Err(error) = store_all(&store, &work, &reports, started) {
                     failure::print(&error);
                     // The other threads may wait for work that comes only after this thread's
                     // reports: waiting for them would be for ever.
@@ -64,7 +66,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn store_all(store: &Store, work: &Mutex<impl Read>, mut output: impl Write) -> Result<()> {
+fn store_all(
+    store: &Store,
+    work: &Mutex<impl Read>,
+    mut output: impl Write,
+    started: Instant,
+) -> Result<()> {
     let mut buffer = Vec::new();
     let mut reports = Reports::default();
     loop {
@@ -75,14 +82,14 @@ fn store_all(store: &Store, work: &Mutex<impl Read>, mut output: impl Write) -> 
         let Some(jobs) = jobs else {
             return Ok(());
         };
-        let started = Instant::now();
+        let began = started.elapsed();
         for job in jobs {
             let job = job?;
             // Whatever place is there already came first, and stays.
             store.insert(job.digest, job.place).context("storing a chunk")?;
             reports.add(job.chunk);
         }
-        let busy = started.elapsed();
-        reports.send(&mut output, busy).context("reporting")?;
+        let span = Span { began, ended: started.elapsed() };
+        reports.send(&mut output, span).context("reporting")?;
     }
 }

@@ -1,12 +1,15 @@
 //! demo: the whole run with real kills, and what ends it early.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{Workspace, list};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 /// Bytes without repetition.
@@ -143,22 +146,19 @@ fn the_writer_refuses_to_work_for_nobody() {
     workspace.run(arguments).demand_error(&["process 1 is gone"]);
 }
 
-/// A run so long that it is certainly under way when its writer is seen.
-fn start_long_demo(workspace: &Workspace) -> (Child, String) {
+/// A run that is under way, and for long.
+fn start_long_demo(workspace: &Workspace) -> Child {
     workspace.write("dir/file", noise(3, 32 << 20));
-    let demo = workspace
+    let mut demo = workspace
         .command(["demo", "dir", "--kills", "100000"])
+        .process_group(0)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let id = demo.id();
-    let children = format!("/proc/{id}/task/{id}/children");
-    let writer = wait_for(|| {
-        let listed = fs::read_to_string(&children).ok()?;
-        listed.split_whitespace().next().map(str::to_owned)
-    });
-    (demo, writer)
+    let mut told = BufReader::new(demo.stderr.as_mut().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().starts_with("kill 1 of ")));
+    demo
 }
 
 #[track_caller]
@@ -176,13 +176,13 @@ fn wait_for<T>(mut condition: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn an_interrupted_demo_leaves_nothing_behind() {
     let workspace = Workspace::new();
-    let (mut demo, _) = start_long_demo(&workspace);
+    let mut demo = start_long_demo(&workspace);
     assert_eq!(list(&workspace.path("tmp")).len(), 1);
-    let sent = Command::new("kill").args(["-INT", &demo.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    // As a terminal sends Ctrl-C: to all of the group.
+    kill_process_group(Pid::from_child(&demo), Signal::INT).unwrap();
     let status = demo.wait().unwrap();
     // Ended by the signal, as whoever sent it expects.
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "{status}");
+    assert_eq!(status.signal(), Some(2), "{status}");
     assert!(workspace.leftovers().is_empty());
     wait_for(|| no_process_uses(&workspace.path("")));
 }
@@ -190,7 +190,7 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 #[test]
 fn the_writer_dies_with_its_parent() {
     let workspace = Workspace::new();
-    let (mut demo, _) = start_long_demo(&workspace);
+    let mut demo = start_long_demo(&workspace);
     demo.kill().unwrap();
     demo.wait().unwrap();
     wait_for(|| no_process_uses(&workspace.path("")));

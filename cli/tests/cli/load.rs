@@ -178,6 +178,7 @@ fn what_a_killed_load_had_stored_is_there() {
     // below two megabytes together, has been stored.
     load.stdin.as_mut().unwrap().write_all(csv.as_bytes()).unwrap();
     assert!(csv.len() > 5 << 20);
+    workspace.run(["get", "pool", "key0"]).demand_error(&["in use by another process"]);
     load.kill().unwrap();
     load.wait().unwrap();
 

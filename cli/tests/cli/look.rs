@@ -84,6 +84,34 @@ fn what_is_no_pool_is_refused_and_left_alone() {
 }
 
 #[test]
+fn damage_is_found_and_told() {
+    let workspace = Workspace::with_pool("store");
+    workspace.run(["put", "pool", "a key to be damaged", "1"]).demand(0);
+    workspace.run(["put", "pool", "another key", "2"]).demand(0);
+    let path = workspace.path("pool");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let key = b"a key to be damaged";
+    let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+    bytes[at] ^= 0x20;
+    std::fs::write(&path, &bytes).unwrap();
+
+    let check = workspace.run(["check", "pool"]).demand(2);
+    let text = String::from_utf8(check.stdout().to_vec()).unwrap();
+    assert!(text.lines().count() >= 2 && text.contains("not sound: 2 pairs"), "{text}");
+    assert!(check.stderr().starts_with("firndex: pool is not sound"), "{}", check.stderr());
+    let json = workspace.run(["check", "pool", "--json"]).demand(2).json();
+    assert_eq!(json["ok"], false);
+    assert!(json["faults"].as_u64() > Some(0), "{json}");
+    assert!(json["findings"][0].is_string(), "{json}");
+    assert_eq!(workspace.run(["get", "pool", "another key"]).demand(0).stdout(), b"2");
+
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    for command in ["check", "stat"] {
+        workspace.run([command, "pool"]).demand_error(&["truncated"]);
+    }
+}
+
+#[test]
 fn a_reader_that_went_away_is_no_error() {
     let workspace = Workspace::with_pool("store");
     workspace.run(["put", "pool", "apple", "red"]).demand(0);

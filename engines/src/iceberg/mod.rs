@@ -106,7 +106,7 @@ struct Core<M: Medium> {
     /// Word 0: the [`Geometry`]. In a line of its own: all read it, few write it.
     geometry: Line,
     /// Words 0 and 1: blocks of level 1 and 2 not yet moved. Words 2 and 3: next block to be
-    /// moved out of turn.
+    /// moved out of turn. Word 4: pairs in level 3 when the last resize began.
     unmoved: Line,
     /// Per thread, word 0: pairs inserted less pairs removed; word 1: insertions.
     counts: PerThread,

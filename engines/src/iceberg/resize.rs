@@ -9,7 +9,7 @@
 
 use super::Core;
 use super::layout::{
-    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
+    Area, Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
 };
 use super::ops::{Choices, Locked, Stale};
 use index::fingerprint::{EMPTY, lanes};
@@ -25,7 +25,9 @@ const OVERDUE_MOVES: u64 = 64;
 const LOOK_LOG2_MAX: u32 = 10;
 /// Space is prepared ahead when the load factor is within this of a resize.
 const PREPARE_WITHIN: f64 = 0.05;
-/// Level 2 alone doubles when level 3 holds more than one pair in this many slots.
+/// Level 2 alone doubles when level 3 has taken more than one pair in this many slots since the
+/// last resize, and level 2 does not have more blocks than level 1 already: what is in level 3
+/// stays there, so its number alone would let level 2 double again and again.
 const SLOTS_PER_OVERFLOW: u64 = 1024;
 /// ... but not for less than this many.
 const OVERFLOW_MIN: u64 = 64;
@@ -71,7 +73,10 @@ impl<M: Medium> Core<M> {
                 self.ask_to_prepare(geometry);
             }
             let overflow_max = (self.capacity(geometry) / SLOTS_PER_OVERFLOW).max(OVERFLOW_MIN);
-            if self.level_3.len() > overflow_max {
+            let overflow_before = self.unmoved.0[4].load(Ordering::Relaxed);
+            if self.level_3.len() > overflow_before + overflow_max
+                && geometry.blocks_2() <= geometry.blocks_1()
+            {
                 let _ = self.begin_resize(false);
             }
         }
@@ -87,7 +92,7 @@ impl<M: Medium> Core<M> {
     /// Allocates and touches what the next resize will take. For the helper.
     pub(super) fn prepare(&self) {
         let geometry = self.geometry();
-        let next = geometry.begin(true, true);
+        let next = geometry.begin(true, geometry.blocks_2() <= geometry.blocks_1());
         let bytes = self.area_1.extent_bytes(self.area_1.extents_for(next.level_1_log2()) - 1)
             + self.area_2.extent_bytes(self.area_2.extents_for(next.level_2_log2()) - 1);
         // Refused now, it is asked for again when the resize is due, and reported there.
@@ -107,9 +112,9 @@ impl<M: Medium> Core<M> {
         self.begin_resize(true).is_ok()
     }
 
-    /// Begins to double level 2, and level 1 if `both`. `Ok` also if another thread is at it, or
+    /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another thread is at it, or
     /// if the last resize has not ended yet: then it helps that one.
-    fn begin_resize(&self, both: bool) -> Result<(), SpaceError> {
+    fn begin_resize(&self, level_1: bool) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
         if self.geometry().is_resizing() {
             self.move_next(OVERDUE_MOVES);
@@ -118,7 +123,8 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return Ok(());
         }
-        let next = geometry.begin(both, true);
+        let level_2 = geometry.blocks_2() <= geometry.blocks_1();
+        let next = geometry.begin(level_1, level_2);
         let blocks_max = (self.lines.len() as u64).min(self.level_3.chains_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
             return Err(SpaceError::Full {
@@ -126,30 +132,30 @@ impl<M: Medium> Core<M> {
                 reason: "no address space is reserved for a larger table".into(),
             });
         }
-        let level = |owner, area: &super::layout::Area, log2| {
-            let index = area.extents_for(log2) - 1;
-            (owner, index, area.extent_bytes(index))
-        };
-        let (level_1_log2, level_2_log2) = (next.level_1_log2(), next.level_2_log2());
-        let (owner_1, index_1, bytes_1) = level(LEVEL_1, &self.area_1, level_1_log2);
-        let (owner_2, index_2, bytes_2) = level(LEVEL_2, &self.area_2, level_2_log2);
+        let (log2_1, log2_2) = (next.level_1_log2(), next.level_2_log2());
+        let index_1 = self.area_1.extents_for(log2_1) - 1;
+        let index_2 = self.area_2.extents_for(log2_2) - 1;
         let (extent_1, extent_2) = self.pool.extend(|draft| {
-            draft.engine_roots()[ROOT_LEVEL_1] = level_1_log2.into();
-            draft.engine_roots()[ROOT_LEVEL_2] = level_2_log2.into();
-            let extent_1 = match both {
-                true => Some(draft.take_extent(owner_1, index_1 as u8, bytes_1)?),
-                false => None,
+            draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
+            draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
+            let mut take = |is_wanted: bool, owner, area: &Area, index| match is_wanted {
+                true => draft.take_extent(owner, index as u8, area.extent_bytes(index)).map(Some),
+                false => Ok(None),
             };
-            Ok((extent_1, draft.take_extent(owner_2, index_2 as u8, bytes_2)?))
+            let extent_1 = take(level_1, LEVEL_1, &self.area_1, index_1)?;
+            Ok((extent_1, take(level_2, LEVEL_2, &self.area_2, index_2)?))
         })?;
         if let Some(extent) = extent_1 {
             self.area_1.add_extent(index_1, extent.start);
             self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, false);
             self.unmoved.0[0].store(geometry.blocks_1(), Ordering::Relaxed);
         }
-        self.area_2.add_extent(index_2, extent_2.start);
-        self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
-        self.unmoved.0[1].store(geometry.blocks_2(), Ordering::Relaxed);
+        if let Some(extent) = extent_2 {
+            self.area_2.add_extent(index_2, extent.start);
+            self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
+            self.unmoved.0[1].store(geometry.blocks_2(), Ordering::Relaxed);
+        }
+        self.unmoved.0[4].store(self.level_3.len(), Ordering::Relaxed);
         self.unmoved.0[2].store(0, Ordering::Relaxed);
         self.unmoved.0[3].store(0, Ordering::Relaxed);
         // Nobody else changes the geometry: no resize was under way, and this thread alone may

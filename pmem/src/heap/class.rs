@@ -12,11 +12,11 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Classes up to a quarter of a segment.
+    /// Classes up to half a segment.
     pub(super) fn new(segment_bytes: u64) -> Classes {
         let mut sizes = Vec::new();
         let mut size = SLOT_BYTES_MIN;
-        while size <= (segment_bytes / 4).max(SLOT_BYTES_MIN) {
+        while size <= (segment_bytes / 2).max(SLOT_BYTES_MIN) {
             sizes.push(size);
             size += (size.next_power_of_two() / 8).max(16);
             if sizes.last().is_some_and(|last| last.is_power_of_two() && *last >= 128) {
@@ -49,14 +49,14 @@ mod tests {
 
     #[test]
     fn slots_hold_their_items_with_little_waste() {
-        let classes = Classes::new(1 << 18);
+        let classes = Classes::new(1 << 16);
         assert!(classes.count() <= CLASSES_MAX, "{}", classes.count());
-        for bytes in 1..=1 << 16 {
+        for bytes in 1..=1 << 15 {
             let size = classes.size(classes.class_of(bytes).unwrap()).unwrap();
             assert!(size >= bytes && size.is_multiple_of(16));
             assert!(bytes < 64 || size * 4 <= bytes * 5 + 64, "{bytes} in {size}");
         }
-        assert_eq!(classes.class_of((1 << 16) + 1), None);
+        assert_eq!(classes.class_of((1 << 15) + 1), None);
     }
 
     #[test]

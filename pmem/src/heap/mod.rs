@@ -35,9 +35,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// log2 of a segment's size, unless the pool says otherwise.
-pub const SEGMENT_LOG2_DEFAULT: u32 = 18;
+pub const SEGMENT_LOG2_DEFAULT: u32 = 16;
 /// A new extent has at least this many segments.
 const EXTENT_SEGMENTS_MIN: u64 = 4;
+/// A descriptor has 24 bits for the segments of a large item.
+const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 /// Extents of at least this size begin at a multiple of it, so that huge pages can back them.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// A new extent is this fraction of the heap, so that a heap of any size takes few extents.
@@ -139,14 +141,9 @@ impl<M: Medium> Heap<M> {
 
     /// Segments of an extent and where its descriptor words begin.
     fn parts(&self, extent: &Extent) -> (u64, Offset) {
-        let count = extent.bytes >> self.segment_log2;
+        // The padding after the descriptor words is less than a segment.
+        let count = extent.bytes / (self.segment_bytes() + 8);
         (count, extent.start.add(count << self.segment_log2))
-    }
-
-    /// Most segments whose descriptor words take less than a segment, so that an extent's length
-    /// tells their number.
-    fn extent_segments_max(&self) -> u64 {
-        (self.segment_bytes() - LINE) / 8
     }
 
     /// Takes in an extent found in the superblock.
@@ -154,7 +151,7 @@ impl<M: Medium> Heap<M> {
         let (count, descriptors) = self.parts(extent);
         let first = extent.start.0 >> self.segment_log2;
         let aligned = extent.start.0 & (self.segment_bytes() - 1) == 0;
-        if !aligned || count == 0 || extent.bytes < count * self.segment_bytes() + count * 8 {
+        if !aligned || count == 0 {
             return Err(format!(
                 "the heap extent at {} has {} bytes, which is no whole number of segments",
                 extent.start, extent.bytes
@@ -210,11 +207,10 @@ impl<M: Medium> Heap<M> {
         let extents = self.pool.extents_of(HEAP);
         let heap_segments: u64 = extents.iter().map(|extent| self.parts(extent).0).sum();
         let wanted = (heap_segments / EXTENT_FRACTION).max(EXTENT_SEGMENTS_MIN);
-        let most = self.extent_segments_max();
-        if run > most {
+        if run > SEGMENTS_OF_AN_ITEM_MAX {
             return Err(SpaceError::Full {
                 needed_bytes: run << self.segment_log2,
-                reason: format!("an extent of this pool has at most {most} segments"),
+                reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
         let take = |count: u64| {
@@ -227,7 +223,7 @@ impl<M: Medium> Heap<M> {
             let index = extents.len() as u8;
             self.pool.extend(|draft| draft.take_aligned_extent(HEAP, index, bytes, align))
         };
-        let wanted = wanted.clamp(run, most);
+        let wanted = wanted.max(run);
         let extent = match take(wanted) {
             // A nearly full file system may still have what is needed now.
             Err(SpaceError::Full { .. }) if wanted > run => take(run)?,

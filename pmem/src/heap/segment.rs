@@ -12,10 +12,13 @@
 //!
 //! Everything else, above all which slots are free, is volatile and found again by a sweep.
 
+use super::class::SLOT_BYTES_MIN;
+use crate::superblock::SEGMENT_LOG2_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Zeroable};
 
 /// Words of a bitmap over the slots of the largest segment, of the smallest slots.
-pub(super) const BITMAP_WORDS: usize = 128;
+pub(super) const BITMAP_WORDS: usize = 32;
+const _: () = assert!(BITMAP_WORDS as u64 * 64 * SLOT_BYTES_MIN >= 1 << SEGMENT_LOG2_MAX);
 
 /// A segment's surviving word, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

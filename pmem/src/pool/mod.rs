@@ -19,6 +19,11 @@ use std::io;
 /// Large extents begin at multiples of this, so that huge pages can back them.
 const EXTENT_ALIGN_MAX: u64 = 2 << 20;
 
+/// A pool that grows allocates this much more than it needs, or an eighth of its size.
+const GROW_BYTES_MIN: u64 = 256 << 10;
+/// ... but no more than this.
+const GROW_BYTES_MAX: u64 = 32 << 20;
+
 /// What a new pool is to be.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -306,11 +311,25 @@ impl<M: Medium> Pool<M> {
         let mut draft = Draft { superblock: superblock.clone() };
         let result = change(&mut draft)?;
         // Memory comes first: an extent on record without memory behind it would fault.
-        self.medium.grow(draft.superblock.end)?;
+        self.grow_amply(draft.superblock.end)?;
         draft.superblock.sequence += 1;
         write_copies(&self.medium, &draft.superblock);
         *superblock = draft.superblock;
         Ok(result)
+    }
+
+    /// Puts memory behind the first `end` bytes, and some more so that a series of small extents
+    /// does not take a series of system calls, if there is more.
+    fn grow_amply(&self, end: u64) -> Result<(), SpaceError> {
+        if end <= self.medium.size() {
+            return Ok(());
+        }
+        let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
+        let ample = end.saturating_add(extra).min(self.medium.limit());
+        match ample > end && self.medium.grow(ample).is_ok() {
+            true => Ok(()),
+            false => self.medium.grow(end),
+        }
     }
 
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
