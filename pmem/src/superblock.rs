@@ -352,20 +352,22 @@ impl Superblock {
         Ok(())
     }
 
-    /// The superblock that counts among the two copies, and whether the other needs repair.
+    /// The superblock that counts among the two copies, and which copy needs repair: the other,
+    /// if it does not say the same.
     ///
     /// `copies` are the first bytes of the file; missing ones make a copy invalid.
     pub fn choose(
         copies: [Option<&[u64; COPY_WORDS]>; 2],
-    ) -> Result<(Superblock, bool), OpenError> {
+    ) -> Result<(Superblock, Option<usize>), OpenError> {
         let decoded = copies.map(|copy| match copy {
             Some(words) => Superblock::decode(words),
             None => Err(Fault::Foreign),
         });
         match decoded {
-            [Ok(a), Ok(b)] if a == b => Ok((a, false)),
-            [Ok(a), Ok(b)] => Ok((if a.sequence >= b.sequence { a } else { b }, true)),
-            [Ok(valid), Err(_)] | [Err(_), Ok(valid)] => Ok((valid, true)),
+            [Ok(a), Ok(b)] if a == b => Ok((a, None)),
+            [Ok(a), Ok(b)] if a.sequence >= b.sequence => Ok((a, Some(1))),
+            [Ok(valid), Err(_)] => Ok((valid, Some(1))),
+            [_, Ok(valid)] => Ok((valid, Some(0))),
             [Err(Fault::Refused(error)), _] | [_, Err(Fault::Refused(error))] => Err(error),
             [Err(Fault::Broken(a)), Err(Fault::Broken(b))] => {
                 Err(OpenError::Damaged { found: format!("first: {a}; second: {b}") })
@@ -374,7 +376,7 @@ impl Superblock {
             | [Err(Fault::Foreign), Err(Fault::Broken(found))] => Err(OpenError::Damaged {
                 found: format!("one: {found}; the other: not a superblock"),
             }),
-            [Err(Fault::Foreign), Err(Fault::Foreign)] => not_a_pool(),
+            [Err(Fault::Foreign), Err(Fault::Foreign)] => Err(not_a_pool()),
         }
     }
 
@@ -396,8 +398,8 @@ impl Superblock {
     }
 }
 
-fn not_a_pool() -> Result<(Superblock, bool), OpenError> {
-    Err(OpenError::NotAPool { found: "it does not begin with firndex's magic number".into() })
+fn not_a_pool() -> OpenError {
+    OpenError::NotAPool { found: "it does not begin with firndex's magic number".into() }
 }
 
 fn byte_order_mismatch() -> OpenError {
@@ -450,16 +452,16 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         let words = sample().encode();
-        assert_eq!(Superblock::choose([Some(&words), Some(&words)]).unwrap(), (sample(), false));
+        assert_eq!(Superblock::choose([Some(&words), Some(&words)]).unwrap(), (sample(), None));
     }
 
     #[test]
     fn the_newer_valid_copy_counts() {
         let older = sample().encode();
         let newer = Superblock { sequence: 10, incarnation: 4, ..sample() }.encode();
-        for copies in [[&older, &newer], [&newer, &older]] {
+        for (copies, outdated) in [([&older, &newer], 0), ([&newer, &older], 1)] {
             let (chosen, repair) = Superblock::choose(copies.map(|copy| Some(&**copy))).unwrap();
-            assert_eq!((chosen.incarnation, repair), (4, true));
+            assert_eq!((chosen.incarnation, repair), (4, Some(outdated)));
         }
     }
 
@@ -470,7 +472,7 @@ mod tests {
             let mut bad = good.clone();
             bad[bit / 64] ^= 1 << (bit % 64);
             let (chosen, repair) = Superblock::choose([Some(&bad), Some(&good)]).unwrap();
-            assert_eq!((chosen, repair), (sample(), true), "bit {bit}");
+            assert_eq!((chosen, repair), (sample(), Some(0)), "bit {bit}");
             assert!(Superblock::choose([Some(&bad), Some(&bad)]).is_err(), "bit {bit}");
         }
     }

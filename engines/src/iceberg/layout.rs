@@ -228,11 +228,6 @@ impl Geometry {
         self.0 & (RESIZING_1 | RESIZING_2) != 0
     }
 
-    /// Number of starts and ends of resizes since the pool was opened.
-    pub(super) fn generation(self) -> u64 {
-        self.0 / GENERATION
-    }
-
     /// The geometry in which the levels asked for have doubled and their blocks are to be moved.
     pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
         let mut next = self.0 + GENERATION;
@@ -314,7 +309,7 @@ mod tests {
         assert_ne!(before.moved_1(), during.moved_1());
         let after = during.end_2().end_1();
         assert!(!after.is_resizing());
-        assert_eq!((after.blocks_1(), after.generation()), (32, 3));
+        assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 3));
         let only_level_2 = before.begin(false, true);
         assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
         assert!(!only_level_2.resizing_1());

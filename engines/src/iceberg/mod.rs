@@ -106,7 +106,8 @@ struct Core<M: Medium> {
     /// Word 0: the [`Geometry`]. In a line of its own: all read it, few write it.
     geometry: Line,
     /// Words 0 and 1: blocks of level 1 and 2 not yet moved. Words 2 and 3: next block to be
-    /// moved out of turn. Word 4: pairs in level 3 when the last resize began.
+    /// moved out of turn. Word 4: pairs in level 3 when the last resize
+    /// began. Word 5: resizes begun.
     unmoved: Line,
     /// Per thread, word 0: pairs inserted less pairs removed; word 1: insertions.
     counts: PerThread,
@@ -317,7 +318,7 @@ impl<M: Medium> Core<M> {
             ],
             capacity: self.capacity(geometry),
             resizing: geometry.is_resizing(),
-            resizes: geometry.generation().div_ceil(2),
+            resizes: self.unmoved.0[5].load(Ordering::Relaxed),
         }
     }
 }

@@ -124,6 +124,9 @@ impl<M: Medium> Core<M> {
             return Ok(());
         }
         let level_2 = geometry.blocks_2() <= geometry.blocks_1();
+        if !(level_1 || level_2) {
+            return Ok(());
+        }
         let next = geometry.begin(level_1, level_2);
         let blocks_max = (self.lines.len() as u64).min(self.level_3.chains_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
@@ -155,6 +158,7 @@ impl<M: Medium> Core<M> {
             self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
             self.unmoved.0[1].store(geometry.blocks_2(), Ordering::Relaxed);
         }
+        self.unmoved.0[5].fetch_add(1, Ordering::Relaxed);
         self.unmoved.0[4].store(self.level_3.len(), Ordering::Relaxed);
         self.unmoved.0[2].store(0, Ordering::Relaxed);
         self.unmoved.0[3].store(0, Ordering::Relaxed);

@@ -167,7 +167,7 @@ impl<M: Medium> Pool<M> {
     /// Opens the pool on `medium` for writing: marks it dirty, with this place and a new
     /// incarnation, before anything else is stored.
     pub fn open(medium: M, place: Place) -> Result<Self, OpenError> {
-        let (mut superblock, _) = Self::read(&medium)?;
+        let (mut superblock, repair) = Self::read(&medium)?;
         superblock.check_state(&place)?;
         if superblock.features_read_only != 0 {
             return Err(OpenError::Mismatch {
@@ -178,8 +178,12 @@ impl<M: Medium> Pool<M> {
             });
         }
         medium.grow(superblock.end)?;
-        superblock.sequence += 1;
-        superblock.incarnation += 1;
+        if let Some(copy) = repair {
+            // Before the good copy is written: a crash must never meet two bad ones.
+            write_copy(&medium, &superblock, copy as u64);
+        }
+        superblock.sequence = superblock.sequence.wrapping_add(1);
+        superblock.incarnation = superblock.incarnation.wrapping_add(1);
         superblock.clean = false;
         superblock.medium = medium.kind();
         superblock.place = place;
@@ -198,7 +202,7 @@ impl<M: Medium> Pool<M> {
         Self::assemble(medium, superblock, place, GateState::ReadOnly)
     }
 
-    fn read(medium: &M) -> Result<(Superblock, bool), OpenError> {
+    fn read(medium: &M) -> Result<(Superblock, Option<usize>), OpenError> {
         let size = medium.size();
         let mut copies = [[0; COPY_WORDS]; 2];
         let mut present = [false; 2];
@@ -295,7 +299,7 @@ impl<M: Medium> Pool<M> {
         let mut marked = superblock.clone();
         marked.clean = clean;
         marked.place = self.place;
-        marked.sequence += 1;
+        marked.sequence = marked.sequence.wrapping_add(1);
         write_copies(&self.medium, &marked);
         *superblock = marked;
         self.medium.sync(0..SUPERBLOCK_BYTES)
@@ -312,7 +316,7 @@ impl<M: Medium> Pool<M> {
         let result = change(&mut draft)?;
         // Memory comes first: an extent on record without memory behind it would fault.
         self.grow_amply(draft.superblock.end)?;
-        draft.superblock.sequence += 1;
+        draft.superblock.sequence = draft.superblock.sequence.wrapping_add(1);
         write_copies(&self.medium, &draft.superblock);
         *superblock = draft.superblock;
         Ok(result)
@@ -409,16 +413,19 @@ impl<M: Medium> Drop for Pool<M> {
 }
 
 fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
-    let words = superblock.encode();
-    for copy in 0..2 {
-        let start = Offset(copy * COPY_BYTES);
-        for (word, at) in words.iter().zip(0..) {
-            medium.store(start.word(at), *word);
-        }
-        medium.flush_range(start, COPY_BYTES);
-        // Without this fence both copies could be torn by one crash.
-        medium.fence();
+    write_copy(medium, superblock, 0);
+    write_copy(medium, superblock, 1);
+}
+
+/// Writes one copy and waits until it is durable: with both under way at once, one crash could
+/// tear both.
+fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
+    let start = Offset(copy * COPY_BYTES);
+    for (word, at) in superblock.encode().iter().zip(0..) {
+        medium.store(start.word(at), *word);
     }
+    medium.flush_range(start, COPY_BYTES);
+    medium.fence();
 }
 
 fn sync_superblock<M: Medium>(medium: &M) -> Result<(), OpenError> {
