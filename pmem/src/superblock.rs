@@ -41,6 +41,8 @@ const TYPED_ROOTS: usize = 8;
 pub const ENGINE_PARAMS: usize = 16;
 /// Words an engine changes together with the extents.
 pub const ENGINE_ROOTS: usize = 10;
+/// Bits of an extent's offset.
+const OFFSET_BITS: u32 = 48;
 /// log2 of the largest heap segment.
 pub const SEGMENT_LOG2_MAX: u32 = 16;
 /// Extents a pool can have.
@@ -215,8 +217,9 @@ impl Superblock {
         words[38..54].copy_from_slice(&self.engine_params);
         words[54..64].copy_from_slice(&self.engine_roots);
         for (pair, extent) in words[64..].chunks_exact_mut(2).zip(&self.extents) {
-            pair[0] =
-                u64::from(extent.owner) << 56 | u64::from(extent.index) << 48 | extent.start.0;
+            pair[0] = u64::from(extent.owner) << 56
+                | u64::from(extent.index) << OFFSET_BITS
+                | extent.start.0;
             pair[1] = extent.bytes;
         }
         words[3] = checksum(&words);
@@ -290,7 +293,7 @@ impl Superblock {
             .map(|pair| Extent {
                 owner: (pair[0] >> 56) as u8,
                 index: (pair[0] >> 48) as u8,
-                start: Offset(pair[0] & ((1 << 48) - 1)),
+                start: Offset(pair[0] & ((1 << OFFSET_BITS) - 1)),
                 bytes: pair[1],
             })
             .collect();
@@ -335,6 +338,9 @@ impl Superblock {
 
     /// Extents must be aligned, inside the pool and disjoint: everything else trusts them.
     fn check_extents(&self) -> Result<(), String> {
+        if self.end > 1 << OFFSET_BITS {
+            return Err(format!("its end is {:#x}, beyond what an offset can say", self.end));
+        }
         let mut sorted = self.extents.clone();
         sorted.sort_by_key(|extent| extent.start);
         let mut free_from = SUPERBLOCK_BYTES;

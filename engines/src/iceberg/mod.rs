@@ -252,8 +252,10 @@ impl<M: Medium> Core<M> {
 
     fn len(&self) -> u64 {
         let counted = self.counts.used().map(|line| line.0[0].load(Ordering::Acquire));
-        // Threads count up and down on their own; only the sum is a number of pairs.
-        counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add)
+        // Threads count up and down on their own; only the sum is a number of pairs. Beside
+        // writers a removal may be seen and its insertion not: the sum may seem negative.
+        let sum = counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add);
+        sum.cast_signed().max(0).cast_unsigned()
     }
 
     /// Adds to the calling thread's count of pairs, 1 or -1; returns its number of insertions.
