@@ -85,8 +85,10 @@ impl Store {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
+        // The caller's code first: a sync waits for whoever holds the right to write.
+        let (key, value) = (key.as_ref(), value.as_ref());
         let _write = self.handle.write()?;
-        Ok(wrap(self.records.upsert(key.as_ref(), value.as_ref())?))
+        Ok(wrap(self.records.upsert(key, value)?))
     }
 
     /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
@@ -95,8 +97,9 @@ impl Store {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         let _write = self.handle.write()?;
-        Ok(wrap(self.records.insert(key.as_ref(), value.as_ref())?))
+        Ok(wrap(self.records.insert(key, value)?))
     }
 
     /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
@@ -106,14 +109,16 @@ impl Store {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         let _write = self.handle.write()?;
-        Ok(wrap(self.records.update(key.as_ref(), value.as_ref())?))
+        Ok(wrap(self.records.update(key, value)?))
     }
 
     /// Removes `key`; returns the removed value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
+        let key = key.as_ref();
         let _write = self.handle.write()?;
-        Ok(wrap(self.records.remove(key.as_ref())?))
+        Ok(wrap(self.records.remove(key)?))
     }
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
@@ -135,8 +140,9 @@ impl Store {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<std::result::Result<(), Option<Record<'_>>>> {
+        let key = key.as_ref();
         let _write = self.handle.write()?;
-        Ok(self.records.compare_exchange(key.as_ref(), expected, new)?.map_err(wrap))
+        Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap))
     }
 
     /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state

@@ -5,12 +5,14 @@
 //! epoch and *reclaimed* when the global epoch is two beyond its tag.
 //!
 //! Protocol. The global epoch advances from *e* to *e* + 1 only when every pin found in a scan
-//! is *e*. A retiring thread is pinned itself, at *p* say, so the global epoch is at most
-//! *p* + 1 while it retires: that is the tag. A reader that may still hold the item pinned
-//! before the item was retired. However stale its pin, once stored it lets at most the one scan
-//! pass that was under way: the epoch reaches tag + 1 and no more until the reader unpins.
-//! (Tagging with the global epoch as read would need a full fence between unlinking and that
-//! read, to keep it from being older than a reader's pin.)
+//! is *e*. The tag is one more than the global epoch as the retiring thread reads it, pinned, and
+//! the global epoch cannot be beyond the tag then: a scan that missed the thread's pin had its
+//! heavy barrier before the pin was stored, so the thread reads at least the epoch that this scan
+//! began with, and the scan adds one; a scan that saw the pin passes only at the pin's epoch. (The
+//! pin itself will not do as a base: a thread held up between reading the epoch and storing its
+//! pin pins an epoch long gone.) A reader that may still hold the item pinned before the item was
+//! retired. However stale its pin, once stored it lets at most the one scan pass that was under
+//! way: the epoch reaches tag + 1 and no more until the reader unpins.
 //!
 //! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. A stalled
 //! reader therefore holds back space, not progress.
@@ -28,6 +30,8 @@ const BAGS: usize = 64;
 /// A bag tries to advance the epoch each time it has taken this many items: a scan with its
 /// heavy barrier costs microseconds, so it is shared by many.
 const RETIRES_PER_SCAN: u64 = 128;
+/// ... or items of this many bytes, so that few large ones do not hold much space back.
+const BYTES_PER_SCAN: u64 = 256 << 10;
 
 // Words of a thread's line.
 const DEPTH: usize = 0;
@@ -41,7 +45,9 @@ const fn pin_of(epoch: u64) -> u64 {
 #[derive(Debug, Default)]
 struct Bag {
     retired: VecDeque<(u64, u64)>,
+    /// Items and bytes taken since the last scan.
     taken: u64,
+    taken_bytes: u64,
 }
 
 /// The epochs of one pool's items.
@@ -168,22 +174,21 @@ impl Epochs {
 }
 
 impl Guard<'_> {
-    /// Retires `item`, to which no slot leads any more, durably so. Call it once per item.
-    /// `reclaim` is called for items, this one or earlier ones, that nobody can hold any more.
-    pub fn retire(&self, item: u64, mut reclaim: impl FnMut(u64)) {
+    /// Retires `item` of `bytes` bytes, to which no slot leads any more, durably so. Call it once
+    /// per item. `reclaim` is called for items, this one or earlier ones, that nobody can hold any
+    /// more.
+    pub fn retire(&self, item: u64, bytes: u64, mut reclaim: impl FnMut(u64)) {
         let epochs = self.epochs;
-        let tag = match self.thread {
-            // Held back by the shared count from the scan after the one under way.
-            THREADS_MAX => epochs.global().load(Ordering::SeqCst) + 2,
-            thread => (epochs.threads.line(thread).0[PIN].load(Ordering::Relaxed) >> 1) + 1,
-        };
+        let tag = epochs.global().load(Ordering::Relaxed) + 1;
         let mut ready = Vec::new();
         {
             let bag = &epochs.bags[self.thread % BAGS];
             let mut bag = bag.lock();
             bag.retired.push_back((tag, item));
             bag.taken += 1;
-            if bag.taken.is_multiple_of(RETIRES_PER_SCAN) {
+            bag.taken_bytes = bag.taken_bytes.saturating_add(bytes);
+            if bag.taken >= RETIRES_PER_SCAN || bag.taken_bytes >= BYTES_PER_SCAN {
+                (bag.taken, bag.taken_bytes) = (0, 0);
                 epochs.try_advance();
                 epochs.reclaimable(&mut bag, &mut ready);
             }
@@ -221,7 +226,7 @@ mod tests {
         let epochs = Epochs::new().unwrap();
         let reader = epochs.pin();
         std::thread::scope(|scope| {
-            scope.spawn(|| epochs.pin().retire(7, |_| panic!("reclaimed at once")));
+            scope.spawn(|| epochs.pin().retire(7, 1, |_| panic!("reclaimed at once")));
         });
         for _ in 0..10 {
             assert!(collected(&epochs).is_empty());
@@ -232,12 +237,28 @@ mod tests {
         assert!(epochs.retired().is_empty());
     }
 
+    /// The steps of `pin` and `retire`, with the thread held up between reading the epoch and
+    /// storing its pin.
+    #[test]
+    fn a_stale_pin_does_not_tag_items_with_an_epoch_long_gone() {
+        let epochs = Epochs::new().unwrap();
+        let stale = epochs.global().load(Ordering::Relaxed);
+        epochs.collect(drop);
+        assert!(epochs.global().load(Ordering::Relaxed) >= stale + 3);
+        let guard = epochs.pin();
+        epochs.threads.line(guard.thread).0[PIN].store(pin_of(stale), Ordering::Relaxed);
+        guard.retire(7, 1, |_| panic!("reclaimed under the retiring thread's own pin"));
+        assert!(collected(&epochs).is_empty());
+        drop(guard);
+        assert_eq!(collected(&epochs), [7]);
+    }
+
     #[test]
     fn pins_nest() {
         let epochs = Epochs::new().unwrap();
         let outer = epochs.pin();
         drop(epochs.pin());
-        outer.retire(1, drop);
+        outer.retire(1, 1, drop);
         let inner = outer.clone();
         drop(outer);
         assert!(collected(&epochs).is_empty());
@@ -250,7 +271,7 @@ mod tests {
         let epochs = Epochs::new().unwrap();
         let mut reclaimed = 0;
         for item in 0..10 * RETIRES_PER_SCAN {
-            epochs.pin().retire(item, |_| reclaimed += 1);
+            epochs.pin().retire(item, 1, |_| reclaimed += 1);
         }
         assert!(reclaimed > 5 * RETIRES_PER_SCAN, "{reclaimed}");
     }
@@ -288,7 +309,7 @@ mod tests {
                 let guard = epochs.pin();
                 poisoned[next].store(false, Ordering::Release);
                 let old = current.swap(next, Ordering::AcqRel);
-                guard.retire(old as u64, |item| {
+                guard.retire(old as u64, 1, |item| {
                     poisoned[item as usize].store(true, Ordering::Release);
                     free.push_back(item as usize);
                 });

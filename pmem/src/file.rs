@@ -192,7 +192,10 @@ impl PoolFile {
 
     fn backed_file(&self, pool_bytes: u64) -> Result<File, OpenError> {
         if self.access == Access::Write && pool_bytes > 0 {
-            crate::medium::allocate(self.file.as_fd(), 0..pool_bytes).map_err(|error| {
+            // To a full page: all of it is mapped, and later extents may lie in it.
+            let page = rustix::param::page_size() as u64;
+            let allocated = 0..pool_bytes.next_multiple_of(page);
+            crate::medium::allocate(self.file.as_fd(), allocated).map_err(|error| {
                 OpenError::Space(match crate::medium::is_full(error) {
                     true => SpaceError::Full {
                         needed_bytes: pool_bytes,

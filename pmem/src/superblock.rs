@@ -41,6 +41,8 @@ const TYPED_ROOTS: usize = 8;
 pub const ENGINE_PARAMS: usize = 16;
 /// Words an engine changes together with the extents.
 pub const ENGINE_ROOTS: usize = 10;
+/// Sequence numbers and incarnations stay below this, so that counting on never overflows.
+const COUNT_MAX: u64 = 1 << 62;
 /// Bits of an extent's offset.
 const OFFSET_BITS: u32 = 48;
 /// log2 of the largest heap segment.
@@ -103,6 +105,13 @@ pub struct Place {
     pub inode: u64,
     /// Id of the file system.
     pub file_system: u64,
+}
+
+impl Place {
+    /// Whether both were in one boot of the machine, as far as is known.
+    pub fn same_boot(&self, other: &Place) -> bool {
+        self.boot_id == other.boot_id && self.boot_id != [0, 0]
+    }
 }
 
 /// One copy of the superblock, decoded.
@@ -283,6 +292,12 @@ impl Superblock {
         if count > EXTENTS_MAX {
             return broken(format!("it lists {count} extents, at most {EXTENTS_MAX} fit"));
         }
+        if words[4] > COUNT_MAX || words[10] > COUNT_MAX {
+            return broken(format!(
+                "its sequence number is {:#x} and its incarnation {:#x}, which no pool reaches",
+                words[4], words[10]
+            ));
+        }
         let segment_log2 = high(words[21]);
         if !(7..=SEGMENT_LOG2_MAX).contains(&segment_log2) {
             return broken(format!("its heap segments have 2^{segment_log2} bytes"));
@@ -355,6 +370,10 @@ impl Superblock {
             }
             free_from = extent.end();
         }
+        if self.end != free_from {
+            let end = self.end;
+            return Err(format!("its end is {end:#x}, but its extents end at {free_from:#x}"));
+        }
         Ok(())
     }
 
@@ -393,7 +412,7 @@ impl Superblock {
         }
         let dirty = |found: &str| Err(OpenError::Dirty { found: found.into() });
         let then = &self.place;
-        let same_boot = then.boot_id == now.boot_id && now.boot_id != [0, 0];
+        let same_boot = now.same_boot(then);
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
             return dirty("this file is a copy of it, made while it was open or not closed");
         }
@@ -438,7 +457,7 @@ mod tests {
             clean: false,
             medium: MediumKind::Mapped,
             place: Place { boot_id: [1, 2], inode: 3, file_system: 4 },
-            end: SUPERBLOCK_BYTES + 3 * LINE,
+            end: SUPERBLOCK_BYTES + LINE + 128,
             segment_log2: 16,
             typed_roots: [(1, 2); TYPED_ROOTS],
             engine_params: [6; ENGINE_PARAMS],

@@ -181,7 +181,8 @@ impl Level3 {
     pub(super) fn link(&self, block: u64, cell: u64) {
         let head = self.head(block);
         let before = head.load(Ordering::Relaxed);
-        self.next(cell).store(before & (VERSION - 1), Ordering::Relaxed);
+        // Release: a reader that strays here through a reused cell must notice the new version.
+        self.next(cell).store(before & (VERSION - 1), Ordering::Release);
         head.store((before & !(VERSION - 1)).wrapping_add(VERSION) | (cell + 1), Ordering::Release);
     }
 
@@ -300,13 +301,20 @@ impl Level3 {
     }
 
     /// Visits every pair. Exact when nothing writes.
-    pub(super) fn for_each<M: Medium>(&self, medium: &M, visit: &mut dyn FnMut(u64, u64)) {
+    pub(super) fn for_each<M: Medium>(&self, medium: &M, mut visit: impl FnMut(Offset, u64, u64)) {
         let fresh = self.nodes.lock().fresh;
         for node in 0..fresh {
             let at = self.node_at(node);
-            let (key, value) = medium.load_pair(at);
-            if medium.load(Self::state_at(at)) == IN_USE {
-                visit(key, value);
+            // Beside writers a node may be in reuse, its pair half of one key and half of the
+            // next. In use before and after, with the same pair, it held that pair.
+            while medium.load(Self::state_at(at)) == IN_USE {
+                let (key, value) = medium.load_pair(at);
+                let is_whole = medium.load(Self::state_at(at)) == IN_USE
+                    && medium.load_pair(at) == (key, value);
+                if is_whole {
+                    visit(at, key, value);
+                    break;
+                }
             }
         }
     }

@@ -64,8 +64,8 @@ use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Index, Level, Occupancy};
 use layout::{
-    Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, ROOT_LEVEL_1,
-    ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES,
+    Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
+    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES,
 };
 use level_3::Level3;
 use ops::Action;
@@ -364,8 +364,9 @@ fn adopt_extents<M: Medium>(
     let extents = pool.extents_of(owner);
     let wrong = |what: String| Err(format!("level {owner} of the table: {what}"));
     let initial = area.initial_log2();
-    if root < initial.into() || root > BLOCKS_LOG2_MAX.into() {
-        return wrong(format!("2^{root} blocks, expected 2^{initial} to 2^{BLOCKS_LOG2_MAX}"));
+    let most = if owner == LEVEL_3 { NODES_LOG2_MAX } else { BLOCKS_LOG2_MAX };
+    if root < initial.into() || root > most.into() {
+        return wrong(format!("2^{root} units, expected 2^{initial} to 2^{most}"));
     }
     let expected = area.extents_for(root as u32);
     if extents.len() != expected as usize {

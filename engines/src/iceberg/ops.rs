@@ -557,22 +557,34 @@ impl<M: Medium> Core<M> {
             let (part, parts) = (part as u64, parts as u64);
             count * part / parts..count * (part + 1) / parts
         };
-        let mut visit_slot = |slot: Offset| {
+        // A pair that is reported must be durable, as for a reader: whoever is changing it holds
+        // the lock of the block that its slot is in.
+        let mut visit_slot = |slot: Offset, lock: &AtomicU64| {
             let (key, value) = self.medium().load_pair(slot);
-            if key != 0 {
-                visit(key, value);
+            if key == 0 {
+                return;
             }
+            if lock.load(Ordering::Acquire) & LOCK != 0 {
+                self.medium().persist(slot);
+            }
+            visit(key, value);
         };
         for block in range(geometry.blocks_1()) {
-            lanes(self.taken_1(block)).for_each(|lane| visit_slot(self.slot_1(block, lane)));
+            let lock = self.flags_1(block);
+            lanes(self.taken_1(block)).for_each(|lane| visit_slot(self.slot_1(block, lane), lock));
         }
         for block in range(geometry.blocks_2()) {
+            let lock = self.word_2(block);
             (0..self.shape.level_2_slots as usize)
                 .filter(|lane| self.empty_2(block) & 1 << lane == 0)
-                .for_each(|lane| visit_slot(self.slot_2(block, lane)));
+                .for_each(|lane| visit_slot(self.slot_2(block, lane), lock));
         }
         if part == 0 {
-            self.level_3.for_each(self.medium(), visit);
+            self.level_3.for_each(self.medium(), |node, key, value| {
+                let home = self.geometry().home(h0(self.hasher.first_u64(key)));
+                self.help(node, [home, self.geometry().source_1(home)]);
+                visit(key, value);
+            });
         }
     }
 }

@@ -66,6 +66,11 @@ impl<M: Medium> Core<M> {
             return;
         }
         if load_factor >= resize_at {
+            // Beside writers a sum of counts may be too large by what was inserted and removed
+            // while it was taken, if its thread was held up. Twice in a row that is unlikely.
+            if (self.len() as f64) < resize_at * self.capacity(geometry) as f64 {
+                return;
+            }
             // Refused for want of space, the table fills on; whoever then finds no room says so.
             let _ = self.begin_resize(true);
         } else if !geometry.is_resizing() {
@@ -197,20 +202,21 @@ impl<M: Medium> Core<M> {
 
     /// Moves every block that is left.
     pub(super) fn finish_moves(&self) {
-        let geometry = self.geometry();
-        if geometry.resizing_1() {
-            for block in 0..geometry.blocks_1() / 2 {
-                if self.ensure_moved_1(geometry, block).is_err() {
-                    break;
-                }
-            }
-        }
-        let geometry = self.geometry();
-        if geometry.resizing_2() {
-            for block in 0..geometry.blocks_2() / 2 {
-                if self.ensure_moved_2(geometry, block).is_err() {
-                    break;
-                }
+        // Again if the end of the other level's resize made this one's geometry stale.
+        loop {
+            let geometry = self.geometry();
+            let moved = if geometry.resizing_1() {
+                (0..geometry.blocks_1() / 2)
+                    .try_for_each(|block| self.ensure_moved_1(geometry, block))
+            } else if geometry.resizing_2() {
+                (0..geometry.blocks_2() / 2)
+                    .try_for_each(|block| self.ensure_moved_2(geometry, block))
+            } else {
+                return;
+            };
+            if moved.is_ok() && self.geometry() == geometry {
+                // All are marked; the thread that marked the last one is about to say so.
+                std::thread::yield_now();
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{GROUP, Items, Unpublished};
 use crate::error::ItemError;
 use crate::traits::{Index, Record, Records};
-use pmem::{Medium, Offset};
+use pmem::{Medium, Offset, SpaceError};
 
 /// Operations done together; as many as the index does.
 const BATCH: usize = 32;
@@ -93,10 +93,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 continue;
             }
             let item = match value_of(entry) {
-                Some(value) => {
-                    let at = self.heap.write_item(key_of(entry), value)?;
-                    Some(Unpublished::new(&self.heap, at))
-                }
+                Some(value) => match self.heap.write_item(key_of(entry), value) {
+                    Ok(at) => Some(Unpublished::new(&self.heap, at)),
+                    // Singly, it may find room among what was retired.
+                    Err(SpaceError::Full { .. }) => continue,
+                    Err(error) => return Err(error.into()),
+                },
                 None => None,
             };
             changes.push((hash, slot, item.as_ref().map(|item| item.at().0)));
@@ -123,7 +125,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }
             item.into_iter().for_each(Unpublished::published);
             records[index] = found.map(|(_, item)| Record::new(item.value, guard.clone()));
-            self.retire(change.1, found.map(|(at, _)| at), &guard);
+            self.retire(change.1, found, &guard);
             done |= 1 << index;
         }
         outcome?;

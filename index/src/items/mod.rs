@@ -22,7 +22,7 @@ use crate::traits::{Index, Record, RecordExchange, Records};
 use pmem::epoch::{Epochs, Guard};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::sync::{AtomicU64, Ordering};
-use pmem::{Medium, Offset, OpenError, Pool};
+use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::sync::Arc;
 
 /// In a slot's value: it leads to a group.
@@ -113,7 +113,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let mark_part = |part: usize, parts: usize| {
             let guard = items.epochs.pin();
             items.index.for_each_part(part, parts, &mut |_, slot| {
-                // What cannot be marked is damaged: reading it says so, and so does `check`.
+                // What cannot be marked is damaged: the sweep then frees nothing, and reading or
+                // `check` says so.
                 let _ = sweep.mark(Offset(slot & !GROUP));
                 if slot & GROUP != 0 {
                     let group = items.heap.group(Offset(slot & !GROUP), &guard);
@@ -192,6 +193,21 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         key: &[u8],
         decide: impl Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
+        match self.try_change(key, &decide) {
+            // Space that was retired may be enough. No guard of this call is left to hold it.
+            Err(ItemError::Space(SpaceError::Full { .. })) => {
+                self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
+                self.try_change(key, &decide)
+            }
+            result => result,
+        }
+    }
+
+    fn try_change<'v>(
+        &self,
+        key: &[u8],
+        decide: &impl Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
         let guard = self.epochs.pin();
         let mut fresh: Option<Unpublished<'_, M>> = None;
@@ -226,7 +242,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }
             if self.index.compare_exchange(hash, slot, new_slot)?.is_ok() {
                 fresh.into_iter().chain(group).for_each(Unpublished::published);
-                self.retire(slot, found.map(|(at, _)| at), &guard);
+                self.retire(slot, found, &guard);
                 let before = items_before + usize::from(found.is_some());
                 self.count_collisions(before, items.len());
                 return Ok((value_before.map(|bytes| Record::new(bytes, guard)), true));
@@ -244,10 +260,11 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
 
     /// Retires what a successful compare-exchange has made unreachable: the slot's group, if it
     /// was one, and the key's item.
-    fn retire(&self, slot: Option<u64>, item: Option<Offset>, guard: &Guard<'_>) {
-        let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| slot & !GROUP);
-        for at in group.into_iter().chain(item.map(|at| at.0)) {
-            guard.retire(at, |at| self.heap.reclaim(Offset(at)));
+    fn retire(&self, slot: Option<u64>, item: Option<(Offset, Item<'_>)>, guard: &Guard<'_>) {
+        let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| (slot & !GROUP, 0));
+        let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));
+        for (at, bytes) in group.into_iter().chain(item) {
+            guard.retire(at, bytes, |at| self.heap.reclaim(Offset(at)));
         }
     }
 }
@@ -324,12 +341,13 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
+        // Pinned before any slot is read: a slot's item could be reclaimed before a later pin.
+        let guard = self.epochs.pin();
         let mut failed = None;
         self.index.for_each(&mut |_, slot| {
             if failed.is_some() {
                 return;
             }
-            let guard = self.epochs.pin();
             let mut visit_item = |at: Offset| -> Result<(), Corrupt> {
                 let item = self.heap.item(at, &guard)?;
                 visit(item.key, item.value);

@@ -205,6 +205,9 @@ impl<M: Medium> Heap<M> {
     /// Gives back what [`Heap::allocate`] returned. Offsets at which nothing can begin, which
     /// only a damaged pool contains, are left alone.
     pub(super) fn release(&self, at: Offset) {
+        if self.damaged.load(Ordering::Relaxed) {
+            return;
+        }
         let Some(size) = self.capacity_at(at) else {
             return;
         };

@@ -27,8 +27,8 @@ use crate::error::{OpenError, SpaceError};
 use crate::medium::Medium;
 use crate::offset::{LINE, Offset};
 use crate::pool::Pool;
-use crate::superblock::{Extent, HEAP};
-use crate::sync::{Array, AtomicU64, Mutex, Ordering, THREADS_MAX};
+use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
+use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use class::{CLASSES_MAX, Classes};
 use segment::{Descriptor, SegmentState, usage};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ use std::sync::Arc;
 pub const SEGMENT_LOG2_DEFAULT: u32 = 16;
 /// A new extent has at least this many segments.
 const EXTENT_SEGMENTS_MIN: u64 = 4;
+/// Most extents of the heap: the engine must find records for its own.
+const EXTENTS_OF_HEAP_MAX: usize = EXTENTS_MAX / 2;
 /// A descriptor has 24 bits for the segments of a large item.
 const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 /// Extents of at least this size begin at a multiple of it, so that huge pages can back them.
@@ -81,6 +83,9 @@ pub struct Heap<M: Medium> {
     caches: Array<AtomicU64>,
     /// For threads without a cache of their own.
     shared_cache: Mutex<()>,
+    /// The sweep met something that cannot be. Which slots are taken is then not known for sure:
+    /// nothing of what was there before is handed out again, and nothing is taken back.
+    damaged: AtomicBool,
 }
 
 impl<M: Medium> Heap<M> {
@@ -110,6 +115,7 @@ impl<M: Medium> Heap<M> {
             )
             .map_err(reserve)?,
             shared_cache: Mutex::default(),
+            damaged: AtomicBool::new(false),
             pool,
         };
         for extent in heap.pool.extents_of(HEAP) {
@@ -221,13 +227,32 @@ impl<M: Medium> Heap<M> {
                 false => HUGE_PAGE_BYTES,
             };
             let index = extents.len() as u8;
-            self.pool.extend(|draft| draft.take_aligned_extent(HEAP, index, bytes, align))
+            self.pool.extend(|draft| {
+                let extent = draft.take_aligned_extent(HEAP, index, bytes, align)?;
+                if extent.end() >> self.segment_log2 >= self.segments.len() as u64 {
+                    return Err(SpaceError::Full {
+                        needed_bytes: extent.end(),
+                        reason: "no address space is reserved for a larger heap".into(),
+                    });
+                }
+                Ok(extent)
+            })
         };
         let wanted = wanted.max(run);
-        let extent = match take(wanted) {
-            // A nearly full file system may still have what is needed now.
-            Err(SpaceError::Full { .. }) if wanted > run => take(run)?,
-            other => other?,
+        if extents.len() >= EXTENTS_OF_HEAP_MAX {
+            return Err(SpaceError::Full {
+                needed_bytes: run << self.segment_log2,
+                reason: format!("its heap has {EXTENTS_OF_HEAP_MAX} extents, the most it can have"),
+            });
+        }
+        // A nearly full file system may still have what is needed now. By halves, since a series of
+        // smallest extents would use up the records there are.
+        let mut asked = wanted;
+        let extent = loop {
+            match take(asked) {
+                Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
+                taken => break taken?,
+            }
         };
         let (count, descriptors) = self.parts(&extent);
         let first = extent.start.0 >> self.segment_log2;

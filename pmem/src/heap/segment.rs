@@ -125,7 +125,9 @@ impl SegmentState {
     }
 
     pub(super) fn has_free(&self) -> bool {
-        (0..self.words()).any(|index| self.bits[index].load(Ordering::Acquire) != 0)
+        // In one total order with the status: either this sees a freed bit, or its freer sees
+        // the status that this thread has just stored.
+        (0..self.words()).any(|index| self.bits[index].load(Ordering::SeqCst) != 0)
     }
 
     pub(super) fn is_all_free(&self) -> bool {

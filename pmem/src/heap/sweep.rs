@@ -49,19 +49,34 @@ impl<M: Medium> Heap<M> {
 
 impl<M: Medium> Sweep<'_, M> {
     /// Marks what begins at `at` as reachable. From any number of threads.
+    ///
+    /// Fails if nothing can begin there, or if it was marked before; then the pool is damaged, and
+    /// the sweep will free nothing.
     pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
-        let (segment, slot) = self.heap.place_of(at)?;
-        let bit = 1 << (slot % 64);
-        let word = &self.heap.state(segment).bits[slot / 64];
-        match word.fetch_or(bit, Ordering::Relaxed) & bit {
-            0 => Ok(()),
-            _ => Err(Corrupt { at, found: "two slots lead to one item".into() }),
+        let marked = self.heap.place_of(at).and_then(|(segment, slot)| {
+            let bit = 1 << (slot % 64);
+            let word = &self.heap.state(segment).bits[slot / 64];
+            match word.fetch_or(bit, Ordering::Relaxed) & bit {
+                0 => Ok(()),
+                _ => Err(Corrupt { at, found: "two slots lead to one item".into() }),
+            }
+        });
+        if marked.is_err() {
+            self.heap.damaged.store(true, Ordering::Relaxed);
         }
+        marked
     }
 
-    /// Frees everything that was not marked.
+    /// Frees everything that was not marked, unless the pool is damaged.
     pub fn finish(self) {
         let heap = self.heap;
+        if heap.damaged.load(Ordering::Relaxed) {
+            for segment in heap.segments_in_use() {
+                let state = heap.state(segment);
+                state.bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+            }
+            return;
+        }
         for segment in heap.segments_in_use() {
             let state = heap.state(segment);
             match state.usage.load(Ordering::Acquire) {

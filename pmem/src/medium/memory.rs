@@ -380,7 +380,18 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        let target = round_to_page(size);
+        let target = round_to_page(size.min(1 << 62));
+        if let Backing::File { file, .. } = &self.backing
+            && let Ok(system) = rustix::fs::fstatvfs(file)
+            && target.saturating_sub(self.size()) > system.f_bfree.saturating_mul(system.f_frsize)
+        {
+            // Asked beforehand, so that a refusal does not leave the file system full of steps
+            // that succeeded.
+            return Err(SpaceError::Full {
+                needed_bytes: size,
+                reason: format!("its file system has {} blocks free", system.f_bfree),
+            });
+        }
         while self.size() < target {
             // Steps let others in between: a writer that needs one extent now does not wait for
             // a helper that prepares gigabytes.

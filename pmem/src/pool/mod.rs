@@ -178,12 +178,21 @@ impl<M: Medium> Pool<M> {
             });
         }
         medium.grow(superblock.end)?;
+        if medium.kind() == MediumKind::Dax
+            && !superblock.clean
+            && place.same_boot(&superblock.place)
+        {
+            // A killed process leaves stores in the processors' caches, where recovery sees them
+            // and nobody would flush them any more: what is built on them must not outlive them.
+            medium.flush_range(Offset(0), superblock.end);
+            medium.fence();
+        }
         if let Some(copy) = repair {
             // Before the good copy is written: a crash must never meet two bad ones.
             write_copy(&medium, &superblock, copy as u64);
         }
-        superblock.sequence = superblock.sequence.wrapping_add(1);
-        superblock.incarnation = superblock.incarnation.wrapping_add(1);
+        superblock.sequence += 1;
+        superblock.incarnation += 1;
         superblock.clean = false;
         superblock.medium = medium.kind();
         superblock.place = place;
@@ -299,7 +308,7 @@ impl<M: Medium> Pool<M> {
         let mut marked = superblock.clone();
         marked.clean = clean;
         marked.place = self.place;
-        marked.sequence = marked.sequence.wrapping_add(1);
+        marked.sequence += 1;
         write_copies(&self.medium, &marked);
         *superblock = marked;
         self.medium.sync(0..SUPERBLOCK_BYTES)
@@ -316,7 +325,7 @@ impl<M: Medium> Pool<M> {
         let result = change(&mut draft)?;
         // Memory comes first: an extent on record without memory behind it would fault.
         self.grow_amply(draft.superblock.end)?;
-        draft.superblock.sequence = draft.superblock.sequence.wrapping_add(1);
+        draft.superblock.sequence += 1;
         write_copies(&self.medium, &draft.superblock);
         *superblock = draft.superblock;
         Ok(result)
@@ -387,13 +396,15 @@ impl<M: Medium> Pool<M> {
         // The bulk goes out while writers go on; what they add meanwhile is little.
         self.medium.sync(0..self.medium.size())?;
         self.gate.close();
-        let cleaned = self.medium.sync(0..self.medium.size()).and_then(|()| self.mark(true));
-        let state = match cleaned {
-            Ok(()) => GateState::Clean,
-            Err(_) => GateState::Open,
-        };
-        self.gate.set(state);
-        cleaned
+        if let Err(error) = self.medium.sync(0..self.medium.size()) {
+            self.gate.set(GateState::Open);
+            return Err(error);
+        }
+        let marked = self.mark(true);
+        // Also if that failed: "clean" may reach the device by itself later, so the next writer
+        // must say "dirty" first.
+        self.gate.set(GateState::Clean);
+        marked
     }
 
     /// Syncs and records the pool as clean, on every medium.
