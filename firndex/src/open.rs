@@ -103,6 +103,25 @@ enum AnyPool {
 }
 
 pub(crate) fn table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
+    unless_beaten(mode, |mode| try_table(options, path, mode))
+}
+
+pub(crate) fn store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
+    unless_beaten(mode, |mode| try_store(options, path, mode))
+}
+
+/// Opens or creates. Where either would do and another creates the pool meanwhile, what that one
+/// has made is as good: then it is opened.
+fn unless_beaten<T>(mode: Mode, open: impl Fn(Mode) -> Result<T>) -> Result<T> {
+    match open(mode) {
+        Err(Error::Open(OpenError::Exists { .. })) if mode == Mode::OpenOrCreate => {
+            open(Mode::Open)
+        }
+        opened => opened,
+    }
+}
+
+fn try_table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Kind::Table)?;
     let (index, handle) = match pool {
@@ -113,7 +132,7 @@ pub(crate) fn table(options: &Options, path: &Path, mode: Mode) -> Result<Table<
     Ok(Table::new(index, Handle::new(handle, Some(file), engine, started.elapsed())))
 }
 
-pub(crate) fn store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
+fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Kind::Store)?;
     let (records, handle) = match pool {
@@ -193,11 +212,7 @@ fn open(
     let access = if options.read_only { Access::Read } else { Access::Write };
     let (file, superblock) = match PoolFile::open(path, access) {
         Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {
-            return match create(options, path, kind) {
-                // Another process was faster: what it made is as good.
-                Err(Error::Open(OpenError::Exists { .. })) => open(options, path, Mode::Open, kind),
-                created => created,
-            };
+            return create(options, path, kind);
         }
         opened => opened?,
     };

@@ -3,6 +3,7 @@
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{CacheFlush, Dax, Mapped, Memory};
 use crate::superblock::{COPY_BYTES, COPY_WORDS, Place, SUPERBLOCK_BYTES, Superblock};
+use crate::sync::forks;
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,6 +30,7 @@ pub struct PoolFile {
     access: Access,
     place: Place,
     unnamed: Option<Unnamed>,
+    forks_at_open: u32,
     _registration: Registration,
 }
 
@@ -86,6 +88,7 @@ impl PoolFile {
             access: Access::Write,
             place,
             unnamed: Some(unnamed),
+            forks_at_open: forks(),
             _registration: registration,
         })
     }
@@ -128,6 +131,7 @@ impl PoolFile {
             access,
             place,
             unnamed: None,
+            forks_at_open: forks(),
             _registration: registration,
         };
         Ok((pool_file, superblock))
@@ -214,6 +218,11 @@ impl Drop for PoolFile {
         if let Some(Unnamed::Temporary(name)) = &self.unnamed {
             // Never published: nobody misses it, and nobody is left to tell.
             let _ = std::fs::remove_file(name);
+        }
+        if forks() == self.forks_at_open {
+            // Closing would do, were it not for children: one that was forked, or that has not yet
+            // got from fork to exec, has the same lock through its copy of the descriptor.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
     }
 }
@@ -322,6 +331,7 @@ impl Drop for Registration {
 
 /// Locks a file against other processes and other handles of this one.
 fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registration), OpenError> {
+    crate::sync::register_process();
     let io = io_error("locking", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
     let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;

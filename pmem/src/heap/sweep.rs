@@ -1,6 +1,6 @@
 //! Finding what is reachable: to free the rest after an opening, or to look for leaks.
 
-use super::segment::{status, usage};
+use super::segment::{BITMAP_WORDS, status, usage};
 use super::{Corrupt, Heap};
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -113,7 +113,7 @@ impl<M: Medium> Sweep<'_, M> {
 #[derive(Debug)]
 pub struct Audit<'a, M: Medium> {
     heap: &'a Heap<M>,
-    marks: HashMap<u64, Vec<u64>>,
+    marks: HashMap<u64, [u64; BITMAP_WORDS]>,
 }
 
 impl<M: Medium> Audit<'_, M> {
@@ -131,8 +131,7 @@ impl<M: Medium> Audit<'_, M> {
         if is_small && state.bits[slot / 64].load(Ordering::Acquire) & bit != 0 {
             return corrupt("a slot leads to a free item");
         }
-        let words = state.words().max(1);
-        let marks = self.marks.entry(segment).or_insert_with(|| vec![0; words]);
+        let marks = self.marks.entry(segment).or_insert([0; BITMAP_WORDS]);
         if marks[slot / 64] & bit != 0 {
             return corrupt("two slots lead to one item");
         }
@@ -153,8 +152,7 @@ impl<M: Medium> Audit<'_, M> {
             let _ = self.mark(Offset(at), 0);
         }
         for (segment, word, bits) in self.heap.cached() {
-            let words = self.heap.state(segment).words().max(1);
-            self.marks.entry(segment).or_insert_with(|| vec![0; words])[word] |= bits;
+            self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
         }
         let (mut leaks, mut looked_at) = (0, 0);
         for segment in self.heap.segments_in_use() {

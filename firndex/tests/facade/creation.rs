@@ -1,0 +1,99 @@
+//! Creation killed at any moment leaves no file or a working pool.
+
+use crate::exactly_once::Random;
+use crate::{places, processes};
+use firndex::Options;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+const BEGUN: u8 = 0xef;
+const KILLS: u64 = 15;
+
+fn options(number: u64) -> Options {
+    Options::new().capacity(if number % 3 == 0 { 50_000 } else { 0 })
+}
+
+/// A role: makes numbered pools, stores where the number is odd, and uses each a little.
+pub(crate) fn create_pools(directory: &Path) {
+    processes::unbuffered_output().write_all(&[BEGUN]).unwrap();
+    for number in 0u64.. {
+        let path = directory.join(number.to_string());
+        if number % 2 == 0 {
+            options(number).create_table(&path).unwrap().put(number, 1).unwrap();
+        } else {
+            options(number).create_store(&path).unwrap().put("number", "1").unwrap();
+        }
+    }
+}
+
+fn works(path: &Path, number: u64) {
+    if number % 2 == 0 {
+        let table = Options::new().open_table(path).unwrap();
+        assert!(table.check().unwrap().is_sound());
+        assert!(matches!(table.put(number, 2).unwrap(), None | Some(1)));
+        assert_eq!((table.get(number).unwrap(), table.len()), (Some(2), 1));
+    } else {
+        let store = Options::new().open_store(path).unwrap();
+        assert!(store.check().unwrap().is_sound());
+        let before = store.put("number", "2").unwrap();
+        assert!(before.is_none_or(|before| before == "1"));
+        assert_eq!(store.get("number").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(store.len(), 1);
+    }
+}
+
+/// Kills within `pause_us` microseconds, in which a few pools can be made.
+fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
+    let mut created = 0;
+    for round in 0..KILLS {
+        let directory = in_directory();
+        let mut command = processes::process("create pools", directory.path(), 0);
+        let mut creator = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = creator.stdout.as_mut().unwrap();
+        let mut byte = [0];
+        while byte != [BEGUN] {
+            output.read_exact(&mut byte).unwrap();
+        }
+        std::thread::sleep(Duration::from_micros(Random(round).below(pause_us)));
+        creator.kill().unwrap();
+        creator.wait().unwrap();
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let number = name.parse().unwrap_or_else(|_| panic!("{name} was left behind"));
+            works(&directory.path().join(name), number);
+            created += 1;
+        }
+    }
+    assert!(created > 3, "only {created} pools were created");
+}
+
+#[test]
+fn killed_in_memory() {
+    kill_creators(places::in_ram, 20_000);
+}
+
+#[test]
+fn killed_on_a_disk() {
+    kill_creators(places::on_disk, 100_000);
+}
+
+#[test]
+fn a_creation_that_fails_leaves_nothing() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    for max_bytes in [0, 1, 8191, 8192, 20_000] {
+        let error = Options::new().max_bytes(max_bytes).create_table(&path).unwrap_err();
+        assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
+        let error = Options::new().max_bytes(max_bytes).open_or_create_store(&path).unwrap_err();
+        assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
+        assert!(error.to_string().contains(&format!("limit is {max_bytes} bytes")), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+    let error = Options::new().capacity(u64::MAX).create_table(&path).unwrap_err();
+    assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
+    let error = Options::new().medium(firndex::Medium::Dax).create_table(&path).unwrap_err();
+    assert!(error.to_string().contains("use the medium `mapped`"), "{error}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,283 @@
+//! A full pool keeps what it has, serves on, takes more once there is room, and kills nobody.
+
+use crate::byte_map::ByteMap;
+use crate::{places, processes};
+use firndex::{Error, Options, Store, Table};
+use std::path::Path;
+use std::process::Command;
+
+fn is_full<T: std::fmt::Debug>(result: firndex::Result<T>) -> String {
+    let error = result.unwrap_err();
+    assert!(matches!(error, Error::PoolFull(_)), "{error:?}");
+    let message = error.to_string();
+    for part in ["the pool is full", "remove entries", "try again"] {
+        assert!(message.contains(part), "{message}");
+    }
+    message
+}
+
+/// Puts keys from `from` on until the table is full; returns the first that was refused.
+fn fill_table(table: &Table, from: u64) -> u64 {
+    let key = (from..).find(|&key| match table.put(key, !key) {
+        Ok(replaced) => {
+            assert_eq!(replaced, None);
+            false
+        }
+        Err(error) => {
+            is_full::<()>(Err(error));
+            true
+        }
+    });
+    key.unwrap()
+}
+
+fn assert_table_has(table: &Table, keys: std::ops::Range<u64>) {
+    for key in keys.clone() {
+        assert_eq!(table.get(key).unwrap(), Some(!key), "key {key}");
+    }
+    assert_eq!(table.get(keys.end).unwrap(), None, "what was refused is there");
+    let report = table.check().unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    assert_eq!((table.len(), report.pairs), (keys.end, keys.end));
+}
+
+/// What a full table still does.
+fn exercise_full_table(table: &Table) -> u64 {
+    let end = fill_table(table, 0);
+    assert!(end > 1000, "full with {end} pairs");
+    assert_table_has(table, 0..end);
+    for key in 0..end {
+        assert_eq!(table.update(key, key).unwrap(), Some(!key));
+        assert_eq!(table.put(key, !key).unwrap(), Some(key));
+    }
+    is_full(table.insert(end, 1));
+    is_full(table.compare_exchange(end, None, Some(1)));
+    is_full(table.modify(end, |_| Some(1)));
+    is_full(table.put_many(&[(end, 1)]));
+    assert_table_has(table, 0..end);
+    for key in 0..end {
+        assert_eq!(table.remove(key).unwrap(), Some(!key));
+        // The very slot that it left takes it again.
+        assert_eq!(table.put(key, !key).unwrap(), None, "key {key}");
+    }
+    assert_table_has(table, 0..end);
+    let half: Vec<u64> = (end / 2..end).collect();
+    assert!(table.remove_many(&half).unwrap().iter().all(Option::is_some));
+    let refilled = fill_table(table, end / 2);
+    assert!(refilled > end * 9 / 10, "{refilled} of {end} pairs fit again");
+    assert_table_has(table, 0..refilled);
+    refilled
+}
+
+#[test]
+fn a_table_at_its_limit() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let table = Options::new().max_bytes(600_000).open_or_create_table(&path).unwrap();
+    let pairs = exercise_full_table(&table);
+    table.close().unwrap();
+    assert!(std::fs::metadata(&path).unwrap().len() <= 602_112, "the limit, to a full page");
+    let table = Table::open(&path).unwrap();
+    assert_table_has(&table, 0..pairs);
+    for key in pairs..3 * pairs {
+        table.put(key, !key).unwrap();
+    }
+    assert_table_has(&table, 0..3 * pairs);
+}
+
+fn key_of(key: u64) -> [u8; 8] {
+    key.to_be_bytes()
+}
+
+/// Of the length that makes `bytes` bytes of values a pool full of a few hundred of them.
+fn value_of(key: u64, len: usize) -> Vec<u8> {
+    vec![key as u8; len + key as usize % 30]
+}
+
+fn fill_store(store: &Store, from: u64, len: usize) -> u64 {
+    let key = (from..).find(|&key| match store.put(key_of(key), value_of(key, len)) {
+        Ok(replaced) => {
+            assert!(replaced.is_none());
+            false
+        }
+        Err(error) => {
+            is_full::<()>(Err(error));
+            true
+        }
+    });
+    key.unwrap()
+}
+
+fn assert_store_has(store: &Store, keys: std::ops::Range<u64>, len: usize) {
+    let contents = store.sound_contents();
+    assert_eq!(contents.len() as u64, keys.end - keys.start);
+    for key in keys.clone() {
+        assert!(contents[&key_of(key)[..]] == value_of(key, len), "key {key}");
+        assert!(store.get(key_of(key)).unwrap().unwrap() == value_of(key, len), "key {key}");
+    }
+    assert!(store.get(key_of(keys.end)).unwrap().is_none());
+}
+
+fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
+    let end = fill_store(store, 0, len);
+    assert!(end > 4, "full with {end} pairs");
+    assert_store_has(store, 0..end, len);
+    is_full(store.insert(key_of(end), value_of(end, len)));
+    is_full(store.put_many(&[(&key_of(end), &value_of(end, len))]));
+    is_full(store.compare_exchange(key_of(end), None, Some(&value_of(end, len))));
+    assert!(store.update(key_of(end), "").unwrap().is_none(), "an absent key needs no space");
+    assert_store_has(store, 0..end, len);
+    let removed = end / 3;
+    for key in 0..removed {
+        assert!(store.remove(key_of(key)).unwrap().is_some());
+    }
+    assert_store_has(store, removed..end, len);
+    let added = (end..).take_while(|&key| store.put(key_of(key), value_of(key, len)).is_ok());
+    let added = added.count() as u64;
+    assert!(added > 0, "after {removed} of {end} were removed not one more fits");
+    assert_store_has(store, removed..end + added, len);
+    removed..end + added
+}
+
+fn exercise_store_at_its_limit(len: usize) {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let store = Options::new().max_bytes(6 << 20).open_or_create_store(&path).unwrap();
+    let keys = exercise_full_store(&store, len);
+    drop(store);
+    let store = Store::open(&path).unwrap();
+    assert_store_has(&store, keys.clone(), len);
+    let end = keys.end + 100;
+    for key in keys.end..end {
+        store.put(key_of(key), value_of(key, len)).unwrap();
+    }
+    assert_store_has(&store, keys.start..end, len);
+}
+
+#[test]
+fn a_store_of_small_values_at_its_limit() {
+    exercise_store_at_its_limit(100);
+}
+
+#[test]
+fn a_store_of_middling_values_at_its_limit() {
+    exercise_store_at_its_limit(10_000);
+}
+
+#[test]
+fn a_store_of_large_values_at_its_limit() {
+    exercise_store_at_its_limit(400_000);
+}
+
+/// On an error some of a batch is stored: each pair whole, nothing lost.
+#[test]
+fn batches_into_a_full_pool() {
+    for len in [20, 5000] {
+        let store = Options::new().max_bytes(5 << 20).in_memory_store().unwrap();
+        let mut stored = 0;
+        for first in (0u64..).step_by(100) {
+            let pairs: Vec<_> =
+                (first..first + 100).map(|key| (key_of(key), value_of(key, len))).collect();
+            let slices: Vec<(&[u8], &[u8])> =
+                pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            match store.put_many(&slices) {
+                Ok(replaced) => assert!(replaced.iter().all(Option::is_none)),
+                Err(error) => {
+                    is_full::<()>(Err(error));
+                    break;
+                }
+            }
+            stored = first + 100;
+        }
+        let contents = store.sound_contents();
+        assert!((0..stored).all(|key| contents.contains_key(&key_of(key)[..])));
+        for (key, value) in &contents {
+            let key = u64::from_be_bytes(key[..].try_into().unwrap());
+            assert!(key < stored + 100 && *value == value_of(key, len));
+        }
+        let keys: Vec<&[u8]> = contents.keys().map(Vec::as_slice).collect();
+        assert!(store.remove_many(&keys).unwrap().iter().all(Option::is_some));
+        assert!(store.sound_contents().is_empty());
+    }
+    let table = Options::new().max_bytes(300_000).in_memory_table().unwrap();
+    let pairs: Vec<(u64, u64)> = (0..100_000).map(|key| (key, !key)).collect();
+    is_full(table.put_many(&pairs));
+    assert!(table.check().unwrap().is_sound());
+    let found = table.get_many(&(0..100_000).collect::<Vec<_>>()).unwrap();
+    assert!(found.iter().zip(0..).all(|(found, key)| found.is_none_or(|value| value == !key)));
+    assert_eq!(found.iter().flatten().count() as u64, table.len());
+}
+
+/// A role: the directory is a file system of a few megabytes, all of it this process's own.
+pub(crate) fn fill_a_file_system(directory: &Path) {
+    let filler = directory.join("filler");
+    for helper in [true, false] {
+        let options = Options::new().helper(helper);
+        let path = directory.join("table");
+        std::fs::write(&filler, vec![1; 2 << 20]).unwrap();
+        let table = options.open_or_create_table(&path).unwrap();
+        let pairs = exercise_full_table(&table);
+        std::fs::remove_file(&filler).unwrap();
+        let (capacity, grown) = (table.stats().capacity, pairs + pairs / 4);
+        for key in pairs..grown {
+            table.put(key, !key).unwrap();
+        }
+        assert!(table.stats().capacity > capacity, "it did not grow into the room");
+        assert_table_has(&table, 0..grown);
+        let end = fill_table(&table, grown);
+        drop(table);
+        assert_table_has(&options.open_table(&path).unwrap(), 0..end);
+        std::fs::remove_file(&path).unwrap();
+
+        for len in [100, 200_000] {
+            let path = directory.join("store");
+            std::fs::write(&filler, vec![1; 1 << 20]).unwrap();
+            let store = options.open_or_create_store(&path).unwrap();
+            let mut keys = exercise_full_store(&store, len);
+            std::fs::remove_file(&filler).unwrap();
+            let end = fill_store(&store, keys.end, len);
+            assert!(end > keys.end, "it did not grow into the room");
+            keys.end = end;
+            assert_store_has(&store, keys.clone(), len);
+            drop(store);
+            let store = options.open_store(&path).unwrap();
+            assert_store_has(&store, keys.clone(), len);
+            drop(store);
+            std::fs::remove_file(&path).unwrap();
+        }
+        // Where not even a new pool fits.
+        std::fs::write(&filler, vec![1; 4_190_208]).unwrap();
+        is_full(Table::open(directory.join("no room")).map(|table| table.len()));
+        assert!(!directory.join("no room").exists());
+        std::fs::remove_file(&filler).unwrap();
+    }
+}
+
+/// Commands that run what follows them where it may mount: as root, and as anyone else.
+const UNSHARES: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-U", "-r", "-m"]];
+
+#[test]
+fn a_small_file_system() {
+    const MOUNT: &str = "mount -t tmpfs -o size=4m tmpfs \"$0\"";
+    let directory = places::on_disk();
+    let unshared = |unshare: &[&str]| {
+        let mut command = Command::new(unshare[0]);
+        command.args(&unshare[1..]).args(["sh", "-c"]);
+        command
+    };
+    let can_mount = |unshare: &&&[&str]| {
+        let tried = unshared(unshare).arg(MOUNT).arg(directory.path()).output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let Some(unshare) = UNSHARES.iter().find(can_mount) else {
+        eprintln!("a_small_file_system: skipped, since nothing can be mounted here");
+        return;
+    };
+    let mut command = unshared(unshare);
+    command.arg(format!("{MOUNT} && exec \"$@\"")).arg(directory.path());
+    command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
+    processes::environment(&mut command, "fill a file system", directory.path(), 0);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+}

@@ -1,0 +1,30 @@
+//! The facade and the byte store, tried as a user would and as an enemy would.
+
+mod byte_map;
+mod creation;
+mod damage;
+mod durability;
+mod exactly_once;
+mod forks;
+mod full;
+mod hostile;
+mod items;
+mod limits;
+mod open_errors;
+mod open_locks;
+mod places;
+mod posix;
+mod processes;
+mod read_only;
+mod reclaim;
+mod stale_pin;
+mod store_model;
+mod superblocks;
+mod sync_marks;
+mod threads;
+
+/// Entered by the processes that tests start from their own executable; see [`processes`].
+#[test]
+fn role() {
+    processes::play_role();
+}

@@ -1,0 +1,180 @@
+//! When a pool is marked clean, and that the mark is true whenever it is there: while it stands,
+//! no byte changes.
+
+use crate::places;
+use crate::superblocks::decode;
+use firndex::{Options, Store, Table, inspect};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+fn is_clean(path: &Path) -> bool {
+    inspect(path).unwrap().clean
+}
+
+#[test]
+fn closing_and_dropping_clean_and_opening_dirties() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    let store = Store::open(&path).unwrap();
+    assert!(!is_clean(&path));
+    store.put("key", "value").unwrap();
+    store.close().unwrap();
+    assert!(is_clean(&path));
+    let opened = inspect(&path).unwrap().incarnation;
+    let store = Store::open(&path).unwrap();
+    assert!(!is_clean(&path));
+    assert_eq!(inspect(&path).unwrap().incarnation, opened + 1);
+    drop(store);
+    assert!(is_clean(&path));
+}
+
+#[test]
+fn sync_cleans_until_the_next_write() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    let store = Store::open(&path).unwrap();
+    let put = |store: &Store| drop(store.put("key", "value").unwrap());
+    let writes: [&dyn Fn(&Store); 8] = [
+        &put,
+        &|store| drop(store.insert("new", "value").unwrap()),
+        &|store| drop(store.update("key", "other").unwrap()),
+        &|store| drop(store.remove("new").unwrap()),
+        &|store| drop(store.compare_exchange("key", Some(b"other"), Some(b"third")).unwrap()),
+        &|store| drop(store.modify("key", |_| Some(b"fourth".to_vec())).unwrap()),
+        &|store| drop(store.put_many(&[(b"a", b"1"), (b"b", b"2")]).unwrap()),
+        &|store| drop(store.remove_many(&[b"a"]).unwrap()),
+    ];
+    for write in writes {
+        store.sync().unwrap();
+        assert!(is_clean(&path));
+        let _ = store.get("key").unwrap();
+        let _ = store.get_many(&[b"key"]).unwrap();
+        assert!(store.check().unwrap().is_sound());
+        store.sync().unwrap();
+        assert!(is_clean(&path), "reading dirtied the pool");
+        write(&store);
+        assert!(!is_clean(&path));
+    }
+    drop(store);
+
+    let path = directory.path().join("table");
+    let table = Table::open(&path).unwrap();
+    // Over several resizes: what the helper has left to do, sync does.
+    for key in 0..20_000 {
+        table.put(key, key).unwrap();
+        if key % 1999 == 0 {
+            table.sync().unwrap();
+            assert!(is_clean(&path));
+            assert!(!table.stats().resizing);
+        }
+    }
+    assert!(!is_clean(&path));
+}
+
+#[test]
+fn a_synced_image_of_an_open_pool_is_a_pool() {
+    let directory = places::in_ram();
+    let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
+    let store = Store::open(&path).unwrap();
+    for round in 0..5u8 {
+        for key in 0..200u8 {
+            store.put([key], vec![round; 100]).unwrap();
+        }
+        store.sync().unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        let image = Options::new().read_only(true).open_store(&copy).unwrap();
+        assert!(image.check().unwrap().is_sound());
+        assert!((0..200u8).all(|key| image.get([key]).unwrap().unwrap() == vec![round; 100]));
+    }
+}
+
+const WRITERS: u64 = 2;
+const KEYS: u64 = 16;
+
+/// The file's superblock if it says clean.
+fn clean_sequence(file: &File) -> Option<u64> {
+    let mut bytes = [0; pmem::superblock::SUPERBLOCK_BYTES as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    // Read beside a change of the superblock, both copies may look torn.
+    let superblock = std::panic::catch_unwind(|| decode(&bytes)).ok()?;
+    superblock.clean.then_some(superblock.sequence)
+}
+
+fn read_all(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Writers write in bursts beside someone who syncs without end. An observer reads the file: as
+/// long as it is marked clean with one sequence number, all of it stays as it is, has everything
+/// that was acknowledged before, and opens as a pool.
+#[test]
+fn a_pool_marked_clean_does_not_change() {
+    let directory = places::in_ram();
+    let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
+    let store = Options::new().helper(false).create_store(&path).unwrap();
+    let counters = || (0..WRITERS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+    let (issued, returned, done) = (counters(), counters(), AtomicBool::new(false));
+    let key_of = |writer: u64, number: u64| [writer as u8, (number % KEYS) as u8];
+    let observed = std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (store, issued, returned, done) = (&store, &issued, &returned, &done);
+            scope.spawn(move || {
+                for number in 1.. {
+                    if done.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    issued[writer as usize].store(number, Ordering::SeqCst);
+                    let value = number.to_le_bytes().repeat(50);
+                    store.put(key_of(writer, number), value).unwrap();
+                    returned[writer as usize].store(number, Ordering::SeqCst);
+                    if number % 8 == 0 {
+                        std::thread::sleep(Duration::from_micros(300));
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                store.sync().unwrap();
+                std::thread::yield_now();
+            }
+        });
+        let file = File::open(&path).unwrap();
+        let started = Instant::now();
+        let mut observed = 0;
+        while observed < 200 && started.elapsed() < Duration::from_secs(10) {
+            let Some(sequence) = clean_sequence(&file) else { continue };
+            let load = |counters: &[AtomicU64]| -> Vec<u64> {
+                counters.iter().map(|counter| counter.load(Ordering::SeqCst)).collect()
+            };
+            let returned = load(&returned);
+            let (first, second) = (read_all(&file), read_all(&file));
+            if clean_sequence(&file) != Some(sequence) {
+                continue;
+            }
+            let issued = load(&issued);
+            observed += 1;
+            assert!(first == second, "bytes changed under the mark {sequence}");
+            std::fs::write(&copy, &first).unwrap();
+            let image = Options::new().read_only(true).open_store(&copy).unwrap();
+            assert!(image.check().unwrap().is_sound());
+            for writer in 0..WRITERS {
+                let (from, to) = (returned[writer as usize], issued[writer as usize]);
+                for number in (from + 1).saturating_sub(KEYS).max(1)..=from {
+                    let value = image.get(key_of(writer, number)).unwrap().unwrap();
+                    let found = u64::from_le_bytes(value[..8].try_into().unwrap());
+                    assert!((number..=to).contains(&found), "{found} of {number} to {to}");
+                    assert!(value == found.to_le_bytes().repeat(50), "torn");
+                }
+            }
+        }
+        done.store(true, Ordering::SeqCst);
+        observed
+    });
+    assert!(observed > 20, "the mark was seen standing only {observed} times");
+}
