@@ -1,0 +1,159 @@
+//! What operations cost in the pool, counted line by line at a load factor of 0.85.
+
+use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use index::Index;
+use pmem::medium::{Cost, measure};
+
+/// Operations that an average is over.
+const OPERATIONS: u64 = 100_000;
+
+/// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
+/// are the even numbers from 2 on, spread.
+fn filled<E: Engine, B: Backing>(pairs: u64, load_factor: f64) -> (Table<E, B>, u64) {
+    let setup = Setup { pairs, resize_at: 2.0, helper: false, ..Setup::default() };
+    let table = Table::<E, B>::new(setup);
+    let count = (table.occupancy().capacity as f64 * load_factor) as u64;
+    for index in 0..count {
+        table.insert(key_of(index), index).unwrap();
+    }
+    (table, count)
+}
+
+fn key_of(index: u64) -> u64 {
+    (2 * index + 2).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn absent(index: u64) -> u64 {
+    (2 * index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The cost of `OPERATIONS` operations, each measured by itself.
+fn total(mut operation: impl FnMut(u64)) -> Cost {
+    let mut total = Cost::default();
+    for round in 0..OPERATIONS {
+        total += measure(|| operation(round)).1;
+    }
+    total
+}
+
+pub(crate) fn mutations_write_one_line_with_one_flush_and_one_fence<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    let (table, count) = filled::<E, B>(100_000, 0.85);
+    let mut random = Random::new(1);
+    let assert_least = |what: &str, cost: Cost| {
+        let expected = (OPERATIONS, OPERATIONS, OPERATIONS, OPERATIONS);
+        let found = (cost.lines_written, cost.blocks_written, cost.flushes, cost.fences);
+        assert_eq!(found, expected, "{what}: lines, media blocks, flushes, fences");
+    };
+    assert_least(
+        "update",
+        total(|round| {
+            assert!(table.update(key_of(random.below(count)), round).unwrap().is_some());
+        }),
+    );
+    assert_least(
+        "upsert",
+        total(|round| {
+            assert!(table.upsert(key_of(random.below(count)), round).unwrap().is_some());
+        }),
+    );
+    assert_least(
+        "exchange",
+        total(|_| {
+            let key = key_of(random.below(count));
+            let found = table.get(key);
+            assert_eq!(table.compare_exchange(key, found, Some(3)).unwrap(), Ok(()));
+        }),
+    );
+    // Out with the oldest and in with a new one, so that the load factor stays.
+    let (mut removal, mut insertion) = (Cost::default(), Cost::default());
+    for index in 0..OPERATIONS {
+        removal += measure(|| assert!(table.remove(key_of(index)).unwrap().is_some())).1;
+        insertion +=
+            measure(|| assert!(table.insert(key_of(count + index), 1).unwrap().is_none())).1;
+    }
+    assert_least("removal", removal);
+    assert_least("insertion", insertion);
+}
+
+pub(crate) fn searches_read_few_lines_and_write_none<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    let (table, count) = filled::<E, B>(100_000, 0.85);
+    let mut random = Random::new(1);
+    let hit = total(|_| assert!(table.get(key_of(random.below(count))).is_some()));
+    let miss = total(|_| assert!(table.get(absent(random.below(1 << 40))).is_none()));
+    for (what, cost, budget) in
+        [("hit", hit, E::BUDGET.lines_read_per_hit), ("miss", miss, E::BUDGET.lines_read_per_miss)]
+    {
+        let read = cost.lines_read as f64 / OPERATIONS as f64;
+        assert!(read <= budget, "a {what} reads {read} lines, not {budget}");
+        let written = (cost.lines_written, cost.flushes, cost.fences);
+        assert_eq!(written, (0, 0, 0), "a {what} with nobody else there");
+    }
+    let mut found = [None; 32];
+    let batch = total(|round| {
+        if round % 32 == 0 {
+            let keys: [u64; 32] = std::array::from_fn(|_| key_of(random.below(count)));
+            table.get_many(&keys, &mut found);
+            assert!(found.iter().all(Option::is_some));
+        }
+    });
+    let read = batch.lines_read as f64 / OPERATIONS as f64;
+    assert!(read <= E::BUDGET.lines_read_per_hit, "a hit in a batch reads {read} lines");
+    assert_eq!((batch.lines_written, batch.flushes, batch.fences), (0, 0, 0));
+}
+
+pub(crate) fn what_changes_nothing_writes_nothing<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    let (table, count) = filled::<E, B>(10_000, 0.85);
+    let idle = total(|round| {
+        let (present, missing) = (key_of(round % count), absent(round));
+        match round % 5 {
+            0 => assert!(table.insert(present, 0).unwrap().is_some()),
+            1 => assert!(table.update(missing, 0).unwrap().is_none()),
+            2 => assert!(table.remove(missing).unwrap().is_none()),
+            3 => assert!(table.compare_exchange(present, None, Some(1)).unwrap().is_err()),
+            _ => table.insert_many(&[(present, 1); 3], &mut [None; 3]).unwrap(),
+        }
+    });
+    assert_eq!((idle.lines_written, idle.flushes, idle.fences), (0, 0, 0));
+}
+
+pub(crate) fn a_batch_has_one_fence<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    if !E::BUDGET.batches_share_fences {
+        return;
+    }
+    // Enough room that two keys of a batch seldom share a bucket, and none spills.
+    let (table, _) = filled::<E, B>(1_000_000, 0.05);
+    let batches = 2000;
+    let batch = |number: u64| (0..32).map(move |index| key_of(1 << 30 | number << 5 | index));
+    let mut out = [None; 32];
+    let mut assert_shared = |what: &str, operation: &mut dyn FnMut(&[u64], &mut [Option<u64>])| {
+        let mut sum = Cost::default();
+        for number in 0..batches {
+            let keys: Vec<u64> = batch(number).collect();
+            let ((), cost) = measure(|| operation(&keys, &mut out));
+            assert!(cost.fences >= 1, "{what}: nothing was fenced");
+            sum += cost;
+        }
+        assert_eq!(sum.flushes, batches * 32, "{what}");
+        let fences = sum.fences as f64 / batches as f64;
+        assert!(fences <= 1.1, "{what}: {fences} fences a batch");
+    };
+    let pairs = |keys: &[u64]| keys.iter().map(|&key| (key, key)).collect::<Vec<_>>();
+    assert_shared("insert_many", &mut |keys, out| {
+        table.insert_many(&pairs(keys), out).unwrap();
+        assert!(out.iter().all(Option::is_none));
+    });
+    assert_shared("upsert_many", &mut |keys, out| table.upsert_many(&pairs(keys), out).unwrap());
+    assert_shared("compare_exchange_many", &mut |keys, out| {
+        let changes: Vec<_> = keys.iter().map(|&key| (key, Some(key), Some(!key))).collect();
+        table.compare_exchange_many(&changes, out).unwrap();
+        assert!(out.iter().zip(keys).all(|(found, key)| *found == Some(*key)));
+    });
+    assert_shared("remove_many", &mut |keys, out| {
+        table.remove_many(keys, out).unwrap();
+        assert!(out.iter().zip(keys).all(|(found, key)| *found == Some(!*key)));
+    });
+}

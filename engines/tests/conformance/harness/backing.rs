@@ -1,0 +1,188 @@
+//! What a pool lies on, and images of it.
+
+use pmem::medium::{Count, Mapped, Memory};
+use pmem::{Medium, Offset, WORD};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The words of a pool at one moment.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Image(pub(crate) Vec<u64>);
+
+impl Image {
+    /// The words of `medium` as they are.
+    pub(crate) fn of(medium: &impl Medium) -> Image {
+        Image((0..medium.size() / WORD).map(|word| medium.load(Offset(0).word(word))).collect())
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.len() as u64 * WORD
+    }
+
+    /// The words of a range of pool bytes.
+    pub(crate) fn words(&mut self, start: Offset, bytes: u64) -> &mut [u64] {
+        let first = (start.0 / WORD) as usize;
+        &mut self.0[first..first + (bytes / WORD) as usize]
+    }
+
+    /// Puts the image onto an empty medium.
+    pub(crate) fn fill(&self, medium: &impl Medium) {
+        medium.grow(self.bytes()).expect("the image fits");
+        for (word, at) in self.0.iter().zip(0..).filter(|&(&word, _)| word != 0) {
+            medium.store(Offset(0).word(at), *word);
+        }
+    }
+}
+
+/// What a pool lies on.
+pub(crate) trait Backing: Send + Sync + Sized + 'static {
+    type Medium: Medium;
+    /// By how much the amount of work is cut: 1 for none.
+    const THRIFT: u64 = 1;
+
+    /// Something empty.
+    fn empty(limit_bytes: u64) -> (Self, Self::Medium);
+
+    /// Something that holds an image.
+    fn holding(image: &Image, limit_bytes: u64) -> (Self, Self::Medium);
+
+    /// Sees to it that [`Backing::again`] finds what `medium`, soon to be dropped, holds.
+    fn keep(&mut self, medium: &Self::Medium);
+
+    /// What was kept.
+    fn again(&self, limit_bytes: u64) -> Self::Medium;
+}
+
+/// Anonymous memory; an image stands in for what a file would keep.
+pub(crate) struct Dram(Option<Image>);
+
+fn dram(limit_bytes: u64) -> pmem::medium::Dram {
+    Memory::dram(limit_bytes).expect("anonymous memory")
+}
+
+impl Backing for Dram {
+    type Medium = pmem::medium::Dram;
+
+    fn empty(limit_bytes: u64) -> (Self, Self::Medium) {
+        (Dram(None), dram(limit_bytes))
+    }
+
+    fn holding(image: &Image, limit_bytes: u64) -> (Self, Self::Medium) {
+        let medium = dram(limit_bytes);
+        image.fill(&medium);
+        (Dram(None), medium)
+    }
+
+    fn keep(&mut self, medium: &Self::Medium) {
+        self.0 = Some(Image::of(medium));
+    }
+
+    fn again(&self, limit_bytes: u64) -> Self::Medium {
+        let medium = dram(limit_bytes);
+        self.0.as_ref().expect("kept").fill(&medium);
+        medium
+    }
+}
+
+/// As [`Dram`], counted.
+pub(crate) struct Counted(Dram);
+
+impl Backing for Counted {
+    type Medium = Count<pmem::medium::Dram>;
+    /// Each access adds to a set of lines.
+    const THRIFT: u64 = 8;
+
+    fn empty(limit_bytes: u64) -> (Self, Self::Medium) {
+        let (backing, medium) = Dram::empty(limit_bytes);
+        (Counted(backing), Count::new(medium))
+    }
+
+    fn holding(image: &Image, limit_bytes: u64) -> (Self, Self::Medium) {
+        let (backing, medium) = Dram::holding(image, limit_bytes);
+        (Counted(backing), Count::new(medium))
+    }
+
+    fn keep(&mut self, medium: &Self::Medium) {
+        self.0.0 = Some(Image::of(medium));
+    }
+
+    fn again(&self, limit_bytes: u64) -> Self::Medium {
+        Count::new(self.0.again(limit_bytes))
+    }
+}
+
+/// Backings that are files.
+pub(crate) trait FileBacking: Backing {
+    /// Where the files are made.
+    fn directory() -> PathBuf;
+}
+
+/// A file that is mapped.
+pub(crate) struct MappedFile(File);
+
+impl MappedFile {
+    fn empty(directory: &Path) -> MappedFile {
+        MappedFile(tempfile::tempfile_in(directory).expect("a temporary file"))
+    }
+
+    fn holding(directory: &Path, image: &Image) -> MappedFile {
+        let file = MappedFile::empty(directory);
+        let bytes: Vec<u8> = image.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        file.0.write_all_at(&bytes, 0).expect("the image is written");
+        file
+    }
+
+    fn map(&self, limit_bytes: u64) -> Mapped {
+        let file = self.0.try_clone().expect("a file");
+        let size = file.metadata().expect("a file").len();
+        Memory::mapped(file, size, limit_bytes, true).expect("the file is mapped")
+    }
+}
+
+macro_rules! file_backing {
+    ($(#[$doc:meta])* $name:ident in $directory:expr) => {
+        $(#[$doc])*
+        pub(crate) struct $name(MappedFile);
+
+        impl Backing for $name {
+            type Medium = Mapped;
+
+            fn empty(limit_bytes: u64) -> (Self, Mapped) {
+                let file = MappedFile::empty(&Self::directory());
+                let medium = file.map(limit_bytes);
+                ($name(file), medium)
+            }
+
+            fn holding(image: &Image, limit_bytes: u64) -> (Self, Mapped) {
+                let file = MappedFile::holding(&Self::directory(), image);
+                let medium = file.map(limit_bytes);
+                ($name(file), medium)
+            }
+
+            fn keep(&mut self, _medium: &Mapped) {}
+
+            fn again(&self, limit_bytes: u64) -> Mapped {
+                self.0.map(limit_bytes)
+            }
+        }
+
+        impl FileBacking for $name {
+            fn directory() -> PathBuf {
+                $directory
+            }
+        }
+    };
+}
+
+file_backing! {
+    /// A file in the directory for temporary files.
+    TempFile in std::env::temp_dir()
+}
+file_backing! {
+    /// A file in shared memory, or where there is none, as [`TempFile`].
+    SharedMemory in {
+        let shared = PathBuf::from("/dev/shm");
+        if shared.is_dir() { shared } else { std::env::temp_dir() }
+    }
+}

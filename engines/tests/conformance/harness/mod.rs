@@ -1,0 +1,317 @@
+//! What the suite is generic over: an engine, and what its pool lies on.
+
+mod backing;
+mod history;
+mod iceberg;
+mod journal;
+mod random;
+mod watchdog;
+
+pub(crate) use backing::{Backing, Counted, Dram, FileBacking, Image, SharedMemory, TempFile};
+pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
+pub(crate) use iceberg::IcebergHt;
+pub(crate) use journal::{Access, Journal, Journaled};
+pub(crate) use random::Random;
+pub(crate) use watchdog::within;
+
+use engines::Settings;
+use index::{CheckReport, Error, Exchange, Index, Occupancy};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use pmem::{Medium, OpenError, Pool, Write};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Seed of the hash functions of every table here, so that colliding keys can be searched for.
+pub(crate) const SEED: u64 = 0x5eed_0f_f1e1d5;
+
+/// Where every pool here is said to be: the same place for a file, its reopening and its images.
+pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
+
+/// One engine, as the suite needs it.
+pub(crate) trait Engine: Send + Sync + 'static {
+    /// Number in the superblock.
+    const ID: u32;
+    /// Number of structural variants (block sizes and the like); 0 is the default one.
+    const VARIANTS: usize;
+    /// What its operations may cost.
+    const BUDGET: Budget;
+
+    /// The table.
+    type Index<M: Medium>: Index<u64, u64> + 'static;
+
+    /// Engine parameters of a table of this variant that begins with room for about `pairs`
+    /// pairs; 0 for the smallest there is.
+    fn params(variant: usize, pairs: u64) -> [u64; 16];
+
+    /// Opens or makes the table in a pool.
+    fn open<M: Medium>(pool: Arc<Pool<M>>, settings: Settings)
+    -> Result<Self::Index<M>, OpenError>;
+
+    /// Keys other than 0 that share bucket and fingerprint in small tables under [`SEED`].
+    fn colliding_keys() -> &'static [u64];
+}
+
+/// Most that an engine may take, at a load factor of 0.85.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// Lines read by a search that finds its key, on average.
+    pub(crate) lines_read_per_hit: f64,
+    /// Lines read by a search that does not, on average.
+    pub(crate) lines_read_per_miss: f64,
+    /// Whether a batch of a few dozen undisturbed mutations has one fence.
+    pub(crate) batches_share_fences: bool,
+    /// Bytes in pool and sidecar for each pair just before the table grows.
+    pub(crate) bytes_per_pair: f64,
+}
+
+/// How a table is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    /// Structural variant.
+    pub(crate) variant: usize,
+    /// Pairs to begin with room for.
+    pub(crate) pairs: u64,
+    /// Bytes that the pool may grow to.
+    pub(crate) limit_bytes: u64,
+    /// Load factor at which the table grows; above 1 for never.
+    pub(crate) resize_at: f64,
+    /// Whether there is a helper thread.
+    pub(crate) helper: bool,
+    /// Threads for recovery.
+    pub(crate) recovery_threads: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            variant: 0,
+            pairs: 0,
+            limit_bytes: 1 << 32,
+            resize_at: 0.85,
+            helper: true,
+            recovery_threads: 2,
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            resize_at: self.resize_at,
+            helper: self.helper,
+            recovery_threads: self.recovery_threads,
+        }
+    }
+
+    pub(crate) fn spec<E: Engine>(&self) -> Spec {
+        Spec {
+            kind: PoolKind::Table,
+            engine: E::ID,
+            key_bytes: 8,
+            value_bytes: 8,
+            hash_id: index::hash::HASH_ID,
+            hash_seed: SEED,
+            uuid: 7,
+            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+            engine_params: E::params(self.variant, self.pairs),
+        }
+    }
+}
+
+/// An open table with its pool. Its mutations take the right to write by themselves.
+pub(crate) struct Table<E: Engine, B: Backing> {
+    index: E::Index<B::Medium>,
+    pool: Arc<Pool<B::Medium>>,
+    backing: B,
+    setup: Setup,
+}
+
+impl<E: Engine, B: Backing> Table<E, B> {
+    /// A new table.
+    pub(crate) fn new(setup: Setup) -> Self {
+        let (backing, medium) = B::empty(setup.limit_bytes);
+        let pool = Pool::create(medium, &setup.spec::<E>(), PLACE).expect("a pool is made");
+        Self::assemble(backing, pool, setup).expect("a table is made")
+    }
+
+    /// The table in an image, recovered.
+    pub(crate) fn from_image(image: &Image, setup: Setup) -> Result<Self, OpenError> {
+        let (backing, medium) = B::holding(image, setup.limit_bytes);
+        Self::assemble(backing, Pool::open(medium, PLACE)?, setup)
+    }
+
+    pub(crate) fn assemble(
+        backing: B,
+        pool: Pool<B::Medium>,
+        setup: Setup,
+    ) -> Result<Self, OpenError> {
+        let pool = Arc::new(pool);
+        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        Ok(Table { index, pool, backing, setup })
+    }
+
+    /// Closes the table and opens it again.
+    pub(crate) fn reopen(self) -> Self {
+        let Table { index, pool, mut backing, setup } = self;
+        drop(index);
+        pool.close().expect("the pool is closed");
+        backing.keep(pool.medium());
+        assert!(Arc::into_inner(pool).is_some(), "a closed table left its pool in use");
+        let medium = backing.again(setup.limit_bytes);
+        let pool = Pool::open(medium, PLACE).expect("a closed pool is opened");
+        Self::assemble(backing, pool, setup).expect("a closed table is opened")
+    }
+
+    /// The bytes of the pool as a process that is killed now would leave them. Exact if nothing
+    /// writes.
+    pub(crate) fn image(&self) -> Image {
+        Image::of(self.pool.medium())
+    }
+
+    pub(crate) fn pool(&self) -> &Pool<B::Medium> {
+        &self.pool
+    }
+
+    pub(crate) fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// All pairs; fails if a key comes twice. Exact if nothing writes.
+    pub(crate) fn pairs(&self) -> HashMap<u64, u64> {
+        let mut pairs = HashMap::new();
+        self.index.for_each(&mut |key, value| {
+            let twice = pairs.insert(key, value);
+            assert_eq!(
+                twice, None,
+                "a scan met key {key:#x} twice, the second time with {value:#x}"
+            );
+        });
+        pairs
+    }
+
+    /// Asserts that the table holds exactly `expected`, by every way of looking at it.
+    pub(crate) fn assert_holds(&self, expected: &HashMap<u64, u64>) {
+        assert_eq!(self.len(), expected.len() as u64, "number of pairs");
+        assert_eq!(self.is_empty(), expected.is_empty());
+        assert_eq!(self.occupancy().pairs(), expected.len() as u64, "pairs in all levels");
+        for (&key, &value) in expected {
+            assert_eq!(self.get(key), Some(value), "value of key {key:#x}");
+        }
+        let pairs = self.pairs();
+        if &pairs != expected {
+            let stray: Vec<_> =
+                pairs.iter().filter(|&(key, value)| expected.get(key) != Some(value)).collect();
+            panic!("a scan met pairs that nobody stored: {stray:x?}");
+        }
+        self.assert_sound();
+    }
+
+    /// Asserts that `check` finds nothing wrong.
+    pub(crate) fn assert_sound(&self) {
+        let report = self.check();
+        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
+        assert_eq!(report.pairs, self.len(), "pairs that were checked");
+    }
+
+    fn write(&self) -> Write<'_> {
+        self.pool.write().expect("the pool may be written")
+    }
+}
+
+impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
+    fn get(&self, key: u64) -> Option<u64> {
+        self.index.get(key)
+    }
+
+    fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        let _write = self.write();
+        self.index.insert(key, value)
+    }
+
+    fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        let _write = self.write();
+        self.index.update(key, value)
+    }
+
+    fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        let _write = self.write();
+        self.index.upsert(key, value)
+    }
+
+    fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        let _write = self.write();
+        self.index.remove(key)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<Exchange<u64>, Error> {
+        let _write = self.write();
+        self.index.compare_exchange(key, expected, new)
+    }
+
+    fn remove_if(&self, key: u64, expected: u64) -> Result<Exchange<u64>, Error> {
+        let _write = self.write();
+        self.index.remove_if(key, expected)
+    }
+
+    fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        self.index.get_many(keys, out);
+    }
+
+    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        let _write = self.write();
+        self.index.insert_many(pairs, out)
+    }
+
+    fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        let _write = self.write();
+        self.index.upsert_many(pairs, out)
+    }
+
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
+        let _write = self.write();
+        self.index.remove_many(keys, out)
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(u64, Option<u64>, Option<u64>)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Error> {
+        let _write = self.write();
+        self.index.compare_exchange_many(changes, out)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
+        self.index.for_each(visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
+        self.index.for_each_part(part, parts, visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.index.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.index.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.index.check()
+    }
+
+    fn settle(&self) {
+        self.index.settle();
+    }
+}

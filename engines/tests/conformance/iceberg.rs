@@ -1,0 +1,238 @@
+//! What only IcebergHT's layout allows to ask: images of resizes made by hand, and the paper's
+//! distribution of the keys over the levels.
+
+use crate::harness::{Dram, Engine, IcebergHt, Image, Random, Setup, Table, within};
+use index::Index;
+use pmem::{Offset, OpenError, Pool};
+use std::collections::HashMap;
+
+type Iceberg = Table<IcebergHt, Dram>;
+
+/// Bytes of a slot: key and value.
+const SLOT_BYTES: u64 = 16;
+
+/// The blocks of level 1 or 2 in a pool.
+struct Blocks {
+    /// Where each block begins.
+    starts: Vec<Offset>,
+    slots: u64,
+}
+
+impl Blocks {
+    fn of(table: &Iceberg, level: u8) -> Blocks {
+        let pool: &Pool<_> = table.pool();
+        let superblock = pool.superblock();
+        let params = superblock.engine_params[0];
+        let slots = if level == 1 { params as u32 } else { (params >> 32) as u32 };
+        let block_bytes = u64::from(slots) * SLOT_BYTES;
+        let starts = pool
+            .extents_of(level)
+            .iter()
+            .flat_map(|extent| {
+                (0..extent.bytes / block_bytes).map(|block| extent.start.add(block * block_bytes))
+            })
+            .collect::<Vec<_>>();
+        assert_eq!(starts.len(), 1 << superblock.engine_roots[level as usize - 1]);
+        Blocks { starts, slots: slots.into() }
+    }
+
+    fn slot(&self, block: usize, slot: u64) -> Offset {
+        self.starts[block].add(slot * SLOT_BYTES)
+    }
+
+    fn free_slot(&self, image: &mut Image, block: usize) -> Option<Offset> {
+        (0..self.slots)
+            .map(|slot| self.slot(block, slot))
+            .find(|&slot| image.words(slot, SLOT_BYTES)[0] == 0)
+    }
+
+    /// The slots of a block that hold a pair.
+    fn taken(&self, image: &mut Image, block: usize) -> Vec<Offset> {
+        (0..self.slots)
+            .map(|slot| self.slot(block, slot))
+            .filter(|&slot| image.words(slot, SLOT_BYTES)[0] != 0)
+            .collect()
+    }
+
+    /// Undoes the last resize for some pairs of the upper half: a pair goes back to the block
+    /// that it came from, or is there as well. Returns how many of each.
+    fn half_undo(&self, image: &mut Image, random: &mut Random) -> [u32; 2] {
+        let half = self.starts.len() / 2;
+        let mut counts = [0; 2];
+        for lower in 0..half {
+            for from in self.taken(image, lower + half) {
+                let what = random.below(3) as usize;
+                if what == 2 {
+                    continue;
+                }
+                let Some(to) = self.free_slot(image, lower) else { continue };
+                let pair = image.words(from, SLOT_BYTES).to_vec();
+                image.words(to, SLOT_BYTES).copy_from_slice(&pair);
+                if what == 0 {
+                    // As an erasure leaves it: the value stays.
+                    image.words(from, SLOT_BYTES)[0] = 0;
+                }
+                counts[what] += 1;
+            }
+        }
+        counts
+    }
+}
+
+/// A settled table that has been doubled several times, with its pairs.
+fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
+    let setup = Setup { variant, resize_at, helper: false, ..Setup::default() };
+    let table = Iceberg::new(setup);
+    let mut model = HashMap::new();
+    for key in 0u64.. {
+        let key = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        table.insert(key, !key).unwrap();
+        model.insert(key, !key);
+        if model.len() > 3000 && table.occupancy().resizing {
+            break;
+        }
+    }
+    table.settle();
+    (table, model)
+}
+
+#[test]
+fn resizes_that_were_half_done_are_finished() {
+    let _watchdog = within(60);
+    let mut random = Random::new(1);
+    let mut sums = [[0; 2]; 2];
+    for variant in 0..IcebergHt::VARIANTS {
+        for resize_at in [0.85, 1.0] {
+            let (table, model) = doubled(variant, resize_at);
+            for levels in [&[1][..], &[2], &[1, 2]] {
+                let mut image = table.image();
+                for &level in levels {
+                    let counts = Blocks::of(&table, level).half_undo(&mut image, &mut random);
+                    let sum = &mut sums[level as usize - 1];
+                    *sum = [sum[0] + counts[0], sum[1] + counts[1]];
+                }
+                let recovered = Iceberg::from_image(&image, *table.setup()).unwrap();
+                recovered.assert_holds(&model);
+                let again = Iceberg::from_image(&recovered.image(), *table.setup()).unwrap();
+                again.assert_holds(&model);
+                // Nothing is left of the copies: what is removed stays removed.
+                for &key in model.keys().take(2000) {
+                    assert_eq!(again.remove(key).unwrap(), Some(!key));
+                    assert_eq!(again.get(key), None);
+                }
+                assert_eq!(again.reopen().len(), model.len() as u64 - 2000);
+            }
+        }
+    }
+    assert!(sums.iter().flatten().all(|&sum| sum > 500), "pairs put back, copied: {sums:?}");
+}
+
+#[test]
+fn keys_in_the_wrong_block_are_reported() {
+    let _watchdog = within(60);
+    let (table, _) = doubled(1, 1.0);
+    for level in [1, 2] {
+        let blocks = Blocks::of(&table, level);
+        let mut random = Random::new(2);
+        let mut refused = 0;
+        for _ in 0..60 {
+            let mut image = table.image();
+            let count = blocks.starts.len() as u64;
+            let (from, to) = (random.below(count) as usize, random.below(count) as usize);
+            // To an odd block from an even one or the reverse: no resize connects those.
+            let slots = blocks.taken(&mut image, from);
+            let (Some(&slot), Some(free)) = (slots.first(), blocks.free_slot(&mut image, to))
+            else {
+                continue;
+            };
+            if (from ^ to) & 1 == 0 {
+                continue;
+            }
+            let pair = image.words(slot, SLOT_BYTES).to_vec();
+            image.words(free, SLOT_BYTES).copy_from_slice(&pair);
+            image.words(slot, SLOT_BYTES)[0] = 0;
+            match Iceberg::from_image(&image, *table.setup()) {
+                Err(OpenError::Corrupt { found }) => {
+                    assert!(found.contains("does not belong"), "{found}");
+                    refused += 1;
+                }
+                Err(error) => panic!("{error}"),
+                // A key of level 2 has two blocks; by chance this is the other one.
+                Ok(table) => assert!(level == 2 && table.check().is_sound()),
+            }
+        }
+        assert!(refused > 10, "level {level}: {refused}");
+    }
+}
+
+#[test]
+fn a_key_that_is_stored_twice_is_reported() {
+    let _watchdog = within(60);
+    let (table, _) = doubled(1, 1.0);
+    for level in [1, 2] {
+        let blocks = Blocks::of(&table, level);
+        let mut tried = 0;
+        for block in 0..blocks.starts.len() {
+            let mut image = table.image();
+            let slots = blocks.taken(&mut image, block);
+            let (Some(&slot), Some(free)) = (slots.first(), blocks.free_slot(&mut image, block))
+            else {
+                continue;
+            };
+            tried += 1;
+            let key = image.words(slot, SLOT_BYTES)[0];
+            image.words(free, SLOT_BYTES).copy_from_slice(&[key, 1]);
+            if let Ok(table) = Iceberg::from_image(&image, *table.setup()) {
+                assert!(!table.check().is_sound(), "level {level}: key {key:#x} is there twice");
+            }
+        }
+        assert!(tried > 5);
+    }
+}
+
+/// Fills a table of 2^20 slots in level 1 to 0.95 of all slots; the parts of its pairs in level 2
+/// and level 3, in per cent.
+fn overflow_percent(variant: usize) -> [f64; 2] {
+    let (level_1_slots, _) = IcebergHt::BLOCKS[variant];
+    let setup =
+        Setup { variant, pairs: 900_000, resize_at: 2.0, helper: false, ..Setup::default() };
+    let table = Iceberg::new(setup);
+    let before = table.occupancy();
+    assert!(before.levels[0].slots >= 1 << 20, "{level_1_slots} slots: {before:?}");
+    let pairs = before.capacity * 95 / 100;
+    let keys: Vec<_> =
+        (1..=pairs).map(|key| (key.wrapping_mul(0x9e37_79b9_7f4a_7c15), key)).collect();
+    table.insert_many(&keys, &mut vec![None; keys.len()]).unwrap();
+    let full = table.occupancy();
+    assert_eq!((full.pairs(), full.resizes), (pairs, 0));
+    [1, 2].map(|level| full.levels[level].pairs as f64 / pairs as f64 * 100.0)
+}
+
+#[test]
+fn the_levels_fill_as_in_table_6() {
+    let _watchdog = within(120);
+    // Per cent of the pairs in level 2 and level 3 that the paper found.
+    let paper = [
+        ((64, 8), [8.7, 0.000_07]),
+        ((64, 6), [7.0, 0.007]),
+        ((64, 4), [5.4, 0.27]),
+        ((32, 8), [17.7, 0.03]),
+        ((32, 6), [13.7, 0.06]),
+        ((32, 4), [10.38, 0.64]),
+    ];
+    let mut found = HashMap::new();
+    for (blocks, [level_2, level_3]) in paper {
+        let variant = IcebergHt::BLOCKS.iter().position(|&other| other == blocks).unwrap();
+        let [here_2, here_3] = overflow_percent(variant);
+        assert!(
+            (here_2 / level_2 - 1.0).abs() < 0.25,
+            "{blocks:?}: {here_2} % in level 2, not {level_2}"
+        );
+        found.insert(blocks, here_3);
+        assert!(here_3 < level_3 * 3.0 + 0.001, "{blocks:?}: {here_3} % in level 3, not {level_3}");
+    }
+    let [level_2, level_3] = overflow_percent(0);
+    assert!(level_2 < 10.0 && level_3 < 0.001, "64 and 8 slots: {level_2} %, {level_3} %");
+    assert!(found[&(64, 8)] <= found[&(64, 6)] && found[&(64, 6)] < found[&(64, 4)], "{found:?}");
+    assert!(found[&(32, 8)] <= found[&(32, 6)] && found[&(32, 6)] < found[&(32, 4)], "{found:?}");
+}

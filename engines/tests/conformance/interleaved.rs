@@ -1,0 +1,246 @@
+//! Interleavings made on purpose: a whole operation inside another one, at each of its accesses.
+//!
+//! Readers take no lock, so they can run in the middle of a writer, and any writer in the middle
+//! of a reader, all in one thread. What needs the right moment elsewhere happens here each time.
+
+use crate::harness::{Access, Backing, Engine, Journal, Random, Setup, Table, within};
+use index::Index;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+fn setup(variant: usize, resize_at: f64) -> Setup {
+    Setup { variant, resize_at, helper: false, limit_bytes: 64 << 20, ..Setup::default() }
+}
+
+/// A table in one of the setups, filled so far.
+fn filled<E: Engine, B: Backing>(
+    setup: Setup,
+    pairs: usize,
+) -> (Rc<Table<E, B>>, HashMap<u64, u64>) {
+    let table = Table::<E, B>::new(setup);
+    let keys = [0, u64::MAX].into_iter().chain(E::colliding_keys().iter().copied()).chain(1000..);
+    let model: HashMap<u64, u64> = keys.take(pairs).map(|key| (key, !key)).collect();
+    let mut keys: Vec<_> = model.keys().copied().collect();
+    keys.sort();
+    keys.iter().for_each(|&key| assert_eq!(table.insert(key, !key).unwrap(), None));
+    (Rc::new(table), model)
+}
+
+/// Calls `look` before each store, flush and fence of `operation`; returns how often that was.
+fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
+    let steps = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&steps);
+    let hook = move |access| {
+        if access != Access::Load {
+            counted.set(counted.get() + 1);
+            look();
+        }
+    };
+    Journal::stopping(hook, operation);
+    steps.get()
+}
+
+pub(crate) fn readers_at_each_step_of_a_writer<E: Engine, B: Backing<Medium = Journal>>() {
+    let _watchdog = within(60);
+    for variant in 0..E::VARIANTS {
+        // Few pairs, and so many that every level is in use.
+        for pairs in [3, 60, 200] {
+            let (table, model) = filled::<E, B>(setup(variant, 2.0), pairs);
+            let mut others: Vec<u64> = model.keys().copied().collect();
+            others.sort();
+            for key in others.into_iter().step_by(7).chain([5, 6, 0]) {
+                readers_beside_mutations_of(&table, &model, key);
+            }
+        }
+    }
+}
+
+/// Takes one key through its states; at each step a reader must see the state before or after,
+/// and once it has seen the one after, not the one before again.
+fn readers_beside_mutations_of<E: Engine, B: Backing<Medium = Journal>>(
+    table: &Rc<Table<E, B>>,
+    model: &HashMap<u64, u64>,
+    key: u64,
+) {
+    let first = model.get(&key).copied();
+    let mut state = first;
+    for next in [Some(1), Some(2), None, Some(3), None, first] {
+        let reader = Rc::clone(table);
+        let neighbours: Vec<(u64, u64)> =
+            model.iter().filter(|pair| *pair.0 != key).take(5).map(|(&k, &v)| (k, v)).collect();
+        let seen_after = Cell::new(false);
+        let look = move || {
+            let found = reader.get(key);
+            let mut found_many = [None];
+            reader.get_many(&[key], &mut found_many);
+            for found in [found, found_many[0]] {
+                assert!(
+                    found == state || found == next,
+                    "key {key:#x}: {state:?} -> {next:?} shows {found:?}"
+                );
+                assert!(!seen_after.get() || found == next, "key {key:#x}: {state:?} came back");
+                seen_after.set(found == next);
+            }
+            for &(key, value) in &neighbours {
+                assert_eq!(reader.get(key), Some(value), "a neighbour");
+            }
+        };
+        let steps = at_each_step(look, || {
+            assert_eq!(table.compare_exchange(key, state, next).unwrap(), Ok(()));
+        });
+        assert!(steps >= 3 || state == next, "only {steps} steps");
+        assert_eq!(table.get(key), next);
+        state = next;
+    }
+}
+
+pub(crate) fn readers_at_each_step_of_a_resize<E: Engine, B: Backing<Medium = Journal>>() {
+    let _watchdog = within(60);
+    for variant in 0..E::VARIANTS {
+        for (resize_at, pairs) in [(0.85, 140), (1.0, 300)] {
+            let (table, model) = filled::<E, B>(setup(variant, resize_at), pairs);
+            let reader = Rc::clone(&table);
+            let mut inserted = 1 << 20;
+            let shown = model.clone();
+            let random = Cell::new(1);
+            let look = move || {
+                // All of them would be too many; which ones changes from step to step.
+                random.set(random.get() + 1);
+                let mut random = Random::new(random.get());
+                for (&key, &value) in shown.iter().skip(random.below(100) as usize).step_by(11) {
+                    assert_eq!(reader.get(key), Some(value), "key {key:#x}");
+                    assert_eq!(reader.get(key ^ 1 << 50), None);
+                }
+            };
+            let steps = at_each_step(look, || {
+                let resizes = table.occupancy().resizes;
+                while table.occupancy().resizes < resizes + 2 {
+                    inserted += 1;
+                    assert_eq!(table.insert(inserted, 0).unwrap(), None);
+                }
+                table.settle();
+            });
+            assert!(steps > 1000, "only {steps} steps");
+            table.assert_sound();
+        }
+    }
+}
+
+/// Runs `write` at the `at`-th load of `read`, if it comes to that many; whether it did.
+fn at_load<R>(at: u64, write: impl Fn() + 'static, read: impl FnOnce() -> R) -> (R, bool) {
+    let loads = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&loads);
+    let hook = move |access| {
+        if access == Access::Load {
+            counted.set(counted.get() + 1);
+            if counted.get() == at {
+                write();
+            }
+        }
+    };
+    let result = Journal::stopping(hook, read);
+    (result, loads.get() >= at)
+}
+
+pub(crate) fn writers_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+    let _watchdog = within(60);
+    for variant in 0..E::VARIANTS {
+        for pairs in [3, 60, 200] {
+            let (table, model) = filled::<E, B>(setup(variant, 2.0), pairs);
+            let keys: Vec<u64> = model.keys().copied().step_by(9).chain([0, 5]).collect();
+            for key in keys {
+                let before = table.get(key);
+                for (at, second) in (1..40).flat_map(|at| [(at, None), (at, Some(9))]) {
+                    table.upsert(key, 8).unwrap();
+                    // The key goes, and perhaps comes back, perhaps elsewhere; another one takes
+                    // the place that it had.
+                    let writer = Rc::clone(&table);
+                    let write = move || {
+                        writer.remove(key).unwrap();
+                        writer.insert(1 << 60, 77).unwrap();
+                        if let Some(value) = second {
+                            writer.insert(key, value).unwrap();
+                        }
+                    };
+                    let (found, reached) = at_load(at, write, || table.get(key));
+                    let states = [Some(8), None, second];
+                    assert!(states.contains(&found), "key {key:#x}: {found:?} at load {at}");
+                    table.remove(1 << 60).unwrap();
+                    if !reached {
+                        assert_eq!(found, Some(8));
+                        break;
+                    }
+                    assert_eq!(table.get(key), second);
+                }
+                match before {
+                    Some(value) => table.upsert(key, value).unwrap(),
+                    None => table.remove(key).unwrap(),
+                };
+            }
+            table.assert_holds(&model);
+        }
+    }
+}
+
+pub(crate) fn a_resize_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+    let _watchdog = within(120);
+    for variant in 0..E::VARIANTS {
+        for batch in [false, true] {
+            let mut at = 1;
+            let mut reached = true;
+            while reached && at < 20 {
+                reached = a_resize_at_load::<E, B>(variant, at, batch);
+                at += 1;
+            }
+            assert!(at > 2, "no reader had a load");
+        }
+    }
+}
+
+/// Reads every key of a table, a resize being begun, carried on or finished at the `at`-th load
+/// of each search. Whether any search had so many loads.
+fn a_resize_at_load<E: Engine, B: Backing<Medium = Journal>>(
+    variant: usize,
+    at: u64,
+    batch: bool,
+) -> bool {
+    let (table, mut model) = filled::<E, B>(setup(variant, 0.85), 60);
+    let mut keys: Vec<u64> = model.keys().copied().collect();
+    keys.sort();
+    let next = Rc::new(Cell::new(1 << 20));
+    let mut any_reached = false;
+    for key in keys {
+        let writer = Rc::clone(&table);
+        let inserted = Rc::clone(&next);
+        let from = next.get();
+        let write = move || {
+            // Either on to the next resize, or to the end of this one.
+            let resizing = writer.occupancy().resizing;
+            if resizing {
+                writer.settle();
+            }
+            while !resizing && !writer.occupancy().resizing {
+                inserted.set(inserted.get() + 1);
+                writer.insert(inserted.get(), 0).unwrap();
+            }
+        };
+        let (found, reached) = at_load(at, write, || match batch {
+            true => {
+                let mut found = [None; 3];
+                table.get_many(&[key; 3], &mut found);
+                assert!(found[0] == found[1] && found[1] == found[2], "{found:?}");
+                found[0]
+            }
+            false => table.get(key),
+        });
+        assert_eq!(found, Some(!key), "key {key:#x} at load {at}");
+        any_reached |= reached;
+        model.extend((from + 1..=next.get()).map(|key| (key, 0)));
+        if model.len() > 1500 {
+            break;
+        }
+    }
+    table.assert_holds(&model);
+    any_reached
+}

@@ -1,0 +1,377 @@
+//! Processes killed with SIGKILL while they write to a mapped file.
+//!
+//! The test starts its own binary again, to run [`process_to_be_killed`] alone, kills it at a
+//! random moment and judges what is in the file. What had returned is known from a second mapped
+//! file: each writer counts the operations that it has begun and that have returned. Operations
+//! follow from their number, so the test can replay them.
+
+use crate::harness::{Engine, FileBacking, Random, Setup, within};
+use index::Index;
+use pmem::file::{Access, PoolFile};
+use pmem::medium::{Mapped, Memory};
+use pmem::{Medium, Offset, OpenError, Pool};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tells the process to be killed what to do: mode and directory.
+const ORDERS: &str = "FIRNDEX_TEST_PROCESS_TO_BE_KILLED";
+const WRITERS: usize = 2;
+/// Held while one of these tests runs: a child that another test has forked and that has not
+/// come to its `exec` yet has copies of this process's descriptors, and with them of the locks
+/// on pool files that this process believes to have closed.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Bytes that pools may grow to.
+const LIMIT_BYTES: u64 = 1 << 30;
+/// The process ends by itself after this, should nobody kill it.
+const LIFETIME: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Create,
+    Grow,
+    Steady,
+}
+
+impl Mode {
+    const ALL: [(Mode, &str); 3] =
+        [(Mode::Create, "create"), (Mode::Grow, "grow"), (Mode::Steady, "steady")];
+
+    fn name(self) -> &'static str {
+        Mode::ALL.iter().find(|(mode, _)| *mode == self).expect("all are listed").1
+    }
+
+    fn named(name: &str) -> Mode {
+        Mode::ALL.iter().find(|(_, known)| *known == name).expect("a known mode").0
+    }
+}
+
+/// What the writers have begun and what has returned, in a mapped file.
+struct Progress(Mapped);
+
+impl Progress {
+    fn open(directory: &Path) -> Progress {
+        let path = directory.join("progress");
+        let file =
+            std::fs::File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let file = file.expect("a file for the progress");
+        let size = file.metadata().expect("a file").len();
+        let medium = Memory::mapped(file, size, 4096, true).expect("the progress is mapped");
+        medium.grow(4096).expect("a page");
+        Progress(medium)
+    }
+
+    fn begun(writer: usize) -> Offset {
+        Offset(128 * writer as u64)
+    }
+
+    fn returned(writer: usize) -> Offset {
+        Progress::begun(writer).word(1)
+    }
+
+    fn set(&self, at: Offset, count: u64) {
+        self.0.store_release(at, count);
+    }
+
+    fn get(&self, at: Offset) -> u64 {
+        self.0.load(at)
+    }
+}
+
+fn setup(variant: usize) -> Setup {
+    Setup { variant, limit_bytes: LIMIT_BYTES, ..Setup::default() }
+}
+
+/// An open table in a pool file, made first if there is none.
+struct FileTable<E: Engine> {
+    index: E::Index<Mapped>,
+    pool: Arc<Pool<Mapped>>,
+    _file: PoolFile,
+}
+
+impl<E: Engine> FileTable<E> {
+    fn create(path: &Path, setup: Setup) -> Result<Self, OpenError> {
+        let mut file = PoolFile::create(path)?;
+        let spec = setup.spec::<E>();
+        let pool = Arc::new(Pool::create(file.mapped(0, LIMIT_BYTES)?, &spec, file.place())?);
+        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        file.publish()?;
+        Ok(FileTable { index, pool, _file: file })
+    }
+
+    fn open(path: &Path, setup: Setup) -> Result<Self, OpenError> {
+        let (file, superblock) = PoolFile::open(path, Access::Write)?;
+        let medium = file.mapped(superblock.end, LIMIT_BYTES)?;
+        let pool = Arc::new(Pool::open(medium, file.place())?);
+        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        Ok(FileTable { index, pool, _file: file })
+    }
+
+    fn pairs(&self) -> HashMap<u64, u64> {
+        let mut pairs = HashMap::new();
+        self.index.for_each(&mut |key, value| {
+            assert_eq!(pairs.insert(key, value), None, "key {key:#x} twice");
+        });
+        pairs
+    }
+
+    fn perform(&self, operation: &Operation) {
+        let _write = self.pool.write().expect("the pool may be written");
+        let done = match operation {
+            &Operation::Insert(key, value) => self.index.insert(key, value).map(drop),
+            &Operation::Update(key, value) => self.index.update(key, value).map(drop),
+            &Operation::Remove(key) => self.index.remove(key).map(drop),
+            Operation::UpsertMany(pairs) => {
+                self.index.upsert_many(pairs, &mut vec![None; pairs.len()])
+            }
+        };
+        done.expect("there is space");
+    }
+}
+
+enum Operation {
+    Insert(u64, u64),
+    Update(u64, u64),
+    Remove(u64),
+    UpsertMany(Vec<(u64, u64)>),
+}
+
+impl Operation {
+    /// Operation `number` of a writer.
+    fn numbered(mode: Mode, writer: usize, number: u64) -> Operation {
+        let mut random = Random::new((writer as u64) << 48 | number);
+        let key_of = |index: u64| index << 1 | writer as u64;
+        let any = match mode {
+            Mode::Grow => number + 1,
+            Mode::Create | Mode::Steady => 400,
+        };
+        let value = random.next();
+        let key = key_of(random.below(any));
+        match (random.below(10), mode) {
+            (0..6, Mode::Grow) => Operation::Insert(key_of(number), value),
+            (0..4, _) => Operation::Insert(key, value),
+            (4 | 5, _) => Operation::Update(key, value),
+            (6, Mode::Grow) | (6 | 7, _) => Operation::Remove(key),
+            _ => {
+                let from = random.below(any);
+                Operation::UpsertMany(
+                    (from..from + 20).map(|index| (key_of(index), value ^ index)).collect(),
+                )
+            }
+        }
+    }
+
+    /// The keys that it sets, and to what, given what is there.
+    fn effects(&self, state: impl Fn(u64) -> Option<u64>) -> Vec<(u64, Option<u64>)> {
+        match self {
+            &Operation::Insert(key, value) => vec![(key, state(key).or(Some(value)))],
+            &Operation::Update(key, value) => vec![(key, state(key).map(|_| value))],
+            &Operation::Remove(key) => vec![(key, None)],
+            Operation::UpsertMany(pairs) => pairs.iter().map(|&(k, v)| (k, Some(v))).collect(),
+        }
+    }
+}
+
+/// What the killed process does; nothing if this one is not to be killed.
+pub(crate) fn process_to_be_killed<E: Engine, B: FileBacking>() {
+    let Ok(orders) = std::env::var(ORDERS) else { return };
+    let (mode, directory) = orders.split_once(':').expect("mode and directory");
+    let directory = PathBuf::from(directory);
+    let progress = Progress::open(&directory);
+    let end = Instant::now() + LIFETIME;
+    if Mode::named(mode) == Mode::Create {
+        create_pools::<E>(&directory, &progress, end);
+    } else {
+        write_on::<E>(Mode::named(mode), &directory, &progress, end);
+    }
+}
+
+fn create_pools<E: Engine>(directory: &Path, progress: &Progress, end: Instant) {
+    let (begun, returned) = (Progress::begun(0), Progress::returned(0));
+    let mut number = progress.get(begun);
+    while Instant::now() < end {
+        progress.set(begun, number + 1);
+        let table = FileTable::<E>::create(
+            &directory.join(format!("pool-{number}")),
+            setup(number as usize % 2),
+        )
+        .expect("a pool is made");
+        table.perform(&Operation::Insert(number, !number));
+        progress.set(returned, number + 1);
+        number += 1;
+    }
+}
+
+fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress, end: Instant) {
+    let table =
+        FileTable::<E>::open(&directory.join("pool"), setup(0)).expect("the pool is opened");
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let table = &table;
+            scope.spawn(move || {
+                let (begun, returned) = (Progress::begun(writer), Progress::returned(writer));
+                let mut number = progress.get(begun);
+                while number % 1024 != 0 || Instant::now() < end {
+                    progress.set(begun, number + 1);
+                    table.perform(&Operation::numbered(mode, writer, number));
+                    progress.set(returned, number + 1);
+                    number += 1;
+                }
+            });
+        }
+    });
+}
+
+/// A running process, killed at the latest when dropped.
+struct Victim(Child);
+
+impl Victim {
+    /// Starts the process, which runs the test that is beside the calling one.
+    fn start(mode: Mode, directory: &Path) -> Victim {
+        let this_test =
+            std::thread::current().name().expect("tests run in named threads").to_owned();
+        let (theme, _) = this_test.rsplit_once("::").expect("a test in a module");
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .args(["--nocapture", "--exact", &format!("{theme}::process_to_be_killed")])
+            .env(ORDERS, format!("{}:{}", mode.name(), directory.display()))
+            .stdout(Stdio::null());
+        Victim(command.spawn().expect("the process is started"))
+    }
+
+    fn kill(mut self) {
+        assert_eq!(self.0.try_wait().expect("a child"), None, "the process ended by itself");
+        self.0.kill().expect("the process is killed");
+        self.0.wait().expect("the process has ended");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a process, waits until it has got on, and kills it a little later.
+fn run_and_kill(mode: Mode, directory: &Path, progress: &Progress, random: &mut Random) {
+    let writers = if mode == Mode::Create { 1 } else { WRITERS };
+    let begun = || (0..writers).map(|writer| progress.get(Progress::begun(writer))).sum::<u64>();
+    let before = begun();
+    let victim = Victim::start(mode, directory);
+    // Some are killed on their way, perhaps in recovery; most when they have got going.
+    if random.percent(80) {
+        let limit = Instant::now() + LIFETIME;
+        while begun() == before && Instant::now() < limit {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+    // Files take their time to be created, where they are synced to a device.
+    let most_us = if mode == Mode::Create { 40_000 } else { 15_000 };
+    std::thread::sleep(Duration::from_micros(random.below(most_us)));
+    victim.kill();
+}
+
+fn directory<B: FileBacking>() -> tempfile::TempDir {
+    tempfile::tempdir_in(B::directory()).expect("a temporary directory")
+}
+
+pub(crate) fn killed_while_creating<E: Engine, B: FileBacking>() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watchdog = within(120);
+    let directory = directory::<B>();
+    let progress = Progress::open(directory.path());
+    let mut random = Random::new(1);
+    let mut from = 0;
+    for _ in 0..12 {
+        run_and_kill(Mode::Create, directory.path(), &progress, &mut random);
+        let (begun, returned) =
+            (progress.get(Progress::begun(0)), progress.get(Progress::returned(0)));
+        for number in from..begun {
+            let path = directory.path().join(format!("pool-{number}"));
+            match FileTable::<E>::open(&path, setup(0)) {
+                Ok(table) => {
+                    let pairs = table.pairs();
+                    let whole = HashMap::from([(number, !number)]);
+                    let is_partial = number >= returned && pairs.is_empty();
+                    assert!(is_partial || pairs == whole, "pool {number}: {pairs:?}");
+                    assert!(table.index.check().is_sound());
+                    table.perform(&Operation::Insert(5000, 1));
+                }
+                Err(OpenError::Missing { .. }) if number >= returned => {}
+                Err(error) => panic!("pool {number} of {returned}: {error}"),
+            }
+        }
+        from = begun;
+    }
+    assert!(from >= 10, "only {from} pools were begun");
+}
+
+pub(crate) fn killed_while_growing<E: Engine, B: FileBacking>() {
+    killed_while_writing::<E, B>(Mode::Grow);
+}
+
+pub(crate) fn killed_in_a_steady_state<E: Engine, B: FileBacking>() {
+    killed_while_writing::<E, B>(Mode::Steady);
+}
+
+fn killed_while_writing<E: Engine, B: FileBacking>(mode: Mode) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watchdog = within(120);
+    let directory = directory::<B>();
+    let path = directory.path().join("pool");
+    let progress = Progress::open(directory.path());
+    drop(FileTable::<E>::create(&path, setup(0)).expect("a pool is made"));
+    let mut random = Random::new(2);
+    let mut model = HashMap::new();
+    let mut done = [0; WRITERS];
+    for kill in 0..15 {
+        run_and_kill(mode, directory.path(), &progress, &mut random);
+        let table = FileTable::<E>::open(&path, setup(0)).expect("what was killed is recovered");
+        let mut either = HashMap::new();
+        for (writer, done) in done.iter_mut().enumerate() {
+            let begun = progress.get(Progress::begun(writer));
+            let returned = progress.get(Progress::returned(writer));
+            assert!(returned <= begun && begun <= returned.max(*done) + 1);
+            for number in *done..begun {
+                let operation = Operation::numbered(mode, writer, number);
+                let effects = operation.effects(|key| model.get(&key).copied());
+                if number >= returned {
+                    either.extend(effects);
+                    continue;
+                }
+                for (key, state) in effects {
+                    match state {
+                        Some(value) => model.insert(key, value),
+                        None => model.remove(&key),
+                    };
+                }
+            }
+            // The next process goes on from here, whatever became of the last operation.
+            progress.set(Progress::returned(writer), begun);
+            *done = begun;
+        }
+        let pairs = table.pairs();
+        for (&key, &value) in &model {
+            let found = pairs.get(&key).copied();
+            assert!(
+                found == Some(value) || either.get(&key) == Some(&found),
+                "kill {kill}: key {key:#x} is {found:x?}, but {value:x} had been returned"
+            );
+        }
+        for (&key, &value) in &pairs {
+            let is_known = model.get(&key) == Some(&value);
+            assert!(
+                is_known || either.get(&key) == Some(&Some(value)),
+                "kill {kill}: key {key:#x}"
+            );
+            assert_eq!(table.index.get(key), Some(value));
+        }
+        let report = table.index.check();
+        assert!(report.is_sound(), "kill {kill}: {:#?}", report.findings);
+        model = pairs;
+    }
+    assert!(done.iter().sum::<u64>() > 1000, "operations: {done:?}");
+}

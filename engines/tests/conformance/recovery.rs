@@ -1,0 +1,131 @@
+//! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in
+//! `cuts`, killed processes in `kills`.
+
+use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, within};
+use index::Index;
+use pmem::pool::WriteError;
+use pmem::superblock::SUPERBLOCK_BYTES;
+use pmem::{Pool, WORD};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A table of so many pairs, without or with a resize under way.
+fn filled<E: Engine, B: Backing>(
+    setup: Setup,
+    pairs: u64,
+    resizing: bool,
+) -> (Table<E, B>, HashMap<u64, u64>) {
+    let table = Table::<E, B>::new(setup);
+    let mut model = HashMap::new();
+    for index in 0.. {
+        // Now and then: in a large table a resize goes on for many insertions.
+        let looks = index % (1 + pairs / 1000) == 0;
+        if looks && index >= pairs && table.occupancy().resizing == resizing {
+            return (table, model);
+        }
+        let key = u64::wrapping_mul(index, SPREAD);
+        table.insert(key, index).unwrap();
+        model.insert(key, index);
+    }
+    unreachable!("an endless range")
+}
+
+pub(crate) fn closed_tables_come_back<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    for variant in 0..E::VARIANTS {
+        for (pairs, resizing) in [(0, false), (1, false), (50, false), (50, true), (3000, true)] {
+            let setup = Setup { variant, helper: false, resize_at: 1.0, ..Setup::default() };
+            let (mut table, mut model) = filled::<E, B>(setup, pairs, resizing);
+            for round in 0..3 {
+                table = table.reopen();
+                assert!(!table.occupancy().resizing, "a closed table is settled");
+                table.assert_holds(&model);
+                for key in 0..20 {
+                    assert_eq!(table.upsert(key, round).unwrap(), model.insert(key, round));
+                }
+                assert_eq!(table.remove(7).unwrap(), model.remove(&7));
+            }
+        }
+    }
+}
+
+pub(crate) fn a_read_only_table_is_whole_and_unchanged<E: Engine, B: Backing>() {
+    let _watchdog = within(60);
+    let setup = Setup { variant: 1, helper: false, ..Setup::default() };
+    let (table, model) = filled::<E, B>(setup, 2000, true);
+    let crashed = table.image();
+    let closed = {
+        let table = table.reopen();
+        table.pool().close().unwrap();
+        table.image()
+    };
+    let (mut backing, medium) = B::holding(&closed, setup.limit_bytes);
+    let pool = Arc::new(Pool::open_read_only(medium, PLACE).unwrap());
+    for helper in [false, true] {
+        let settings = Setup { helper, ..setup }.settings();
+        let index = E::open(Arc::clone(&pool), settings).unwrap();
+        assert!(matches!(pool.write(), Err(WriteError::ReadOnly)));
+        assert_eq!(index.len(), model.len() as u64);
+        model.iter().for_each(|(&key, &value)| assert_eq!(index.get(key), Some(value)));
+        assert!(index.check().is_sound());
+        index.settle();
+    }
+    backing.keep(pool.medium());
+    drop(pool);
+    let mut after = Image::of(&backing.again(setup.limit_bytes));
+    after.0.truncate(closed.0.len());
+    assert!(after == closed, "reading changed the pool");
+    // One that was not closed needs somebody who may write.
+    let (_backing, medium) = B::holding(&crashed, setup.limit_bytes);
+    assert!(Pool::open_read_only(medium, PLACE).is_err());
+}
+
+/// The words behind the superblock.
+fn content(image: &Image) -> &[u64] {
+    &image.0[(SUPERBLOCK_BYTES / WORD) as usize..]
+}
+
+/// Recovers an image as it is recovered after a crash: nothing is moved by operations.
+fn recovered<E: Engine, B: Backing>(
+    image: &Image,
+    threads: usize,
+    model: &HashMap<u64, u64>,
+) -> Image {
+    let setup = Setup { helper: false, recovery_threads: threads, ..Setup::default() };
+    let table = Table::<E, B>::from_image(image, setup).unwrap();
+    let mut after = table.image();
+    table.assert_holds(model);
+    after.0.truncate(image.0.len());
+    after
+}
+
+/// Enough for several threads to have work, and a resize half way through.
+fn half_resized<E: Engine, B: Backing>(variant: usize) -> (Image, HashMap<u64, u64>) {
+    let setup = Setup { variant, helper: false, ..Setup::default() };
+    let (table, model) = filled::<E, B>(setup, 150_000 / B::THRIFT.min(4), true);
+    let image = table.image();
+    (image, model)
+}
+
+pub(crate) fn any_number_of_threads_recovers_the_same<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    for variant in 0..E::VARIANTS.min(2) {
+        let (image, model) = half_resized::<E, B>(variant);
+        let by_one = recovered::<E, B>(&image, 1, &model);
+        assert!(content(&by_one) != content(&image), "the resize was not half way through");
+        for threads in [2, 4, 0] {
+            let by_many = recovered::<E, B>(&image, threads, &model);
+            assert!(content(&by_many) == content(&by_one), "{threads} threads differ from one");
+        }
+    }
+}
+
+pub(crate) fn recovery_of_a_recovery_changes_nothing<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    let (image, model) = half_resized::<E, B>(0);
+    let once = recovered::<E, B>(&image, 2, &model);
+    let twice = recovered::<E, B>(&once, 2, &model);
+    assert!(content(&twice) == content(&once), "the second recovery found something to do");
+}
