@@ -4,6 +4,9 @@ use crate::harness::{Backing, Engine, Random, Setup, Table, within};
 use index::Index;
 use pmem::medium::{Cost, measure};
 
+/// An operation on a batch of keys, with room for what it finds.
+type BatchOperation<'a> = dyn FnMut(&[u64], &mut [Option<u64>]) + 'a;
+
 /// Operations that an average is over.
 const OPERATIONS: u64 = 100_000;
 
@@ -129,7 +132,7 @@ pub(crate) fn a_batch_has_one_fence<E: Engine, B: Backing>() {
     let batches = 2000;
     let batch = |number: u64| (0..32).map(move |index| key_of(1 << 30 | number << 5 | index));
     let mut out = [None; 32];
-    let mut assert_shared = |what: &str, operation: &mut dyn FnMut(&[u64], &mut [Option<u64>])| {
+    let mut assert_shared = |what: &str, operation: &mut BatchOperation<'_>| {
         let mut sum = Cost::default();
         for number in 0..batches {
             let keys: Vec<u64> = batch(number).collect();

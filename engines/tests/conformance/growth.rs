@@ -115,7 +115,7 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
         let table = Table::<E, B>::new(Setup { variant, helper: false, ..Setup::default() });
         let mut stored = 0;
         while !(stored > 5000 / B::THRIFT && table.occupancy().resizing) {
-            let key = (stored as u64).wrapping_mul(SPREAD);
+            let key = stored.wrapping_mul(SPREAD);
             table.insert(key, value_of(key)).unwrap();
             stored += 1;
         }

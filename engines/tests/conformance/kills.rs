@@ -213,7 +213,7 @@ fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress, end: I
             scope.spawn(move || {
                 let (begun, returned) = (Progress::begun(writer), Progress::returned(writer));
                 let mut number = progress.get(begun);
-                while number % 1024 != 0 || Instant::now() < end {
+                while !number.is_multiple_of(1024) || Instant::now() < end {
                     progress.set(begun, number + 1);
                     table.perform(&Operation::numbered(mode, writer, number));
                     progress.set(returned, number + 1);

@@ -12,7 +12,7 @@ const BEGUN: u8 = 0xef;
 const KILLS: u64 = 15;
 
 fn options(number: u64) -> Options {
-    Options::new().capacity(if number % 3 == 0 { 50_000 } else { 0 })
+    Options::new().capacity(if number.is_multiple_of(3) { 50_000 } else { 0 })
 }
 
 /// A role: makes numbered pools, stores where the number is odd, and uses each a little.
@@ -29,7 +29,7 @@ pub(crate) fn create_pools(directory: &Path) {
 }
 
 fn works(path: &Path, number: u64) {
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         let table = Options::new().open_table(path).unwrap();
         assert!(table.check().unwrap().is_sound());
         assert!(matches!(table.put(number, 2).unwrap(), None | Some(1)));

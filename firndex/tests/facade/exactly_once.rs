@@ -74,7 +74,7 @@ pub(crate) fn history(map: &impl ByteMap, keys: u64, operations: u64) -> HashMap
     let mut stored = HashSet::new();
     let mut accounted = HashSet::new();
     for (key, value) in logs.iter().flat_map(|log| &log.stored) {
-        assert!(stored.insert((*key, value.clone())));
+        assert!(stored.insert((*key, *value)));
     }
     let replaced = logs.iter().flat_map(|log| &log.replaced);
     let left = contents.iter().map(|(key, value)| {

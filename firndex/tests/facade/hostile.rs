@@ -350,7 +350,7 @@ fn exercise_store(path: &Path) {
             let _ = store.get(key).map(|record| record.map(|record| touch(&record)));
         }
         let _ = store.get_many(&slices).map(|records| records.len());
-        let _ = store.for_each(|key, value| touch_both(key, value));
+        let _ = store.for_each(touch_both);
         let _ = (store.check(), store.stats(), store.len());
         for (index, key) in slices.iter().enumerate() {
             let value = vec![1; index * 13];

@@ -17,7 +17,6 @@ mod posix;
 mod processes;
 mod read_only;
 mod reclaim;
-mod stale_pin;
 mod store_model;
 mod superblocks;
 mod sync_marks;

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
-pub(crate) const SEED: u64 = 0x5eed_0f_f1e1d5;
+pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 
 /// Where every pool here is said to be: the same place for a file, its reopening and its images.
 pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
