@@ -7,7 +7,7 @@
 //! * [`heap`]: variable-length items, allocated without a log.
 //! * [`epoch`]: when a retired item's space may be used again.
 //! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
-//! * [`file`]: creating, finding, locking and mapping pool files.
+//! * [`mod@file`]: creating, finding, locking and mapping pool files.
 
 #![cfg(target_pointer_width = "64")]
 

@@ -13,7 +13,8 @@ const HELD: u8 = 0xf0;
 
 /// A role: opens the table, says so, and holds it until its input ends.
 pub(crate) fn hold(path: &Path) {
-    let table = Table::open(path).unwrap();
+    // Nothing is to change any more once it has said so: no helper goes on by itself.
+    let table = Options::new().helper(false).open_table(path).unwrap();
     table.put(u64::MAX, 1).unwrap();
     processes::unbuffered_output().write_all(&[HELD]).unwrap();
     let _ = std::io::stdin().read(&mut [0]);
@@ -126,21 +127,41 @@ fn threads_that_open_or_create_one_path_at_once() {
     }
 }
 
+/// Opens again and again while other threads start processes, and looks for a refusal that only
+/// a lock left behind explains.
+fn open_beside_spawns(open: impl Fn() -> Option<Error>) {
+    let done = AtomicBool::new(false);
+    let busy = std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+        }
+        let is_busy = |error: &Error| {
+            matches!(error, Error::Open(OpenError::Busy { .. } | OpenError::AlreadyOpen { .. }))
+        };
+        let busy = (0..400).filter_map(|_| open()).find(is_busy);
+        done.store(true, Ordering::Relaxed);
+        busy
+    });
+    assert!(busy.is_none(), "{busy:?}");
+}
+
 /// A child that has been forked and has not yet executed its program holds every file of this
 /// process: a lock that ends with the last of them would outlive the handle.
 #[test]
 fn a_closed_pool_opens_again_while_this_process_starts_others() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                Command::new("true").status().unwrap();
-            }
-        });
-        let failed = (0..300).find_map(|_| Table::open(&path).err());
-        done.store(true, Ordering::Relaxed);
-        assert!(failed.is_none(), "{failed:?}");
-    });
+    open_beside_spawns(|| Table::open(&path).err());
+}
+
+#[test]
+fn a_refused_pool_is_not_left_locked_while_this_process_starts_others() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    std::fs::write(&path, [1; 8192]).unwrap();
+    open_beside_spawns(|| Table::open(&path).err());
 }

@@ -98,9 +98,23 @@ const KEYS: u64 = 16;
 fn clean_sequence(file: &File) -> Option<u64> {
     let mut bytes = [0; pmem::superblock::SUPERBLOCK_BYTES as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    if first != second {
+        // The mark is being written: one copy says it already, the other is about to change.
+        return None;
+    }
     // Read beside a change of the superblock, both copies may look torn.
     let superblock = std::panic::catch_unwind(|| decode(&bytes)).ok()?;
     superblock.clean.then_some(superblock.sequence)
+}
+
+/// Ends the other threads also if an assertion fails: the scope waits for them.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 fn read_all(file: &File) -> Vec<u8> {
@@ -144,6 +158,7 @@ fn a_pool_marked_clean_does_not_change() {
                 std::thread::yield_now();
             }
         });
+        let _ends = Ends(&done);
         let file = File::open(&path).unwrap();
         let started = Instant::now();
         let mut observed = 0;
