@@ -124,7 +124,6 @@ impl PoolFile {
     pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
         let file = open_regular(path, access)?;
         let (place, registration) = claim(&file, path, access)?;
-        let superblock = read_superblock(&file, path)?;
         let pool_file = PoolFile {
             file,
             path: path.into(),
@@ -134,6 +133,8 @@ impl PoolFile {
             forks_at_open: forks(),
             _registration: registration,
         };
+        // By now dropping it unlocks: a file that is refused is not left locked.
+        let superblock = read_superblock(&pool_file.file, path)?;
         Ok((pool_file, superblock))
     }
 
