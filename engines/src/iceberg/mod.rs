@@ -8,14 +8,14 @@
 //! |---|---|
 //! | front yard, level 1; block of 64 slots | `area_1`; [`Shape::level_1_slots`] |
 //! | level 2; block of 8 slots, power of two choices | `area_2`; [`Shape::level_2_slots`] |
-//! | level 3; linked lists | [`level_3::Level3`]: nodes in the pool, chains in the sidecar |
+//! | level 3; linked lists | `level_3::Level3`: nodes in the pool, chains in the sidecar |
 //! | metadata, fingerprint (section 3.1) | sidecar: `lines` (level 1), `words` (level 2) |
 //! | EMPTY | fingerprint 0 |
 //! | h0, h1, h2; F, F1, F2 | [`index::hash`] |
 //! | Insert, Insert_Lv2 (algorithms 1, 2) | `Core::mutate`, `insert_level_1`, `insert_level_2` |
 //! | moved flag: UNMOVED, IN-FLIGHT, MOVED (section 5.3) | flag MOVED and the block's lock |
 //! | counter of blocks to be moved | `unmoved_1`, `unmoved_2` |
-//! | global reader-writer lock | [`layout::Geometry`], rechecked under the block's lock |
+//! | global reader-writer lock | `layout::Geometry`, rechecked under the block's lock |
 //!
 //! Invariants:
 //!
