@@ -1,10 +1,15 @@
 //! What only IcebergHT's layout allows to ask: images of resizes made by hand, and the paper's
 //! distribution of the keys over the levels.
 
-use crate::harness::{Dram, Engine, IcebergHt, Image, Random, Setup, Table, within};
+use crate::harness::{
+    Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, within,
+};
 use index::Index;
+use index::hash::{Hasher, h0};
 use pmem::{Offset, OpenError, Pool};
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 type Iceberg = Table<IcebergHt, Dram>;
 
@@ -188,6 +193,63 @@ fn a_key_that_is_stored_twice_is_reported() {
         }
         assert!(tried > 5);
     }
+}
+
+/// Updates a key while level 2 doubles in the middle of it, at the `at`-th load. Level 1 stays as
+/// it is, so that the doubling needs no lock that the update holds, unless it has come to lock
+/// level 2 itself. Returns what the update found and how many loads it had.
+fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
+    let setup = Setup { variant: 1, pairs: 250, resize_at: 1.0, helper: false, ..Setup::default() };
+    let table = Rc::new(Table::<IcebergHt, Journaled>::new(setup));
+    let blocks = table.occupancy().levels[0].slots / 32;
+    let hasher = Hasher::new(SEED);
+    let mut of_block = [0, 1].map(|block| {
+        (1u64..).filter(move |&key| h0(hasher.first_u64(key)) & (blocks - 1) == block)
+    });
+    // Block 0 is full and has spilled; all that comes later goes to block 1 and beyond.
+    of_block[0].by_ref().take(45).for_each(|key| assert_eq!(table.insert(key, key).unwrap(), None));
+    let writer = Rc::clone(&table);
+    let [_, others] = of_block;
+    let others = Cell::new(Some(others));
+    let loads = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&loads);
+    let hook = move |access| {
+        counted.set(counted.get() + u64::from(access == Access::Load));
+        if counted.get() != at || access != Access::Load {
+            return;
+        }
+        let slots = |level: usize| writer.occupancy().levels[level].slots;
+        let before = [slots(0), slots(1)];
+        for other in others.take().into_iter().flatten() {
+            if slots(1) > before[1] {
+                break;
+            }
+            writer.insert(other, 0).unwrap();
+        }
+        writer.settle();
+        assert_eq!([slots(0), slots(1)], [before[0], 2 * before[1]]);
+    };
+    let found = Journal::stopping(hook, || table.update(key, 1).unwrap());
+    table.assert_sound();
+    (found, loads.get())
+}
+
+#[test]
+fn level_2_may_double_in_the_middle_of_a_writer() {
+    let _watchdog = within(60);
+    let hasher = Hasher::new(SEED);
+    let keys = (1u64..).filter(|&key| h0(hasher.first_u64(key)) & 7 == 0).take(45);
+    let mut doublings = 0;
+    for key in keys.skip(30) {
+        let (_, loads) = update_while_level_2_doubles(key, u64::MAX);
+        // Level 2 is searched without locks and then with them: the first half is without.
+        for at in 1..=loads / 2 {
+            let (found, _) = update_while_level_2_doubles(key, at);
+            assert_eq!(found, Some(key), "key {key:#x} at load {at}");
+            doublings += 1;
+        }
+    }
+    assert!(doublings >= 10, "level 2 doubled {doublings} times");
 }
 
 /// Fills a table of 2^20 slots in level 1 to 0.95 of all slots; the parts of its pairs in level 2

@@ -183,6 +183,44 @@ pub(crate) fn writers_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Jo
     }
 }
 
+pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+    let _watchdog = within(60);
+    for variant in 0..E::VARIANTS {
+        for room in [0, 100] {
+            let setup = Setup { pairs: room, ..setup(variant, 2.0) };
+            let (table, model) = filled::<E, B>(setup, 300);
+            let mut random = Random::new(variant as u64);
+            let mut there: Vec<u64> = model.keys().copied().collect();
+            there.sort();
+            let mut gone: Vec<u64> = (1 << 30..(1 << 30) + 40).collect();
+            for _ in 0..4000 {
+                let key = random.of(&there);
+                // One goes and another one comes, in its place or not.
+                let leaving = random.below(there.len() as u64) as usize;
+                let coming = random.below(gone.len() as u64) as usize;
+                let (leaver, comer) = (there[leaving], gone[coming]);
+                if leaver == key {
+                    continue;
+                }
+                let writer = Rc::clone(&table);
+                let write = move || {
+                    assert_eq!(writer.remove(leaver).unwrap(), Some(!leaver));
+                    assert_eq!(writer.insert(comer, !comer).unwrap(), None);
+                };
+                let within_loads = random.of(&[6, 60]);
+                let at = 1 + random.below(within_loads);
+                let (found, reached) = at_load(at, write, || table.get(key));
+                assert_eq!(found, Some(!key), "key {key:#x} beside {leaver:#x} and {comer:#x}");
+                if reached {
+                    there[leaving] = comer;
+                    gone[coming] = leaver;
+                }
+            }
+            table.assert_holds(&there.into_iter().map(|key| (key, !key)).collect());
+        }
+    }
+}
+
 pub(crate) fn a_resize_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
     let _watchdog = within(120);
     for variant in 0..E::VARIANTS {

@@ -14,6 +14,8 @@ use std::sync::Barrier;
 struct Round {
     setup: Setup,
     seed: u64,
+    /// Load factor to which the table is filled before.
+    filled_to: f64,
     operations: u32,
     /// Keys of its own that a thread inserts, in per cent of its operations.
     fillers_percent: u64,
@@ -164,6 +166,9 @@ fn run_thread(
 fn run<E: Engine, B: Backing>(round: Round) {
     let table = Table::<E, B>::new(round.setup);
     let keys = contended::<E>(&mut Random::new(round.seed));
+    for key in 1..(table.occupancy().capacity as f64 * round.filled_to) as u64 {
+        table.insert(key << 20, key).unwrap();
+    }
     let clock = Clock::default();
     let start = Barrier::new(THREADS_MAX);
     let histories: Vec<History> = std::thread::scope(|scope| {
@@ -194,6 +199,7 @@ pub(crate) fn contended_keys_while_growing_from_nothing<E: Engine, B: Backing>()
                 ..Setup::default()
             },
             seed,
+            filled_to: 0.0,
             operations: 600,
             fillers_percent: 60,
             fillers_go: seed % 2 == 0,
@@ -204,18 +210,20 @@ pub(crate) fn contended_keys_while_growing_from_nothing<E: Engine, B: Backing>()
 
 pub(crate) fn contended_keys_in_every_level<E: Engine, B: Backing>() {
     let _watchdog = within(120);
-    for seed in 0..32 / B::THRIFT {
-        // Without growth the levels fill up; fillers that go make room in the first ones.
+    for seed in 0..36 / B::THRIFT {
+        // Without growth every level is in use; fillers that go make room in the first ones.
         run::<E, B>(Round {
             setup: Setup {
                 variant: seed as usize % E::VARIANTS,
+                pairs: [0, 60, 300][seed as usize / E::VARIANTS % 3],
                 resize_at: 2.0,
                 limit_bytes: 256 << 20,
                 ..Setup::default()
             },
             seed: seed + 1000,
+            filled_to: 1.2,
             operations: 2000,
-            fillers_percent: 12,
+            fillers_percent: 40,
             fillers_go: true,
             batches: false,
         });
@@ -228,12 +236,14 @@ pub(crate) fn contended_keys_in_batches<E: Engine, B: Backing>() {
         run::<E, B>(Round {
             setup: Setup {
                 variant: seed as usize % E::VARIANTS,
+                pairs: [0, 60, 300][seed as usize / 7 % 3],
                 helper: seed % 2 == 0,
-                resize_at: if seed % 4 == 0 { 2.0 } else { 0.85 },
+                resize_at: if seed % 4 < 2 { 2.0 } else { 0.85 },
                 limit_bytes: 256 << 20,
                 ..Setup::default()
             },
             seed: seed + 2000,
+            filled_to: [0.0, 0.8, 1.2][seed as usize % 3],
             operations: 500,
             fillers_percent: 30,
             fillers_go: true,

@@ -51,6 +51,7 @@ macro_rules! conformance {
                 threads {
                     private_keys_behave_as_if_alone,
                     readers_never_miss_what_stays,
+                    readers_never_miss_what_crowds_one_bucket,
                     one_of_many_inserts_wins,
                     one_of_many_removes_wins,
                     counters_lose_no_increment,
@@ -135,6 +136,7 @@ mod iceberg_journal {
             readers_at_each_step_of_a_writer,
             readers_at_each_step_of_a_resize,
             writers_at_each_load_of_a_reader,
+            neighbours_come_and_go_beside_a_reader,
             a_resize_at_each_load_of_a_reader,
         }
     }

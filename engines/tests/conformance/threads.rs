@@ -118,6 +118,37 @@ pub(crate) fn readers_never_miss_what_stays<E: Engine, B: Backing>() {
     }
 }
 
+pub(crate) fn readers_never_miss_what_crowds_one_bucket<E: Engine, B: Backing>() {
+    let _watchdog = within(120);
+    let crowd = E::colliding_keys();
+    for round in 0..200 / B::THRIFT {
+        let setup = Setup {
+            variant: round as usize % E::VARIANTS,
+            helper: false,
+            limit_bytes: 256 << 20,
+            ..Setup::default()
+        };
+        let table = Table::<E, B>::new(setup);
+        for &key in crowd {
+            table.insert(key, !key).unwrap();
+        }
+        let ended = AtomicBool::new(false);
+        together(3, |thread| {
+            if thread == 0 {
+                // Through the doublings that tear the crowd apart.
+                (0..1200).for_each(|index| assert_eq!(table.insert(index << 40, 0).unwrap(), None));
+                ended.store(true, Ordering::Release);
+                return;
+            }
+            let mut random = Random::new(round << 8 | thread as u64);
+            while !ended.load(Ordering::Acquire) {
+                let key = random.of(crowd);
+                assert_eq!(table.get(key), Some(!key), "key {key:#x}");
+            }
+        });
+    }
+}
+
 pub(crate) fn one_of_many_inserts_wins<E: Engine, B: Backing>() {
     let _watchdog = within(120);
     for setup in growing_setups::<E>() {

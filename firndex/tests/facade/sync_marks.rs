@@ -193,3 +193,54 @@ fn a_pool_marked_clean_does_not_change() {
     });
     assert!(observed > 20, "the mark was seen standing only {observed} times");
 }
+
+/// A sync waits for a batch that is under way, however long it takes: what is marked clean has
+/// each batch wholly or not at all.
+#[test]
+fn batches_are_wholly_before_or_after_a_clean_mark() {
+    const PAIRS: u64 = 20_000;
+    let directory = places::in_ram();
+    let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
+    let options = Options::new().helper(false).capacity(2 * PAIRS);
+    let table = options.create_table(&path).unwrap();
+    let batch = |round: u64| (0..PAIRS).map(|key| (key, round)).collect::<Vec<_>>();
+    table.put_many(&batch(0)).unwrap();
+    let done = AtomicBool::new(false);
+    let observed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1.. {
+                if done.load(Ordering::SeqCst) {
+                    break;
+                }
+                table.put_many(&batch(round)).unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                table.sync().unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let _ends = Ends(&done);
+        let file = File::open(&path).unwrap();
+        let started = Instant::now();
+        let mut observed = 0;
+        while observed < 150 && started.elapsed() < Duration::from_secs(10) {
+            let Some(sequence) = clean_sequence(&file) else { continue };
+            let (first, second) = (read_all(&file), read_all(&file));
+            if clean_sequence(&file) != Some(sequence) {
+                continue;
+            }
+            observed += 1;
+            assert!(first == second, "bytes changed under the mark {sequence}");
+            std::fs::write(&copy, &first).unwrap();
+            let image = Options::new().read_only(true).open_table(&copy).unwrap();
+            let round = image.get(0).unwrap();
+            image.for_each(|_, value| assert_eq!(Some(value), round)).unwrap();
+            assert_eq!(image.len(), PAIRS);
+        }
+        observed
+    });
+    assert!(observed > 20, "the mark was seen standing only {observed} times");
+}
