@@ -143,6 +143,14 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
+    /// Ends the helper's moves before a scan: they are no writing of the caller's, and would show
+    /// a pair twice, or a block as locked.
+    fn outrun_helper(&self) {
+        if self.helper.is_some() {
+            self.core.settle();
+        }
+    }
+
     /// The table's shape.
     pub fn shape(&self) -> Shape {
         self.core.shape
@@ -469,6 +477,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
+        self.outrun_helper();
         self.core.for_each_part(0, 1, visit);
     }
 
@@ -485,6 +494,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     }
 
     fn check(&self) -> CheckReport {
+        self.outrun_helper();
         self.core.check()
     }
 

@@ -253,6 +253,32 @@ pub(crate) fn fill_a_file_system(directory: &Path) {
     }
 }
 
+/// A role: no file of this process may become larger than a megabyte.
+pub(crate) fn fill_a_file(path: &Path) {
+    let table = Table::open(path).unwrap();
+    let pairs = exercise_full_table(&table);
+    drop(table);
+    assert_table_has(&Table::open(path).unwrap(), 0..pairs);
+}
+
+/// The file system has room, which is what is asked first; allocating then fails all the same, as
+/// it does at a quota or when another process was faster.
+#[test]
+fn a_limit_that_shows_only_on_allocation() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    let mut command = Command::new("sh");
+    // Blocks of 512 bytes; the signal that comes with the error would end the process.
+    command.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
+    processes::environment(&mut command, "fill a file", &path, 0);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
+    assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
+}
+
 /// Commands that run what follows them where it may mount: as root, and as anyone else.
 const UNSHARES: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-U", "-r", "-m"]];
 

@@ -59,6 +59,7 @@ pub(crate) fn play_role() {
         "fork and close" => forks::fork_and_close(&path),
         "fork and hand over" => forks::fork_and_hand_over(&path),
         "fill a file system" => full::fill_a_file_system(&path),
+        "fill a file" => full::fill_a_file(&path),
         other => panic!("no role is called {other}"),
     }
 }
