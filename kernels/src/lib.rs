@@ -12,7 +12,8 @@
 //! A kernel is a copy, which no compiler ties to its original: whoever changes an ordering in
 //! one of the functions named in a kernel changes the kernel as well.
 //!
-//! What loom does not show: a load that takes its value from a store that comes later in
-//! program order of another thread, a read-modify-write that reads anything but the newest
-//! value, and the total order of `SeqCst` accesses (as opposed to fences). Kernels say where
-//! that matters.
+//! What loom does not show: a load that takes its value from a store executed later, a
+//! read-modify-write that reads anything but the newest value, and the total order of `SeqCst`
+//! accesses (as opposed to fences). Nor does it try every schedule: of an atomic's accesses it
+//! backtracks to the last one only, and a bound on preemptions leaves out more. So that a kernel
+//! holds is evidence, not a proof; kernels say where that matters.

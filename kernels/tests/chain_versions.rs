@@ -50,12 +50,12 @@ struct Node {
     state: AtomicU64,
 }
 
-/// Two chains and two nodes.
+/// Two chains and three nodes.
 struct Level3 {
     protocol: Protocol,
     heads: [AtomicU64; 2],
-    cells: [AtomicU64; 4],
-    nodes: [Node; 2],
+    cells: [AtomicU64; 6],
+    nodes: [Node; 3],
 }
 
 impl Level3 {
@@ -100,14 +100,20 @@ impl Level3 {
         self.heads[block].store(version | (cell as u64 + 1), Ordering::Release);
     }
 
-    /// Unlinks the first cell of a chain.
+    /// Unlinks the first or second cell of a chain.
     fn unlink(&self, block: usize, cell: usize) {
         let after = self.cells[cell].load(Ordering::Relaxed) & (VERSION - 1);
         let before = self.heads[block].load(Ordering::Relaxed);
-        assert_eq!(link_of(before), Some(cell));
         let version =
             (before & !(VERSION - 1)) + u64::from(self.protocol.counts_unlinking) * VERSION;
-        self.heads[block].store(version | after, self.protocol.unlink_head);
+        let first = link_of(before).unwrap();
+        if first == cell {
+            self.heads[block].store(version | after, self.protocol.unlink_head);
+            return;
+        }
+        assert_eq!(link_of(self.cells[first].load(Ordering::Relaxed)), Some(cell));
+        self.cells[first].store(after, Ordering::Release);
+        self.heads[block].store(version | (before & (VERSION - 1)), self.protocol.unlink_head);
     }
 
     fn insert(&self, block: usize, node: usize, key: u64) {
@@ -138,21 +144,25 @@ fn level_3(protocol: Protocol) -> Arc<Level3> {
     Arc::new(Level3 {
         protocol,
         heads: [(); 2].map(word),
-        cells: [(); 4].map(word),
-        nodes: [(); 2].map(node),
+        cells: [(); 6].map(word),
+        nodes: [(); 3].map(node),
     })
 }
 
-/// The node before the key's is removed and used again in the other chain.
-fn reuse(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
+/// The node before the key's is removed and used again in the chain `to`; it is the first of its
+/// chain, or there is one before it.
+fn reuse(protocol: Protocol, is_first: bool, to: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let level_3 = level_3(protocol);
         level_3.insert(SOURCE, 0, KEY);
         level_3.insert(SOURCE, 1, OTHER);
+        if !is_first {
+            level_3.insert(SOURCE, 2, OTHER);
+        }
         let shared = Arc::clone(&level_3);
         let writer = thread::spawn(move || {
             shared.remove(SOURCE, 2);
-            shared.insert(DESTINATION, 1, OTHER);
+            shared.insert(to, 1, OTHER);
         });
         let reader = thread::spawn(move || assert!(level_3.find(SOURCE, KEY), "{MISSED}"));
         writer.join().unwrap();
@@ -160,22 +170,8 @@ fn reuse(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// The node before the key's is removed and used again in the same chain, now behind nothing: its
-/// link is what it was but for the version.
-fn reuse_at_home(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
-    move || {
-        let level_3 = level_3(protocol);
-        level_3.insert(SOURCE, 0, KEY);
-        level_3.insert(SOURCE, 1, OTHER);
-        let shared = Arc::clone(&level_3);
-        let writer = thread::spawn(move || {
-            shared.remove(SOURCE, 2);
-            shared.insert(SOURCE, 1, OTHER);
-        });
-        let reader = thread::spawn(move || assert!(level_3.find(SOURCE, KEY), "{MISSED}"));
-        writer.join().unwrap();
-        reader.join().unwrap();
-    }
+fn stray(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
+    reuse(protocol, true, DESTINATION)
 }
 
 /// The key's node is moved to the chain of the destination.
@@ -195,8 +191,10 @@ fn split(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
 
 #[test]
 fn a_key_behind_a_node_in_reuse_is_found() {
-    holds(None, reuse(PRODUCTION));
-    holds(None, reuse_at_home(PRODUCTION));
+    for is_first in [true, false] {
+        holds(None, reuse(PRODUCTION, is_first, SOURCE));
+        holds(None, reuse(PRODUCTION, is_first, DESTINATION));
+    }
 }
 
 #[test]
@@ -206,12 +204,18 @@ fn a_key_whose_chain_is_split_is_found() {
 
 #[test]
 fn spoilt_walk_that_does_not_look_at_the_version() {
-    breaks(MISSED, None, reuse(Protocol { checks_version: false, ..PRODUCTION }));
+    breaks(MISSED, None, stray(Protocol { checks_version: false, ..PRODUCTION }));
 }
 
 #[test]
 fn spoilt_link_relaxed() {
-    breaks(MISSED, None, reuse(Protocol { link_next: Ordering::Relaxed, ..PRODUCTION }));
+    breaks(MISSED, None, stray(Protocol { link_next: Ordering::Relaxed, ..PRODUCTION }));
+}
+
+#[test]
+fn spoilt_unlink_that_does_not_count() {
+    let protocol = Protocol { counts_unlinking: false, ..PRODUCTION };
+    breaks(MISSED, None, reuse(protocol, false, DESTINATION));
 }
 
 #[test]
@@ -227,8 +231,8 @@ fn spoilt_unlinked_before_linked() {
 #[test]
 fn spoilt_walk_that_acquires_nothing() {
     // Either of the two does: the acquiring loads of links, or the fence before the check.
-    holds(None, reuse(Protocol { check_fence: false, ..PRODUCTION }));
-    holds(None, reuse(Protocol { load_next: Ordering::Relaxed, ..PRODUCTION }));
+    holds(None, stray(Protocol { check_fence: false, ..PRODUCTION }));
+    holds(None, stray(Protocol { load_next: Ordering::Relaxed, ..PRODUCTION }));
     let load_next = Ordering::Relaxed;
-    breaks(MISSED, None, reuse(Protocol { check_fence: false, load_next, ..PRODUCTION }));
+    breaks(MISSED, None, stray(Protocol { check_fence: false, load_next, ..PRODUCTION }));
 }
