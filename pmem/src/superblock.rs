@@ -28,6 +28,8 @@ pub const COPY_BYTES: u64 = 4096;
 pub const SUPERBLOCK_BYTES: u64 = 2 * COPY_BYTES;
 /// Words of one copy.
 pub const COPY_WORDS: usize = (COPY_BYTES / 8) as usize;
+/// The word of a copy that holds its checksum.
+const CHECKSUM_WORD: usize = 3;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNDEX\0");
 /// The format this build reads and writes.
@@ -173,13 +175,15 @@ fn high(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
+/// Over all bytes of a copy but those of the checksum itself, which count as zero.
 fn checksum(words: &[u64; COPY_WORDS]) -> u64 {
-    let mut crc = 0;
-    for (index, word) in words.iter().enumerate() {
-        let word = if index == 3 { 0 } else { *word };
-        crc = crc32c::crc32c_append(crc, &word.to_ne_bytes());
+    let mut bytes = [0; COPY_BYTES as usize];
+    for (index, (bytes, word)) in bytes.chunks_exact_mut(8).zip(words).enumerate() {
+        if index != CHECKSUM_WORD {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
     }
-    u64::from(crc)
+    u64::from(crc32c::crc32c(&bytes))
 }
 
 /// Why one copy does not count.
@@ -231,7 +235,7 @@ impl Superblock {
                 | extent.start.0;
             pair[1] = extent.bytes;
         }
-        words[3] = checksum(&words);
+        words[CHECKSUM_WORD] = checksum(&words);
         words
     }
 
@@ -242,7 +246,7 @@ impl Superblock {
                 false => Fault::Foreign,
             });
         }
-        if words[3] != checksum(words) {
+        if words[CHECKSUM_WORD] != checksum(words) {
             let version = low(words[1]);
             return Err(Fault::Broken(format!(
                 "its checksum does not fit its content, which says format version {version}"
@@ -519,7 +523,7 @@ mod tests {
         let with = |index: usize, word: u64| {
             let mut words = sample().encode();
             words[index] = word;
-            words[3] = checksum(&words);
+            words[CHECKSUM_WORD] = checksum(&words);
             Superblock::choose([Some(&words), Some(&words)]).unwrap_err()
         };
         assert!(with(1, halves(2, 8192)).to_string().contains("format version is 0x2"));

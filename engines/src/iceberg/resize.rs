@@ -14,7 +14,7 @@ use super::layout::{
 use super::ops::{Choices, Locked, Stale};
 use index::fingerprint::{EMPTY, lanes};
 use index::hash::{h0, level1_fingerprint};
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicU64, Ordering, spin};
 use pmem::{Medium, Offset, SpaceError};
 
 /// Without a helper, every so many insertions of a thread move one block of each level.
@@ -202,6 +202,7 @@ impl<M: Medium> Core<M> {
 
     /// Moves every block that is left.
     pub(super) fn finish_moves(&self) {
+        let mut turn = 0;
         // Again if the end of the other level's resize made this one's geometry stale.
         loop {
             let geometry = self.geometry();
@@ -216,7 +217,7 @@ impl<M: Medium> Core<M> {
             };
             if moved.is_ok() && self.geometry() == geometry {
                 // All are marked; the thread that marked the last one is about to say so.
-                std::thread::yield_now();
+                spin(&mut turn);
             }
         }
     }

@@ -9,6 +9,8 @@
 
 mod count;
 mod memory;
+#[cfg(feature = "simulated")]
+pub mod sim;
 mod write_back;
 
 pub use count::{Cost, Count, measure};
@@ -60,6 +62,9 @@ impl MediumKind {
 /// they use it as an offset. Offsets between [`Medium::size`] and the limit have no memory
 /// behind them yet.
 ///
+/// Stores, flushes and fences are told apart by the place in the code that calls them
+/// (`#[track_caller]`), for media that record it; on the others nothing of that is left.
+///
 /// Order of stores: two stores to one line by one thread become durable in program order if the
 /// later one is a [`Medium::store_release`]. Across lines nothing is ordered but by
 /// [`Medium::flush`] and then [`Medium::fence`].
@@ -71,12 +76,15 @@ pub trait Medium: Send + Sync + 'static {
     fn load(&self, at: Offset) -> u64;
 
     /// Stores a word, with relaxed ordering.
+    #[track_caller]
     fn store(&self, at: Offset, value: u64);
 
     /// Stores a word, with release ordering, and after every earlier store to its line.
+    #[track_caller]
     fn store_release(&self, at: Offset, value: u64);
 
     /// Replaces `current` by `new` in one step (acquire and release). Returns what was found.
+    #[track_caller]
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64>;
 
     /// Loads two words in one step, with acquire ordering.
@@ -89,12 +97,15 @@ pub trait Medium: Send + Sync + 'static {
     fn prefetch_write(&self, at: Offset);
 
     /// Starts writing back the line at `at`; complete after this thread's next fence.
+    #[track_caller]
     fn flush(&self, at: Offset);
 
     /// Completes this thread's flushes before anything that follows.
+    #[track_caller]
     fn fence(&self);
 
     /// Flushes every line of a range.
+    #[track_caller]
     fn flush_range(&self, at: Offset, bytes: u64) {
         if bytes == 0 {
             return;
@@ -105,6 +116,7 @@ pub trait Medium: Send + Sync + 'static {
     }
 
     /// Flushes the line at `at` and waits for it.
+    #[track_caller]
     fn persist(&self, at: Offset) {
         self.flush(at);
         self.fence();
@@ -115,6 +127,7 @@ pub trait Medium: Send + Sync + 'static {
     /// # Safety
     ///
     /// No other thread accesses the range meanwhile.
+    #[track_caller]
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]);
 
     /// The bytes of a range, in place.

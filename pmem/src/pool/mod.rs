@@ -7,7 +7,7 @@ mod gate;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind};
-use crate::offset::Offset;
+use crate::offset::{LINE, Offset, WORD};
 use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
     SUPERBLOCK_BYTES, Superblock,
@@ -23,6 +23,9 @@ const EXTENT_ALIGN_MAX: u64 = 2 << 20;
 const GROW_BYTES_MIN: u64 = 256 << 10;
 /// ... but no more than this.
 const GROW_BYTES_MAX: u64 = 32 << 20;
+
+/// Words of a line.
+const LINE_WORDS: usize = (LINE / WORD) as usize;
 
 /// What a new pool is to be.
 #[derive(Debug, Clone)]
@@ -429,13 +432,22 @@ fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
 }
 
 /// Writes one copy and waits until it is durable: with both under way at once, one crash could
-/// tear both.
+/// tear both. Lines that say what they should already are left alone.
 fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
     let start = Offset(copy * COPY_BYTES);
-    for (word, at) in superblock.encode().iter().zip(0..) {
-        medium.store(start.word(at), *word);
+    let words = superblock.encode();
+    for (line, words) in (0..).map(|line| start.add(line * LINE)).zip(words.chunks(LINE_WORDS)) {
+        let mut is_changed = false;
+        for (at, &word) in (0..).map(|word| line.word(word)).zip(words) {
+            if medium.load(at) != word {
+                medium.store(at, word);
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            medium.flush(line);
+        }
     }
-    medium.flush_range(start, COPY_BYTES);
     medium.fence();
 }
 

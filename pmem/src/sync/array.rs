@@ -1,11 +1,9 @@
 //! Volatile arrays that grow without moving, for sidecars and per-thread state.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
-use std::ffi::c_void;
+use super::{AtomicU8, AtomicU32, AtomicU64, pages};
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// A line of eight words; the unit in which threads disturb each other.
 #[derive(Debug, Default)]
@@ -27,9 +25,6 @@ unsafe impl Zeroable for AtomicU32 {}
 unsafe impl Zeroable for AtomicU64 {}
 // SAFETY: an array of atomics, as above.
 unsafe impl Zeroable for Line {}
-
-/// Huge pages are asked for where a part of an array spans at least one.
-const HUGE_PAGE: usize = 2 << 20;
 
 /// An array whose elements are zero at first and whose memory is taken when first touched.
 ///
@@ -62,17 +57,7 @@ impl<T: Zeroable> Array<T> {
 
     fn map(len: usize) -> io::Result<NonNull<T>> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice, aligned to pages and so
-        // to any `T` here.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
-        };
-        NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+        Ok(pages::zeroed(bytes)?.cast())
     }
 
     /// Number of elements.
@@ -117,40 +102,24 @@ impl<T: Zeroable> Array<T> {
     /// Asks for huge pages behind a range of elements where it spans some, and touches them if
     /// `populate`. A hint.
     pub fn advise(&self, elements: Range<usize>, populate: bool) {
-        let base = self.base.as_ptr() as usize;
         let end = elements.end.min(self.len);
-        let from = base + elements.start.min(end) * size_of::<T>();
-        let to = base + end * size_of::<T>();
-        let huge = from.next_multiple_of(HUGE_PAGE)..to / HUGE_PAGE * HUGE_PAGE;
-        if huge.start < huge.end {
-            let start = huge.start as *mut c_void;
-            // SAFETY: the range lies in this array's mapping; advice changes no content.
-            let _ =
-                unsafe { rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage) };
-        }
-        let page = rustix::param::page_size();
-        let pages = from / page * page..to.next_multiple_of(page);
-        if populate && from < to {
-            let start = pages.start as *mut c_void;
-            // SAFETY: as above; populating changes no content.
-            let _ = unsafe {
-                rustix::mm::madvise(start, pages.end - pages.start, Advice::LinuxPopulateWrite)
-            };
-        }
+        let bytes = elements.start.min(end) * size_of::<T>()..end * size_of::<T>();
+        // SAFETY: the range lies in this array's memory.
+        unsafe { pages::advise(self.base.cast(), bytes, populate) };
     }
 }
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this array's own, elements borrow `self`, and none needs drop.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len * size_of::<T>()) };
+        // SAFETY: the memory is this array's own, elements borrow `self`, and none needs drop.
+        unsafe { pages::free(self.base.cast(), self.len * size_of::<T>()) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::Ordering;
+    use crate::sync::Ordering;
 
     #[test]
     fn elements_are_zero_and_keep_what_is_stored() {

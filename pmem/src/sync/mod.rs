@@ -1,39 +1,28 @@
 //! All shared volatile state: atomics, spinning, per-thread lines, sidecar arrays.
 //!
-//! Engines, heap and epochs share volatile state only through these, so that a deterministic
-//! scheduler can be put under them in one place. In production they are plain atomics.
+//! Engines, heap and epochs share volatile state only through these. In production they are
+//! plain atomics (`native`). Under the feature `simulated`, which only the crash lab's copy of
+//! this crate has, each access is a scheduling point of a simulated machine; the code above does
+//! not know.
 
 mod array;
-mod barrier;
-mod mutex;
-mod thread;
+#[cfg(not(feature = "simulated"))]
+mod native;
+mod per_thread;
+#[cfg(feature = "simulated")]
+pub mod simulated;
+
+#[cfg(not(feature = "simulated"))]
+use native as platform;
+#[cfg(feature = "simulated")]
+use simulated as platform;
 
 pub use array::{Array, Line, Zeroable};
-pub use barrier::{heavy_barrier, light_barrier};
-pub use mutex::Mutex;
-pub use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+pub use per_thread::PerThread;
+pub(crate) use platform::register_process;
+pub use platform::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, THREADS_MAX, fence, forks, heavy_barrier,
+    light_barrier, spin, thread_index,
 };
-pub use thread::{PerThread, THREADS_MAX, forks, thread_index};
-
-/// What a process must have done once before it relies on this module.
-pub(crate) fn register_process() {
-    barrier::register();
-    thread::watch_forks();
-}
-
-/// Spins before a waiting thread gives its processor away.
-const SPINS_BEFORE_YIELD: u32 = 64;
-
-/// One turn of waiting for another thread; `turn` starts at 0 and counts the turns.
-///
-/// After some turns the processor is given away: whoever is waited for may have been preempted.
-#[inline]
-pub fn spin(turn: &mut u32) {
-    *turn = turn.saturating_add(1);
-    if *turn < SPINS_BEFORE_YIELD {
-        std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
-    }
-}
+use platform::{pages, thread_indices_end};
+pub use std::sync::atomic::Ordering;

@@ -14,7 +14,7 @@ static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 
 /// Registers this process with the kernel; must have run before the first light barrier whose
 /// heavy counterpart relies on it.
-pub(crate) fn register() {
+pub(super) fn register() {
     static REGISTERED: OnceLock<()> = OnceLock::new();
     REGISTERED.get_or_init(|| {
         if membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {

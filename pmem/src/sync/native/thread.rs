@@ -1,9 +1,7 @@
-//! Small numbers for threads, and lines that belong to one thread each.
+//! Small numbers for threads, and whether this process is a forked child.
 
-use super::array::{Array, Line};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -43,6 +41,11 @@ impl Drop for Number {
     }
 }
 
+/// One more than the largest number given so far.
+pub(in crate::sync) fn thread_indices_end() -> usize {
+    NUMBERS_END.load(Ordering::Acquire)
+}
+
 thread_local! {
     static NUMBER: Number = Number::take();
 }
@@ -53,34 +56,6 @@ thread_local! {
 #[inline]
 pub fn thread_index() -> usize {
     NUMBER.try_with(|number| number.0.min(THREADS_MAX)).unwrap_or(THREADS_MAX)
-}
-
-/// One line for each thread, and a last one shared by all threads without a number.
-///
-/// A line with a number is written by its thread alone, so plain stores do; the shared one takes
-/// read-modify-writes.
-#[derive(Debug)]
-pub struct PerThread {
-    lines: Array<Line>,
-}
-
-impl PerThread {
-    /// Zeroed lines.
-    pub fn new() -> io::Result<Self> {
-        Ok(PerThread { lines: Array::reserve(THREADS_MAX + 1, THREADS_MAX + 1)? })
-    }
-
-    /// The line of the thread numbered `index`; `THREADS_MAX` is the shared one.
-    #[inline(always)]
-    pub fn line(&self, index: usize) -> &Line {
-        self.lines.get(index)
-    }
-
-    /// All lines that a thread may have used so far, the shared one first.
-    pub fn used(&self) -> impl Iterator<Item = &Line> {
-        let end = NUMBERS_END.load(Ordering::Acquire).min(THREADS_MAX);
-        std::iter::once(THREADS_MAX).chain(0..end).map(|index| self.lines.get(index))
-    }
 }
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -105,7 +80,7 @@ pub fn forks() -> u32 {
 }
 
 /// Makes the C library count forks.
-pub(crate) fn watch_forks() {
+pub(super) fn watch_forks() {
     static WATCHED: OnceLock<()> = OnceLock::new();
     WATCHED.get_or_init(|| {
         // SAFETY: the handler only adds to an atomic, which is safe in a forked child.

@@ -1,0 +1,124 @@
+//! Which programs are run: all short ones, and many long ones.
+
+use crate::history::{Action, Key, Op, Program, Value};
+use crate::lab::Lab;
+use crate::machine::{Schedule, Slice};
+use crate::random::Random;
+use crate::report::Failure;
+use crate::subject::{Setup, Subject};
+
+/// Values of exhaustive histories begin here; the operation at position *p* stores this plus *p*.
+const FIRST_VALUE: Value = 2;
+
+/// Every operation of an exhaustive history, at a position that decides what it stores.
+pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
+    let value = FIRST_VALUE + position as Value;
+    let keys = 0..setup.free_keys.min(2) as Key;
+    let single = keys.clone().flat_map(|key| {
+        [Action::Insert(value), Action::Update(value), Action::Upsert(value), Action::Remove]
+            .map(|action| Op::One(key, action))
+    });
+    let batch = |action: Action| Op::Many(keys.clone().map(|key| (key, action)).collect());
+    let batches = [Action::Insert(value), Action::Upsert(value), Action::Remove].map(batch);
+    let settle = (setup.resize_at < 2.0).then_some(Op::Settle);
+    single.chain(batches).chain(settle).collect()
+}
+
+/// All histories of one thread with up to `length` operations, each crashed in its last one.
+pub fn exhaustive<S: Subject>(lab: &mut Lab<S>, length: usize) -> Result<(), Failure> {
+    lab.creation()?;
+    let mut choice = vec![0];
+    while !choice.is_empty() {
+        let position = choice.len() - 1;
+        let ops = alphabet(lab.setup(), position);
+        if choice[position] == ops.len() {
+            choice.pop();
+            if let Some(last) = choice.last_mut() {
+                *last += 1;
+            }
+            continue;
+        }
+        let history = choice
+            .iter()
+            .enumerate()
+            .map(|(position, &choice)| alphabet(lab.setup(), position).swap_remove(choice));
+        let program = vec![history.collect::<Vec<Op>>()];
+        lab.explore(&program, &Schedule::default(), position)?;
+        match choice.len() < length {
+            true => choice.push(0),
+            false => choice[position] += 1,
+        }
+    }
+    Ok(())
+}
+
+/// A random operation on the free keys; `value` is unique in its program.
+fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
+    let key = random.below(setup.free_keys) as Key;
+    let action = |random: &mut Random| match random.below(10) {
+        0..3 => Action::Insert(value),
+        3 => Action::Update(value),
+        4..6 => Action::Upsert(value),
+        _ => Action::Remove,
+    };
+    match random.below(20) {
+        0..10 => Op::One(key, action(random)),
+        10..16 => Op::One(key, Action::Get),
+        16 | 17 => {
+            let action = match random.below(4) {
+                0 => Action::Get,
+                1 => Action::Insert(value),
+                2 => Action::Upsert(value),
+                _ => Action::Remove,
+            };
+            Op::Many((0..setup.free_keys as Key).map(|key| (key, action)).collect())
+        }
+        18 => Op::Scan,
+        _ => Op::Settle,
+    }
+}
+
+/// A random program of `threads` threads with `ops` operations each.
+pub fn random_program(setup: &Setup, threads: usize, ops: usize, random: &mut Random) -> Program {
+    let mut value = FIRST_VALUE;
+    let mut thread = || {
+        let ops = (0..ops).map(|_| {
+            value += 1;
+            random_op(setup, value, random)
+        });
+        ops.collect::<Vec<Op>>()
+    };
+    (0..threads).map(|_| thread()).collect()
+}
+
+/// A schedule with a few changes of thread at random moments.
+pub fn random_schedule(threads: usize, accesses: u64, random: &mut Random) -> Schedule {
+    let changes = match random.below(4) {
+        0 => random.below(40),
+        _ => random.below(6),
+    };
+    let mean = (accesses as usize / (changes + 1)).max(1);
+    let slices = (0..changes)
+        .map(|_| Slice { thread: random.below(threads), accesses: random.below(2 * mean) as u64 });
+    let mut slices: Vec<Slice> = slices.collect();
+    // Whoever goes on alone in the end is chosen, too.
+    slices.push(Slice { thread: random.below(threads), accesses: random.below(2 * mean) as u64 });
+    Schedule { slices, delays: random.below(3) == 0 }
+}
+
+/// One random history of several threads.
+pub fn sample<S: Subject>(
+    lab: &mut Lab<S>,
+    threads: usize,
+    ops: usize,
+    seed: u64,
+) -> Result<(), Failure> {
+    let mut random = Random::new(seed);
+    let program = random_program(lab.setup(), threads, ops, &mut random);
+    let accesses = (threads * ops) as u64 * ACCESSES_PER_OP;
+    let schedule = random_schedule(threads, accesses, &mut random);
+    lab.explore(&program, &schedule, 0).map(drop)
+}
+
+/// About so many accesses an operation makes: decides where threads change places, nothing else.
+const ACCESSES_PER_OP: u64 = 40;

@@ -1,0 +1,126 @@
+//! What is done to a table, and what came of it.
+//!
+//! Keys and values are small numbers; a [`Setup`](crate::subject::Setup) says which words or bytes they stand for.
+
+use std::fmt;
+
+/// Which of a setup's keys.
+pub type Key = u8;
+/// Which value.
+pub type Value = u16;
+
+/// One operation on one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Reads.
+    Get,
+    /// Stores if absent.
+    Insert(Value),
+    /// Stores if present.
+    Update(Value),
+    /// Stores.
+    Upsert(Value),
+    /// Removes.
+    Remove,
+    /// Replaces the first state by the second.
+    Exchange(Option<Value>, Option<Value>),
+}
+
+impl Action {
+    /// What becomes of a key in `state`.
+    pub fn apply(self, state: Option<Value>) -> Option<Value> {
+        match (self, state) {
+            (Action::Insert(value), None)
+            | (Action::Update(value), Some(_))
+            | (Action::Upsert(value), _) => Some(value),
+            (Action::Exchange(expected, new), _) if state == expected => new,
+            (Action::Remove, _) => None,
+            _ => state,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = |state: &Option<Value>| state.map_or("-".into(), |value| value.to_string());
+        match self {
+            Action::Get => write!(f, "get"),
+            Action::Insert(value) => write!(f, "insert {value}"),
+            Action::Update(value) => write!(f, "update {value}"),
+            Action::Upsert(value) => write!(f, "upsert {value}"),
+            Action::Remove => write!(f, "remove"),
+            Action::Exchange(expected, new) => {
+                write!(f, "exchange {} for {}", state(expected), state(new))
+            }
+        }
+    }
+}
+
+/// One call on the table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A single operation.
+    One(Key, Action),
+    /// A batch of operations of one kind on different keys.
+    Many(Vec<(Key, Action)>),
+    /// Ends the resize that is under way.
+    Settle,
+    /// Visits all pairs.
+    Scan,
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Op::One(key, action) => write!(f, "k{key} {action}"),
+            Op::Many(actions) => {
+                let actions: Vec<String> =
+                    actions.iter().map(|(key, action)| format!("k{key} {action}")).collect();
+                write!(f, "[{}]", actions.join(", "))
+            }
+            Op::Settle => write!(f, "settle"),
+            Op::Scan => write!(f, "scan"),
+        }
+    }
+}
+
+/// What each thread does, in order.
+pub type Program = Vec<Vec<Op>>;
+
+/// What a call on one key returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// The state that it found.
+    Found(Option<Value>),
+    /// There was no room; nothing was changed.
+    Full,
+}
+
+/// An operation on one key as it happened. Moments are positions in the sequence of all
+/// beginnings and ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Who called.
+    pub thread: usize,
+    /// On which key.
+    pub key: Key,
+    /// What was to be done.
+    pub action: Action,
+    /// When it began.
+    pub began: u32,
+    /// When it ended and with which answer, if it did.
+    pub ended: Option<(u32, Answer)>,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Call { thread, key, action, began, ended } = self;
+        write!(f, "thread {thread}: k{key} {action}, from {began}")?;
+        match ended {
+            Some((at, Answer::Found(Some(value)))) => write!(f, " to {at}, found {value}"),
+            Some((at, Answer::Found(None))) => write!(f, " to {at}, found nothing"),
+            Some((at, Answer::Full)) => write!(f, " to {at}, found no room"),
+            None => write!(f, ", under way"),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Durable linearizability, key by key.
+//!
+//! A crash at some moment is explained if the calls on a key that had returned by then, with
+//! their answers, and any of those under way, can be put into an order that respects real time and
+//! ends in the state that was recovered. Keys are independent, so each is judged alone.
+
+use crate::history::{Answer, Call, Key, Value};
+use std::collections::HashSet;
+
+/// The states in which a crash at the moment `at` may leave `key`, which was in state `initial`.
+/// None at all: the answers themselves cannot be explained.
+pub fn allowed(
+    calls: &[Call],
+    key: Key,
+    initial: Option<Value>,
+    at: u32,
+) -> HashSet<Option<Value>> {
+    let calls: Vec<&Call> =
+        calls.iter().filter(|call| call.key == key && call.began < at).collect();
+    assert!(calls.len() < 32, "too many calls on one key to judge");
+    let returned_by = |call: &Call| call.ended.filter(|&(ended, _)| ended < at);
+    let required = (0..calls.len())
+        .filter(|&index| returned_by(calls[index]).is_some())
+        .fold(0u32, |mask, index| mask | 1 << index);
+    let mut states = HashSet::new();
+    let mut seen = HashSet::from([(0u32, initial)]);
+    let mut open = vec![(0u32, initial)];
+    while let Some((done, state)) = open.pop() {
+        if done & required == required {
+            states.insert(state);
+        }
+        for (index, call) in calls.iter().enumerate().filter(|(index, _)| done & 1 << index == 0) {
+            // A call takes effect before every call that began after its end.
+            let comes_too_early = calls.iter().enumerate().any(|(other, before)| {
+                done & 1 << other == 0
+                    && returned_by(before).is_some_and(|(ended, _)| ended < call.began)
+            });
+            let next = match returned_by(call) {
+                _ if comes_too_early => continue,
+                Some((_, Answer::Found(found))) if found != state => continue,
+                Some((_, Answer::Full)) => state,
+                _ => call.action.apply(state),
+            };
+            if seen.insert((done | 1 << index, next)) {
+                open.push((done | 1 << index, next));
+            }
+        }
+    }
+    states
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Action;
+
+    fn call(action: Action, began: u32, ended: Option<(u32, Option<Value>)>) -> Call {
+        let ended = ended.map(|(at, found)| (at, Answer::Found(found)));
+        Call { thread: 0, key: 0, action, began, ended }
+    }
+
+    fn states(calls: &[Call], at: u32) -> Vec<Option<Value>> {
+        let mut states: Vec<_> = allowed(calls, 0, None, at).into_iter().collect();
+        states.sort();
+        states
+    }
+
+    #[test]
+    fn what_returned_holds_and_what_was_under_way_may() {
+        let calls = [call(Action::Insert(1), 0, Some((1, None))), call(Action::Update(2), 2, None)];
+        assert_eq!(states(&calls, 1), [None, Some(1)]);
+        assert_eq!(states(&calls, 2), [Some(1)]);
+        assert_eq!(states(&calls, 9), [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_value_that_was_read_has_happened() {
+        let calls = [call(Action::Insert(1), 0, None), call(Action::Get, 1, Some((2, Some(1))))];
+        assert_eq!(states(&calls, 2), [None, Some(1)]);
+        assert_eq!(states(&calls, 9), [Some(1)]);
+    }
+
+    #[test]
+    fn answers_that_nothing_explains_allow_no_state() {
+        let both_inserted = [
+            call(Action::Insert(1), 0, Some((2, None))),
+            call(Action::Insert(2), 1, Some((3, None))),
+        ];
+        assert_eq!(states(&both_inserted, 9), []);
+        let old_after_new = [
+            call(Action::Upsert(1), 0, Some((5, None))),
+            call(Action::Get, 1, Some((2, Some(1)))),
+            call(Action::Get, 3, Some((4, None))),
+        ];
+        assert_eq!(states(&old_after_new, 9), []);
+    }
+
+    #[test]
+    fn a_call_that_found_no_room_did_nothing() {
+        let mut full = call(Action::Insert(1), 0, None);
+        full.ended = Some((1, Answer::Full));
+        assert_eq!(states(&[full], 9), [None]);
+    }
+}

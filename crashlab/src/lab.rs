@@ -1,0 +1,544 @@
+//! Crashing, recovering, judging.
+
+use crate::execution::{self, CrashPoint, Execution, Manner};
+use crate::history::{Action, Call, Key, Op, Program, Value};
+use crate::images::{Image, Images, missing};
+use crate::judge;
+use crate::machine::{self, Schedule};
+use crate::random::{Random, mix};
+use crate::report::Failure;
+use crate::subject::{Failed, Refusal, Setup, Subject};
+use pmem::Offset;
+use pmem::medium::sim::{Durable, Sim};
+use pmem::superblock::SUPERBLOCK_BYTES;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How thoroughly to look.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Images tried at a crash point; if there are more, a sample of about so many.
+    pub images: u64,
+    /// Images tried of one recovery that crashes in turn, and of each operation that follows a
+    /// recovery. A recovery that was crashed itself is crashed at a quarter as many images.
+    pub images_nested: u64,
+    /// Of so many recoveries one is crashed where it writes nothing but the superblock, and one
+    /// has what follows it crashed.
+    pub nested_one_in: u64,
+    /// How many recoveries in a row may crash.
+    pub depth: u32,
+    /// Whether processes die, too, with the machine failing later.
+    pub kills: bool,
+}
+
+/// What has been done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Histories run.
+    pub histories: u64,
+    /// Crash images judged.
+    pub images: u64,
+    /// Recoveries run: images met again are not recovered again.
+    pub recoveries: u64,
+}
+
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.histories += other.histories;
+        self.images += other.images;
+        self.recoveries += other.recoveries;
+    }
+}
+
+/// The state of every key; `None` if there is no pool.
+type Contents = Option<Rc<[Option<Value>]>>;
+
+/// Something that should not be, and how it was come by.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    what: String,
+    trail: Vec<String>,
+}
+
+/// What the recovery of an image comes to, crashes in it included.
+#[derive(Debug, Default)]
+struct Outcome {
+    contents: Vec<Contents>,
+    trouble: Option<Trouble>,
+    depth: u32,
+}
+
+/// What recovery left is judged, and used, on this many levels: recoveries that crash in turn are
+/// only looked at.
+const MEMO_MAX: usize = 1 << 21;
+/// The boot in which a kill is recovered, and the one in which what a setup does is done.
+const FIRST_BOOT: u64 = 0;
+/// The value that is stored to see whether a recovered table works.
+const PROBE: Value = 999;
+
+thread_local! {
+    static COLLECTED: RefCell<Vec<Durable>> = const { RefCell::new(Vec::new()) };
+}
+
+fn collect(sim: &Sim) {
+    COLLECTED.with_borrow_mut(|collected| collected.push(sim.durable()));
+}
+
+/// Leaves out moments at which only the superblock is open.
+fn collect_beyond_superblock(sim: &Sim) {
+    if sim.is_pending_from(Offset(SUPERBLOCK_BYTES)) {
+        collect(sim);
+    }
+}
+
+/// Which states are allowed for each key.
+struct Owed {
+    states: Vec<HashSet<Option<Value>>>,
+    may_be_missing: bool,
+}
+
+impl Owed {
+    fn exactly(contents: &[Option<Value>]) -> Owed {
+        let states = contents.iter().map(|&state| HashSet::from([state])).collect();
+        Owed { states, may_be_missing: false }
+    }
+
+    /// Says what of `contents` is not allowed.
+    fn violation(&self, contents: &Contents) -> Option<String> {
+        let Some(contents) = contents else {
+            return (!self.may_be_missing).then(|| "there is no pool any more".into());
+        };
+        let mut keys = (0..).zip(contents.iter().zip(&self.states));
+        let (key, (state, allowed)) =
+            keys.find(|(_, (state, allowed))| !allowed.contains(state))?;
+        let key: Key = key;
+        let mut allowed: Vec<_> = allowed.iter().collect();
+        allowed.sort();
+        Some(format!("k{key} is {state:?}, allowed: {allowed:?}"))
+    }
+}
+
+/// Everything that is tried in one setup.
+pub struct Lab<S> {
+    setup: Arc<Setup>,
+    bounds: Bounds,
+    initial: Vec<Option<Value>>,
+    memo: HashMap<u64, Rc<Outcome>>,
+    /// Counts what has been done.
+    pub counters: Counters,
+    random: Random,
+    processes: u32,
+    /// Contents that were met, each once.
+    met: HashSet<Rc<[Option<Value>]>>,
+    subject: std::marker::PhantomData<S>,
+}
+
+impl<S: Subject> Lab<S> {
+    /// A lab for this setup.
+    pub fn new(setup: Setup, bounds: Bounds, seed: u64) -> Result<Lab<S>, Failure> {
+        let setup = Arc::new(setup);
+        let process = 1;
+        let subject = execution::prepare::<S>(&setup, process)
+            .map_err(|what| Failure::new::<S>(&setup, what))?;
+        let initial = machine::alone(process, None, || subject.contents(&setup))
+            .map_err(|what| Failure::new::<S>(&setup, what))?;
+        Ok(Lab {
+            setup,
+            bounds,
+            initial,
+            memo: HashMap::new(),
+            counters: Counters::default(),
+            random: Random::new(seed),
+            processes: process,
+            met: HashSet::new(),
+            subject: std::marker::PhantomData,
+        })
+    }
+
+    /// The setup.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    fn next_process(&mut self) -> u32 {
+        self.processes = self.processes.wrapping_add(1).max(1);
+        self.processes
+    }
+
+    /// Crashes everywhere in the creation of the pool.
+    pub fn creation(&mut self) -> Result<(), Failure> {
+        self.counters.histories += 1;
+        let process = self.next_process();
+        COLLECTED.take();
+        let setup = Arc::clone(&self.setup);
+        let created = machine::alone(process, Some(collect), || {
+            let subject = S::create(Sim::new(&[], setup.limit_bytes), &setup);
+            subject.inspect(|subject| collect(subject.medium()))
+        });
+        created.map_err(|refusal| Failure::new::<S>(&setup, format!("{refusal:?}")))?;
+        let collected = COLLECTED.take();
+        let last = collected.len() - 1;
+        for (index, durable) in collected.into_iter().enumerate() {
+            let owed = Owed {
+                may_be_missing: index < last,
+                ..Owed::exactly(&vec![None; self.setup.keys.len()])
+            };
+            let point = CrashPoint { at: index as u32, durable, killed: None };
+            self.judge(&point, &owed, &mut HashSet::new()).map_err(|trouble| {
+                Failure::new::<S>(&self.setup, format!("creating the pool: {}", trouble.what))
+                    .with_trail(trouble.trail)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Runs a program under a schedule, and crashes it wherever it may crash from the operation of
+    /// number `from_op` on. Returns the accesses of each thread.
+    pub fn explore(
+        &mut self,
+        program: &Program,
+        schedule: &Schedule,
+        from_op: usize,
+    ) -> Result<Vec<u64>, Failure> {
+        self.counters.histories += 1;
+        let process = self.next_process();
+        let manner = Manner { schedule, from_op, takes_kills: self.bounds.kills };
+        let fail = |setup: &Setup, what: String| {
+            Failure::new::<S>(setup, what).with_program(program, schedule)
+        };
+        let execution = execution::run::<S>(&self.setup, program, process, manner)
+            .map_err(|what| fail(&self.setup, what))?;
+        if let Some(what) = &execution.wrong {
+            return Err(fail(&self.setup, what.clone()).with_calls(&execution.calls));
+        }
+        let mut tried = HashSet::new();
+        for point in &execution.points {
+            let owed = self.owed(&execution.calls, point.at);
+            self.judge(point, &owed, &mut tried).map_err(|trouble| {
+                let calls: Vec<Call> = known_at(&execution.calls, point.at);
+                fail(&self.setup, trouble.what).with_calls(&calls).with_trail(trouble.trail)
+            })?;
+        }
+        self.judge_end(&execution)
+            .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
+        Ok(execution.accesses)
+    }
+
+    fn owed(&self, calls: &[Call], at: u32) -> Owed {
+        let states = (0..).zip(&self.initial).map(|(key, &initial)| {
+            match usize::from(key) < self.setup.free_keys {
+                true => judge::allowed(calls, key, initial, at),
+                false => HashSet::from([initial]),
+            }
+        });
+        Owed { states: states.collect(), may_be_missing: false }
+    }
+
+    /// What stands at the end of a run that did not crash.
+    fn judge_end(&self, execution: &Execution<S>) -> Result<(), String> {
+        let subject = &execution.subject;
+        let (contents, checked) = machine::alone(execution.process, None, || {
+            (subject.contents(&self.setup), subject.check())
+        });
+        let owed = self.owed(&execution.calls, execution.end);
+        if let Some(violation) = owed.violation(&Some(contents?.into())) {
+            return Err(format!("without a crash, {violation}"));
+        }
+        checked.map_err(|what| format!("without a crash, check finds: {what}"))
+    }
+
+    /// Tries the images of a crash point against what is owed.
+    fn judge(
+        &mut self,
+        point: &CrashPoint,
+        owed: &Owed,
+        tried: &mut HashSet<u64>,
+    ) -> Result<(), Trouble> {
+        let obligation = mix(point.at.into());
+        let mut random = Random::new(self.random.next());
+        let images = Images::new(&point.durable, &mut random);
+        let mut trouble = None;
+        images.visit(self.bounds.images, &mut random, &mut |hash, image| {
+            if tried.insert(hash ^ obligation) {
+                trouble = self.judge_image(hash, image, owed, &point.durable, self.bounds.depth);
+            }
+            trouble.is_none()
+        });
+        if let Some(killed) = &point.killed
+            && trouble.is_none()
+        {
+            let content = Image::new(killed.content());
+            let certain = Image::new(killed.durable().words);
+            let key = mix(content.hash ^ mix(certain.hash));
+            if tried.insert(key ^ obligation) {
+                trouble = self.judge_kill(key, killed, owed);
+            }
+        }
+        trouble.map_or(Ok(()), Err)
+    }
+
+    fn judge_image(
+        &mut self,
+        hash: u64,
+        build: &dyn Fn() -> Image,
+        owed: &Owed,
+        durable: &Durable,
+        depth: u32,
+    ) -> Option<Trouble> {
+        self.counters.images += 1;
+        let outcome = self.outcome(hash, build, depth);
+        let found = outcome.trouble.clone().or_else(|| {
+            let what = outcome.contents.iter().find_map(|contents| owed.violation(contents))?;
+            Some(Trouble { what, trail: Vec::new() })
+        });
+        found.map(|mut trouble| {
+            let mut step = vec!["power fails:".to_string()];
+            step.extend(missing(durable, &build()));
+            trouble.trail.splice(0..0, step);
+            trouble
+        })
+    }
+
+    fn judge_kill(&mut self, key: u64, killed: &Sim, owed: &Owed) -> Option<Trouble> {
+        self.counters.images += 1;
+        let outcome = match self.memo.get(&key) {
+            Some(outcome) => Rc::clone(outcome),
+            None => {
+                let outcome = Rc::new(self.recover(killed.killed(), true, 1, key));
+                self.memo.insert(key, Rc::clone(&outcome));
+                outcome
+            }
+        };
+        let found = outcome.trouble.clone().or_else(|| {
+            let what = outcome.contents.iter().find_map(|contents| owed.violation(contents))?;
+            Some(Trouble { what, trail: Vec::new() })
+        });
+        found.map(|mut trouble| {
+            trouble.trail.insert(0, "the process is killed; caches keep what they have".into());
+            trouble
+        })
+    }
+
+    fn outcome(&mut self, hash: u64, build: &dyn Fn() -> Image, depth: u32) -> Rc<Outcome> {
+        if let Some(known) = self.memo.get(&hash)
+            && known.depth >= depth
+        {
+            return Rc::clone(known);
+        }
+        let image = build();
+        let medium = Sim::new(&image.words, self.setup.limit_bytes);
+        let mut outcome = self.recover(medium, false, depth, hash);
+        outcome.depth = depth;
+        let outcome = Rc::new(outcome);
+        if self.memo.len() >= MEMO_MAX {
+            self.memo.clear();
+        }
+        self.memo.insert(hash, Rc::clone(&outcome));
+        outcome
+    }
+
+    /// Recovers what is on `medium`, crashing the recovery up to `depth` times in a row. At the
+    /// full depth (and after a kill), what comes of it is also used, and that crashed.
+    fn recover(&mut self, medium: Sim, is_kill: bool, depth: u32, hash: u64) -> Outcome {
+        self.counters.recoveries += 1;
+        let process = self.next_process();
+        let setup = Arc::clone(&self.setup);
+        let is_used = is_kill || depth == self.bounds.depth;
+        let is_chosen = mix(hash).is_multiple_of(self.bounds.nested_one_in);
+        let on_fence: Option<machine::OnFence> = match (depth, is_chosen) {
+            (0, _) => None,
+            (_, true) => Some(collect),
+            (_, false) => Some(collect_beyond_superblock),
+        };
+        COLLECTED.take();
+        // The same number for the same depth, so that images can be met again. A killed process
+        // leaves the boot that it ran in.
+        let boot = match is_kill {
+            true => FIRST_BOOT,
+            false => FIRST_BOOT + 1 + u64::from(self.bounds.depth - depth),
+        };
+        let opened = caught(|| machine::alone(process, on_fence, || S::open(medium, &setup, boot)));
+        let collected = COLLECTED.take();
+        let mut outcome = Outcome::default();
+        let trouble = |what: String| Some(Trouble { what, trail: vec!["recovered".into()] });
+        let subject = match opened {
+            Err(panic) => {
+                outcome.trouble = trouble(format!("recovery panics: {panic}"));
+                return outcome;
+            }
+            Ok(Err(Refusal::Wrong(what))) => {
+                outcome.trouble = trouble(format!("recovery fails: {what}"));
+                return outcome;
+            }
+            Ok(Err(Refusal::NoPool)) => {
+                outcome.contents.push(None);
+                None
+            }
+            Ok(Ok(subject)) => Some(subject),
+        };
+        let mut contents = Vec::new();
+        if let Some(subject) = &subject {
+            let looked = caught(|| {
+                machine::alone(process, None, || {
+                    subject.check()?;
+                    subject.contents(&setup)
+                })
+            });
+            match looked.unwrap_or_else(|panic| Err(format!("panic: {panic}"))) {
+                Ok(found) => contents = found,
+                Err(what) => {
+                    outcome.trouble = trouble(format!("after recovery: {what}"));
+                    return outcome;
+                }
+            }
+            outcome.contents.push(Some(self.shared(&contents)));
+        }
+        self.crash_in_recovery(collected, depth, &mut outcome);
+        if let Some(subject) = subject
+            && is_used
+            && outcome.trouble.is_none()
+        {
+            outcome.trouble = self.use_and_crash(&subject, process, contents, is_chosen || is_kill);
+        }
+        outcome
+    }
+
+    fn shared(&mut self, contents: &[Option<Value>]) -> Rc<[Option<Value>]> {
+        if let Some(known) = self.met.get(contents) {
+            return Rc::clone(known);
+        }
+        let new: Rc<[Option<Value>]> = contents.into();
+        self.met.insert(Rc::clone(&new));
+        new
+    }
+
+    fn crash_in_recovery(&mut self, collected: Vec<Durable>, depth: u32, outcome: &mut Outcome) {
+        let mut random = Random::new(self.random.next());
+        let mut points = collected;
+        let most = match depth == self.bounds.depth {
+            true => self.bounds.images_nested,
+            false => self.bounds.images_nested / 4,
+        };
+        // At least two images of a point, of as many points as that leaves.
+        while points.len() as u64 > most / 2 {
+            points.swap_remove(random.below(points.len()));
+        }
+        let most_each = most / points.len().max(1) as u64;
+        for durable in points {
+            self.crash_at(&durable, most_each, depth - 1, outcome);
+        }
+    }
+
+    fn crash_at(&mut self, durable: &Durable, most: u64, depth: u32, outcome: &mut Outcome) {
+        let mut random = Random::new(self.random.next());
+        let images = Images::new(durable, &mut random);
+        images.visit(most, &mut random, &mut |hash, build| {
+            if outcome.trouble.is_some() {
+                return false;
+            }
+            self.counters.images += 1;
+            let nested = self.outcome(hash, build, depth);
+            if let Some(trouble) = &nested.trouble {
+                let mut trail = vec!["power fails in recovery:".to_string()];
+                trail.extend(missing(durable, &build()));
+                trail.extend(trouble.trail.iter().cloned());
+                outcome.trouble = Some(Trouble { what: trouble.what.clone(), trail });
+            }
+            for contents in &nested.contents {
+                if !outcome.contents.contains(contents) {
+                    outcome.contents.push(contents.clone());
+                }
+            }
+            true
+        });
+    }
+
+    /// Changes every key of a recovered table, crashing that, too.
+    fn use_and_crash(
+        &mut self,
+        subject: &S,
+        process: u32,
+        contents: Vec<Option<Value>>,
+        is_crashed: bool,
+    ) -> Option<Trouble> {
+        let setup = Arc::clone(&self.setup);
+        let mut contents = contents;
+        for key in 0..setup.free_keys as Key {
+            let index = usize::from(key);
+            let action = match contents[index] {
+                Some(_) => Action::Remove,
+                None => Action::Insert(PROBE),
+            };
+            let op = Op::One(key, action);
+            let trouble =
+                |what: String| Some(Trouble { what, trail: vec![format!("recovered; then {op}")] });
+            COLLECTED.take();
+            let called = caught(|| {
+                let on_fence = is_crashed.then_some(collect as machine::OnFence);
+                machine::alone(process, on_fence, || subject.call(&setup, key, action))
+            });
+            let during = COLLECTED.take();
+            let before = contents.clone();
+            match called {
+                Ok(Ok(found)) if found == contents[index] => {
+                    contents[index] = action.apply(found);
+                }
+                Ok(Ok(found)) => return trouble(format!("it finds {found:?}")),
+                Ok(Err(Failed::Full)) => {}
+                Ok(Err(Failed::Wrong(what))) => return trouble(what),
+                Err(panic) => return trouble(format!("panic: {panic}")),
+            }
+            if !is_crashed {
+                continue;
+            }
+            let mut either = Owed::exactly(&before);
+            either.states[index].insert(contents[index]);
+            let after = Owed::exactly(&contents);
+            let steps = during.iter().map(|durable| (durable.clone(), &either));
+            for (durable, owed) in steps.chain([(subject.medium().durable(), &after)]) {
+                let mut random = Random::new(self.random.next());
+                let images = Images::new(&durable, &mut random);
+                let mut found = None;
+                images.visit(self.bounds.images_nested, &mut random, &mut |hash, build| {
+                    found = self.judge_image(hash, build, owed, &durable, 0);
+                    found.is_none()
+                });
+                if let Some(mut found) = found {
+                    found.trail.insert(0, format!("recovered; then {op}"));
+                    return Some(found);
+                }
+            }
+        }
+        let looked = caught(|| {
+            machine::alone(process, None, || {
+                subject.check()?;
+                subject.contents(&setup)
+            })
+        });
+        let what = match looked.unwrap_or_else(|panic| Err(format!("panic: {panic}"))) {
+            Ok(found) if found == contents => return None,
+            Ok(found) => format!("used after recovery, it holds {found:?}, expected {contents:?}"),
+            Err(what) => format!("used after recovery: {what}"),
+        };
+        Some(Trouble { what, trail: vec!["recovered and used".into()] })
+    }
+}
+
+/// The calls that had begun before a moment, as they stood then.
+fn known_at(calls: &[Call], at: u32) -> Vec<Call> {
+    let begun = calls.iter().filter(|call| call.began < at);
+    begun
+        .map(|call| Call { ended: call.ended.filter(|&(ended, _)| ended < at), ..call.clone() })
+        .collect()
+}
+
+fn caught<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref().map(|text: &&str| text.to_string()))
+            .unwrap_or_default()
+    })
+}

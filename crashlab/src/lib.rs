@@ -1,0 +1,15 @@
+//! crashlab: a simulated machine that crashes everywhere.
+
+#![forbid(unsafe_code)]
+
+pub mod execution;
+pub mod explore;
+pub mod history;
+pub mod images;
+pub mod judge;
+pub mod lab;
+pub mod machine;
+pub mod random;
+pub mod report;
+pub mod setups;
+pub mod subject;

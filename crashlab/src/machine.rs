@@ -1,0 +1,244 @@
+//! The simulated processor: threads that run one at a time, and change places exactly where a
+//! schedule says.
+//!
+//! Each simulated thread is a coroutine on the same thread of the operating system. The hook of
+//! [`pmem::sync::simulated`] is called before every access to pool memory and to shared volatile
+//! state; it counts accesses, and when the running slice is used up it gives control back here.
+
+use pmem::medium::sim::Sim;
+use pmem::sync::simulated::{self, Context, Event};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// So many accesses of one thread, one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// Which thread.
+    pub thread: usize,
+    /// How many accesses.
+    pub accesses: u64,
+}
+
+/// Who runs when. After the last slice each thread runs until it is done or has to wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// The beginning.
+    pub slices: Vec<Slice>,
+    /// Whether stores become visible to other threads late.
+    pub delays: bool,
+}
+
+/// A run that came to no end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stuck {
+    /// All threads wait for each other.
+    Deadlock,
+    /// A thread has made more accesses than any operation needs.
+    Livelock,
+    /// A thread panicked, with this message.
+    Panic(String),
+}
+
+/// What a simulated thread does.
+pub type Job = Box<dyn FnOnce() + Send>;
+/// Called at a fence that makes stores certain.
+pub type OnFence = fn(&Sim);
+
+/// Accesses that a run may make before it is taken for endless.
+const ACCESSES_MAX: u64 = 300_000;
+/// Turns of waiting, without anybody getting on, after which threads wait for ever.
+const WAITS_MAX: u32 = 64;
+/// Bytes of a coroutine's stack, in words: what is simulated does not recurse.
+const STACK_WORDS: usize = 32 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Yielded {
+    /// The slice is used up.
+    Preempted,
+    /// It waits for another thread.
+    Waiting,
+    /// The job is done.
+    Done,
+}
+
+struct Running {
+    left: Cell<u64>,
+    accesses: Cell<u64>,
+    yielded: Cell<Yielded>,
+    on_fence: Cell<Option<OnFence>>,
+    job: RefCell<Option<Job>>,
+    panic: RefCell<Option<String>>,
+}
+
+thread_local! {
+    static RUNNING: Running = const {
+        Running {
+            left: Cell::new(0),
+            accesses: Cell::new(0),
+            yielded: Cell::new(Yielded::Done),
+            on_fence: Cell::new(None),
+            job: RefCell::new(None),
+            panic: RefCell::new(None),
+        }
+    };
+    /// Coroutines without a job, to be used again.
+    static IDLE: RefCell<Vec<Coroutine>> = const { RefCell::new(Vec::new()) };
+}
+
+type Coroutine = generator::Generator<'static, (), ()>;
+
+fn hook(event: Event<'_>) {
+    RUNNING.with(|running| match event {
+        Event::Access => {
+            if running.accesses.get() == ACCESSES_MAX {
+                // Unwinds the operation; what it leaves is not judged any more.
+                running.accesses.set(0);
+                panic!("{LIVELOCK}");
+            }
+            running.accesses.set(running.accesses.get() + 1);
+            while running.left.get() == 0 {
+                give_way(running, Yielded::Preempted);
+            }
+            running.left.set(running.left.get() - 1);
+        }
+        Event::Wait => give_way(running, Yielded::Waiting),
+        Event::Fence(sim) => {
+            if let Some(on_fence) = running.on_fence.get() {
+                on_fence(sim);
+            }
+        }
+    });
+}
+
+const LIVELOCK: &str = "an operation does not come to an end";
+
+#[expect(deprecated, reason = "the scoped variant cannot be reached from inside a hook")]
+fn give_way(running: &Running, yielded: Yielded) {
+    running.yielded.set(yielded);
+    generator::yield_with(());
+}
+
+fn coroutine() -> Coroutine {
+    generator::Gn::new_opt(STACK_WORDS, || {
+        loop {
+            let job = RUNNING.with(|running| running.job.take());
+            if let Some(job) = job
+                && let Err(panic) = catch_unwind(AssertUnwindSafe(job))
+            {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text =
+                    text.or_else(|| panic.downcast_ref().map(|text: &&str| text.to_string()));
+                RUNNING.with(|running| running.panic.replace(Some(text.unwrap_or_default())));
+            }
+            RUNNING.with(|running| give_way(running, Yielded::Done));
+        }
+    })
+}
+
+/// Runs `work` as thread 0 of simulated process `process`, by itself, telling of fences.
+pub fn alone<R>(process: u32, on_fence: Option<OnFence>, work: impl FnOnce() -> R) -> R {
+    fn fences_only(event: Event<'_>) {
+        if let Event::Fence(sim) = event
+            && let Some(on_fence) = RUNNING.with(|running| running.on_fence.get())
+        {
+            on_fence(sim);
+        }
+    }
+    let before = RUNNING.with(|running| running.on_fence.replace(on_fence));
+    let hook = on_fence.map(|_| fences_only as fn(Event<'_>));
+    let outer = simulated::enter(Context { hook, thread: 0, process, delays: false });
+    let result = catch_unwind(AssertUnwindSafe(work));
+    simulated::enter(outer);
+    RUNNING.with(|running| running.on_fence.set(before));
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Runs the jobs, one thread each, of process `process` under a schedule. Returns the accesses
+/// that each thread made.
+pub fn run(
+    jobs: Vec<Job>,
+    process: u32,
+    schedule: &Schedule,
+    on_fence: OnFence,
+) -> Result<Vec<u64>, Stuck> {
+    let mut threads: Vec<Thread> = jobs
+        .into_iter()
+        .map(|job| Thread {
+            job: Some(job),
+            coroutine: IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(coroutine),
+            is_done: false,
+            accesses: 0,
+        })
+        .collect();
+    RUNNING.with(|running| {
+        running.on_fence.set(Some(on_fence));
+        running.accesses.set(0);
+        running.panic.replace(None);
+    });
+    let result = drive(&mut threads, process, schedule);
+    simulated::show_all();
+    RUNNING.with(|running| running.on_fence.set(None));
+    let accesses = threads.iter().map(|thread| thread.accesses).collect();
+    for thread in threads {
+        match thread.is_done {
+            true => IDLE.with_borrow_mut(|idle| idle.push(thread.coroutine)),
+            // Stuck in the middle of an operation: its stack is not unwound, since what is on it
+            // belongs to a machine that has stopped.
+            false => std::mem::forget(thread.coroutine),
+        }
+    }
+    result.map(|()| accesses)
+}
+
+struct Thread {
+    job: Option<Job>,
+    coroutine: Coroutine,
+    is_done: bool,
+    accesses: u64,
+}
+
+fn drive(threads: &mut [Thread], process: u32, schedule: &Schedule) -> Result<(), Stuck> {
+    let mut slices = schedule.slices.iter();
+    let mut current = 0;
+    let mut waits = 0;
+    while threads.iter().any(|thread| !thread.is_done) {
+        let mut budget = u64::MAX;
+        if let Some(slice) = slices.next() {
+            current = slice.thread;
+            budget = slice.accesses;
+        }
+        if threads[current].is_done {
+            current = (current + 1) % threads.len();
+            continue;
+        }
+        let thread = &mut threads[current];
+        let context =
+            Context { hook: Some(hook), thread: current, process, delays: schedule.delays };
+        let (yielded, accesses) = RUNNING.with(|running| {
+            if let Some(job) = thread.job.take() {
+                running.job.replace(Some(job));
+            }
+            running.left.set(budget);
+            let outer = simulated::enter(context);
+            thread.coroutine.resume();
+            simulated::enter(outer);
+            (running.yielded.get(), budget - running.left.get())
+        });
+        thread.accesses += accesses;
+        thread.is_done = yielded == Yielded::Done;
+        if let Some(text) = RUNNING.with(|running| running.panic.take()) {
+            return Err(if text == LIVELOCK { Stuck::Livelock } else { Stuck::Panic(text) });
+        }
+        match yielded {
+            Yielded::Waiting => {
+                waits += 1;
+                if waits > WAITS_MAX * threads.len() as u32 {
+                    return Err(Stuck::Deadlock);
+                }
+                current = (current + 1) % threads.len();
+            }
+            Yielded::Done | Yielded::Preempted => waits = 0,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The boundaries around which histories are explored.
+
+use crate::history::{Action, Key, Op};
+use crate::subject::{HASH_SEED, Setup};
+use engines::iceberg::Shape;
+use index::hash::{Hasher, h0, h1, h2, level1_fingerprint};
+
+/// What the fillers hold. Histories store other values.
+const FILLING: u16 = 900;
+/// The fingerprint that free keys share, and no filler has.
+const FINGERPRINT: u8 = 0x2a;
+
+/// Two to four keys that meet everywhere: same level-1 block, same fingerprint, same level-2
+/// blocks, also after two doublings. All of them move when a table of one block doubles.
+fn colliding(count: usize) -> Vec<u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    let meets = |&key: &u64| {
+        let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
+        level1_fingerprint(first) == FINGERPRINT
+            && h0(first) & 3 == 1
+            && h1(second) & 3 == 1
+            && h2(second) & 3 == 1
+    };
+    (1..).filter(meets).take(count).collect()
+}
+
+/// Fillers that move when the table doubles; the others stay, so that a resize is short.
+const FILLERS_THAT_MOVE: usize = 2;
+
+/// Keys to fill a table with that has `1 << log2` blocks, spread evenly over them.
+fn fillers(count: usize, log2: u32) -> Vec<u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    let mut candidates = 1u64 << 20..;
+    let mut next = |block: u64, moves: bool| {
+        let fits = |&key: &u64| {
+            let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
+            let bit = |hash: u64| hash >> log2 & 1 == u64::from(moves);
+            level1_fingerprint(first) != FINGERPRINT
+                && h0(first) & ((1 << log2) - 1) == block
+                && bit(h0(first))
+                && bit(h1(second))
+                && bit(h2(second))
+        };
+        candidates.find(fits).unwrap_or(0)
+    };
+    (0..count)
+        .map(|index| next(index as u64 & ((1 << log2) - 1), index + FILLERS_THAT_MOVE >= count))
+        .collect()
+}
+
+/// A setup with these free keys and so many others stored already.
+fn filled(name: &'static str, free: Vec<u64>, count: usize) -> Setup {
+    filled_blocks(name, free, count, 0)
+}
+
+fn filled_blocks(name: &'static str, free: Vec<u64>, count: usize, log2: u32) -> Setup {
+    let free_keys = free.len();
+    let keys: Vec<u64> = free.into_iter().chain(fillers(count, log2)).collect();
+    let stores = (free_keys..keys.len()).map(|key| Op::One(key as Key, Action::Insert(FILLING)));
+    Setup {
+        name,
+        free_keys,
+        before: stores.collect(),
+        keys,
+        shape: Shape { initial_log2: log2, ..Setup::default().shape },
+        ..Setup::default()
+    }
+}
+
+/// The setups of a table of words on IcebergHT.
+pub fn iceberg() -> Vec<Setup> {
+    let two = || colliding(2);
+    let mut doubling_with_level_3 = Setup {
+        resize_at: 1.0,
+        ..filled("a table that doubles with keys in level 3", vec![0, colliding(1)[0]], 34)
+    };
+    doubling_with_level_3.before.insert(0, Op::One(0, Action::Insert(FILLING)));
+    vec![
+        filled("an empty table", two(), 0),
+        filled("key 0", vec![0, colliding(1)[0]], 2),
+        filled("the last free slot of a block", two(), 31),
+        filled("level 1 is full", two(), 32),
+        filled("one free slot in level 2", two(), 35),
+        filled("level 2 is full", two(), 36),
+        filled("level 3 is full", two(), 37),
+        Setup { resize_at: 0.85, ..filled("the next insertion doubles the table", two(), 30) },
+        Setup {
+            resize_at: 0.85,
+            ..filled_blocks("two blocks of each level are to be moved", two(), 62, 1)
+        },
+        Setup { resize_at: 0.94, ..filled("a table that doubles with keys in level 2", two(), 33) },
+        doubling_with_level_3,
+    ]
+}
+
+/// The setups of a store of bytes on IcebergHT.
+pub fn store() -> Vec<Setup> {
+    let lengths = |name, lengths| Setup { value_bytes: lengths, ..filled(name, colliding(2), 0) };
+    let collide = |name, count| Setup {
+        hash_bits: 0,
+        shape: Shape { initial_nodes_log2: 1, ..Setup::default().shape },
+        ..filled(name, colliding(2), count)
+    };
+    vec![
+        lengths("an empty store", &[8]),
+        Setup { value_bytes: &[8], ..filled("one free slot in a segment", colliding(2), 3) },
+        lengths("values of three classes", &[8, 40, 8, 100]),
+        Setup {
+            value_bytes: &[300, 40, 8, 600],
+            limit_bytes: 20 << 10,
+            ..filled("values that take segments of their own", colliding(2), 0)
+        },
+        collide("two keys of one hash", 0),
+        collide("four keys of one hash", 2),
+        Setup {
+            resize_at: 0.85,
+            limit_bytes: 20 << 10,
+            ..filled("a store that doubles", colliding(2), 30)
+        },
+    ]
+}
+
+/// The setups of the pool alone.
+pub fn pool() -> Vec<Setup> {
+    let name = "an empty pool";
+    vec![
+        Setup { keys: vec![1, 2], free_keys: 2, name, ..Setup::default() },
+        Setup {
+            name: "a pool with room for two more extents",
+            keys: vec![1, 2],
+            free_keys: 2,
+            limit_bytes: (8 << 10) + 256,
+            ..Setup::default()
+        },
+    ]
+}
+
+/// The setups of the heap alone.
+pub fn heap() -> Vec<Setup> {
+    let plain = |name, value_bytes, keys: u64| Setup {
+        name,
+        keys: (1..=keys).collect(),
+        free_keys: keys.min(3) as usize,
+        before: (3..keys).map(|key| Op::One(key as Key, Action::Insert(FILLING))).collect(),
+        value_bytes,
+        limit_bytes: 16 << 10,
+        ..Setup::default()
+    };
+    vec![
+        plain("an empty heap", &[8], 2),
+        plain("one free slot in a segment", &[8], 6),
+        plain("items that change class", &[8, 40, 24], 2),
+        plain("items that take segments of their own", &[300, 8, 150, 600], 3),
+        Setup { limit_bytes: 9 << 10, ..plain("a heap with little room", &[40, 200, 100], 3) },
+    ]
+}

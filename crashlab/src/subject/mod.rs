@@ -1,0 +1,225 @@
+//! What the lab crashes: engines, byte stores, the pool alone and the heap alone, each behind the
+//! same small face.
+
+mod heap;
+mod pool;
+mod store;
+mod table;
+
+pub use heap::HeapSubject;
+pub use pool::PoolSubject;
+pub use store::StoreSubject;
+pub use table::TableSubject;
+
+use crate::history::{Action, Key, Op, Value};
+use engines::Settings;
+use engines::iceberg::Shape;
+use pmem::medium::sim::Sim;
+use pmem::superblock::Place;
+use pmem::{OpenError, SpaceError};
+
+/// Seed of all hashing in the lab.
+pub const HASH_SEED: u64 = 7;
+
+/// A situation: what there is before the history, and which keys it is about.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What it is, in a few words.
+    pub name: &'static str,
+    /// What each key number stands for. The first `free_keys` are the history's, the others are
+    /// there so that the table is as full as it is to be.
+    pub keys: Vec<u64>,
+    /// Keys that histories act on.
+    pub free_keys: usize,
+    /// Operations done before the history; nothing crashes in them.
+    pub before: Vec<Op>,
+    /// Geometry of the table.
+    pub shape: Shape,
+    /// Load factor at which it grows.
+    pub resize_at: f64,
+    /// Bits that a store keeps of its keys' hashes.
+    pub hash_bits: u32,
+    /// Lengths in bytes of a store's values: value `v` has the length at `v` modulo their number.
+    pub value_bytes: &'static [usize],
+    /// log2 of the heap's segments in bytes.
+    pub segment_log2: u32,
+    /// Size that the pool may reach, in bytes.
+    pub limit_bytes: u64,
+    /// A fault planted above the pool, to see whether the lab notices.
+    pub fault: Option<PlantedFault>,
+}
+
+/// Faults that a subject of the lab's own commits on request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlantedFault {
+    /// A replaced item's space is given back at once, not when its epoch has passed.
+    ReclaimAtOnce,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            name: "an empty table",
+            keys: Vec::new(),
+            free_keys: 0,
+            before: Vec::new(),
+            shape: Shape {
+                level_1_slots: 32,
+                level_2_slots: 4,
+                initial_log2: 0,
+                initial_nodes_log2: 0,
+            },
+            resize_at: 2.0,
+            hash_bits: 64,
+            value_bytes: &[8],
+            segment_log2: 7,
+            limit_bytes: 14 << 10,
+            fault: None,
+        }
+    }
+}
+
+impl Setup {
+    /// The word that a value stands for in a table of words.
+    pub fn word(value: Value) -> u64 {
+        match value {
+            0 => 0,
+            1 => u64::MAX,
+            value => u64::from(value) << 32 | u64::from(value),
+        }
+    }
+
+    /// The value that a word stands for.
+    pub fn value_of(word: u64) -> Option<Value> {
+        match word {
+            0 => Some(0),
+            u64::MAX => Some(1),
+            word => Some(word as Value).filter(|&value| Setup::word(value) == word),
+        }
+    }
+
+    /// The number of a key.
+    pub fn key_of(&self, word: u64) -> Option<Key> {
+        self.keys.iter().position(|&key| key == word).map(|index| index as Key)
+    }
+
+    fn settings(&self) -> Settings {
+        // Helpers are threads of the operating system, which the machine does not simulate; what
+        // they do, operations do in small steps, and `Op::Settle` at once.
+        Settings { resize_at: self.resize_at, helper: false, recovery_threads: 1 }
+    }
+}
+
+/// Where a simulated pool is in the simulated world: a power failure is a new boot.
+pub fn place(boot: u64) -> Place {
+    Place { boot_id: [boot + 1, 1], inode: 1, file_system: 1 }
+}
+
+/// Why a subject did not open.
+#[derive(Debug)]
+pub enum Refusal {
+    /// There is no pool.
+    NoPool,
+    /// There should be one.
+    Wrong(String),
+}
+
+impl From<OpenError> for Refusal {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::NotAPool { .. } | OpenError::Damaged { .. } => Refusal::NoPool,
+            error => Refusal::Wrong(error.to_string()),
+        }
+    }
+}
+
+/// What an operation of a subject came to.
+#[derive(Debug)]
+pub enum Failed {
+    /// There was no room, and nothing was changed.
+    Full,
+    /// It should not have failed.
+    Wrong(String),
+}
+
+impl From<SpaceError> for Failed {
+    fn from(error: SpaceError) -> Self {
+        match error {
+            SpaceError::Full { .. } => Failed::Full,
+            error => Failed::Wrong(error.to_string()),
+        }
+    }
+}
+
+/// Something on a pool that can be put to the test.
+pub trait Subject: Send + Sync + Sized + 'static {
+    /// Its name on the command line.
+    const NAME: &'static str;
+
+    /// Makes it on an empty medium.
+    fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal>;
+
+    /// Opens what a crash left, in boot number `boot`.
+    fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal>;
+
+    /// Does one operation; returns the state that it found.
+    fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed>;
+
+    /// Does a batch; the states found.
+    fn call_many(
+        &self,
+        setup: &Setup,
+        calls: &[(Key, Action)],
+    ) -> Result<Vec<Option<Value>>, Failed> {
+        calls.iter().map(|&(key, action)| self.call(setup, key, action)).collect()
+    }
+
+    /// Ends what goes on in the background.
+    fn settle(&self) {}
+
+    /// The memory it is on.
+    fn medium(&self) -> &Sim;
+
+    /// Every pair that a scan shows.
+    fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String>;
+
+    /// Verifies every invariant, space that is lost included. Called when nothing else runs.
+    fn check(&self) -> Result<(), String>;
+
+    /// The state of every key, by scan and by look-up, which must agree.
+    fn contents(&self, setup: &Setup) -> Result<Vec<Option<Value>>, String> {
+        let mut scanned = vec![None; setup.keys.len()];
+        for (key, value) in self.scan(setup)? {
+            if scanned[usize::from(key)].replace(value).is_some() {
+                return Err(format!("k{key} is there twice"));
+            }
+        }
+        for (key, &scanned) in (0..).zip(&scanned) {
+            match self.call(setup, key, Action::Get) {
+                Ok(found) if found == scanned => {}
+                Ok(found) => {
+                    return Err(format!("k{key}: get finds {found:?}, a scan {scanned:?}"));
+                }
+                Err(failed) => return Err(format!("k{key}: get fails: {failed:?}")),
+            }
+        }
+        Ok(scanned)
+    }
+}
+
+/// A report of the index layer as a result.
+fn verdict(report: index::CheckReport, pairs: u64) -> Result<(), String> {
+    match report.is_sound() {
+        true if report.pairs == pairs => Ok(()),
+        true => Err(format!("check counts {} pairs, len says {pairs}", report.pairs)),
+        false => Err(report.findings.join("; ")),
+    }
+}
+
+/// The value of a word found in a table, or what is wrong with it.
+fn known_value(word: Option<u64>) -> Result<Option<Value>, Failed> {
+    match word.map(Setup::value_of) {
+        Some(None) => Err(Failed::Wrong(format!("found {word:x?}, which nobody stored"))),
+        found => Ok(found.flatten()),
+    }
+}

@@ -1,0 +1,93 @@
+//! The pool alone: extents handed out and roots changed, without an engine.
+
+use super::{Failed, Refusal, Setup, Subject, place};
+use crate::history::{Action, Key, Value};
+use pmem::Pool;
+use pmem::medium::sim::Sim;
+use pmem::pool::Spec;
+use pmem::superblock::{PoolKind, SUPERBLOCK_BYTES};
+
+/// A pool whose engine roots are the keys. A change takes an extent, too, whose size depends on
+/// what is stored; so extents and roots must change together.
+pub struct PoolSubject(Pool<Sim>);
+
+const OWNER: u8 = 9;
+
+impl PoolSubject {
+    fn state(&self, key: Key) -> Option<Value> {
+        (self.0.superblock().engine_roots[usize::from(key)] as Value).checked_sub(1)
+    }
+}
+
+impl Subject for PoolSubject {
+    const NAME: &'static str = "pool";
+
+    fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
+        let spec = Spec {
+            kind: PoolKind::Table,
+            engine: 1,
+            key_bytes: 8,
+            value_bytes: 8,
+            hash_id: 1,
+            hash_seed: super::HASH_SEED,
+            uuid: 1,
+            segment_log2: setup.segment_log2,
+            engine_params: [0; 16],
+        };
+        Ok(PoolSubject(Pool::create(medium, &spec, place(0))?))
+    }
+
+    fn open(medium: Sim, _setup: &Setup, boot: u64) -> Result<Self, Refusal> {
+        Ok(PoolSubject(Pool::open(medium, place(boot))?))
+    }
+
+    fn call(&self, _setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
+        let found = self.state(key);
+        let next = action.apply(found);
+        if next == found {
+            return Ok(found);
+        }
+        let _write = self.0.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        // Decided under the superblock's lock, so that concurrent changes do not mix.
+        let mut found = None;
+        self.0.extend(|draft| {
+            let root = &mut draft.engine_roots()[usize::from(key)];
+            found = (*root as Value).checked_sub(1);
+            let next = action.apply(found);
+            *root = next.map_or(0, |value| u64::from(value) + 1);
+            if next.is_some() && next != found {
+                draft.take_extent(OWNER, 0, 64 + u64::from(next.unwrap_or(0)) % 3 * 64)?;
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn medium(&self) -> &Sim {
+        self.0.medium()
+    }
+
+    fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
+        let keys = 0..setup.keys.len() as Key;
+        Ok(keys.filter_map(|key| Some((key, self.state(key)?))).collect())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let superblock = self.0.superblock();
+        let last = superblock.extents.iter().map(|extent| extent.end()).max();
+        let end = last.unwrap_or(SUPERBLOCK_BYTES);
+        match self.0.medium() {
+            medium if pmem::Medium::size(medium) < end => {
+                Err(format!("the extents end at {end:#x}, beyond the pool's memory"))
+            }
+            medium => {
+                // A fresh extent is zero.
+                let words = SUPERBLOCK_BYTES / 8..end / 8;
+                let dirty = words
+                    .map(|word| pmem::Offset(word * 8))
+                    .find(|&at| pmem::Medium::load(medium, at) != 0);
+                dirty.map_or(Ok(()), |at| Err(format!("the extent at {at} is not zero")))
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A table of words on an engine.
+
+use super::{Failed, Refusal, Setup, Subject, known_value, place, verdict};
+use crate::history::{Action, Key, Value};
+use engines::iceberg::{ENGINE_ID, Iceberg, engine_params};
+use index::Index;
+use pmem::Pool;
+use pmem::medium::sim::Sim;
+use pmem::pool::Spec;
+use pmem::superblock::PoolKind;
+use std::sync::Arc;
+
+/// `Table<u64, u64>` on IcebergHT.
+pub struct TableSubject {
+    index: Iceberg<Sim>,
+    pool: Arc<Pool<Sim>>,
+}
+
+/// A new pool for an iceberg of this setup.
+pub(super) fn create_pool(
+    medium: Sim,
+    setup: &Setup,
+    kind: PoolKind,
+) -> Result<Arc<Pool<Sim>>, Refusal> {
+    let spec = Spec {
+        kind,
+        engine: ENGINE_ID,
+        key_bytes: 8,
+        value_bytes: 8,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: super::HASH_SEED,
+        uuid: 1,
+        segment_log2: setup.segment_log2,
+        engine_params: engine_params(&setup.shape),
+    };
+    Ok(Arc::new(Pool::create(medium, &spec, place(0))?))
+}
+
+impl TableSubject {
+    /// How full the table's levels are.
+    pub fn occupancy(&self) -> index::Occupancy {
+        self.index.occupancy()
+    }
+
+    fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
+        let index = Iceberg::open(Arc::clone(&pool), setup.settings())?;
+        Ok(TableSubject { index, pool })
+    }
+}
+
+/// Words of a batch, by the kind of its first action.
+pub(super) enum Batch {
+    Get(Vec<u64>),
+    Insert(Vec<(u64, u64)>),
+    Upsert(Vec<(u64, u64)>),
+    Remove(Vec<u64>),
+    Exchange(Vec<(u64, Option<u64>, Option<u64>)>),
+}
+
+impl Batch {
+    fn of(setup: &Setup, calls: &[(Key, Action)]) -> Batch {
+        let keys = || calls.iter().map(|&(key, _)| setup.keys[usize::from(key)]);
+        let values = || {
+            calls.iter().map(|&(_, action)| match action {
+                Action::Insert(value) | Action::Update(value) | Action::Upsert(value) => {
+                    Setup::word(value)
+                }
+                _ => 0,
+            })
+        };
+        match calls.first() {
+            Some((_, Action::Insert(_))) => Batch::Insert(keys().zip(values()).collect()),
+            Some((_, Action::Upsert(_))) => Batch::Upsert(keys().zip(values()).collect()),
+            Some((_, Action::Remove)) => Batch::Remove(keys().collect()),
+            Some((_, Action::Exchange(..))) => Batch::Exchange(
+                calls
+                    .iter()
+                    .zip(keys())
+                    .map(|(&(_, action), key)| match action {
+                        Action::Exchange(expected, new) => {
+                            (key, expected.map(Setup::word), new.map(Setup::word))
+                        }
+                        _ => (key, None, None),
+                    })
+                    .collect(),
+            ),
+            _ => Batch::Get(keys().collect()),
+        }
+    }
+}
+
+impl Subject for TableSubject {
+    const NAME: &'static str = "iceberg";
+
+    fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
+        TableSubject::on(create_pool(medium, setup, PoolKind::Table)?, setup)
+    }
+
+    fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {
+        TableSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
+    }
+
+    fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
+        let key = setup.keys[usize::from(key)];
+        if action == Action::Get {
+            return known_value(self.index.get(key));
+        }
+        let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        let found = match action {
+            Action::Get => self.index.get(key),
+            Action::Insert(value) => self.index.insert(key, Setup::word(value))?,
+            Action::Update(value) => self.index.update(key, Setup::word(value))?,
+            Action::Upsert(value) => self.index.upsert(key, Setup::word(value))?,
+            Action::Remove => self.index.remove(key)?,
+            Action::Exchange(expected, new) => {
+                let expected = expected.map(Setup::word);
+                match self.index.compare_exchange(key, expected, new.map(Setup::word))? {
+                    Ok(()) => expected,
+                    Err(found) => found,
+                }
+            }
+        };
+        known_value(found)
+    }
+
+    fn call_many(
+        &self,
+        setup: &Setup,
+        calls: &[(Key, Action)],
+    ) -> Result<Vec<Option<Value>>, Failed> {
+        let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        let mut found = vec![None; calls.len()];
+        match Batch::of(setup, calls) {
+            Batch::Get(keys) => self.index.get_many(&keys, &mut found),
+            Batch::Insert(pairs) => self.index.insert_many(&pairs, &mut found)?,
+            Batch::Upsert(pairs) => self.index.upsert_many(&pairs, &mut found)?,
+            Batch::Remove(keys) => self.index.remove_many(&keys, &mut found)?,
+            Batch::Exchange(changes) => self.index.compare_exchange_many(&changes, &mut found)?,
+        }
+        found.into_iter().map(known_value).collect()
+    }
+
+    fn settle(&self) {
+        self.index.settle();
+    }
+
+    fn medium(&self) -> &Sim {
+        self.pool.medium()
+    }
+
+    fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
+        let mut pairs = Vec::new();
+        let mut wrong = None;
+        self.index.for_each(&mut |key, value| match (setup.key_of(key), Setup::value_of(value)) {
+            (Some(key), Some(value)) => pairs.push((key, value)),
+            _ => wrong = Some(format!("the pair {key:#x}, {value:#x} was never stored")),
+        });
+        wrong.map_or(Ok(pairs), Err)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        verdict(self.index.check(), self.index.len())
+    }
+}

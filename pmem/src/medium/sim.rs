@@ -1,0 +1,542 @@
+//! The simulated medium: memory that knows which of its stores a power failure may take back.
+//!
+//! Each line has a log of the stores that are not certain to survive, in coherence order. A fence
+//! makes certain what its thread flushed before: the beginnings of those lines' logs as they stood
+//! at the flush. What a crash leaves is, line by line, the certain words and any of the pending
+//! stores, save that
+//!
+//! * a release store (or a read-modify-write) survives only with every earlier store to its line,
+//!   but for bulk copies, which only a flush and a fence order;
+//! * of two stores to one word the earlier one survives if the later one does.
+//!
+//! So 16-byte stores tear, bulk copies arrive as any subset of their words, and a plain store may
+//! overtake an earlier release store. Read-modify-writes complete no flush. Memory that was put
+//! behind the pool ([`Medium::grow`]) stays certainly only once a word in it is certain.
+//!
+//! A *site* is a place in the code that flushes, fences, or stores with release ordering. A
+//! [`Mutation`] breaks one place, to see whether anybody notices.
+
+use super::{Medium, MediumKind};
+use crate::error::SpaceError;
+use crate::offset::{LINE, Offset, WORD};
+use crate::sync::simulated::{access, before_fence, context, delay, modify, pass, seen};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::Range;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const LINE_WORDS: usize = (LINE / WORD) as usize;
+
+/// How a pending store is ordered within its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Not at all.
+    Plain,
+    /// After every earlier store that is no bulk copy.
+    Release,
+    /// Not at all, and no release store is ordered after it.
+    Copy,
+}
+
+/// A store that a crash may take back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    /// Word of the line, 0 to 7.
+    pub word: u8,
+    /// What it holds after the store.
+    pub value: u64,
+    /// See [`Order`].
+    pub order: Order,
+}
+
+/// A line with pending stores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingLine {
+    /// Number of the line.
+    pub line: u32,
+    /// Its pending stores, oldest first.
+    pub stores: Vec<Pending>,
+}
+
+/// What is certain to survive, and what is not.
+#[derive(Debug, Clone)]
+pub struct Durable {
+    /// The certain content, word by word, up to the pool's size.
+    pub words: Vec<u64>,
+    /// Bytes of the pool that are certain to exist; the words after them are zero.
+    pub size_certain: u64,
+    /// Lines with pending stores.
+    pub pending: Vec<PendingLine>,
+    /// The sum of [`word_hash`] over `words`.
+    pub sum: u64,
+}
+
+/// A hash of the word at an index, of which images are hashed by summing up. Zero words count
+/// nothing, so that fresh memory does not have to be looked at.
+#[inline]
+pub fn word_hash(index: usize, word: u64) -> u64 {
+    if word == 0 {
+        return 0;
+    }
+    let spread = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (word ^ spread).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 32 ^ spread).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
+/// What kind of place in the code a site is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SiteKind {
+    /// Stores with relaxed ordering. No site in the strict sense: nothing could be left out.
+    Store,
+    /// Stores with release ordering.
+    Release,
+    /// Flushes a line.
+    Flush,
+    /// Fences.
+    Fence,
+}
+
+/// A place in the code that acts on the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// What it does.
+    pub kind: SiteKind,
+    /// Source file, as the compiler names it.
+    pub file: &'static str,
+    /// Line in the file.
+    pub line: u32,
+    /// Column in the line.
+    pub column: u32,
+}
+
+impl Site {
+    fn is_at(&self, place: &Location<'_>) -> bool {
+        self.line == place.line() && self.column == place.column() && self.file == place.file()
+    }
+}
+
+/// What is broken at a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A flush or fence is left out; a release store is demoted to a relaxed one.
+    Dropped,
+    /// A store is left out.
+    Skipped,
+    /// A store is made right after the next store to its line instead.
+    Late,
+    /// A fence is made after this many further accesses of its thread instead.
+    LateFence(u32),
+}
+
+/// A place in the code that does not do what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mutation {
+    /// Where.
+    pub site: Site,
+    /// What is wrong there.
+    pub fault: Fault,
+}
+
+thread_local! {
+    static MUTATION: Cell<Option<Mutation>> = const { Cell::new(None) };
+    static SITES: RefCell<Option<BTreeSet<Site>>> = const { RefCell::new(None) };
+    static RECORDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Breaks a place for everything that runs on this thread of the operating system from now on.
+pub fn mutate(mutation: Option<Mutation>) {
+    MUTATION.set(mutation);
+}
+
+/// Runs `work` and returns with its result the places at which it acted on simulated media.
+pub fn record_sites<R>(work: impl FnOnce() -> R) -> (R, BTreeSet<Site>) {
+    SITES.set(Some(BTreeSet::new()));
+    RECORDING.set(true);
+    let result = work();
+    RECORDING.set(false);
+    (result, SITES.take().unwrap_or_default())
+}
+
+/// The fault at this place, if there is one.
+#[inline]
+fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Option<Fault> {
+    if RECORDING.get() {
+        let (file, line, column) = (place.file(), place.line(), place.column());
+        SITES.with_borrow_mut(|sites| {
+            sites.get_or_insert_default().insert(Site { kind, file, line, column });
+        });
+    }
+    let mutation = MUTATION.get()?;
+    (mutation.site.kind == kind && mutation.site.is_at(place)).then_some(mutation.fault)
+}
+
+#[derive(Debug, Default)]
+struct LineLog {
+    /// Stores that have become certain.
+    certain: u64,
+    stores: Vec<Pending>,
+}
+
+#[derive(Debug)]
+struct Flushed {
+    thread: usize,
+    line: usize,
+    /// Stores to the line up to the flush.
+    stores: u64,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    lines: Vec<LineLog>,
+    certain: Vec<u64>,
+    certain_sum: u64,
+    size_certain: u64,
+    flushed: Vec<Flushed>,
+    /// A store whose turn comes after the next one to its line.
+    late: Option<(Offset, u64)>,
+    /// A fence whose turn comes later: its thread, and further accesses until then.
+    late_fence: Option<(usize, u32)>,
+}
+
+/// A simulated medium. All its threads run on one thread of the operating system.
+#[derive(Debug)]
+pub struct Sim {
+    words: Box<[AtomicU64]>,
+    size: AtomicU64,
+    log: Mutex<Log>,
+    /// What [`Medium::bytes`] handed out where a thread must not see what memory holds.
+    copies: Mutex<Vec<Box<[u64]>>>,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sim {
+    /// A medium that holds `words`, all of them certain, and may grow to `limit` bytes.
+    pub fn new(words: &[u64], limit: u64) -> Sim {
+        let count = (limit / WORD) as usize;
+        let size = (words.len() as u64 * WORD).min(limit);
+        let mut certain = vec![0; count];
+        certain[..(size / WORD) as usize].copy_from_slice(&words[..(size / WORD) as usize]);
+        let lines = (0..count.div_ceil(LINE_WORDS)).map(|_| LineLog::default()).collect();
+        let certain_sum = certain
+            .iter()
+            .enumerate()
+            .fold(0u64, |sum, (index, &word)| sum.wrapping_add(word_hash(index, word)));
+        Sim {
+            words: certain.iter().map(|&word| AtomicU64::new(word)).collect(),
+            size: AtomicU64::new(size),
+            log: Mutex::new(Log {
+                lines,
+                certain,
+                certain_sum,
+                size_certain: size,
+                ..Log::default()
+            }),
+            copies: Mutex::default(),
+        }
+    }
+
+    /// The medium as a killed process leaves it to the next one: everything that was stored is
+    /// there, and what was pending still is.
+    pub fn killed(&self) -> Sim {
+        let log = held(&self.log);
+        let copy = Sim::new(&self.content(), self.limit());
+        {
+            let mut other = held(&copy.log);
+            other.certain.clone_from(&log.certain);
+            other.certain_sum = log.certain_sum;
+            other.size_certain = log.size_certain;
+            for (theirs, ours) in other.lines.iter_mut().zip(&log.lines) {
+                theirs.stores.clone_from(&ours.stores);
+            }
+        }
+        copy
+    }
+
+    /// Everything that was stored, word by word, up to the size.
+    pub fn content(&self) -> Vec<u64> {
+        let count = (self.size.load(Relaxed) / WORD) as usize;
+        self.words[..count].iter().map(|word| word.load(Relaxed)).collect()
+    }
+
+    /// What a crash now certainly leaves, and what it may leave.
+    pub fn durable(&self) -> Durable {
+        let log = held(&self.log);
+        let count = (self.size.load(Relaxed) / WORD) as usize;
+        let pending = log.lines.iter().zip(0..).filter(|(line, _)| !line.stores.is_empty());
+        let pending =
+            pending.map(|(log, line)| PendingLine { line, stores: log.stores.clone() }).collect();
+        Durable {
+            words: log.certain[..count].to_vec(),
+            size_certain: log.size_certain,
+            pending,
+            sum: log.certain_sum,
+        }
+    }
+
+    /// Whether a store at or beyond `from` is pending.
+    pub fn is_pending_from(&self, from: Offset) -> bool {
+        held(&self.log).lines[from.line() as usize..].iter().any(|line| !line.stores.is_empty())
+    }
+
+    #[inline]
+    fn word(&self, at: Offset) -> &AtomicU64 {
+        assert!(at.0.is_multiple_of(WORD), "{at} is misaligned");
+        &self.words[(at.0 / WORD) as usize]
+    }
+
+    #[inline]
+    fn address(&self, at: Offset) -> usize {
+        std::ptr::from_ref(self.word(at)).addr()
+    }
+
+    #[inline]
+    fn see(&self, at: Offset) -> u64 {
+        let stored = self.word(at).load(Relaxed);
+        seen(self.address(at), stored)
+    }
+
+    fn append(&self, log: &mut Log, at: Offset, value: u64, order: Order) {
+        assert!(at.0 < self.size.load(Relaxed), "store to {at}, beyond the pool's size");
+        let word = (at.0 % LINE / WORD) as u8;
+        log.lines[at.line() as usize].stores.push(Pending { word, value, order });
+        if let Some((late_at, late_value)) = log.late
+            && late_at.line() == at.line()
+        {
+            log.late = None;
+            self.append(log, late_at, late_value, Order::Plain);
+        }
+    }
+
+    fn record(&self, at: Offset, value: u64, order: Order, fault: Option<Fault>) {
+        let mut log = held(&self.log);
+        match fault {
+            Some(Fault::Late) => log.late = Some((at, value)),
+            _ => self.append(&mut log, at, value, order),
+        }
+    }
+
+    fn complete(&self, thread: usize) {
+        let mut log = held(&self.log);
+        let log = &mut *log;
+        let flushed = std::mem::take(&mut log.flushed);
+        let (mine, others) = flushed.into_iter().partition(|flush| flush.thread == thread);
+        log.flushed = others;
+        let mine: Vec<Flushed> = mine;
+        for flush in mine {
+            let line = &mut log.lines[flush.line];
+            let count = flush.stores.saturating_sub(line.certain) as usize;
+            for store in line.stores.drain(..count) {
+                let index = flush.line * LINE_WORDS + usize::from(store.word);
+                let before = std::mem::replace(&mut log.certain[index], store.value);
+                log.certain_sum = log
+                    .certain_sum
+                    .wrapping_sub(word_hash(index, before))
+                    .wrapping_add(word_hash(index, store.value));
+                line.certain += 1;
+                if flush.line as u64 * LINE >= log.size_certain {
+                    log.size_certain = self.size.load(Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Whether a fence of this thread would make anything certain.
+    fn is_effective(&self, thread: usize) -> bool {
+        let log = held(&self.log);
+        log.flushed
+            .iter()
+            .any(|flush| flush.thread == thread && flush.stores > log.lines[flush.line].certain)
+    }
+
+    fn fence_now(&self, thread: usize) {
+        if self.is_effective(thread) {
+            before_fence(self);
+        }
+        self.complete(thread);
+    }
+
+    fn step(&self) {
+        access();
+        let due = {
+            let mut log = held(&self.log);
+            match &mut log.late_fence {
+                Some((thread, 0)) => {
+                    let thread = *thread;
+                    log.late_fence = None;
+                    Some(thread)
+                }
+                Some((thread, left)) if *thread == context().thread => {
+                    *left -= 1;
+                    None
+                }
+                _ => None,
+            }
+        };
+        if let Some(thread) = due {
+            self.fence_now(thread);
+        }
+    }
+}
+
+impl Medium for Sim {
+    fn kind(&self) -> MediumKind {
+        MediumKind::Dax
+    }
+
+    #[inline]
+    fn load(&self, at: Offset) -> u64 {
+        access();
+        self.see(at)
+    }
+
+    fn store(&self, at: Offset, value: u64) {
+        self.step();
+        let fault = fault_at(SiteKind::Store, Location::caller());
+        if fault == Some(Fault::Skipped) {
+            return;
+        }
+        delay(self.address(at), self.word(at).load(Relaxed));
+        self.record(at, value, Order::Plain, fault);
+        self.word(at).store(value, Relaxed);
+    }
+
+    fn store_release(&self, at: Offset, value: u64) {
+        self.step();
+        let fault = fault_at(SiteKind::Release, Location::caller());
+        if fault == Some(Fault::Skipped) {
+            return;
+        }
+        let order = match fault {
+            Some(Fault::Dropped) => {
+                pass(self.address(at));
+                Order::Plain
+            }
+            _ => {
+                delay(self.address(at), self.word(at).load(Relaxed));
+                Order::Release
+            }
+        };
+        self.record(at, value, order, fault);
+        self.word(at).store(value, Relaxed);
+    }
+
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
+        self.step();
+        modify(self.address(at));
+        let found = self.word(at).compare_exchange(current, new, Relaxed, Relaxed)?;
+        self.record(at, new, Order::Release, None);
+        Ok(found)
+    }
+
+    fn load_pair(&self, at: Offset) -> (u64, u64) {
+        assert!(at.0.is_multiple_of(2 * WORD), "{at} is misaligned");
+        access();
+        (self.see(at), self.see(at.word(1)))
+    }
+
+    fn prefetch(&self, _at: Offset) {}
+
+    fn prefetch_write(&self, _at: Offset) {}
+
+    fn flush(&self, at: Offset) {
+        self.step();
+        if fault_at(SiteKind::Flush, Location::caller()).is_some() {
+            return;
+        }
+        let mut log = held(&self.log);
+        let line = at.line() as usize;
+        let stores = log.lines[line].certain + log.lines[line].stores.len() as u64;
+        if stores > log.lines[line].certain {
+            log.flushed.push(Flushed { thread: context().thread, line, stores });
+        }
+    }
+
+    fn fence(&self) {
+        self.step();
+        let thread = context().thread;
+        match fault_at(SiteKind::Fence, Location::caller()) {
+            Some(Fault::LateFence(accesses)) => {
+                held(&self.log).late_fence = Some((thread, accesses));
+            }
+            Some(_) => {}
+            None => self.fence_now(thread),
+        }
+    }
+
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
+        self.step();
+        let end = at.0 + bytes.len() as u64;
+        for word_at in (at.0 / WORD * WORD..end).step_by(WORD as usize).map(Offset) {
+            let before = self.word(word_at).load(Relaxed);
+            let mut word = before.to_ne_bytes();
+            for (index, byte) in (word_at.0..).zip(&mut word) {
+                if (at.0..end).contains(&index) {
+                    *byte = bytes[(index - at.0) as usize];
+                }
+            }
+            let value = u64::from_ne_bytes(word);
+            delay(self.address(word_at), before);
+            self.record(word_at, value, Order::Copy, None);
+            self.word(word_at).store(value, Relaxed);
+        }
+    }
+
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+        access();
+        if len == 0 {
+            return &[];
+        }
+        assert!(at.0 + len <= self.size.load(Relaxed), "{len} bytes at {at} leave the pool");
+        let words = (at.0 / WORD) as usize..(at.0 + len).div_ceil(WORD) as usize;
+        let skipped = (at.0 % WORD) as usize;
+        let is_hidden = |index: usize| {
+            let at = Offset(index as u64 * WORD);
+            self.see(at) != self.word(at).load(Relaxed)
+        };
+        let start = match words.clone().any(is_hidden) {
+            false => self.words[words].as_ptr().cast::<u8>(),
+            true => {
+                let copy: Box<[u64]> =
+                    words.map(|index| self.see(Offset(index as u64 * WORD))).collect();
+                let start = copy.as_ptr().cast::<u8>();
+                held(&self.copies).push(copy);
+                start
+            }
+        };
+        // SAFETY: the range lies in `self.words`, or in a copy of that part which is kept for as
+        // long as `self` lives and never changed; boxes do not move what they hold. Nobody stores
+        // to the range while the slice lives, by the caller's promise, and nobody else runs
+        // between two accesses of a simulated thread.
+        unsafe { std::slice::from_raw_parts(start.add(skipped), len as usize) }
+    }
+
+    fn size(&self) -> u64 {
+        self.size.load(Relaxed)
+    }
+
+    fn limit(&self) -> u64 {
+        self.words.len() as u64 * WORD
+    }
+
+    fn grow(&self, size: u64) -> Result<(), SpaceError> {
+        access();
+        if size > self.limit() {
+            let reason = format!("its limit is {} bytes", self.limit());
+            return Err(SpaceError::Full { needed_bytes: size, reason });
+        }
+        self.size.fetch_max(size.next_multiple_of(LINE).min(self.limit()), Relaxed);
+        Ok(())
+    }
+
+    fn populate(&self, _range: Range<u64>) {}
+
+    fn sync(&self, _range: Range<u64>) -> io::Result<()> {
+        Ok(())
+    }
+}

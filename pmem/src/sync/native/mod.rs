@@ -1,0 +1,34 @@
+//! Plain atomics, the operating system's threads and memory: what production runs on.
+
+mod barrier;
+mod mutex;
+pub(super) mod pages;
+mod thread;
+
+pub use barrier::{heavy_barrier, light_barrier};
+pub use mutex::Mutex;
+pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
+pub(in crate::sync) use thread::thread_indices_end;
+pub use thread::{THREADS_MAX, forks, thread_index};
+
+/// What a process must have done once before it relies on this module.
+pub(crate) fn register_process() {
+    barrier::register();
+    thread::watch_forks();
+}
+
+/// Spins before a waiting thread gives its processor away.
+const SPINS_BEFORE_YIELD: u32 = 64;
+
+/// One turn of waiting for another thread; `turn` starts at 0 and counts the turns.
+///
+/// After some turns the processor is given away: whoever is waited for may have been preempted.
+#[inline]
+pub fn spin(turn: &mut u32) {
+    *turn = turn.saturating_add(1);
+    if *turn < SPINS_BEFORE_YIELD {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,60 @@
+//! Zeroed memory that is taken when first touched.
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+/// Huge pages are asked for where a range spans at least one.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Reserves addresses for `bytes` zero bytes, aligned to pages.
+pub(in crate::sync) fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let start = unsafe {
+        rustix::mm::mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )?
+    };
+    NonNull::new(start).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Gives back what [`zeroed`] returned for `bytes`.
+///
+/// # Safety
+///
+/// Nothing refers to it any more.
+pub(in crate::sync) unsafe fn free(start: NonNull<c_void>, bytes: usize) {
+    // SAFETY: the mapping is the caller's, who has no further use for it.
+    let _ = unsafe { rustix::mm::munmap(start.as_ptr(), bytes) };
+}
+
+/// Asks for huge pages behind a range of bytes where it spans some, and touches the range if
+/// `populate`. A hint.
+///
+/// # Safety
+///
+/// The range lies in what [`zeroed`] returned as `start`.
+pub(in crate::sync) unsafe fn advise(start: NonNull<c_void>, bytes: Range<usize>, populate: bool) {
+    let base = start.as_ptr() as usize;
+    let (from, to) = (base + bytes.start, base + bytes.end);
+    let huge = from.next_multiple_of(HUGE_PAGE)..to / HUGE_PAGE * HUGE_PAGE;
+    if huge.start < huge.end {
+        let start = huge.start as *mut c_void;
+        // SAFETY: the range lies in a mapping of ours; advice changes no content.
+        let _ = unsafe { rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage) };
+    }
+    if populate && from < to {
+        let page = rustix::param::page_size();
+        let pages = from / page * page..to.next_multiple_of(page);
+        let start = pages.start as *mut c_void;
+        // SAFETY: as above; populating changes no content.
+        let _ = unsafe {
+            rustix::mm::madvise(start, pages.end - pages.start, Advice::LinuxPopulateWrite)
+        };
+    }
+}

@@ -1,0 +1,33 @@
+//! Lines that belong to one thread each.
+
+use super::array::{Array, Line};
+use super::{THREADS_MAX, thread_indices_end};
+use std::io;
+
+/// One line for each thread, and a last one shared by all threads without a number.
+///
+/// A line with a number is written by its thread alone, so plain stores do; the shared one takes
+/// read-modify-writes.
+#[derive(Debug)]
+pub struct PerThread {
+    lines: Array<Line>,
+}
+
+impl PerThread {
+    /// Zeroed lines.
+    pub fn new() -> io::Result<Self> {
+        Ok(PerThread { lines: Array::reserve(THREADS_MAX + 1, THREADS_MAX + 1)? })
+    }
+
+    /// The line of the thread numbered `index`; `THREADS_MAX` is the shared one.
+    #[inline(always)]
+    pub fn line(&self, index: usize) -> &Line {
+        self.lines.get(index)
+    }
+
+    /// All lines that a thread may have used so far, the shared one first.
+    pub fn used(&self) -> impl Iterator<Item = &Line> {
+        let end = thread_indices_end().min(THREADS_MAX);
+        std::iter::once(THREADS_MAX).chain(0..end).map(|index| self.lines.get(index))
+    }
+}

@@ -1,0 +1,223 @@
+//! The volatile side of a simulated machine: every access is a scheduling point, and stores may
+//! become visible late.
+//!
+//! A simulated machine lives on one thread of the operating system. Its own threads are routines
+//! that the hook of a [`Context`] switches between; the hook is called before each access. What a
+//! machine does is therefore a function of what its hook decides, and can be repeated.
+//!
+//! Where a context says so, a store stays invisible to the other simulated threads until its own
+//! thread does a read-modify-write, waits, takes a mutex or ends its operation, or until somebody
+//! else writes there. A thread's stores become visible in order; a store that is not a release
+//! store may pass all those before it, and does if the crash lab demoted it. That is what weakly
+//! ordered processors do to a release store that is missing; reordered loads are not simulated.
+
+mod atomic;
+mod mutex;
+pub(super) mod pages;
+
+pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
+pub use mutex::Mutex;
+
+use crate::medium::sim::Sim;
+use std::cell::{Cell, RefCell};
+
+/// Threads of a simulated machine.
+pub const THREADS_MAX: usize = 4;
+
+/// What is about to happen.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// An access to shared memory.
+    Access,
+    /// A thread cannot go on before another one has done something.
+    Wait,
+    /// A fence that completes flushes: fewer crash images are possible after it than before.
+    Fence(&'a Sim),
+}
+
+/// What the code running on this thread of the operating system takes for its machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context {
+    /// Called before each access; nothing if `None`.
+    pub hook: Option<fn(Event<'_>)>,
+    /// The simulated thread that runs.
+    pub thread: usize,
+    /// The simulated process: handles of another one do nothing any more when dropped.
+    pub process: u32,
+    /// Whether stores may become visible late.
+    pub delays: bool,
+}
+
+/// A store that the other threads do not see yet.
+struct Unseen {
+    address: usize,
+    before: u64,
+    thread: usize,
+}
+
+struct Machine {
+    context: Cell<Context>,
+    unseen: RefCell<Vec<Unseen>>,
+    unseen_len: Cell<usize>,
+}
+
+thread_local! {
+    static MACHINE: Machine = const {
+        Machine {
+            context: Cell::new(Context { hook: None, thread: 0, process: 0, delays: false }),
+            unseen: RefCell::new(Vec::new()),
+            unseen_len: Cell::new(0),
+        }
+    };
+}
+
+/// Puts another context in place; returns the former one.
+pub fn enter(context: Context) -> Context {
+    MACHINE.with(|machine| machine.context.replace(context))
+}
+
+/// The context in place.
+pub fn context() -> Context {
+    MACHINE.with(|machine| machine.context.get())
+}
+
+/// Makes everything visible that `thread` has stored.
+pub fn show(thread: usize) {
+    MACHINE.with(|machine| {
+        if machine.unseen_len.get() != 0 {
+            let mut unseen = machine.unseen.borrow_mut();
+            unseen.retain(|store| store.thread != thread);
+            machine.unseen_len.set(unseen.len());
+        }
+    });
+}
+
+/// Makes everything visible.
+pub fn show_all() {
+    MACHINE.with(|machine| {
+        machine.unseen.borrow_mut().clear();
+        machine.unseen_len.set(0);
+    });
+}
+
+/// Before an access.
+#[inline]
+pub(crate) fn access() {
+    MACHINE.with(|machine| {
+        if let Some(hook) = machine.context.get().hook {
+            hook(Event::Access);
+        }
+    });
+}
+
+/// Before a fence of the running thread that completes flushes.
+pub(crate) fn before_fence(sim: &Sim) {
+    if let Some(hook) = context().hook {
+        hook(Event::Fence(sim));
+    }
+}
+
+/// What the running thread sees at an address that holds `stored`.
+#[inline]
+pub(crate) fn seen(address: usize, stored: u64) -> u64 {
+    MACHINE.with(|machine| {
+        if machine.unseen_len.get() == 0 || !machine.context.get().delays {
+            return stored;
+        }
+        let thread = machine.context.get().thread;
+        let unseen = machine.unseen.borrow();
+        let hidden = |store: &&Unseen| store.address == address && store.thread != thread;
+        unseen.iter().find(hidden).map_or(stored, |store| store.before)
+    })
+}
+
+/// Before a store to `address`, which holds `before`, that need not be visible at once.
+#[inline]
+pub(crate) fn delay(address: usize, before: u64) {
+    MACHINE.with(|machine| {
+        let context = machine.context.get();
+        if context.delays {
+            show_address(machine, address, |thread| thread != context.thread);
+            let thread = context.thread;
+            machine.unseen.borrow_mut().push(Unseen { address, before, thread });
+            machine.unseen_len.set(machine.unseen_len.get() + 1);
+        }
+    });
+}
+
+/// Before a store to `address` that passes all stores before it, save those to this address.
+pub(crate) fn pass(address: usize) {
+    MACHINE.with(|machine| {
+        if machine.context.get().delays {
+            show_address(machine, address, |_| true);
+        }
+    });
+}
+
+/// Before a read-modify-write at `address`: it acts on what was stored there last, and nothing that
+/// its thread stored before stays behind.
+#[inline]
+pub(crate) fn modify(address: usize) {
+    MACHINE.with(|machine| {
+        if machine.unseen_len.get() != 0 {
+            let thread = machine.context.get().thread;
+            show_address(machine, address, |owner| owner != thread);
+            show(thread);
+        }
+    });
+}
+
+/// Shows what threads chosen by `which` stored, up to and with the last store to `address`.
+fn show_address(machine: &Machine, address: usize, which: impl Fn(usize) -> bool) {
+    if machine.unseen_len.get() == 0 {
+        return;
+    }
+    let mut unseen = machine.unseen.borrow_mut();
+    let found = unseen.iter().rposition(|store| store.address == address && which(store.thread));
+    if let Some(last) = found {
+        let thread = unseen[last].thread;
+        let mut index = 0;
+        unseen.retain(|store| {
+            index += 1;
+            index > last + 1 || store.thread != thread
+        });
+        machine.unseen_len.set(unseen.len());
+    }
+}
+
+/// One turn of waiting for another thread.
+pub fn spin(turn: &mut u32) {
+    *turn = turn.saturating_add(1);
+    let context = context();
+    show(context.thread);
+    if let Some(hook) = context.hook {
+        hook(Event::Wait);
+    }
+}
+
+/// The number of the running simulated thread.
+#[inline]
+pub fn thread_index() -> usize {
+    context().thread
+}
+
+pub(super) fn thread_indices_end() -> usize {
+    THREADS_MAX
+}
+
+/// The number of the running simulated process.
+pub fn forks() -> u32 {
+    context().process
+}
+
+/// Nothing: a store that has not been shown is what the heavy side forces out.
+#[inline]
+pub fn light_barrier() {}
+
+/// Forces every thread's stores out.
+pub fn heavy_barrier() {
+    access();
+    show_all();
+}
+
+pub(crate) fn register_process() {}
