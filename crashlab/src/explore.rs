@@ -1,7 +1,7 @@
 //! Which programs are run: all short ones, and many long ones.
 
 use crate::history::{Action, Key, Op, Program, Value};
-use crate::lab::Lab;
+use crate::lab::{Bounds, Lab};
 use crate::machine::{Schedule, Slice};
 use crate::random::Random;
 use crate::report::Failure;
@@ -24,11 +24,16 @@ pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
     single.chain(batches).chain(settle).collect()
 }
 
-/// All histories of one thread with up to `length` operations, each crashed in its last one.
-pub fn exhaustive<S: Subject>(lab: &mut Lab<S>, length: usize) -> Result<(), Failure> {
+/// All histories of one thread with up to `length` operations, each crashed in its last one;
+/// ends early when `is_over`.
+pub fn exhaustive<S: Subject>(
+    lab: &mut Lab<S>,
+    length: usize,
+    is_over: &dyn Fn() -> bool,
+) -> Result<(), Failure> {
     lab.creation()?;
     let mut choice = vec![0];
-    while !choice.is_empty() {
+    while !(choice.is_empty() || is_over()) {
         let position = choice.len() - 1;
         let ops = alphabet(lab.setup(), position);
         if choice[position] == ops.len() {
@@ -115,10 +120,58 @@ pub fn sample<S: Subject>(
 ) -> Result<(), Failure> {
     let mut random = Random::new(seed);
     let program = random_program(lab.setup(), threads, ops, &mut random);
-    let accesses = (threads * ops) as u64 * ACCESSES_PER_OP;
-    let schedule = random_schedule(threads, accesses, &mut random);
+    let schedule = schedule_for(&program, &mut random);
+    lab.reseed(seed);
     lab.explore(&program, &schedule, 0).map(drop)
 }
 
 /// About so many accesses an operation makes: decides where threads change places, nothing else.
 const ACCESSES_PER_OP: u64 = 40;
+
+fn schedule_for(program: &Program, random: &mut Random) -> Schedule {
+    let ops: usize = program.iter().map(Vec::len).sum();
+    random_schedule(program.len(), ops as u64 * ACCESSES_PER_OP, random)
+}
+
+/// Schedules tried for each smaller program before it is taken to be sound.
+const SHRINK_SCHEDULES: u64 = 60;
+
+/// Makes what failed smaller, as far as it still fails: operations are left out, then changes of
+/// threads.
+pub fn shrink<S: Subject>(setup: &Setup, bounds: Bounds, failure: Failure) -> Failure {
+    let mut smallest = failure;
+    let fails = |program: &Program, schedule: &Schedule| {
+        // A lab of its own: what is remembered of images must not hide anything.
+        let mut lab = Lab::<S>::new(setup.clone(), bounds, 0).ok()?;
+        lab.explore(program, schedule, 0).err()
+    };
+    'again: loop {
+        for thread in 0..smallest.program.len() {
+            for index in 0..smallest.program[thread].len() {
+                let mut program = smallest.program.clone();
+                program[thread].remove(index);
+                let tried = match program.len() {
+                    0 | 1 => 0,
+                    _ => SHRINK_SCHEDULES,
+                };
+                let random = (0..tried).map(|seed| schedule_for(&program, &mut Random::new(seed)));
+                let found = std::iter::once(smallest.schedule.clone())
+                    .chain(random)
+                    .find_map(|schedule| fails(&program, &schedule));
+                if let Some(found) = found {
+                    smallest = Failure { replay: smallest.replay, ..found };
+                    continue 'again;
+                }
+            }
+        }
+        for index in 0..smallest.schedule.slices.len() {
+            let mut schedule = smallest.schedule.clone();
+            schedule.slices.remove(index);
+            if let Some(found) = fails(&smallest.program, &schedule) {
+                smallest = Failure { replay: smallest.replay, ..found };
+                continue 'again;
+            }
+        }
+        return smallest;
+    }
+}

@@ -6,8 +6,11 @@ use pmem::medium::sim::{Durable, Order, Pending, PendingLine, word_hash};
 const LINE_WORDS: usize = 8;
 /// Pending stores of a line up to which all its states are enumerated.
 const STORES_ENUMERATED: usize = 10;
-/// States of a line that are tried beyond that.
-const STATES_SAMPLED: usize = 48;
+/// The same for a line of bulk copies: nothing leads to them yet, and each has as many states as
+/// its words have subsets.
+const COPIES_ENUMERATED: usize = 3;
+/// States of a line that are tried beyond that, besides the beginnings of its log.
+const STATES_SAMPLED: usize = 8;
 
 /// The states in which a crash may leave one line, each once.
 #[derive(Debug)]
@@ -90,13 +93,17 @@ fn line_states(durable: &Durable, pending: &PendingLine, random: &mut Random) ->
             states.push(state);
         }
     };
-    if stores.len() <= STORES_ENUMERATED {
+    let is_copied = stores.iter().all(|store| store.order == Order::Copy);
+    let enumerated = if is_copied { COPIES_ENUMERATED } else { STORES_ENUMERATED };
+    if stores.len() <= enumerated {
         (0..=all).filter(|&mask| is_possible(stores, mask)).for_each(add);
     } else {
         add(0);
         add(all);
         (0..stores.len()).for_each(|count| add(closed(stores, (1 << count) - 1)));
-        (0..STATES_SAMPLED).for_each(|_| add(closed(stores, random.next() & all)));
+        (0..STATES_SAMPLED).for_each(|_| {
+            add(closed(stores, random.next() & all));
+        });
     }
     LineStates { line, states }
 }

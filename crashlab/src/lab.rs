@@ -45,6 +45,18 @@ pub struct Counters {
     pub recoveries: u64,
 }
 
+impl Counters {
+    /// What has been done since `before`.
+    #[must_use]
+    pub fn less(self, before: Counters) -> Counters {
+        Counters {
+            histories: self.histories - before.histories,
+            images: self.images - before.images,
+            recoveries: self.recoveries - before.recoveries,
+        }
+    }
+}
+
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
         self.histories += other.histories;
@@ -129,7 +141,9 @@ pub struct Lab<S> {
     memo: HashMap<u64, Rc<Outcome>>,
     /// Counts what has been done.
     pub counters: Counters,
-    random: Random,
+    /// Decides which images are sampled. What is sampled in recoveries depends on the image alone,
+    /// so that what an image comes to can be known from then on.
+    seed: u64,
     processes: u32,
     /// Contents that were met, each once.
     met: HashSet<Rc<[Option<Value>]>>,
@@ -151,11 +165,16 @@ impl<S: Subject> Lab<S> {
             initial,
             memo: HashMap::new(),
             counters: Counters::default(),
-            random: Random::new(seed),
+            seed,
             processes: process,
             met: HashSet::new(),
             subject: std::marker::PhantomData,
         })
+    }
+
+    /// Decides which images of the next histories are sampled.
+    pub fn reseed(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// The setup.
@@ -258,7 +277,7 @@ impl<S: Subject> Lab<S> {
         tried: &mut HashSet<u64>,
     ) -> Result<(), Trouble> {
         let obligation = mix(point.at.into());
-        let mut random = Random::new(self.random.next());
+        let mut random = Random::new(self.seed ^ obligation ^ point.durable.sum);
         let images = Images::new(&point.durable, &mut random);
         let mut trouble = None;
         images.visit(self.bounds.images, &mut random, &mut |hash, image| {
@@ -347,7 +366,7 @@ impl<S: Subject> Lab<S> {
         let process = self.next_process();
         let setup = Arc::clone(&self.setup);
         let is_used = is_kill || depth == self.bounds.depth;
-        let is_chosen = mix(hash).is_multiple_of(self.bounds.nested_one_in);
+        let is_chosen = is_kill || mix(hash).is_multiple_of(self.bounds.nested_one_in);
         let on_fence: Option<machine::OnFence> = match (depth, is_chosen) {
             (0, _) => None,
             (_, true) => Some(collect),
@@ -396,7 +415,13 @@ impl<S: Subject> Lab<S> {
             }
             outcome.contents.push(Some(self.shared(&contents)));
         }
-        self.crash_in_recovery(collected, depth, &mut outcome);
+        let most = match is_kill {
+            // What the killed process left may be lost in part as well.
+            true => self.bounds.images,
+            false if depth == self.bounds.depth => self.bounds.images_nested,
+            false => self.bounds.images_nested / 4,
+        };
+        self.crash_in_recovery(collected, most, depth, &mut outcome);
         if let Some(subject) = subject
             && is_used
             && outcome.trouble.is_none()
@@ -415,13 +440,15 @@ impl<S: Subject> Lab<S> {
         new
     }
 
-    fn crash_in_recovery(&mut self, collected: Vec<Durable>, depth: u32, outcome: &mut Outcome) {
-        let mut random = Random::new(self.random.next());
+    fn crash_in_recovery(
+        &mut self,
+        collected: Vec<Durable>,
+        most: u64,
+        depth: u32,
+        outcome: &mut Outcome,
+    ) {
+        let mut random = Random::new(collected.iter().fold(most, |sum, point| sum ^ point.sum));
         let mut points = collected;
-        let most = match depth == self.bounds.depth {
-            true => self.bounds.images_nested,
-            false => self.bounds.images_nested / 4,
-        };
         // At least two images of a point, of as many points as that leaves.
         while points.len() as u64 > most / 2 {
             points.swap_remove(random.below(points.len()));
@@ -433,7 +460,7 @@ impl<S: Subject> Lab<S> {
     }
 
     fn crash_at(&mut self, durable: &Durable, most: u64, depth: u32, outcome: &mut Outcome) {
-        let mut random = Random::new(self.random.next());
+        let mut random = Random::new(durable.sum);
         let images = Images::new(durable, &mut random);
         images.visit(most, &mut random, &mut |hash, build| {
             if outcome.trouble.is_some() {
@@ -478,7 +505,9 @@ impl<S: Subject> Lab<S> {
             COLLECTED.take();
             let called = caught(|| {
                 let on_fence = is_crashed.then_some(collect as machine::OnFence);
-                machine::alone(process, on_fence, || subject.call(&setup, key, action))
+                // As another thread than the one that recovered, whose fences complete no flush of
+                // the recovery.
+                machine::alone_as(1, process, on_fence, || subject.call(&setup, key, action))
             });
             let during = COLLECTED.take();
             let before = contents.clone();
@@ -499,7 +528,7 @@ impl<S: Subject> Lab<S> {
             let after = Owed::exactly(&contents);
             let steps = during.iter().map(|durable| (durable.clone(), &either));
             for (durable, owed) in steps.chain([(subject.medium().durable(), &after)]) {
-                let mut random = Random::new(self.random.next());
+                let mut random = Random::new(durable.sum);
                 let images = Images::new(&durable, &mut random);
                 let mut found = None;
                 images.visit(self.bounds.images_nested, &mut random, &mut |hash, build| {

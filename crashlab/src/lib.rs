@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod execution;
 pub mod explore;
 pub mod history;
@@ -13,3 +14,4 @@ pub mod random;
 pub mod report;
 pub mod setups;
 pub mod subject;
+pub mod trial;

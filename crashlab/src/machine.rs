@@ -39,6 +39,19 @@ pub enum Stuck {
     Panic(String),
 }
 
+/// Keeps panics inside the simulation off stderr: they are findings, and reported as such.
+pub fn silence_panics() {
+    static SILENCED: std::sync::Once = std::sync::Once::new();
+    SILENCED.call_once(|| {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if simulated::context().process == 0 {
+                report(panic);
+            }
+        }));
+    });
+}
+
 /// What a simulated thread does.
 pub type Job = Box<dyn FnOnce() + Send>;
 /// Called at a fence that makes stores certain.
@@ -137,6 +150,16 @@ fn coroutine() -> Coroutine {
 
 /// Runs `work` as thread 0 of simulated process `process`, by itself, telling of fences.
 pub fn alone<R>(process: u32, on_fence: Option<OnFence>, work: impl FnOnce() -> R) -> R {
+    alone_as(0, process, on_fence, work)
+}
+
+/// As [`alone`], as the thread of this number.
+pub fn alone_as<R>(
+    thread: usize,
+    process: u32,
+    on_fence: Option<OnFence>,
+    work: impl FnOnce() -> R,
+) -> R {
     fn fences_only(event: Event<'_>) {
         if let Event::Fence(sim) = event
             && let Some(on_fence) = RUNNING.with(|running| running.on_fence.get())
@@ -146,7 +169,7 @@ pub fn alone<R>(process: u32, on_fence: Option<OnFence>, work: impl FnOnce() -> 
     }
     let before = RUNNING.with(|running| running.on_fence.replace(on_fence));
     let hook = on_fence.map(|_| fences_only as fn(Event<'_>));
-    let outer = simulated::enter(Context { hook, thread: 0, process, delays: false });
+    let outer = simulated::enter(Context { hook, thread, process, delays: false });
     let result = catch_unwind(AssertUnwindSafe(work));
     simulated::enter(outer);
     RUNNING.with(|running| running.on_fence.set(before));

@@ -154,3 +154,18 @@ pub fn heap() -> Vec<Setup> {
         Setup { limit_bytes: 9 << 10, ..plain("a heap with little room", &[40, 200, 100], 3) },
     ]
 }
+
+/// A heap in which a large item lies in all the segments there are, nine, so that the surviving
+/// words of the first and the last are in different lines.
+pub fn freed_segments() -> Setup {
+    Setup {
+        name: "a large item where all the room is",
+        keys: vec![1, 2, 3],
+        free_keys: 3,
+        before: vec![Op::One(0, Action::Insert(5))],
+        // Value 5 takes nine segments, value 3 eight.
+        value_bytes: &[8, 8, 8, 1000, 8, 1120],
+        limit_bytes: 9600,
+        ..Setup::default()
+    }
+}

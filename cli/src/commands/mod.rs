@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod check;
+mod crash;
 mod create;
 mod del;
 mod demo;
@@ -53,6 +54,7 @@ enum Command {
     Load(load::Arguments),
     Stat(stat::Arguments),
     Check(check::Arguments),
+    Crash(crash::Arguments),
     /// The process that `demo` starts and kills
     #[command(name = writer::COMMAND, hide = true)]
     DemoWriter(writer::Arguments),
@@ -69,6 +71,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Load(arguments) => load::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Crash(arguments) => crash::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
     }
 }

@@ -51,6 +51,17 @@ impl HeapSubject {
         Ok(subject)
     }
 
+    /// What a reader finds, durable.
+    fn find(&self, setup: &Setup, key: Key) -> Result<Option<Value>, Failed> {
+        let slot = self.slots.word(key.into());
+        let (_, found) = self.read(setup, slot)?;
+        if self.writing.try_lock().is_none() {
+            // Perhaps not durable yet, and about to be reported.
+            self.medium().persist(slot);
+        }
+        Ok(found)
+    }
+
     fn read(&self, setup: &Setup, slot: Offset) -> Result<(u64, Option<Value>), Failed> {
         let guard = self.epochs.pin();
         let item = self.medium().load(slot);
@@ -90,12 +101,7 @@ impl Subject for HeapSubject {
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
         let slot = self.slots.word(key.into());
         if action == Action::Get {
-            let (_, found) = self.read(setup, slot)?;
-            if self.writing.try_lock().is_none() {
-                // Perhaps not durable yet, and about to be reported.
-                self.medium().persist(slot);
-            }
-            return Ok(found);
+            return self.find(setup, key);
         }
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         let guard = self.epochs.pin();
@@ -126,6 +132,8 @@ impl Subject for HeapSubject {
                 None => guard.retire(before, 1 << 20, |at| self.heap.reclaim(Offset(at))),
             }
         }
+        drop(guard);
+        self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
         Ok(found)
     }
 
@@ -136,9 +144,9 @@ impl Subject for HeapSubject {
     fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
         let mut pairs = Vec::new();
         for key in 0..setup.keys.len() as Key {
-            match self.read(setup, self.slots.word(key.into())) {
-                Ok((_, Some(value))) => pairs.push((key, value)),
-                Ok((_, None)) => {}
+            match self.find(setup, key) {
+                Ok(Some(value)) => pairs.push((key, value)),
+                Ok(None) => {}
                 Err(failed) => return Err(format!("{failed:?}")),
             }
         }

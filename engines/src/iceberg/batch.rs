@@ -205,7 +205,7 @@ impl<M: Medium> Core<M> {
                     None
                 }
                 Action::Remove => {
-                    medium.store_release(slot, 0);
+                    medium.store(slot, 0);
                     flush(slot);
                     Some((lane, EMPTY))
                 }

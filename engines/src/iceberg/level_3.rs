@@ -250,7 +250,7 @@ impl Level3 {
     /// Removes the pair of a cell from the chain of `block`, whose lock is held.
     pub(super) fn remove<M: Medium>(&self, medium: &M, block: u64, cell: u64) {
         let at = self.cell_at(cell);
-        medium.store_release(Self::state_at(at), 0);
+        medium.store(Self::state_at(at), 0);
         medium.persist(at);
         self.unlink(block, cell);
         // After the version has changed: a reader still at this node will look again.

@@ -186,7 +186,7 @@ impl<M: Medium> Core<M> {
 
     #[inline(always)]
     fn erase(&self, slot: Offset) {
-        self.medium().store_release(slot, 0);
+        self.medium().store(slot, 0);
         self.medium().flush(slot);
         self.medium().fence();
     }

@@ -226,7 +226,7 @@ impl<M: Medium> Core<M> {
         if self.pool.is_read_only() {
             return Err(OpenError::NeedsRecovery);
         }
-        self.medium().store_release(slot, 0);
+        self.medium().store(slot, 0);
         self.medium().persist(slot);
         Ok(())
     }

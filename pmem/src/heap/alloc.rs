@@ -136,9 +136,11 @@ impl<M: Medium> Heap<M> {
             state.bits[word].store(state.valid_bits(word), Ordering::Relaxed);
         }
         state.status.store(status::OWNED, Ordering::Relaxed);
-        // The word must survive before any item does: a sweep finds slots by it.
+        // The word must survive before any item does: a sweep finds slots by it. An item's own
+        // fence would not do, since threads without a number share their segments.
         let incarnation = self.incarnation;
         self.describe(segment, Descriptor::Small { class: class as u8, incarnation });
+        self.medium().fence();
         state.usage.store(usage::SMALL + class as u32, Ordering::Release);
         Ok(segment)
     }
@@ -183,6 +185,7 @@ impl<M: Medium> Heap<M> {
         let state = self.state(segment);
         state.usage.store(usage::FREE, Ordering::Release);
         state.status.store(status::SEALED, Ordering::Relaxed);
+        // If this does not survive, a sweep finds the segment empty and releases it again.
         self.describe(segment, Descriptor::Free);
         self.release_run(segment, 1);
     }
@@ -193,7 +196,7 @@ impl<M: Medium> Heap<M> {
         let segments = count as u32;
         self.state(first).count.store(segments, Ordering::Relaxed);
         // The tails' words say free; a sweep skips them because the first one says how many
-        // there are, so it must survive before the item is written over them.
+        // there are. It survives before the item is published, by the item's own fence.
         self.describe(first, Descriptor::Large { segments, incarnation: self.incarnation });
         for tail in 1..count {
             self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
@@ -228,9 +231,10 @@ impl<M: Medium> Heap<M> {
         for segment in first..first + count {
             self.state(segment).usage.store(usage::FREE, Ordering::Release);
         }
-        // Before its segments serve others: their own words would not be read while this one
-        // says that they are part of a large item.
+        // Durable before its segments serve other threads: their own words would not be read
+        // while this one says that they are part of a large item.
         self.describe(first, Descriptor::Free);
+        self.medium().fence();
         self.release_run(first, count);
     }
 }

@@ -304,11 +304,11 @@ impl<M: Medium> Heap<M> {
         Some(start)
     }
 
-    /// Writes a segment's surviving word and persists it.
+    /// Writes a segment's surviving word and starts writing it back.
     fn describe(&self, segment: u64, descriptor: Descriptor) {
         let at = Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed));
-        self.medium().store_release(at, descriptor.encode());
-        self.medium().persist(at);
+        self.medium().store(at, descriptor.encode());
+        self.medium().flush(at);
     }
 
     /// Bytes of the slot or segments that begin at `at`, if an item can begin there.

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const LINE_WORDS: usize = (LINE / WORD) as usize;
@@ -428,7 +428,7 @@ impl Medium for Sim {
 
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
         self.step();
-        modify(self.address(at));
+        modify(self.address(at), Ordering::AcqRel);
         let found = self.word(at).compare_exchange(current, new, Relaxed, Relaxed)?;
         self.record(at, new, Order::Release, None);
         Ok(found)

@@ -187,6 +187,8 @@ impl<M: Medium> Pool<M> {
         {
             // A killed process leaves stores in the processors' caches, where recovery sees them
             // and nobody would flush them any more: what is built on them must not outlive them.
+            // That goes for the superblock first: the copy chosen above may be durable in part
+            // only, and the other one is about to be written.
             medium.flush_range(Offset(0), superblock.end);
             medium.fence();
         }
@@ -222,9 +224,7 @@ impl<M: Medium> Pool<M> {
             let start = index as u64 * COPY_BYTES;
             present[index] = start + COPY_BYTES <= size;
             if present[index] {
-                for (word, at) in copy.iter_mut().zip(0..) {
-                    *word = medium.load(Offset(start).word(at));
-                }
+                *copy = read_copy(medium, Offset(start));
             }
         }
         let [a, b] = &copies;
@@ -381,14 +381,10 @@ impl<M: Medium> Pool<M> {
     /// Writers wait during the last part.
     pub fn sync(&self) -> io::Result<()> {
         match self.medium.kind() {
-            MediumKind::Dram => return Ok(()),
-            MediumKind::Dax => {
-                self.medium.fence();
-                return Ok(());
-            }
-            MediumKind::Mapped => {}
+            // On `dax` every operation that returned is durable already.
+            MediumKind::Dram | MediumKind::Dax => Ok(()),
+            MediumKind::Mapped => self.clean(),
         }
-        self.clean()
     }
 
     fn clean(&self) -> io::Result<()> {
@@ -435,20 +431,30 @@ fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
 /// tear both. Lines that say what they should already are left alone.
 fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
     let start = Offset(copy * COPY_BYTES);
-    let words = superblock.encode();
-    for (line, words) in (0..).map(|line| start.add(line * LINE)).zip(words.chunks(LINE_WORDS)) {
-        let mut is_changed = false;
-        for (at, &word) in (0..).map(|word| line.word(word)).zip(words) {
-            if medium.load(at) != word {
-                medium.store(at, word);
-                is_changed = true;
-            }
-        }
-        if is_changed {
-            medium.flush(line);
-        }
+    let before = read_copy(medium, start);
+    let after = superblock.encode();
+    for word in (0..COPY_WORDS).filter(|&word| before[word] != after[word]) {
+        medium.store(start.word(word as u64), after[word]);
+    }
+    let lines = before.chunks(LINE_WORDS).zip(after.chunks(LINE_WORDS));
+    for (line, _) in (0..).zip(lines).filter(|(_, (before, after))| before != after) {
+        medium.flush(start.add(line * LINE));
     }
     medium.fence();
+}
+
+/// The words of the copy that begins at `start`.
+fn read_copy<M: Medium>(medium: &M, start: Offset) -> [u64; COPY_WORDS] {
+    let mut words = [0; COPY_WORDS];
+    // SAFETY: copies are stored to by `write_copy` only, whose callers hold the lock on the
+    // superblock or have the pool to themselves, as the callers of this function do.
+    let bytes = unsafe { medium.bytes(start, COPY_BYTES) };
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(WORD as usize)) {
+        let mut word_bytes = [0; WORD as usize];
+        word_bytes.copy_from_slice(bytes);
+        *word = u64::from_ne_bytes(word_bytes);
+    }
+    words
 }
 
 fn sync_superblock<M: Medium>(medium: &M) -> Result<(), OpenError> {

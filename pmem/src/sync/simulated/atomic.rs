@@ -42,9 +42,9 @@ macro_rules! atomic {
             }
 
             /// As in std.
-            pub fn swap(&self, value: $value, _order: Ordering) -> $value {
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 access();
-                modify(self.address());
+                modify(self.address(), order);
                 self.0.swap(value, Relaxed)
             }
         }
@@ -57,30 +57,30 @@ macro_rules! integer {
 
         impl $name {
             /// As in std.
-            pub fn fetch_add(&self, value: $value, _order: Ordering) -> $value {
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 access();
-                modify(self.address());
+                modify(self.address(), order);
                 self.0.fetch_add(value, Relaxed)
             }
 
             /// As in std.
-            pub fn fetch_sub(&self, value: $value, _order: Ordering) -> $value {
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                 access();
-                modify(self.address());
+                modify(self.address(), order);
                 self.0.fetch_sub(value, Relaxed)
             }
 
             /// As in std.
-            pub fn fetch_or(&self, value: $value, _order: Ordering) -> $value {
+            pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
                 access();
-                modify(self.address());
+                modify(self.address(), order);
                 self.0.fetch_or(value, Relaxed)
             }
 
             /// As in std.
-            pub fn fetch_and(&self, value: $value, _order: Ordering) -> $value {
+            pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
                 access();
-                modify(self.address());
+                modify(self.address(), order);
                 self.0.fetch_and(value, Relaxed)
             }
 
@@ -89,11 +89,11 @@ macro_rules! integer {
                 &self,
                 current: $value,
                 new: $value,
-                _success: Ordering,
+                success: Ordering,
                 _failure: Ordering,
             ) -> Result<$value, $value> {
                 access();
-                modify(self.address());
+                modify(self.address(), success);
                 self.0.compare_exchange(current, new, Relaxed, Relaxed)
             }
 

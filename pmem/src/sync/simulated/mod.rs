@@ -6,8 +6,8 @@
 //! machine does is therefore a function of what its hook decides, and can be repeated.
 //!
 //! Where a context says so, a store stays invisible to the other simulated threads until its own
-//! thread does a read-modify-write, waits, takes a mutex or ends its operation, or until somebody
-//! else writes there. A thread's stores become visible in order; a store that is not a release
+//! thread does a read-modify-write that releases, waits, takes a mutex or ends its operation, or
+//! until somebody else writes there. A thread's stores become visible in order; a store that is not a release
 //! store may pass all those before it, and does if the crash lab demoted it. That is what weakly
 //! ordered processors do to a release store that is missing; reordered loads are not simulated.
 
@@ -20,9 +20,11 @@ pub use mutex::Mutex;
 
 use crate::medium::sim::Sim;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering;
 
-/// Threads of a simulated machine.
-pub const THREADS_MAX: usize = 4;
+/// Threads of a simulated machine that have a line of their own: few, so that histories of three
+/// and four threads have some that share one.
+pub const THREADS_MAX: usize = 2;
 
 /// What is about to happen.
 #[derive(Debug, Clone, Copy)]
@@ -154,15 +156,18 @@ pub(crate) fn pass(address: usize) {
     });
 }
 
-/// Before a read-modify-write at `address`: it acts on what was stored there last, and nothing that
-/// its thread stored before stays behind.
+/// Before a read-modify-write at `address`: it acts on what was stored there last. If it releases,
+/// nothing that its thread stored before stays behind.
 #[inline]
-pub(crate) fn modify(address: usize) {
+pub(crate) fn modify(address: usize, order: Ordering) {
     MACHINE.with(|machine| {
         if machine.unseen_len.get() != 0 {
             let thread = machine.context.get().thread;
             show_address(machine, address, |owner| owner != thread);
-            show(thread);
+            show_address(machine, address, |owner| owner == thread);
+            if !matches!(order, Ordering::Relaxed | Ordering::Acquire) {
+                show(thread);
+            }
         }
     });
 }
@@ -198,7 +203,7 @@ pub fn spin(turn: &mut u32) {
 /// The number of the running simulated thread.
 #[inline]
 pub fn thread_index() -> usize {
-    context().thread
+    context().thread.min(THREADS_MAX)
 }
 
 pub(super) fn thread_indices_end() -> usize {

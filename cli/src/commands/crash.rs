@@ -1,0 +1,176 @@
+//! `firndex crash`: does anything break a promise on a simulated machine that crashes everywhere?
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crashlab::campaign::{Campaign, Report};
+use crashlab::lab::Counters;
+use crashlab::trial::Engine;
+use indicatif::HumanCount;
+use serde_json::{Value, json};
+
+use crate::failure::Status;
+use crate::output;
+use crate::progress;
+
+/// More threads would have more schedules than a run can sample.
+const THREADS_MAX: u64 = 4;
+/// More operations on few keys would make a history too long to judge.
+const OPS_MAX: u64 = 8;
+
+/// Crash the engines everywhere, on a simulated machine
+///
+/// Runs histories on a simulated persistent memory whose every store may be lost until it was
+/// flushed and fenced, crashes them at every moment that matters, recovers what may have been left,
+/// and judges it: nothing that had returned may be taken back. Touches no file. Exits with 2 if a
+/// promise was broken, and prints how to see it again.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex crash                                  all engines: directed histories, then random ones
+  firndex crash --engine iceberg --minutes 10    random histories for ten minutes
+  firndex crash --threads 1 --ops 3              every history of one thread, up to three operations
+  firndex crash --sites                          break each flush, fence and ordered store in turn
+  firndex crash --engine heap --json             {\"engine\":\"heap\",\"histories\":…,\"images\":…,…}")]
+pub(crate) struct Arguments {
+    /// What to crash; everything if left out
+    #[arg(long, value_parser = engines())]
+    engine: Option<Engine>,
+    /// Simulated threads; with 1, every history is tried instead of random ones
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=THREADS_MAX))]
+    threads: u64,
+    /// Operations of each thread
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=OPS_MAX))]
+    ops: u64,
+    /// Random histories for each engine
+    #[arg(long, default_value_t = 2000)]
+    histories: u64,
+    /// Go on with random histories for so many minutes, each engine
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Seed of the first random history
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also break every place that flushes, fences or orders a store, one after another: each
+    /// must be noticed
+    #[arg(long)]
+    sites: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.map(Engine::name))
+        .try_map(|name| Engine::by_name(&name).ok_or("no such engine"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let engines = arguments.engine.map_or(Engine::ALL.to_vec(), |engine| vec![engine]);
+    let mut parts = Vec::new();
+    for engine in engines {
+        let report = campaign(arguments, engine);
+        if !arguments.json {
+            output::data(words(engine.name(), &report).as_bytes())?;
+        }
+        parts.push((engine.name(), report));
+    }
+    let is_sound = parts.iter().all(|(_, report)| is_sound(report));
+    if arguments.json {
+        let object = match &parts[..] {
+            [(name, report)] => as_json(name, &[report]),
+            several => {
+                let reports: Vec<&Report> = several.iter().map(|(_, report)| report).collect();
+                let mut object = as_json("all", &reports);
+                object["engines"] =
+                    several.iter().map(|(name, report)| as_json(name, &[report])).collect();
+                object
+            }
+        };
+        output::json(&object)?;
+        let violations = parts.iter().flat_map(|(_, report)| &report.violations);
+        violations.for_each(|violation| output::complain(violation.to_string().trim_end()));
+    }
+    if is_sound {
+        return Ok(Status::Done);
+    }
+    output::complain("a promise was broken, or a broken place went unnoticed");
+    Ok(Status::Failed)
+}
+
+fn campaign(arguments: &Arguments, engine: Engine) -> Report {
+    let campaign = Campaign {
+        engine,
+        threads: arguments.threads as usize,
+        ops: arguments.ops as usize,
+        histories: arguments.histories,
+        // Out of range means for ever, or not at all.
+        time: arguments.minutes.map(|minutes| {
+            Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(match minutes > 0.0 {
+                true => Duration::MAX,
+                false => Duration::ZERO,
+            })
+        }),
+        seed: arguments.seed,
+        sites: arguments.sites,
+        workers: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+    };
+    let bar = progress::unknown("images");
+    let report = campaign.run(&|counters: Counters| bar.set_position(counters.images));
+    bar.finish_and_clear();
+    report
+}
+
+fn is_sound(report: &Report) -> bool {
+    report.violations.is_empty() && report.unnoticed.as_ref().is_none_or(Vec::is_empty)
+}
+
+fn words(engine: &str, report: &Report) -> String {
+    let mut text = String::new();
+    let Counters { histories, images, recoveries } = report.counters;
+    let _ = writeln!(
+        text,
+        "{engine}: {} histories, {} crash images, {} recoveries, {} violations, {:.1} s",
+        HumanCount(histories),
+        HumanCount(images),
+        HumanCount(recoveries),
+        report.violations.len(),
+        report.time.as_secs_f64(),
+    );
+    if let Some(unnoticed) = &report.unnoticed {
+        let sites = report.sites.len();
+        let _ = writeln!(text, "  {} of {sites} sites noticed", sites - unnoticed.len());
+        for site in unnoticed {
+            let _ = writeln!(text, "  unnoticed: {}", crashlab::trial::place(site));
+        }
+    }
+    for violation in &report.violations {
+        let _ = write!(text, "{violation}");
+    }
+    text
+}
+
+fn as_json(engine: &str, reports: &[&Report]) -> Value {
+    let mut counters = Counters::default();
+    reports.iter().for_each(|report| counters += report.counters);
+    let sum = |count: &dyn Fn(&Report) -> usize| -> usize {
+        reports.iter().map(|report| count(report)).sum()
+    };
+    let noticed: Option<usize> = reports
+        .iter()
+        .map(|report| Some(report.sites.len() - report.unnoticed.as_ref()?.len()))
+        .sum();
+    json!({
+        "engine": engine,
+        "histories": counters.histories,
+        "images": counters.images,
+        "recoveries": counters.recoveries,
+        "violations": sum(&|report| report.violations.len()),
+        "sites": sum(&|report| report.sites.len()),
+        "sites_noticed": noticed,
+        "seconds": reports.iter().map(|report| report.time.as_secs_f64()).sum::<f64>(),
+    })
+}

@@ -1,0 +1,325 @@
+//! The lab on trial: every place in the code that flushes, fences or orders is broken in turn, and
+//! directed histories must notice.
+
+use crate::explore;
+use crate::history::{Action, Op, Program};
+use crate::lab::{Bounds, Counters, Lab};
+use crate::machine::{Schedule, Slice};
+use crate::report::Failure;
+use crate::setups;
+use crate::subject::{HeapSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject};
+use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How a directed history is looked at.
+#[derive(Debug, Clone)]
+pub enum Look {
+    /// All histories of one thread up to this length.
+    Exhaustive(usize),
+    /// One program, its threads changing places at every access, with and without stores that
+    /// become visible late.
+    Interleaved {
+        /// What each thread does.
+        program: Program,
+        /// So many threads run to their end first, one after another.
+        first: usize,
+        /// How often the others change places before each of them runs to its end.
+        changes: usize,
+    },
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Look::Exhaustive(length) => write!(f, "all histories of up to {length}"),
+            Look::Interleaved { program, first, changes } => {
+                let threads = program.iter().map(|ops| {
+                    let ops: Vec<String> = ops.iter().map(ToString::to_string).collect();
+                    ops.join("; ")
+                });
+                let threads: Vec<String> = threads.collect();
+                write!(f, "{}, {changes} changes after {first} threads", threads.join(" | "))
+            }
+        }
+    }
+}
+
+/// A history that is always part of a trial.
+pub struct Directed {
+    /// What it is, for whoever waits for it.
+    pub name: String,
+    run: Box<dyn Fn(Bounds) -> Result<Counters, Failure> + Send + Sync>,
+}
+
+impl Directed {
+    /// On a subject of type `S`, in this setup.
+    pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
+        let name = format!("{}, {}: {look}", S::NAME, setup.name);
+        Directed { name, run: Box::new(move |bounds| run::<S>(&setup, &look, bounds)) }
+    }
+
+    /// Runs it.
+    pub fn run(&self, bounds: Bounds) -> Result<Counters, Failure> {
+        (self.run)(bounds)
+    }
+}
+
+/// Bounds that are enough for directed histories.
+pub const BOUNDS: Bounds =
+    Bounds { images: 32, images_nested: 8, nested_one_in: 4, depth: 1, kills: true };
+
+fn run<S: Subject>(setup: &Setup, look: &Look, bounds: Bounds) -> Result<Counters, Failure> {
+    let bounds = match look {
+        Look::Exhaustive(_) => bounds,
+        // What a reader was told is lost in a corner image, or in none.
+        Look::Interleaved { .. } => Bounds { images: bounds.images / 4, ..bounds },
+    };
+    let mut lab = Lab::<S>::new(setup.clone(), bounds, 1)?;
+    match look {
+        Look::Exhaustive(length) => explore::exhaustive(&mut lab, *length, &|| false)?,
+        Look::Interleaved { program, first, changes } => {
+            interleave(&mut lab, program, *first, *changes)?;
+        }
+    }
+    Ok(lab.counters)
+}
+
+/// Explores every schedule in which the first `first` threads run to their ends, and the others
+/// change places at most `changes` times before each of them does.
+pub fn interleave<S: Subject>(
+    lab: &mut Lab<S>,
+    program: &Program,
+    first: usize,
+    changes: usize,
+) -> Result<(), Failure> {
+    for delays in [false, true] {
+        let slices = (0..first).map(|thread| Slice { thread, accesses: u64::MAX }).collect();
+        let mut schedule = Schedule { slices, delays };
+        deepen(lab, program, first, changes, &mut schedule)?;
+    }
+    Ok(())
+}
+
+fn deepen<S: Subject>(
+    lab: &mut Lab<S>,
+    program: &Program,
+    first: usize,
+    changes: usize,
+    schedule: &mut Schedule,
+) -> Result<(), Failure> {
+    let last = schedule.slices.last().map(|slice| slice.thread);
+    for thread in (first..program.len()).filter(|&thread| Some(thread) != last) {
+        // The thread runs to its end first: that also tells how many accesses it makes.
+        schedule.slices.push(Slice { thread, accesses: u64::MAX });
+        let before: u64 = schedule
+            .slices
+            .iter()
+            .filter(|slice| slice.thread == thread && slice.accesses != u64::MAX)
+            .map(|slice| slice.accesses)
+            .sum();
+        let accesses = lab.explore(program, schedule, 0)?[thread];
+        if changes > 0 {
+            for count in 1..accesses.saturating_sub(before) {
+                let index = schedule.slices.len() - 1;
+                schedule.slices[index].accesses = count;
+                deepen(lab, program, first, changes - 1, schedule)?;
+            }
+        }
+        schedule.slices.pop();
+    }
+    Ok(())
+}
+
+/// The outcome of a trial.
+#[derive(Debug, Clone, Default)]
+pub struct Trial {
+    /// Every site that the directed histories came across.
+    pub sites: Vec<Site>,
+    /// Those whose breaking nobody noticed.
+    pub unnoticed: Vec<Site>,
+    /// What was done.
+    pub counters: Counters,
+}
+
+/// A site in words: what it does, and where from the top of the source tree on.
+pub fn place(site: &Site) -> String {
+    let what = match site.kind {
+        SiteKind::Store => "store",
+        SiteKind::Release => "release store",
+        SiteKind::Flush => "flush",
+        SiteKind::Fence => "fence",
+    };
+    let Site { line, column, .. } = site;
+    format!("{what} at {}:{line}:{column}", path(site))
+}
+
+/// The site's file from the top of the source tree on: the lab compiles it by a path of its own.
+pub fn path(site: &Site) -> &'static str {
+    site.file.rsplit("../").next().unwrap_or(site.file)
+}
+
+/// Whether a place belongs to what is on trial: the substrate and the engines, not the lab.
+pub(crate) fn is_on_trial(site: &Site) -> bool {
+    let is_lab = site.file.contains("crashlab/src") || site.file.ends_with("medium/sim.rs");
+    site.kind != SiteKind::Store && !is_lab
+}
+
+/// Runs the directed histories as they are, then with each site broken in turn, on `threads`
+/// threads of the operating system.
+pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
+    let (counters, places) = look(histories, threads)?;
+    let sites: Vec<Site> = places.into_iter().filter(is_on_trial).collect();
+    let next = AtomicUsize::new(0);
+    let unnoticed: Vec<Site> = in_parallel(threads, || {
+        let mut unnoticed = Vec::new();
+        while let Some(&site) = sites.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if caught_by(histories, Mutation { site, fault: Fault::Dropped }).is_none() {
+                unnoticed.push(site);
+            }
+        }
+        unnoticed
+    })
+    .concat();
+    Ok(Trial { sites, unnoticed, counters })
+}
+
+/// Runs the directed histories as they are; returns what was done, and every place at which it
+/// acted on the medium, plain stores included.
+pub fn look(histories: &[Directed], threads: usize) -> Result<(Counters, BTreeSet<Site>), Failure> {
+    let next = AtomicUsize::new(0);
+    let parts = in_parallel(threads, || {
+        record_sites(|| {
+            let mut counters = Counters::default();
+            while let Some(directed) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                counters += directed.run(BOUNDS)?;
+            }
+            Ok(counters)
+        })
+    });
+    let mut total = (Counters::default(), BTreeSet::new());
+    for (counters, places) in parts {
+        total.0 += counters?;
+        total.1.extend(places);
+    }
+    Ok(total)
+}
+
+fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        let joined = parts.into_iter().map(|part| part.join());
+        joined.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
+/// What the directed histories say of a broken place; `None` if they do not notice.
+pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> {
+    mutate(Some(mutation));
+    let found = histories.iter().find_map(|directed| directed.run(BOUNDS).err());
+    mutate(None);
+    found
+}
+
+/// The directed histories around `setups`, shortest first.
+pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let mut all: Vec<Directed> =
+        setups.iter().map(|setup| Directed::new::<S>(setup.clone(), Look::Exhaustive(2))).collect();
+    let one = |action| Op::One(0, action);
+    let writers = [
+        vec![one(Action::Insert(2))],
+        vec![one(Action::Insert(2)), one(Action::Upsert(3))],
+        vec![one(Action::Insert(2)), one(Action::Remove)],
+    ];
+    let readers = [one(Action::Get), Op::Many(vec![(0, Action::Get)]), Op::Scan];
+    // Items of many lines have many images, and are read no differently.
+    let small = |setup: &&Setup| setup.value_bytes.iter().all(|&bytes| bytes <= 100);
+    for setup in setups.iter().filter(small) {
+        for writer in &writers {
+            for reader in &readers {
+                let program = vec![writer.clone(), vec![reader.clone()]];
+                all.push(interleaved::<S>(setup, program, 0));
+            }
+        }
+    }
+    all
+}
+
+fn interleaved<S: Subject>(setup: &Setup, program: Program, first: usize) -> Directed {
+    Directed::new::<S>(setup.clone(), Look::Interleaved { program, first, changes: 1 })
+}
+
+/// What is on trial together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The pool alone.
+    Pool,
+    /// The heap and its epochs alone.
+    Heap,
+    /// IcebergHT, as a table of words and under a store of bytes.
+    Iceberg,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: [Engine; 3] = [Engine::Pool, Engine::Heap, Engine::Iceberg];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Pool => PoolSubject::NAME,
+            Engine::Heap => HeapSubject::NAME,
+            Engine::Iceberg => TableSubject::NAME,
+        }
+    }
+
+    /// The engine of this name.
+    pub fn by_name(name: &str) -> Option<Engine> {
+        Engine::ALL.into_iter().find(|engine| engine.name() == name)
+    }
+
+    /// Its directed histories.
+    pub fn directed(self) -> Vec<Directed> {
+        match self {
+            Engine::Pool => directed::<PoolSubject>(&setups::pool()),
+            Engine::Heap => {
+                let mut all = directed::<HeapSubject>(&setups::heap());
+                all.extend(writers_of_the_heap());
+                all
+            }
+            Engine::Iceberg => {
+                let mut all = directed::<TableSubject>(&setups::iceberg());
+                all.extend(directed::<StoreSubject>(&setups::store()));
+                all.extend(store_histories());
+                // A store's items are in the heap.
+                all.extend(writers_of_the_heap());
+                all
+            }
+        }
+    }
+}
+
+/// What only several writers of the heap show.
+fn writers_of_the_heap() -> Vec<Directed> {
+    // Threads without a number allocate from one segment: what one of them has begun to write
+    // back, the other's fence does not complete.
+    let store = |key| vec![Op::One(key, Action::Insert(2 + u16::from(key)))];
+    let sharing = vec![Vec::new(), Vec::new(), store(0), store(1)];
+    let empty = setups::heap().swap_remove(0);
+    // A large item's segments are freed by one thread; a second takes all but the last of them, a
+    // third takes that one.
+    let freeing = vec![vec![Op::One(0, Action::Remove)], store(1), store(2)];
+    vec![
+        interleaved::<HeapSubject>(&empty, sharing, 0),
+        interleaved::<HeapSubject>(&setups::freed_segments(), freeing, 1),
+    ]
+}
+
+/// What only several writers of a store show.
+fn store_histories() -> Vec<Directed> {
+    let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
+    let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
+    let empty = setups::store().swap_remove(0);
+    vec![interleaved::<StoreSubject>(&empty, batch, 0)]
+}
