@@ -28,7 +28,7 @@ pub struct Bounds {
     /// Of so many recoveries one is crashed where it writes nothing but the superblock, and one
     /// has what follows it crashed.
     pub nested_one_in: u64,
-    /// How many recoveries in a row may crash.
+    /// How many recoveries in a row may crash. With none, recovered tables are looked at, not used.
     pub depth: u32,
     /// Whether processes die, too, with the machine failing later.
     pub kills: bool,
@@ -69,14 +69,14 @@ impl std::ops::AddAssign for Counters {
 type Contents = Option<Rc<[Option<Value>]>>;
 
 /// Something that should not be, and how it was come by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Trouble {
     what: String,
     trail: Vec<String>,
 }
 
 /// What the recovery of an image comes to, crashes in it included.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 struct Outcome {
     contents: Vec<Contents>,
     trouble: Option<Trouble>,
@@ -147,6 +147,8 @@ pub struct Lab<S> {
     processes: u32,
     /// Contents that were met, each once.
     met: HashSet<Rc<[Option<Value>]>>,
+    /// Outcomes without trouble that were met, each once: few, for very many images.
+    outcomes: HashSet<Rc<Outcome>>,
     subject: std::marker::PhantomData<S>,
 }
 
@@ -168,6 +170,7 @@ impl<S: Subject> Lab<S> {
             seed,
             processes: process,
             met: HashSet::new(),
+            outcomes: HashSet::new(),
             subject: std::marker::PhantomData,
         })
     }
@@ -326,9 +329,8 @@ impl<S: Subject> Lab<S> {
         let outcome = match self.memo.get(&key) {
             Some(outcome) => Rc::clone(outcome),
             None => {
-                let outcome = Rc::new(self.recover(killed.killed(), true, 1, key));
-                self.memo.insert(key, Rc::clone(&outcome));
-                outcome
+                let outcome = self.recover(killed.killed(), true, 1, key);
+                self.remember(key, outcome)
             }
         };
         let found = outcome.trouble.clone().or_else(|| {
@@ -351,7 +353,18 @@ impl<S: Subject> Lab<S> {
         let medium = Sim::new(&image.words, self.setup.limit_bytes);
         let mut outcome = self.recover(medium, false, depth, hash);
         outcome.depth = depth;
-        let outcome = Rc::new(outcome);
+        self.remember(hash, outcome)
+    }
+
+    fn remember(&mut self, hash: u64, outcome: Outcome) -> Rc<Outcome> {
+        let outcome = match self.outcomes.get(&outcome) {
+            Some(known) => Rc::clone(known),
+            None => {
+                let new = Rc::new(outcome);
+                self.outcomes.insert(Rc::clone(&new));
+                new
+            }
+        };
         if self.memo.len() >= MEMO_MAX {
             self.memo.clear();
         }
@@ -365,7 +378,7 @@ impl<S: Subject> Lab<S> {
         self.counters.recoveries += 1;
         let process = self.next_process();
         let setup = Arc::clone(&self.setup);
-        let is_used = is_kill || depth == self.bounds.depth;
+        let is_used = is_kill || (depth > 0 && depth == self.bounds.depth);
         let is_chosen = is_kill || mix(hash).is_multiple_of(self.bounds.nested_one_in);
         let on_fence: Option<machine::OnFence> = match (depth, is_chosen) {
             (0, _) => None,

@@ -101,6 +101,11 @@ thread_local! {
 type Coroutine = generator::Generator<'static, (), ()>;
 
 fn hook(event: Event<'_>) {
+    if std::thread::panicking() {
+        // Unwinding drops guards, which are accesses. Another coroutine must not run meanwhile: if
+        // it panicked, too, that would be a panic within a panic.
+        return;
+    }
     RUNNING.with(|running| match event {
         Event::Access => {
             if running.accesses.get() == ACCESSES_MAX {

@@ -1,0 +1,154 @@
+//! The lab on trial: engines broken by hand, each of which must be caught.
+
+use crashlab::report::Failure;
+use crashlab::subject::{HeapSubject, PlantedFault, Setup};
+use crashlab::trial::{self, BOUNDS, Directed, Engine, caught_by, directed};
+use crashlab::{machine, setups};
+use pmem::medium::sim::{Fault, Mutation, Site, SiteKind};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Every place at which the directed histories of all engines act on the medium.
+fn places() -> &'static BTreeSet<Site> {
+    static PLACES: OnceLock<BTreeSet<Site>> = OnceLock::new();
+    PLACES.get_or_init(|| {
+        machine::silence_panics();
+        let looked = Engine::ALL.map(|engine| trial::look(&engine.directed(), 2));
+        looked.into_iter().flat_map(|looked| looked.expect("sound as it is").1).collect()
+    })
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn source(path: &str) -> String {
+    std::fs::read_to_string(top().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The first place of this kind after `function` begins whose source line contains `text`.
+fn site(kind: SiteKind, path: &str, function: &str, text: &str) -> Site {
+    let source = source(path);
+    let begin = source.find(function).unwrap_or_else(|| panic!("no {function} in {path}"));
+    let first_line = source[..begin].lines().count() as u32;
+    let is_meant = |site: &&Site| {
+        site.kind == kind
+            && trial::path(site) == path
+            && site.line >= first_line
+            && source.lines().nth(site.line as usize - 1).is_some_and(|line| line.contains(text))
+    };
+    *places().iter().filter(is_meant).min_by_key(|site| site.line).expect("a place in the code")
+}
+
+fn break_and_catch(engine: Engine, site: Site, fault: Fault) -> Failure {
+    caught_by(&engine.directed(), Mutation { site, fault })
+        .unwrap_or_else(|| panic!("{fault:?} went unnoticed: {}", trial::place(&site)))
+}
+
+const OPS: &str = "engines/src/iceberg/ops.rs";
+
+#[test]
+fn key_stored_before_value() {
+    let value = site(SiteKind::Store, OPS, "fn fill", "store(slot.word(1), value)");
+    break_and_catch(Engine::Iceberg, value, Fault::Late);
+}
+
+/// The fence comes when the fingerprint shows the pair and the block is unlocked, so that no
+/// reader helps.
+#[test]
+fn fingerprint_before_fence() {
+    let fence = site(SiteKind::Fence, OPS, "fn store_pair", "fence()");
+    break_and_catch(Engine::Iceberg, fence, Fault::LateFence(6));
+}
+
+#[test]
+fn a_reader_that_does_not_help() {
+    let helping = site(SiteKind::Flush, OPS, "fn help", "persist(at)");
+    let failure = break_and_catch(Engine::Iceberg, helping, Fault::Dropped);
+    assert!(failure.program.len() > 1, "only a reader beside a writer shows it: {failure}");
+}
+
+#[test]
+fn a_reader_that_does_not_help_a_removal() {
+    let helping = site(SiteKind::Flush, OPS, "fn read", "persist(slot)");
+    break_and_catch(Engine::Iceberg, helping, Fault::Dropped);
+}
+
+#[test]
+fn recovery_that_keeps_the_second_copy_of_a_moved_pair() {
+    let path = "engines/src/iceberg/recover.rs";
+    let erasing = site(SiteKind::Store, path, "fn erase_in_recovery", "store(slot, 0)");
+    break_and_catch(Engine::Iceberg, erasing, Fault::Skipped);
+}
+
+#[test]
+fn superblock_copies_written_in_one_step() {
+    let fence = site(SiteKind::Fence, "pmem/src/pool/mod.rs", "fn write_copy<", "fence()");
+    break_and_catch(Engine::Pool, fence, Fault::LateFence(3));
+}
+
+/// A node of level 3 is free for other keys while its removal may still be taken back.
+#[test]
+fn a_slot_reused_before_its_removal_is_durable() {
+    let path = "engines/src/iceberg/level_3.rs";
+    let flush = site(SiteKind::Flush, path, "fn remove", "persist(at)");
+    break_and_catch(Engine::Iceberg, flush, Fault::Dropped);
+}
+
+#[test]
+fn an_item_reused_before_its_epoch() {
+    machine::silence_panics();
+
+    let planted = |setup: Setup| Setup { fault: Some(PlantedFault::ReclaimAtOnce), ..setup };
+    let setups: Vec<Setup> = setups::heap().into_iter().map(planted).collect();
+    let histories = directed::<HeapSubject>(&setups);
+    let run = |directed: &Directed| directed.run(BOUNDS).err();
+    assert!(histories.iter().find_map(run).is_some());
+}
+
+/// Whether a line of source acts on a medium in a way that is on trial.
+fn acts(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    [".flush(", ".fence()", ".persist(", ".flush_range(", ".store_release("]
+        .iter()
+        .any(|call| code.contains(call))
+}
+
+fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a source directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// No flush, fence or release store in the tree is out of the histories' reach: a site that never
+/// runs would never be on trial.
+#[test]
+fn every_site_in_the_source_is_on_trial() {
+    let mut files = Vec::new();
+    ["pmem/src", "index/src", "engines/src"]
+        .iter()
+        .for_each(|layer| rust_files(&top().join(layer), &mut files));
+    let (mut met, mut missed) = (0, Vec::new());
+    for file in files {
+        let path = file.strip_prefix(top()).expect("below the top").to_string_lossy().into_owned();
+        if path.contains("/medium/") || path.ends_with("tests.rs") {
+            continue;
+        }
+        let source = source(&path);
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in (1..).zip(code.lines()).filter(|(_, line)| acts(line)) {
+            match places().iter().any(|site| trial::path(site) == path && site.line == number) {
+                true => met += 1,
+                false => missed.push(format!("{path}:{number}: {}", line.trim())),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "never run: {missed:#?}");
+    assert!(met > 20, "{met}");
+}

@@ -1,0 +1,75 @@
+//! A short run of everything: all that the lab does, on every engine, the pool and the heap.
+
+use crashlab::campaign::Campaign;
+use crashlab::execution::prepare;
+use crashlab::machine::alone;
+use crashlab::setups;
+use crashlab::subject::TableSubject;
+use crashlab::trial::Engine;
+use std::time::Duration;
+
+fn campaign(engine: Engine, threads: usize, ops: usize, histories: u64) -> Campaign {
+    let (time, seed, sites, workers) = (None, 1, false, 2);
+    Campaign { engine, threads, ops, histories, time, seed, sites, workers }
+}
+
+/// Directed histories, then random ones of two and of three threads.
+fn crash(engine: Engine, histories: u64) {
+    for (threads, seed) in [(2, 1), (3, 1 << 32)] {
+        let campaign = Campaign { seed, ..campaign(engine, threads, 3, histories) };
+        let report = campaign.run(&|_| {});
+        let violations: String = report.violations.iter().map(ToString::to_string).collect();
+        assert!(violations.is_empty(), "{violations}");
+        assert!(report.counters.images > 10_000, "{:?}", report.counters);
+        assert!(report.counters.histories >= histories);
+    }
+}
+
+#[test]
+fn the_pool_survives() {
+    crash(Engine::Pool, 400);
+}
+
+#[test]
+fn the_heap_survives() {
+    crash(Engine::Heap, 400);
+}
+
+#[test]
+fn iceberg_survives() {
+    crash(Engine::Iceberg, 900);
+}
+
+#[test]
+fn a_run_ends_in_time_and_repeats_itself() {
+    let timed = Campaign { time: Some(Duration::ZERO), ..campaign(Engine::Pool, 2, 3, u64::MAX) };
+    timed.run(&|_| {});
+    // One worker: which of several meets an image first is not determined.
+    let once = || Campaign { workers: 1, ..campaign(Engine::Pool, 2, 3, 50) }.run(&|_| {}).counters;
+    assert_eq!(once(), once());
+}
+
+/// The boundaries are where their names say.
+#[test]
+fn setups_are_what_they_are_called() {
+    let expected = [
+        ("an empty table", [0, 0, 0], false),
+        ("key 0", [2, 0, 0], false),
+        ("the last free slot of a block", [31, 0, 0], false),
+        ("level 1 is full", [32, 0, 0], false),
+        ("one free slot in level 2", [32, 3, 0], false),
+        ("level 2 is full", [32, 4, 0], false),
+        ("level 3 is full", [32, 4, 1], false),
+        ("the next insertion doubles the table", [30, 0, 0], false),
+        ("two blocks of each level are to be moved", [62, 0, 0], true),
+        ("a table that doubles with keys in level 2", [32, 1, 0], false),
+        ("a table that doubles with keys in level 3", [32, 2, 1], false),
+    ];
+    let found = setups::iceberg().into_iter().map(|setup| {
+        let table = prepare::<TableSubject>(&setup, 1).unwrap();
+        let occupancy = alone(1, None, || table.occupancy());
+        let pairs = [0, 1, 2].map(|level| occupancy.levels[level].pairs);
+        (setup.name, pairs, occupancy.resizing)
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+}
