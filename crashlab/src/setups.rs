@@ -169,3 +169,14 @@ pub fn freed_segments() -> Setup {
         ..Setup::default()
     }
 }
+
+/// One item, to be removed.
+pub fn one_item() -> Setup {
+    Setup {
+        name: "one item",
+        keys: vec![1, 2],
+        free_keys: 2,
+        before: vec![Op::One(0, Action::Insert(FILLING))],
+        ..Setup::default()
+    }
+}

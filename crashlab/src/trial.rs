@@ -311,9 +311,18 @@ fn writers_of_the_heap() -> Vec<Directed> {
     // third takes that one.
     let freeing = vec![vec![Op::One(0, Action::Remove)], store(1), store(2)];
     vec![
+        interleaved::<HeapSubject>(&setups::one_item(), reusing(), 0),
         interleaved::<HeapSubject>(&empty, sharing, 0),
         interleaved::<HeapSubject>(&setups::freed_segments(), freeing, 1),
     ]
+}
+
+/// A reader of an item beside a writer that removes it, and then writes those of another key until
+/// the slots of the segment come round again.
+pub fn reusing() -> Program {
+    let replace = (2..8).map(|value| Op::One(1, Action::Upsert(value)));
+    let writer = std::iter::once(Op::One(0, Action::Remove)).chain(replace).collect();
+    vec![writer, vec![Op::One(0, Action::Get)]]
 }
 
 /// What only several writers of a store show.
@@ -321,5 +330,8 @@ fn store_histories() -> Vec<Directed> {
     let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
     let empty = setups::store().swap_remove(0);
-    vec![interleaved::<StoreSubject>(&empty, batch, 0)]
+    vec![
+        interleaved::<StoreSubject>(&empty, batch, 0),
+        interleaved::<StoreSubject>(&setups::one_item(), reusing(), 0),
+    ]
 }

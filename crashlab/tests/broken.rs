@@ -2,7 +2,7 @@
 
 use crashlab::report::Failure;
 use crashlab::subject::{HeapSubject, PlantedFault, Setup};
-use crashlab::trial::{self, BOUNDS, Directed, Engine, caught_by, directed};
+use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
 use crashlab::{machine, setups};
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind};
 use std::collections::BTreeSet;
@@ -100,11 +100,10 @@ fn a_slot_reused_before_its_removal_is_durable() {
 fn an_item_reused_before_its_epoch() {
     machine::silence_panics();
 
-    let planted = |setup: Setup| Setup { fault: Some(PlantedFault::ReclaimAtOnce), ..setup };
-    let setups: Vec<Setup> = setups::heap().into_iter().map(planted).collect();
-    let histories = directed::<HeapSubject>(&setups);
-    let run = |directed: &Directed| directed.run(BOUNDS).err();
-    assert!(histories.iter().find_map(run).is_some());
+    let look = Look::Interleaved { program: trial::reusing(), first: 0, changes: 1 };
+    let planted = Some(PlantedFault::ReclaimAtOnce);
+    let broken = Setup { fault: planted, ..setups::one_item() };
+    assert!(Directed::new::<HeapSubject>(broken, look).run(BOUNDS).is_err());
 }
 
 /// Whether a line of source acts on a medium in a way that is on trial.
