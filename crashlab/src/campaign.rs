@@ -174,14 +174,15 @@ impl Campaign {
                     empty => makers[index](SAMPLED)
                         .and_then(|lab| empty.insert(lab).sample(self.threads, self.ops, seed)),
                 };
-                if let Err(failure) = result {
+                if let Err(mut failure) = result {
                     let (threads, ops) = (self.threads, self.ops);
                     let replay = format!(
                         "firndex crash --engine {} --threads {threads} --ops {ops} --seed {seed} \
                          --histories 1",
                         self.engine.name()
                     );
-                    fail(Failure { replay: Some(replay), ..failure });
+                    failure.evidence.replay = Some(replay);
+                    fail(failure);
                 }
                 if number.is_multiple_of(HISTORIES_PER_TICK) {
                     let so_far = total(&labs);

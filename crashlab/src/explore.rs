@@ -146,29 +146,29 @@ pub fn shrink<S: Subject>(setup: &Setup, bounds: Bounds, failure: Failure) -> Fa
         lab.explore(program, schedule, 0).err()
     };
     'again: loop {
-        for thread in 0..smallest.program.len() {
-            for index in 0..smallest.program[thread].len() {
-                let mut program = smallest.program.clone();
+        for thread in 0..smallest.evidence.program.len() {
+            for index in 0..smallest.evidence.program[thread].len() {
+                let mut program = smallest.evidence.program.clone();
                 program[thread].remove(index);
                 let tried = match program.len() {
                     0 | 1 => 0,
                     _ => SHRINK_SCHEDULES,
                 };
                 let random = (0..tried).map(|seed| schedule_for(&program, &mut Random::new(seed)));
-                let found = std::iter::once(smallest.schedule.clone())
+                let found = std::iter::once(smallest.evidence.schedule.clone())
                     .chain(random)
                     .find_map(|schedule| fails(&program, &schedule));
                 if let Some(found) = found {
-                    smallest = Failure { replay: smallest.replay, ..found };
+                    smallest = found;
                     continue 'again;
                 }
             }
         }
-        for index in 0..smallest.schedule.slices.len() {
-            let mut schedule = smallest.schedule.clone();
+        for index in 0..smallest.evidence.schedule.slices.len() {
+            let mut schedule = smallest.evidence.schedule.clone();
             schedule.slices.remove(index);
-            if let Some(found) = fails(&smallest.program, &schedule) {
-                smallest = Failure { replay: smallest.replay, ..found };
+            if let Some(found) = fails(&smallest.evidence.program, &schedule) {
+                smallest = found;
                 continue 'again;
             }
         }

@@ -68,8 +68,7 @@ fn closed(stores: &[Pending], mask: u64) -> u64 {
         if mask & 1 << index == 0 {
             continue;
         }
-        for earlier in 0..index {
-            let before = stores[earlier];
+        for (earlier, before) in stores[..index].iter().enumerate() {
             let is_ordered = before.word == store.word
                 || (store.order == Order::Release && before.order != Order::Copy);
             mask |= u64::from(is_ordered) << earlier;
@@ -102,7 +101,7 @@ fn line_states(durable: &Durable, pending: &PendingLine, random: &mut Random) ->
         add(all);
         (0..stores.len()).for_each(|count| add(closed(stores, (1 << count) - 1)));
         (0..STATES_SAMPLED).for_each(|_| {
-            add(closed(stores, random.next() & all));
+            add(closed(stores, random.word() & all));
         });
     }
     LineStates { line, states }

@@ -11,14 +11,14 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// A number below `end`, which is not 0. The bias is far below what matters here.
     pub fn below(&mut self, end: usize) -> usize {
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
+        ((u128::from(self.word()) * end as u128) >> 64) as usize
     }
 
     /// One of `choices`, which are not empty.

@@ -14,6 +14,13 @@ pub struct Failure {
     pub setup: &'static str,
     /// What is wrong.
     pub what: String,
+    /// How it came about.
+    pub evidence: Box<Evidence>,
+}
+
+/// What led to a failure.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
     /// The program, if it was one.
     pub program: Program,
     /// Its schedule.
@@ -29,37 +36,28 @@ pub struct Failure {
 impl Failure {
     /// A failure in this setup.
     pub fn new<S: Subject>(setup: &Setup, what: String) -> Failure {
-        Failure {
-            engine: S::NAME,
-            setup: setup.name,
-            what,
-            program: Vec::new(),
-            schedule: Schedule::default(),
-            calls: Vec::new(),
-            trail: Vec::new(),
-            replay: None,
-        }
+        Failure { engine: S::NAME, setup: setup.name, what, evidence: Box::default() }
     }
 
     /// With what was run.
     #[must_use]
     pub fn with_program(mut self, program: &Program, schedule: &Schedule) -> Failure {
-        self.program.clone_from(program);
-        self.schedule = schedule.clone();
+        self.evidence.program.clone_from(program);
+        self.evidence.schedule = schedule.clone();
         self
     }
 
     /// With what was called and answered.
     #[must_use]
     pub fn with_calls(mut self, calls: &[Call]) -> Failure {
-        self.calls = calls.iter().map(Call::to_string).collect();
+        self.evidence.calls = calls.iter().map(Call::to_string).collect();
         self
     }
 
     /// With what happened after the run.
     #[must_use]
     pub fn with_trail(mut self, trail: Vec<String>) -> Failure {
-        self.trail = trail;
+        self.evidence.trail = trail;
         self
     }
 }
@@ -67,20 +65,21 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {}: {}", self.engine, self.setup, self.what)?;
-        for (thread, ops) in self.program.iter().enumerate() {
+        let Evidence { program, schedule, calls, trail, replay } = &*self.evidence;
+        for (thread, ops) in program.iter().enumerate() {
             let ops: Vec<String> = ops.iter().map(ToString::to_string).collect();
             writeln!(f, "  thread {thread} does: {}", ops.join("; "))?;
         }
-        if self.program.len() > 1 {
-            let slices = self.schedule.slices.iter();
+        if program.len() > 1 {
+            let slices = schedule.slices.iter();
             let slices: Vec<String> =
                 slices.map(|slice| format!("{}x{}", slice.thread, slice.accesses)).collect();
-            let delays = if self.schedule.delays { ", stores visible late" } else { "" };
+            let delays = if schedule.delays { ", stores visible late" } else { "" };
             writeln!(f, "  schedule (thread x accesses): {}{delays}", slices.join(" "))?;
         }
-        self.calls.iter().try_for_each(|call| writeln!(f, "  {call}"))?;
-        self.trail.iter().try_for_each(|step| writeln!(f, "  {step}"))?;
-        if let Some(replay) = &self.replay {
+        calls.iter().try_for_each(|call| writeln!(f, "  {call}"))?;
+        trail.iter().try_for_each(|step| writeln!(f, "  {step}"))?;
+        if let Some(replay) = replay {
             writeln!(f, "  again: {replay}")?;
         }
         Ok(())

@@ -1,10 +1,13 @@
 //! The lab on trial: engines broken by hand, each of which must be caught.
 
+use crashlab::campaign::SAMPLED;
+use crashlab::explore;
+use crashlab::lab::Lab;
 use crashlab::report::Failure;
-use crashlab::subject::{HeapSubject, PlantedFault, Setup};
+use crashlab::subject::{HeapSubject, PlantedFault, Setup, TableSubject};
 use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
 use crashlab::{machine, setups};
-use pmem::medium::sim::{Fault, Mutation, Site, SiteKind};
+use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -66,7 +69,10 @@ fn fingerprint_before_fence() {
 fn a_reader_that_does_not_help() {
     let helping = site(SiteKind::Flush, OPS, "fn help", "persist(at)");
     let failure = break_and_catch(Engine::Iceberg, helping, Fault::Dropped);
-    assert!(failure.program.len() > 1, "only a reader beside a writer shows it: {failure}");
+    assert!(
+        failure.evidence.program.len() > 1,
+        "only a reader beside a writer shows it: {failure}"
+    );
 }
 
 #[test]
@@ -150,4 +156,28 @@ fn every_site_in_the_source_is_on_trial() {
     }
     assert!(missed.is_empty(), "never run: {missed:#?}");
     assert!(met > 20, "{met}");
+}
+
+/// What the lab tells of a violation is enough to see it again.
+#[test]
+fn a_failing_seed_fails_again_and_its_history_shrinks() {
+    machine::silence_panics();
+    let site = site(SiteKind::Flush, OPS, "fn store_value", "flush(slot)");
+    mutate(Some(Mutation { site, fault: Fault::Dropped }));
+    let setup = || setups::iceberg().swap_remove(0);
+    let sample = |seed| {
+        let mut lab = Lab::<TableSubject>::new(setup(), SAMPLED, 0).expect("sound before");
+        explore::sample(&mut lab, 2, 3, seed).err()
+    };
+    let (seed, failure) =
+        (0..1000).find_map(|seed| Some((seed, sample(seed)?))).expect("a seed that shows it");
+    let again = sample(seed).expect("the same seed").to_string();
+    let ops = |failure: &Failure| failure.evidence.program.iter().map(Vec::len).sum::<usize>();
+    let ops_before = ops(&failure);
+    let text = failure.to_string();
+    let shrunk = explore::shrink::<TableSubject>(&setup(), SAMPLED, failure);
+    mutate(None);
+    assert_eq!(again, text);
+    assert!(text.contains("did not arrive"), "{text}");
+    assert!(ops(&shrunk) <= 2 && ops_before > 2, "{shrunk}");
 }
