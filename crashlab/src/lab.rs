@@ -127,6 +127,9 @@ impl Owed {
         let (key, (state, allowed)) =
             keys.find(|(_, (state, allowed))| !allowed.contains(state))?;
         let key: Key = key;
+        if allowed.is_empty() {
+            return Some(format!("nothing explains what the calls on k{key} were answered"));
+        }
         let mut allowed: Vec<_> = allowed.iter().collect();
         allowed.sort();
         Some(format!("k{key} is {state:?}, allowed: {allowed:?}"))

@@ -291,6 +291,7 @@ impl Engine {
             Engine::Iceberg => {
                 let mut all = directed::<TableSubject>(&setups::iceberg());
                 all.extend(directed::<StoreSubject>(&setups::store()));
+                all.extend(kept_histories());
                 all.extend(store_histories());
                 // A store's items are in the heap.
                 all.extend(writers_of_the_heap());
@@ -323,6 +324,17 @@ pub fn reusing() -> Program {
     let replace = (2..8).map(|value| Op::One(1, Action::Upsert(value)));
     let writer = std::iter::once(Op::One(0, Action::Remove)).chain(replace).collect();
     vec![writer, vec![Op::One(0, Action::Get)]]
+}
+
+/// Histories that once showed a fault, shrunk.
+fn kept_histories() -> Vec<Directed> {
+    // A scan reported a pair of level 3 that was durable but in no chain yet; the same thread's
+    // search then did not find it.
+    let one = |action| Op::One(0, action);
+    let writer = vec![one(Action::Remove), one(Action::Insert(4))];
+    let program = vec![writer, vec![Op::Scan, one(Action::Get)]];
+    let in_level_3 = setups::iceberg().into_iter().filter(|setup| setup.keys.contains(&0));
+    in_level_3.map(|setup| interleaved::<TableSubject>(&setup, program.clone(), 0)).collect()
 }
 
 /// What only several writers of a store show.

@@ -300,21 +300,12 @@ impl Level3 {
         }
     }
 
-    /// Visits every pair. Exact when nothing writes.
-    pub(super) fn for_each<M: Medium>(&self, medium: &M, mut visit: impl FnMut(Offset, u64, u64)) {
+    /// Visits the key of every node in use, in a chain yet or not.
+    pub(super) fn for_each_key<M: Medium>(&self, medium: &M, mut visit: impl FnMut(u64)) {
         let fresh = self.nodes.lock().fresh;
-        for node in 0..fresh {
-            let at = self.node_at(node);
-            // Beside writers a node may be in reuse, its pair half of one key and half of the
-            // next. In use before and after, with the same pair, it held that pair.
-            while medium.load(Self::state_at(at)) == IN_USE {
-                let (key, value) = medium.load_pair(at);
-                let is_whole = medium.load(Self::state_at(at)) == IN_USE
-                    && medium.load_pair(at) == (key, value);
-                if is_whole {
-                    visit(at, key, value);
-                    break;
-                }
+        for at in (0..fresh).map(|node| self.node_at(node)) {
+            if medium.load(Self::state_at(at)) == IN_USE {
+                visit(medium.load(at));
             }
         }
     }

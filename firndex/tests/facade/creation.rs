@@ -44,10 +44,12 @@ fn works(path: &Path, number: u64) {
     }
 }
 
-/// Kills within `pause_us` microseconds, in which a few pools can be made.
+/// Kills within `pause_us` microseconds, in which a few pools can be made; later on a busy machine.
 fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
     let mut created = 0;
-    for round in 0..KILLS {
+    let mut round = 0;
+    while round < KILLS || (created <= 3 && round < 20 * KILLS) {
+        round += 1;
         let directory = in_directory();
         let mut command = processes::process("create pools", directory.path(), 0);
         let mut creator = command.stdout(Stdio::piped()).spawn().unwrap();
