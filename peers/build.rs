@@ -1,0 +1,90 @@
+//! Compiles the shims of those C++ maps whose headers are there, and notes every peer's version.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// What follows `marker` in `text`, up to a character that no version has.
+fn version_after(text: &str, marker: &str) -> Option<String> {
+    let rest = &text[text.find(marker)? + marker.len()..];
+    let rest = rest.trim_start_matches([' ', '"']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))?;
+    Some(rest[..end].to_owned())
+}
+
+fn boost_version(include: &Path) -> Option<String> {
+    let text = fs::read_to_string(include.join("boost/version.hpp")).ok()?;
+    Some(version_after(&text, "#define BOOST_LIB_VERSION")?.replace('_', "."))
+}
+
+fn tbb_version(include: &Path) -> Option<String> {
+    let text = fs::read_to_string(include.join("oneapi/tbb/version.h")).ok()?;
+    let part = |name: &str| version_after(&text, &format!("#define TBB_VERSION_{name}"));
+    Some(format!("{}.{}", part("MAJOR")?, part("MINOR")?))
+}
+
+fn libcuckoo_version(include: &Path) -> Option<String> {
+    let config = include.join("../share/cmake/libcuckoo/libcuckoo-config-version.cmake");
+    version_after(&fs::read_to_string(config).ok()?, "set(PACKAGE_VERSION")
+}
+
+/// A C++ map: its name, a header that only a fitting version has, and how to tell the version.
+type Foreign = (&'static str, &'static str, fn(&Path) -> Option<String>);
+
+const FOREIGN: [Foreign; 3] = [
+    ("libcuckoo", "libcuckoo/cuckoohash_map.hh", libcuckoo_version),
+    ("tbb", "oneapi/tbb/concurrent_hash_map.h", tbb_version),
+    ("boost", "boost/unordered/concurrent_flat_map.hpp", boost_version),
+];
+
+const CRATES: [&str; 3] = ["dashmap", "papaya", "scc"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=shims");
+    println!("cargo::rerun-if-changed=Cargo.lock");
+    println!("cargo::rerun-if-env-changed=PEERS_INCLUDE");
+
+    let mut includes: Vec<PathBuf> = env::var_os("PEERS_INCLUDE")
+        .map(|paths| env::split_paths(&paths).collect())
+        .unwrap_or_default();
+    includes.extend(["/usr/local/include".into(), "/usr/include".into()]);
+
+    // g++ takes no include path of the system's own: it would reorder its search.
+    let compile = |name: &str, include: Option<&Path>| {
+        let mut build = cc::Build::new();
+        build.cpp(true).std("c++17").opt_level(3).define("NDEBUG", None);
+        if let Some(include) = include.filter(|include| *include != Path::new("/usr/include")) {
+            build.flag("-isystem").flag(include);
+        }
+        build.file(format!("shims/{name}.cpp")).compile(&format!("shim_{name}"));
+    };
+    compile("hash", None);
+    for (name, header, version) in FOREIGN {
+        println!("cargo::rustc-check-cfg=cfg(has_{name})");
+        // Looked for again when it is not there yet, so that installing it is enough.
+        let found = includes.iter().find(|include| include.join(header).exists());
+        let Some(include) = found else {
+            println!("cargo::rerun-if-changed=/usr/include/{header}");
+            println!("cargo::warning={name} is left out: there is no {header}");
+            continue;
+        };
+        compile(name, Some(include));
+        println!("cargo::rustc-cfg=has_{name}");
+        let version = version(include).unwrap_or_else(|| "unknown".into());
+        println!("cargo::rustc-env=VERSION_{}={version}", name.to_uppercase());
+        if name == "tbb" {
+            println!("cargo::rustc-link-lib=tbb");
+        }
+    }
+
+    let lock = fs::read_to_string("Cargo.lock").unwrap_or_default();
+    let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let rustc = std::process::Command::new(rustc).arg("--version").output();
+    let rustc = rustc.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let rustc = rustc.ok().and_then(|text| version_after(&text, "rustc"));
+    println!("cargo::rustc-env=RUSTC_VERSION={}", rustc.unwrap_or_else(|| "unknown".into()));
+    for name in CRATES {
+        let version = version_after(&lock, &format!("name = \"{name}\"\nversion ="));
+        let version = version.unwrap_or_else(|| "unknown".into());
+        println!("cargo::rustc-env=VERSION_{}={version}", name.to_uppercase());
+    }
+}

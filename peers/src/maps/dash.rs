@@ -1,0 +1,50 @@
+use super::Map;
+use crate::hash::BuildKeyHash;
+use dashmap::{DashMap, Entry};
+
+/// dashmap: hashbrown tables, each behind a lock; four times as many as there are processors.
+pub struct Dash(DashMap<u64, u64, BuildKeyHash>);
+
+impl Dash {
+    /// With room for `pairs`.
+    pub fn open(pairs: u64, _threads: usize) -> Self {
+        Dash(DashMap::with_capacity_and_hasher(pairs as usize, BuildKeyHash))
+    }
+}
+
+impl Map for Dash {
+    fn name(&self) -> &'static str {
+        "dashmap"
+    }
+
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.0.get(&key).map(|value| *value)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> bool {
+        match self.0.entry(key) {
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    #[inline]
+    fn update(&self, key: u64, value: u64) -> bool {
+        self.0.get_mut(&key).map(|mut found| *found = value).is_some()
+    }
+
+    #[inline]
+    fn upsert(&self, key: u64, value: u64) -> bool {
+        self.0.insert(key, value).is_some()
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove(&key).is_some()
+    }
+}
