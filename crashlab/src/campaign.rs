@@ -27,6 +27,8 @@ pub struct Campaign {
     pub time: Option<Duration>,
     /// The first history's seed; each further one has the next number.
     pub seed: u64,
+    /// Whether the directed histories are run, too.
+    pub directed: bool,
     /// Whether each site is broken in turn.
     pub sites: bool,
     /// Threads of the operating system.
@@ -49,11 +51,23 @@ pub struct Report {
 }
 
 /// Bounds of exhaustive histories.
-pub const EXHAUSTIVE: Bounds =
-    Bounds { images: 512, images_nested: 24, nested_one_in: 16, depth: 2, kills: true };
+pub const EXHAUSTIVE: Bounds = Bounds {
+    images: 512,
+    images_nested: 24,
+    nested_one_in: 16,
+    depth: 2,
+    kills: true,
+    kills_one_in: 1,
+};
 /// Bounds of sampled histories.
-pub const SAMPLED: Bounds =
-    Bounds { images: 64, images_nested: 8, nested_one_in: 64, depth: 2, kills: true };
+pub const SAMPLED: Bounds = Bounds {
+    images: 64,
+    images_nested: 8,
+    nested_one_in: 64,
+    depth: 2,
+    kills: true,
+    kills_one_in: 8,
+};
 
 /// A setup of some subject.
 trait Arena {
@@ -115,7 +129,7 @@ impl Campaign {
                 }
                 Err(failure) => report.violations.push(failure),
             }
-        } else {
+        } else if self.directed {
             match trial::look(&directed, self.workers) {
                 Ok((counters, places)) => {
                     report.counters += counters;

@@ -184,6 +184,10 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         recorder.time += 1;
         let answers = match answers {
             Ok(answers) => answers,
+            Err(Failed::Full) if !keys.iter().any(|&(_, action)| setup.may_be_full(action)) => {
+                recorder.wrong.get_or_insert(format!("{op}: no room, where there should be"));
+                Vec::new()
+            }
             // Some of a batch may have been done: those calls stay without an end.
             Err(Failed::Full) if keys.len() == 1 => vec![Answer::Full],
             Err(Failed::Full) => Vec::new(),

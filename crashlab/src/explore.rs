@@ -8,7 +8,7 @@ use crate::report::Failure;
 use crate::subject::{Setup, Subject};
 
 /// Values of exhaustive histories begin here; the operation at position *p* stores this plus *p*.
-const FIRST_VALUE: Value = 2;
+const FIRST_VALUE: Value = 4;
 
 /// Every operation of an exhaustive history, at a position that decides what it stores.
 pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
@@ -63,7 +63,9 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
     let action = |random: &mut Random| match random.below(10) {
         0..3 => Action::Insert(value),
         3 => Action::Update(value),
-        4..6 => Action::Upsert(value),
+        4 => Action::Upsert(value),
+        5 => Action::Exchange(None, Some(value)),
+        6 => Action::Exchange(Some(value - 1 - random.below(3) as Value), Some(value)),
         _ => Action::Remove,
     };
     match random.below(20) {
@@ -126,7 +128,7 @@ pub fn sample<S: Subject>(
 }
 
 /// About so many accesses an operation makes: decides where threads change places, nothing else.
-const ACCESSES_PER_OP: u64 = 40;
+const ACCESSES_PER_OP: u64 = 80;
 
 fn schedule_for(program: &Program, random: &mut Random) -> Schedule {
     let ops: usize = program.iter().map(Vec::len).sum();

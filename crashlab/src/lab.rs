@@ -32,6 +32,8 @@ pub struct Bounds {
     pub depth: u32,
     /// Whether processes die, too, with the machine failing later.
     pub kills: bool,
+    /// ... in one of so many random histories.
+    pub kills_one_in: u64,
 }
 
 /// What has been done.
@@ -230,7 +232,8 @@ impl<S: Subject> Lab<S> {
     ) -> Result<Vec<u64>, Failure> {
         self.counters.histories += 1;
         let process = self.next_process();
-        let manner = Manner { schedule, from_op, takes_kills: self.bounds.kills };
+        let takes_kills = self.bounds.kills && self.seed.is_multiple_of(self.bounds.kills_one_in);
+        let manner = Manner { schedule, from_op, takes_kills };
         let fail = |setup: &Setup, what: String| {
             Failure::new::<S>(setup, what).with_program(program, schedule)
         };
@@ -297,7 +300,13 @@ impl<S: Subject> Lab<S> {
         {
             let content = Image::new(killed.content());
             let certain = Image::new(killed.durable().words);
-            let key = mix(content.hash ^ mix(certain.hash));
+            let pending = point.durable.pending.iter().flat_map(|line| {
+                line.stores.iter().map(move |store| (line.line, store.word, store.value))
+            });
+            let pending = pending.fold(0, |hash, (line, word, value)| {
+                mix(hash ^ u64::from(line) << 8 ^ u64::from(word)) ^ mix(value)
+            });
+            let key = mix(content.hash ^ mix(certain.hash ^ mix(pending)));
             if tried.insert(key ^ obligation) {
                 trouble = self.judge_kill(key, killed, owed);
             }
@@ -465,8 +474,8 @@ impl<S: Subject> Lab<S> {
     ) {
         let mut random = Random::new(collected.iter().fold(most, |sum, point| sum ^ point.sum));
         let mut points = collected;
-        // At least two images of a point, of as many points as that leaves.
-        while points.len() as u64 > most / 2 {
+        // At least four images of a point, of as many points as that leaves.
+        while points.len() as u64 > most.div_ceil(4) {
             points.swap_remove(random.below(points.len()));
         }
         let most_each = most / points.len().max(1) as u64;
@@ -532,7 +541,8 @@ impl<S: Subject> Lab<S> {
                     contents[index] = action.apply(found);
                 }
                 Ok(Ok(found)) => return trouble(format!("it finds {found:?}")),
-                Ok(Err(Failed::Full)) => {}
+                Ok(Err(Failed::Full)) if setup.may_be_full(action) => {}
+                Ok(Err(Failed::Full)) => return trouble("no room, where there should be".into()),
                 Ok(Err(Failed::Wrong(what))) => return trouble(what),
                 Err(panic) => return trouble(format!("panic: {panic}")),
             }

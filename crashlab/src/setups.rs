@@ -24,6 +24,22 @@ fn colliding(count: usize) -> Vec<u64> {
     (1..).filter(meets).take(count).collect()
 }
 
+/// Two keys of one fingerprint that go separate ways: of one level-1 block before a doubling, of two
+/// after it, and with different blocks of level 2 for each choice.
+fn parting() -> Vec<u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    let find = |home: u64, choices: [u64; 2]| {
+        let fits = |&key: &u64| {
+            let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
+            level1_fingerprint(first) == FINGERPRINT
+                && h0(first) & 3 == home
+                && [h1(second) & 3, h2(second) & 3] == choices
+        };
+        (1..).find(fits).unwrap_or(0)
+    };
+    vec![find(1, [0, 1]), find(3, [1, 2])]
+}
+
 /// Fillers that move when the table doubles; the others stay, so that a resize is short.
 const FILLERS_THAT_MOVE: usize = 2;
 
@@ -75,6 +91,7 @@ pub fn iceberg() -> Vec<Setup> {
         ..filled("a table that doubles with keys in level 3", vec![0, colliding(1)[0]], 34)
     };
     doubling_with_level_3.before.insert(0, Op::One(0, Action::Insert(FILLING)));
+    let parting_in_level_2 = filled_blocks("keys with a choice in level 2", parting(), 64, 1);
     vec![
         filled("an empty table", two(), 0),
         filled("key 0", vec![0, colliding(1)[0]], 2),
@@ -90,7 +107,24 @@ pub fn iceberg() -> Vec<Setup> {
         },
         Setup { resize_at: 0.94, ..filled("a table that doubles with keys in level 2", two(), 33) },
         doubling_with_level_3,
+        Setup {
+            name: "keys that part when the table doubles",
+            resize_at: 0.9,
+            limit_bytes: 16 << 10,
+            ..parting_in_level_2.clone()
+        },
+        parting_in_level_2,
+        moving_with_level_2(),
     ]
+}
+
+/// A resize that has begun, with blocks of both levels to be moved and a key in one of level 2.
+pub fn moving_with_level_2() -> Setup {
+    Setup {
+        resize_at: 0.9,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("blocks of both levels are to be moved", parting(), 65, 1)
+    }
 }
 
 /// The setups of a store of bytes on IcebergHT.
@@ -127,6 +161,7 @@ pub fn pool() -> Vec<Setup> {
         Setup { keys: vec![1, 2], free_keys: 2, name, ..Setup::default() },
         Setup {
             name: "a pool with room for two more extents",
+            is_tight: true,
             keys: vec![1, 2],
             free_keys: 2,
             limit_bytes: (8 << 10) + 256,
@@ -151,7 +186,11 @@ pub fn heap() -> Vec<Setup> {
         plain("one free slot in a segment", &[8], 6),
         plain("items that change class", &[8, 40, 24], 2),
         plain("items that take segments of their own", &[300, 8, 150, 600], 3),
-        Setup { limit_bytes: 9 << 10, ..plain("a heap with little room", &[40, 200, 100], 3) },
+        Setup {
+            limit_bytes: 9 << 10,
+            is_tight: true,
+            ..plain("a heap with little room", &[40, 200, 100], 3)
+        },
     ]
 }
 
@@ -166,6 +205,7 @@ pub fn freed_segments() -> Setup {
         // Value 5 takes nine segments, value 3 eight.
         value_bytes: &[8, 8, 8, 1000, 8, 1120],
         limit_bytes: 9600,
+        is_tight: true,
         ..Setup::default()
     }
 }

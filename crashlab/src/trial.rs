@@ -67,8 +67,14 @@ impl Directed {
 }
 
 /// Bounds that are enough for directed histories.
-pub const BOUNDS: Bounds =
-    Bounds { images: 32, images_nested: 8, nested_one_in: 4, depth: 1, kills: true };
+pub const BOUNDS: Bounds = Bounds {
+    images: 32,
+    images_nested: 8,
+    nested_one_in: 4,
+    depth: 1,
+    kills: true,
+    kills_one_in: 1,
+};
 
 fn run<S: Subject>(setup: &Setup, look: &Look, bounds: Bounds) -> Result<Counters, Failure> {
     let bounds = match look {
@@ -227,20 +233,43 @@ pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let mut all: Vec<Directed> =
         setups.iter().map(|setup| Directed::new::<S>(setup.clone(), Look::Exhaustive(2))).collect();
     let one = |action| Op::One(0, action);
-    let writers = [
-        vec![one(Action::Insert(2))],
-        vec![one(Action::Insert(2)), one(Action::Upsert(3))],
-        vec![one(Action::Insert(2)), one(Action::Remove)],
+    let insert = || vec![one(Action::Insert(2))];
+    let update = || vec![one(Action::Insert(2)), one(Action::Upsert(3))];
+    let remove = || vec![one(Action::Insert(2)), one(Action::Remove)];
+    let get_many = || Op::Many(vec![(0, Action::Get)]);
+    let readers = [
+        (insert(), one(Action::Get)),
+        (update(), one(Action::Get)),
+        (update(), get_many()),
+        (update(), Op::Scan),
+        (remove(), one(Action::Get)),
+        (remove(), get_many()),
     ];
-    let readers = [one(Action::Get), Op::Many(vec![(0, Action::Get)]), Op::Scan];
+    let writer_pairs = [
+        // Two at one key, and two at keys that share all blocks.
+        [vec![one(Action::Insert(2))], vec![one(Action::Insert(3))]],
+        [vec![one(Action::Upsert(2)), one(Action::Remove)], vec![one(Action::Upsert(3))]],
+        [
+            vec![one(Action::Insert(2)), one(Action::Remove)],
+            vec![Op::One(1, Action::Insert(3)), Op::Settle],
+        ],
+    ];
+    // Somebody who reads a key that nobody is writing, while its place may change.
+    let bystander = vec![
+        vec![one(Action::Upsert(2))],
+        vec![Op::One(1, Action::Insert(3)), Op::Settle],
+        vec![one(Action::Get), Op::One(1, Action::Get)],
+    ];
     // Items of many lines have many images, and are read no differently.
     let small = |setup: &&Setup| setup.value_bytes.iter().all(|&bytes| bytes <= 100);
     for setup in setups.iter().filter(small) {
-        for writer in &writers {
-            for reader in &readers {
-                let program = vec![writer.clone(), vec![reader.clone()]];
-                all.push(interleaved::<S>(setup, program, 0));
-            }
+        all.push(interleaved::<S>(setup, bystander.clone(), 1));
+        for pair in &writer_pairs {
+            all.push(interleaved::<S>(setup, pair.to_vec(), 0));
+        }
+        for (writer, reader) in &readers {
+            let program = vec![writer.clone(), vec![reader.clone()]];
+            all.push(interleaved::<S>(setup, program, 0));
         }
     }
     all
@@ -326,15 +355,25 @@ pub fn reusing() -> Program {
     vec![writer, vec![Op::One(0, Action::Get)]]
 }
 
-/// Histories that once showed a fault, shrunk.
+/// Histories that once showed a fault, or a fault planted by hand, shrunk.
 fn kept_histories() -> Vec<Directed> {
     // A scan reported a pair of level 3 that was durable but in no chain yet; the same thread's
     // search then did not find it.
     let one = |action| Op::One(0, action);
     let writer = vec![one(Action::Remove), one(Action::Insert(4))];
     let program = vec![writer, vec![Op::Scan, one(Action::Get)]];
+    // Two threads that move the same blocks: the second must notice that the first has done it.
+    let movers = Look::Interleaved {
+        program: vec![vec![Op::Settle], vec![Op::Settle, one(Action::Insert(4))]],
+        first: 0,
+        changes: 2,
+    };
+    let moving = Directed::new::<TableSubject>(setups::moving_with_level_2(), movers);
     let in_level_3 = setups::iceberg().into_iter().filter(|setup| setup.keys.contains(&0));
-    in_level_3.map(|setup| interleaved::<TableSubject>(&setup, program.clone(), 0)).collect()
+    in_level_3
+        .map(|setup| interleaved::<TableSubject>(&setup, program.clone(), 0))
+        .chain([moving])
+        .collect()
 }
 
 /// What only several writers of a store show.

@@ -1,4 +1,5 @@
-//! A short run of everything: all that the lab does, on every engine, the pool and the heap.
+//! Short random runs on every engine, the pool and the heap. The directed histories, which do
+//! more, are run by the tests in `broken.rs`.
 
 use crashlab::campaign::Campaign;
 use crashlab::execution::prepare;
@@ -9,19 +10,19 @@ use crashlab::trial::Engine;
 use std::time::Duration;
 
 fn campaign(engine: Engine, threads: usize, ops: usize, histories: u64) -> Campaign {
-    let (time, seed, sites, workers) = (None, 1, false, 2);
-    Campaign { engine, threads, ops, histories, time, seed, sites, workers }
+    let (time, seed, directed, sites, workers) = (None, 1, false, false, 2);
+    Campaign { engine, threads, ops, histories, time, seed, directed, sites, workers }
 }
 
-/// Directed histories, then random ones of two and of three threads.
+/// Random histories of two and of three threads.
 fn crash(engine: Engine, histories: u64) {
     for (threads, seed) in [(2, 1), (3, 1 << 32)] {
         let campaign = Campaign { seed, ..campaign(engine, threads, 3, histories) };
         let report = campaign.run(&|_| {});
         let violations: String = report.violations.iter().map(ToString::to_string).collect();
         assert!(violations.is_empty(), "{violations}");
-        assert!(report.counters.images > 10_000, "{:?}", report.counters);
-        assert!(report.counters.histories >= histories);
+        assert!(report.counters.images > 5_000, "{:?}", report.counters);
+        assert_eq!(report.counters.histories, histories);
     }
 }
 
@@ -64,6 +65,9 @@ fn setups_are_what_they_are_called() {
         ("two blocks of each level are to be moved", [62, 0, 0], true),
         ("a table that doubles with keys in level 2", [32, 1, 0], false),
         ("a table that doubles with keys in level 3", [32, 2, 1], false),
+        ("keys that part when the table doubles", [64, 0, 0], false),
+        ("keys with a choice in level 2", [64, 0, 0], false),
+        ("blocks of both levels are to be moved", [64, 1, 0], true),
     ];
     let found = setups::iceberg().into_iter().map(|setup| {
         let table = prepare::<TableSubject>(&setup, 1).unwrap();

@@ -115,6 +115,7 @@ fn campaign(arguments: &Arguments, engine: Engine) -> Report {
             })
         }),
         seed: arguments.seed,
+        directed: true,
         sites: arguments.sites,
         workers: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
     };

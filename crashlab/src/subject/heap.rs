@@ -107,7 +107,10 @@ impl Subject for HeapSubject {
         let guard = self.epochs.pin();
         let key_bytes = setup.keys[usize::from(key)].to_le_bytes();
         let fresh = match action {
-            Action::Insert(value) | Action::Update(value) | Action::Upsert(value) => {
+            Action::Insert(value)
+            | Action::Update(value)
+            | Action::Upsert(value)
+            | Action::Exchange(_, Some(value)) => {
                 Some((self.heap.write_item(&key_bytes, &bytes_of(setup, value))?, value))
             }
             _ => None,

@@ -45,6 +45,8 @@ pub struct Setup {
     pub segment_log2: u32,
     /// Size that the pool may reach, in bytes.
     pub limit_bytes: u64,
+    /// Whether that may be too little: if not, an operation that finds no room is wrong.
+    pub is_tight: bool,
     /// A fault planted above the pool, to see whether the lab notices.
     pub fault: Option<PlantedFault>,
 }
@@ -74,6 +76,7 @@ impl Default for Setup {
             value_bytes: &[8],
             segment_log2: 7,
             limit_bytes: 14 << 10,
+            is_tight: false,
             fault: None,
         }
     }
@@ -101,6 +104,13 @@ impl Setup {
     /// The number of a key.
     pub fn key_of(&self, word: u64) -> Option<Key> {
         self.keys.iter().position(|&key| key == word).map(|index| index as Key)
+    }
+
+    /// Whether an action may find no room.
+    pub fn may_be_full(&self, action: Action) -> bool {
+        // Removing one of several keys of one hash takes a new, smaller group.
+        let needs_room = !matches!(action, Action::Get | Action::Remove) || self.hash_bits < 64;
+        self.is_tight && needs_room
     }
 
     fn settings(&self) -> Settings {

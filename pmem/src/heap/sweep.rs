@@ -6,7 +6,7 @@ use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::superblock::HEAP;
 use crate::sync::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The walk after an opening: mark everything that the table leads to, then finish.
 ///
@@ -144,17 +144,24 @@ impl<M: Medium> Audit<'_, M> {
         16 + (key.len() as u64).next_multiple_of(8) + value.len() as u64
     }
 
-    /// Counts what is taken, was not marked, and neither waits in a thread's cache nor among
-    /// `retired`: leaks. Also returns the number of slots and segments looked at.
+    /// Counts what is lost: slots that are taken, were not marked, and neither wait in a thread's
+    /// cache nor among `retired`; what was retired and is reachable, free, or retired twice; and
+    /// free space that no allocation would find. Also returns the number of slots and segments
+    /// looked at.
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
-        for &at in retired {
-            // What cannot be marked is reported by whoever reaches it.
-            let _ = self.mark(Offset(at), 0);
-        }
+        let (mut leaks, mut looked_at) = (0, 0);
+        leaks += retired.iter().filter(|&&at| self.mark(Offset(at), 0).is_err()).count() as u64;
+        let mut findable = HashSet::new();
         for (segment, word, bits) in self.heap.cached() {
             self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
+            findable.insert(segment);
         }
-        let (mut leaks, mut looked_at) = (0, 0);
+        self.heap.partial.iter().for_each(|list| findable.extend(list.lock().iter()));
+        let runs = self.heap.free_runs.lock().clone();
+        findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
+        // Of a damaged heap nothing is handed out, and nothing of it is meant to be found.
+        let is_lost =
+            |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);
         for segment in self.heap.segments_in_use() {
             let state = self.heap.state(segment);
             let marks = self.marks.get(&segment);
@@ -166,11 +173,16 @@ impl<M: Medium> Audit<'_, M> {
                 }
                 small if small >= usage::SMALL => {
                     looked_at += state.slots();
+                    leaks += u64::from(state.has_free() && is_lost(segment));
                     for word in 0..state.words() {
                         let free = state.bits[word].load(Ordering::Acquire);
                         let lost = state.valid_bits(word) & !free & !mark(word);
                         leaks += u64::from(lost.count_ones());
                     }
+                }
+                usage::FREE => {
+                    looked_at += 1;
+                    leaks += u64::from(is_lost(segment));
                 }
                 _ => looked_at += 1,
             }

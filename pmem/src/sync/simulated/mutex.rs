@@ -1,16 +1,21 @@
 //! A mutex that waits by letting other simulated threads run.
 
-use super::{access, show_all, spin};
+use super::{access, context, show, spin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 /// As the mutex of this name in production.
 #[derive(Debug, Default)]
-pub struct Mutex<T>(std::sync::Mutex<T>);
+pub struct Mutex<T> {
+    inner: std::sync::Mutex<T>,
+    /// Who held it last.
+    holder: AtomicUsize,
+}
 
 impl<T> Mutex<T> {
     /// A mutex around `value`.
     pub const fn new(value: T) -> Self {
-        Mutex(std::sync::Mutex::new(value))
+        Mutex { inner: std::sync::Mutex::new(value), holder: AtomicUsize::new(0) }
     }
 
     /// Waits for the mutex.
@@ -32,13 +37,13 @@ impl<T> Mutex<T> {
     }
 
     fn acquire(&self) -> Option<MutexGuard<'_, T>> {
-        let guard = match self.0.try_lock() {
+        let guard = match self.inner.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
             Err(TryLockError::WouldBlock) => return None,
         };
         // Whoever held it before released it after all that it stored.
-        show_all();
+        show(self.holder.swap(context().thread, Ordering::Relaxed));
         Some(guard)
     }
 }
