@@ -55,6 +55,7 @@ mod level_3;
 mod ops;
 mod recover;
 mod resize;
+mod scan;
 
 pub use layout::Shape;
 

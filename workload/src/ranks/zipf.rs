@@ -11,8 +11,8 @@ const MOST_TERMS_ADDED: u64 = 256;
 /// The method is that of Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly
 /// Generating Billion-Record Synthetic Databases" (SIGMOD 1994): the two most popular ranks
 /// exactly, the others by inverting a continuous approximation of the distribution. With it the
-/// third most popular comes up to a fifth too often, the next ones ever less so, the rest within 4 %
-/// of the law; the most popular *k* together are within 0.017 of their share for every *k*.
+/// third most popular comes up to a fifth too often, the next ones less so, ranks from the sixth on within
+/// a tenth of the law; the most popular *k* together are within 0.017 of their share for every *k*.
 #[derive(Debug, Clone)]
 pub struct Zipf {
     count: u64,
