@@ -85,10 +85,9 @@ struct Outcome {
     depth: u32,
 }
 
-/// What recovery left is judged, and used, on this many levels: recoveries that crash in turn are
-/// only looked at.
+/// Outcomes that are remembered; when there are more, all are forgotten.
 const MEMO_MAX: usize = 1 << 21;
-/// The boot in which a kill is recovered, and the one in which what a setup does is done.
+/// The boot in which histories run, and in which a kill is recovered.
 const FIRST_BOOT: u64 = 0;
 /// The value that is stored to see whether a recovered table works.
 const PROBE: Value = 999;

@@ -228,7 +228,7 @@ pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> 
     found
 }
 
-/// The directed histories around `setups`, shortest first.
+/// The directed histories around `setups`: all short ones, then pairs of threads.
 pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let mut all: Vec<Directed> =
         setups.iter().map(|setup| Directed::new::<S>(setup.clone(), Look::Exhaustive(2))).collect();
