@@ -1,12 +1,11 @@
 //! The heap and its epochs alone: one published offset per key, nothing else.
 
 use super::store::{bytes_of, value_of};
-use super::{Failed, PlantedFault, Refusal, Setup, Subject, place};
+use super::{Failed, PlantedFault, Refusal, Setup, Subject, place, spec};
 use crate::history::{Action, Key, Value};
 use pmem::epoch::Epochs;
 use pmem::heap::Heap;
 use pmem::medium::sim::Sim;
-use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
 use pmem::sync::Mutex;
 use pmem::{Medium, Offset, Pool};
@@ -80,17 +79,7 @@ impl Subject for HeapSubject {
     const NAME: &'static str = "heap";
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        let spec = Spec {
-            kind: PoolKind::Store,
-            engine: 1,
-            key_bytes: 0,
-            value_bytes: 0,
-            hash_id: 1,
-            hash_seed: super::HASH_SEED,
-            uuid: 1,
-            segment_log2: setup.segment_log2,
-            engine_params: [0; 16],
-        };
+        let spec = spec(setup, PoolKind::Store, 1, [0; 16]);
         HeapSubject::on(Arc::new(Pool::create(medium, &spec, place(0))?), setup)
     }
 

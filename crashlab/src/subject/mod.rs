@@ -15,7 +15,8 @@ use crate::history::{Action, Key, Op, Value};
 use engines::Settings;
 use engines::iceberg::Shape;
 use pmem::medium::sim::Sim;
-use pmem::superblock::Place;
+use pmem::pool::Spec;
+use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
 use pmem::{OpenError, SpaceError};
 
 /// Seed of all hashing in the lab.
@@ -123,6 +124,21 @@ impl Setup {
 /// Where a simulated pool is in the simulated world: a power failure is a new boot.
 pub fn place(boot: u64) -> Place {
     Place { boot_id: [boot + 1, 1], inode: 1, file_system: 1 }
+}
+
+/// What a subject's pool is to be.
+fn spec(setup: &Setup, kind: PoolKind, engine: u32, engine_params: [u64; ENGINE_PARAMS]) -> Spec {
+    Spec {
+        kind,
+        engine,
+        key_bytes: 8,
+        value_bytes: 8,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: HASH_SEED,
+        uuid: 1,
+        segment_log2: setup.segment_log2,
+        engine_params,
+    }
 }
 
 /// Why a subject did not open.

@@ -1,10 +1,9 @@
 //! The pool alone: extents handed out and roots changed, without an engine.
 
-use super::{Failed, Refusal, Setup, Subject, place};
+use super::{Failed, Refusal, Setup, Subject, place, spec};
 use crate::history::{Action, Key, Value};
 use pmem::Pool;
 use pmem::medium::sim::Sim;
-use pmem::pool::Spec;
 use pmem::superblock::{PoolKind, SUPERBLOCK_BYTES};
 
 /// A pool whose engine roots are the keys. A change takes an extent, too, whose size depends on
@@ -23,17 +22,7 @@ impl Subject for PoolSubject {
     const NAME: &'static str = "pool";
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        let spec = Spec {
-            kind: PoolKind::Table,
-            engine: 1,
-            key_bytes: 8,
-            value_bytes: 8,
-            hash_id: 1,
-            hash_seed: super::HASH_SEED,
-            uuid: 1,
-            segment_log2: setup.segment_log2,
-            engine_params: [0; 16],
-        };
+        let spec = spec(setup, PoolKind::Table, 1, [0; 16]);
         Ok(PoolSubject(Pool::create(medium, &spec, place(0))?))
     }
 

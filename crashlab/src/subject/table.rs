@@ -1,12 +1,11 @@
 //! A table of words on an engine.
 
-use super::{Failed, Refusal, Setup, Subject, known_value, place, verdict};
+use super::{Failed, Refusal, Setup, Subject, known_value, place, spec, verdict};
 use crate::history::{Action, Key, Value};
 use engines::iceberg::{ENGINE_ID, Iceberg, engine_params};
 use index::Index;
 use pmem::Pool;
 use pmem::medium::sim::Sim;
-use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
 use std::sync::Arc;
 
@@ -22,17 +21,7 @@ pub(super) fn create_pool(
     setup: &Setup,
     kind: PoolKind,
 ) -> Result<Arc<Pool<Sim>>, Refusal> {
-    let spec = Spec {
-        kind,
-        engine: ENGINE_ID,
-        key_bytes: 8,
-        value_bytes: 8,
-        hash_id: index::hash::HASH_ID,
-        hash_seed: super::HASH_SEED,
-        uuid: 1,
-        segment_log2: setup.segment_log2,
-        engine_params: engine_params(&setup.shape),
-    };
+    let spec = spec(setup, kind, ENGINE_ID, engine_params(&setup.shape));
     Ok(Arc::new(Pool::create(medium, &spec, place(0))?))
 }
 
