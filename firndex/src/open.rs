@@ -7,7 +7,7 @@ use index::hash::{HASH_ID, Hasher};
 use index::{Index, Items, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::Memory;
+use pmem::medium::{CacheFlush, KernelKeeps, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind, Superblock};
 use pmem::{OpenError, Pool};
@@ -96,10 +96,12 @@ impl Kind {
     }
 }
 
-/// A pool on one of the real media.
+/// A pool on one of the real media. The engines are compiled once for each variant.
 enum AnyPool {
-    Kept(Pool<Memory<pmem::medium::KernelKeeps>>),
-    Flushed(Pool<pmem::medium::Dax>),
+    /// Flushes cost nothing: `dram` and `mapped`.
+    Kept(Pool<Memory<KernelKeeps>>),
+    /// Flushes are flushes: `dax`, or any medium with [`Options::force_flushes`].
+    Flushed(Pool<Memory<CacheFlush>>),
 }
 
 pub(crate) fn table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
@@ -146,14 +148,20 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
 pub(crate) fn table_in_memory(options: &Options) -> Result<Table<u64, u64>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Kind::Table)?;
-    let (index, handle) = table_on(pool, engine, options)?;
+    let (index, handle) = match pool {
+        AnyPool::Kept(pool) => table_on(pool, engine, options)?,
+        AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
+    };
     Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
 }
 
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Kind::Store)?;
-    let (records, handle) = store_on(pool, engine, options)?;
+    let (records, handle) = match pool {
+        AnyPool::Kept(pool) => store_on(pool, engine, options)?,
+        AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
+    };
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 
@@ -193,11 +201,30 @@ fn spec(options: &Options, engine: Engine, kind: Kind) -> Spec {
     }
 }
 
-fn in_memory(options: &Options, kind: Kind) -> Result<(Pool<pmem::medium::Dram>, Engine)> {
+fn in_memory(options: &Options, kind: Kind) -> Result<(AnyPool, Engine)> {
     let engine = options.engine.unwrap_or(Engine::Iceberg);
+    let (spec, place) = (spec(options, engine, kind), Place::default());
+    let flush = forced_flush(options)?;
     let medium = Memory::dram(options.max_bytes)
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
-    Ok((Pool::create(medium, &spec(options, engine, kind), Place::default())?, engine))
+    let pool = match flush {
+        None => AnyPool::Kept(Pool::create(medium, &spec, place)?),
+        Some(flush) => AnyPool::Flushed(Pool::create(medium.flushed(flush), &spec, place)?),
+    };
+    Ok((pool, engine))
+}
+
+/// The flush that [`Options::force_flushes`] asks for: the one that `dax` would use.
+fn forced_flush(options: &Options) -> Result<Option<CacheFlush>> {
+    if !options.force_flushes {
+        return Ok(None);
+    }
+    match CacheFlush::detect() {
+        Some(flush) => Ok(Some(flush)),
+        None => Err(Error::Open(OpenError::Unsupported {
+            missing: "the flush instruction that `Options::force_flushes` asks for",
+        })),
+    }
 }
 
 fn open(
@@ -219,10 +246,18 @@ fn open(
     let engine = check_superblock(&superblock, options, kind)?;
     superblock.check_state(&file.place())?;
     let (end, size_max, place) = (superblock.end, options.max_bytes, file.place());
-    let pool = match (options.read_only, medium_for(options.medium, &file)?) {
-        (true, _) => AnyPool::Kept(Pool::open_read_only(file.mapped(end, size_max)?, place)?),
-        (false, Medium::Dax) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
-        (false, _) => AnyPool::Kept(Pool::open(file.mapped(end, size_max)?, place)?),
+    let medium = medium_for(options.medium, &file)?;
+    let pool = if options.read_only {
+        AnyPool::Kept(Pool::open_read_only(file.mapped(end, size_max)?, place)?)
+    } else {
+        match (medium, forced_flush(options)?) {
+            (Medium::Dax, _) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
+            (_, None) => AnyPool::Kept(Pool::open(file.mapped(end, size_max)?, place)?),
+            (_, Some(flush)) => {
+                let medium = file.mapped(end, size_max)?.flushed(flush);
+                AnyPool::Flushed(Pool::open(medium, place)?)
+            }
+        }
     };
     Ok((pool, engine, file))
 }
@@ -232,9 +267,13 @@ fn create(options: &Options, path: &Path, kind: Kind) -> Result<(AnyPool, Engine
     let spec = spec(options, engine, kind);
     let file = PoolFile::create(path)?;
     let (size_max, place) = (options.max_bytes, file.place());
-    let pool = match medium_for(options.medium, &file)? {
-        Medium::Dax => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
-        _ => AnyPool::Kept(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
+    let pool = match (medium_for(options.medium, &file)?, forced_flush(options)?) {
+        (Medium::Dax, _) => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
+        (_, None) => AnyPool::Kept(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
+        (_, Some(flush)) => {
+            let medium = file.mapped(0, size_max)?.flushed(flush);
+            AnyPool::Flushed(Pool::create(medium, &spec, place)?)
+        }
     };
     Ok((pool, engine, file))
 }
@@ -337,4 +376,49 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
         uuid: superblock.uuid,
         bytes: superblock.end,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmem::Medium as _;
+    use pmem::medium::MediumKind;
+
+    /// Whether flushes cost anything, and the medium that the pool takes itself for.
+    fn flushes(pool: &AnyPool) -> (bool, MediumKind) {
+        match pool {
+            AnyPool::Kept(pool) => (false, pool.medium().kind()),
+            AnyPool::Flushed(pool) => (true, pool.medium().kind()),
+        }
+    }
+
+    #[test]
+    fn flushes_are_forced_where_asked_and_change_no_medium() {
+        let directory = tempfile::tempdir().unwrap();
+        let can_flush = CacheFlush::detect().is_some();
+        for force in [false, true].into_iter().filter(|force| can_flush || !force) {
+            let options = Options::new().medium(Medium::Mapped).force_flushes(force);
+            for kind in [Kind::Table, Kind::Store] {
+                let (pool, _) = in_memory(&options, kind).unwrap();
+                assert_eq!(flushes(&pool), (force, MediumKind::Dram));
+            }
+            let path = directory.path().join(force.to_string());
+            let open = |options: &Options, mode| {
+                let (pool, _, mut file) = open(options, &path, mode, Kind::Table).unwrap();
+                file.publish().unwrap();
+                let found = flushes(&pool);
+                match pool {
+                    _ if options.read_only => {}
+                    AnyPool::Kept(pool) => pool.close().unwrap(),
+                    AnyPool::Flushed(pool) => pool.close().unwrap(),
+                }
+                found
+            };
+            for mode in [Mode::Create, Mode::Open] {
+                assert_eq!(open(&options, mode), (force, MediumKind::Mapped), "{mode:?}");
+            }
+            let read_only = options.clone().read_only(true);
+            assert_eq!(open(&read_only, Mode::Open), (false, MediumKind::Mapped));
+        }
+    }
 }

@@ -97,6 +97,7 @@ pub struct Options {
     pub(crate) max_bytes: u64,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
+    pub(crate) force_flushes: bool,
     pub(crate) settings: Settings,
 }
 
@@ -109,6 +110,7 @@ impl Default for Options {
             max_bytes: u64::MAX,
             hash_seed: None,
             read_only: false,
+            force_flushes: false,
             settings: Settings::default(),
         }
     }
@@ -175,6 +177,17 @@ impl Options {
     /// pool must have been closed; nothing in the file changes.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// For measuring: pays for flushes and fences on `Dram` and `Mapped` too, as `Dax` does on this
+    /// machine (default: no). It adds no promise: what survives is what the medium says. A pool
+    /// does not remember it, and opening for reading only flushes nothing in any case.
+    ///
+    /// Creating or opening fails with [`OpenError::Unsupported`](crate::OpenError::Unsupported)
+    /// where the processor has no instruction for it.
+    pub fn force_flushes(mut self, force: bool) -> Self {
+        self.force_flushes = force;
         self
     }
 

@@ -5,6 +5,7 @@ mod creation;
 mod damage;
 mod durability;
 mod exactly_once;
+mod forced_flushes;
 mod forks;
 mod full;
 mod hostile;

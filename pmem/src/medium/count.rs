@@ -1,5 +1,7 @@
 //! A medium that counts what an operation costs: lines, media blocks, flushes, fences.
 
+use super::lines::Lines;
+use super::media_writes::{MediaWrites, WriteCombining};
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, MEDIA_BLOCK, Offset};
@@ -42,50 +44,75 @@ struct Tally {
 }
 
 thread_local! {
-    static TALLY: RefCell<Tally> = RefCell::default();
+    /// There while [`measure`] runs: sets that nobody asked for would grow with the pool.
+    static TALLY: RefCell<Option<Tally>> = const { RefCell::new(None) };
+    /// There while [`media_writes`] runs.
+    static WRITE_COMBINING: RefCell<Option<WriteCombining>> = const { RefCell::new(None) };
+}
+
+fn tally(add: impl FnOnce(&mut Tally)) {
+    TALLY.with_borrow_mut(|tally| tally.as_mut().map(add));
+}
+
+fn combine_writes(pass_on: impl FnOnce(&mut WriteCombining)) {
+    WRITE_COMBINING.with_borrow_mut(|model| model.as_mut().map(pass_on));
 }
 
 /// Runs `operation` and returns its result with what it cost the calling thread. Lines are
 /// counted once each, however often they were touched: that is what reaches the memory.
+///
+/// Calls do not nest.
 pub fn measure<R>(operation: impl FnOnce() -> R) -> (R, Cost) {
-    TALLY.with_borrow_mut(|tally| *tally = Tally::default());
+    TALLY.set(Some(Tally::default()));
     let result = operation();
-    let cost = TALLY.with_borrow(|tally| {
-        let blocks: BTreeSet<u64> =
-            tally.lines_written.iter().map(|line| line / (MEDIA_BLOCK / LINE)).collect();
-        Cost {
-            lines_read: tally.lines_read.len() as u64,
-            lines_written: tally.lines_written.len() as u64,
-            blocks_written: blocks.len() as u64,
-            flushes: tally.flushes,
-            fences: tally.fences,
-        }
-    });
+    let tally = TALLY.take().unwrap_or_default();
+    let blocks: BTreeSet<u64> =
+        tally.lines_written.iter().map(|line| line / (MEDIA_BLOCK / LINE)).collect();
+    let cost = Cost {
+        lines_read: tally.lines_read.len() as u64,
+        lines_written: tally.lines_written.len() as u64,
+        blocks_written: blocks.len() as u64,
+        flushes: tally.flushes,
+        fences: tally.fences,
+    };
     (result, cost)
 }
 
-/// Wraps a medium and counts, per thread, what passes through.
+/// Runs `operations`, which may be any number, and returns their result with what the calling
+/// thread's write-backs to pools on [`Count`] media would cost Optane-like media, by a model of
+/// the buffer of 64 media blocks in front of them: [`MediaWrites`] says what counts.
+///
+/// Starts and ends with nothing buffered, so a run should be long beside 64 blocks.
+///
+/// [`measure`] may be called inside. Calls of this do not nest.
+pub fn media_writes<R>(operations: impl FnOnce() -> R) -> (R, MediaWrites) {
+    WRITE_COMBINING.set(Some(WriteCombining::default()));
+    let result = operations();
+    (result, WRITE_COMBINING.take().unwrap_or_default().drain())
+}
+
+/// Wraps a medium and counts, per thread, what passes through while [`measure`] or
+/// [`media_writes`] runs.
 #[derive(Debug)]
 pub struct Count<M: Medium> {
     inner: M,
+    lines: Lines,
 }
 
 impl<M: Medium> Count<M> {
     /// Counts what is done to `inner`.
     pub fn new(inner: M) -> Self {
-        Count { inner }
+        Count { inner, lines: Lines::new() }
     }
 
     fn read(&self, at: Offset, bytes: u64) {
-        TALLY.with_borrow_mut(|tally| {
-            tally.lines_read.extend(at.line()..=at.add(bytes.max(1) - 1).line());
-        });
+        tally(|tally| tally.lines_read.extend(self.lines.range(at, bytes)));
     }
 
     fn written(&self, at: Offset, bytes: u64) {
-        TALLY.with_borrow_mut(|tally| {
-            tally.lines_written.extend(at.line()..=at.add(bytes.max(1) - 1).line());
-        });
+        let lines = self.lines.range(at, bytes);
+        tally(|tally| tally.lines_written.extend(lines.clone()));
+        combine_writes(|model| lines.for_each(|line| model.store(line)));
     }
 }
 
@@ -129,12 +156,13 @@ impl<M: Medium> Medium for Count<M> {
     }
 
     fn flush(&self, at: Offset) {
-        TALLY.with_borrow_mut(|tally| tally.flushes += 1);
+        tally(|tally| tally.flushes += 1);
+        combine_writes(|model| model.flush(self.lines.at(at)));
         self.inner.flush(at);
     }
 
     fn fence(&self) {
-        TALLY.with_borrow_mut(|tally| tally.fences += 1);
+        tally(|tally| tally.fences += 1);
         self.inner.fence();
     }
 
@@ -145,9 +173,11 @@ impl<M: Medium> Medium for Count<M> {
     }
 
     unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
-        self.read(at, len);
         // SAFETY: the caller's promise is passed on.
-        unsafe { self.inner.bytes(at, len) }
+        let bytes = unsafe { self.inner.bytes(at, len) };
+        // Only now is it known that there are so many lines.
+        self.read(at, len);
+        bytes
     }
 
     fn size(&self) -> u64 {
@@ -193,5 +223,49 @@ mod tests {
             cost,
             Cost { lines_read: 1, lines_written: 2, blocks_written: 1, flushes: 2, fences: 1 }
         );
+    }
+
+    #[test]
+    fn write_backs_are_combined_across_operations() {
+        let medium = Count::new(Memory::dram(1 << 20).unwrap());
+        let other = Count::new(Memory::dram(1 << 20).unwrap());
+        medium.grow(1 << 20).unwrap();
+        other.grow(4096).unwrap();
+        // Stored to before the run, and so not part of it.
+        medium.store(Offset(512), 1);
+        let (cost, writes) = media_writes(|| {
+            medium.flush(Offset(512));
+            // One block, by four operations; a line that is never flushed; a flush too many.
+            medium.store(Offset(0), 1);
+            medium.persist(Offset(0));
+            medium.store_release(Offset(64 + 8), 1);
+            medium.persist(Offset(64));
+            medium.compare_exchange(Offset(128), 0, 1).unwrap();
+            medium.persist(Offset(128));
+            // SAFETY: nobody else uses the memory.
+            unsafe { medium.copy_in(Offset(192), &[1; 64]) };
+            medium.flush_range(Offset(192), 64);
+            medium.store(Offset(4096), 1);
+            medium.flush(Offset(192));
+            // The same offset of another medium is another block.
+            other.store(Offset(0), 1);
+            measure(|| other.persist(Offset(0))).1
+        });
+        assert_eq!((cost.flushes, cost.fences), (1, 1));
+        assert_eq!(writes, MediaWrites { line_write_backs: 5, block_writes: 2 });
+        assert_eq!(writes.amplification(), 1.6);
+        assert_eq!(media_writes(|| ()).1, MediaWrites::default());
+    }
+
+    #[test]
+    fn each_medium_has_lines_of_its_own() {
+        let media = [(); 2].map(|()| Count::new(Memory::dram(4096).unwrap()));
+        let ((), cost) = measure(|| {
+            for medium in &media {
+                medium.grow(4096).unwrap();
+                medium.store(Offset(0), medium.load(Offset(64)));
+            }
+        });
+        assert_eq!((cost.lines_read, cost.lines_written, cost.blocks_written), (2, 2, 2));
     }
 }

@@ -1,6 +1,7 @@
 //! Real memory: a reserved address range into which a file or anonymous pages are mapped as the
 //! pool grows, so that no reader ever sees an address change.
 
+use super::reservation::Reservation;
 use super::write_back::{CacheFlush, KernelKeeps, WriteBack};
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
@@ -14,7 +15,6 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Anonymous memory: nothing survives the process.
@@ -24,12 +24,6 @@ pub type Mapped = Memory<KernelKeeps>;
 /// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
 pub type Dax = Memory<CacheFlush>;
 
-/// Alignment of the reservation and of large extents: the size of a huge page.
-const HUGE_PAGE: u64 = 2 << 20;
-/// Address range reserved for a pool, if the system grants it; halved until it does.
-const RESERVE_BYTES_MAX: u64 = 1 << 40;
-/// Below this a reservation is not worth having.
-const RESERVE_BYTES_MIN: u64 = 1 << 26;
 /// One call allocates at most this much, so that a signal or another thread gets through.
 const ALLOCATE_STEP_BYTES: u64 = 64 << 20;
 /// One call touches at most this much.
@@ -44,10 +38,7 @@ enum Backing {
 /// Mapped memory whose flushes are those of `W`.
 #[derive(Debug)]
 pub struct Memory<W: WriteBack> {
-    base: NonNull<u8>,
-    reserved_bytes: u64,
-    /// Start and length of the whole reservation, which is unaligned.
-    reservation: (NonNull<c_void>, usize),
+    reservation: Reservation,
     size: AtomicU64,
     size_max: u64,
     growing: Mutex<()>,
@@ -56,7 +47,7 @@ pub struct Memory<W: WriteBack> {
     write_back: W,
 }
 
-// SAFETY: the raw pointers name the mapping that this value owns until it is dropped. All access
+// SAFETY: the reservation's pointers name the mapping that this value owns until it is dropped. All access
 // to it is by atomics, by assembly, or by `unsafe` methods whose callers exclude races.
 unsafe impl<W: WriteBack> Send for Memory<W> {}
 // SAFETY: as above.
@@ -75,6 +66,14 @@ impl Memory<KernelKeeps> {
         let memory = Memory::reserve(backing, MediumKind::Mapped, KernelKeeps, size_max)?;
         memory.map_existing(size)?;
         Ok(memory)
+    }
+
+    /// The same memory, of the same kind and with the same promise, that pays for flushes and
+    /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX.
+    pub fn flushed(self, flush: CacheFlush) -> Memory<CacheFlush> {
+        let Memory { reservation, size, size_max, growing, backing, kind, write_back: KernelKeeps } =
+            self;
+        Memory { reservation, size, size_max, growing, backing, kind, write_back: flush }
     }
 }
 
@@ -109,37 +108,11 @@ impl<W: WriteBack> Memory<W> {
                 "this processor does not load 16 bytes atomically",
             ));
         }
-        let mut reserved_bytes = RESERVE_BYTES_MAX;
-        let start = loop {
-            let bytes = (reserved_bytes + HUGE_PAGE) as usize;
-            // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-            let mapped = unsafe {
-                rustix::mm::mmap_anonymous(
-                    std::ptr::null_mut(),
-                    bytes,
-                    ProtFlags::empty(),
-                    MapFlags::PRIVATE | MapFlags::NORESERVE,
-                )
-            };
-            match mapped {
-                Ok(start) => break start,
-                Err(error) if reserved_bytes <= RESERVE_BYTES_MIN => return Err(error.into()),
-                Err(_) => reserved_bytes /= 2,
-            }
-        };
-        let reservation = (
-            NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,
-            (reserved_bytes + HUGE_PAGE) as usize,
-        );
-        let padding = (start as usize).next_multiple_of(HUGE_PAGE as usize) - start as usize;
-        // SAFETY: `padding` is less than the HUGE_PAGE by which the reservation is larger.
-        let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
+        let reservation = Reservation::new()?;
         Ok(Memory {
-            base,
-            reserved_bytes,
-            reservation,
             size: AtomicU64::new(0),
-            size_max: size_max.min(reserved_bytes),
+            size_max: size_max.min(reservation.bytes),
+            reservation,
             growing: Mutex::new(()),
             backing,
             kind,
@@ -151,7 +124,7 @@ impl<W: WriteBack> Memory<W> {
     #[inline(always)]
     fn at(&self, at: Offset) -> *mut u8 {
         // SAFETY: callers have checked the offset against the reservation, which is one mapping.
-        unsafe { self.base.as_ptr().add(at.0 as usize) }
+        unsafe { self.reservation.base.as_ptr().add(at.0 as usize) }
     }
 
     /// Address of the `1 << ALIGN_LOG2`-aligned `1 << ALIGN_LOG2` bytes at `at`.
@@ -160,8 +133,8 @@ impl<W: WriteBack> Memory<W> {
     #[inline(always)]
     fn aligned<const ALIGN_LOG2: u32>(&self, at: Offset) -> *mut u64 {
         let rotated = at.0.rotate_right(ALIGN_LOG2);
-        if rotated >= self.reserved_bytes >> ALIGN_LOG2 {
-            misplaced(at, self.reserved_bytes);
+        if rotated >= self.reservation.bytes >> ALIGN_LOG2 {
+            misplaced(at, self.reservation.bytes);
         }
         self.at(at).cast()
     }
@@ -184,7 +157,7 @@ impl<W: WriteBack> Memory<W> {
 
     fn map_existing(&self, size: u64) -> io::Result<()> {
         let size = round_to_page(size);
-        if size > self.reserved_bytes {
+        if size > self.reservation.bytes {
             return Err(io::Error::new(
                 io::ErrorKind::OutOfMemory,
                 format!("cannot reserve {size} bytes of address space for the pool"),
@@ -315,7 +288,7 @@ impl<W: WriteBack> Medium for Memory<W> {
 
     #[inline(always)]
     fn prefetch(&self, at: Offset) {
-        let line = self.base.as_ptr().wrapping_add(at.0 as usize);
+        let line = self.reservation.base.as_ptr().wrapping_add(at.0 as usize);
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch never faults and changes no value.
         unsafe {
@@ -330,7 +303,7 @@ impl<W: WriteBack> Medium for Memory<W> {
 
     #[inline(always)]
     fn prefetch_write(&self, at: Offset) {
-        let line = self.base.as_ptr().wrapping_add(at.0 as usize);
+        let line = self.reservation.base.as_ptr().wrapping_add(at.0 as usize);
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
         // treat its encoding as no operation.
@@ -470,14 +443,6 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 }
 
-impl<W: WriteBack> Drop for Memory<W> {
-    fn drop(&mut self) {
-        let (start, bytes) = self.reservation;
-        // SAFETY: nothing borrows from the mapping any more: every access borrows `self`.
-        let _ = unsafe { rustix::mm::munmap(start.as_ptr(), bytes) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -527,6 +492,26 @@ mod tests {
         assert!(matches!(memory.grow(8193), Err(SpaceError::Full { .. })));
         assert_eq!(memory.size(), 8192);
         assert_eq!(memory.load(Offset(8184)), 9);
+    }
+
+    #[test]
+    fn memory_with_flushes_is_the_same_memory() {
+        for flush in CacheFlush::available() {
+            let file = tempfile::tempfile().unwrap();
+            let mapped = Memory::mapped(file.try_clone().unwrap(), 0, 8192, true).unwrap();
+            mapped.grow(4096).unwrap();
+            mapped.store(Offset(0), 42);
+            let memory = mapped.flushed(flush);
+            assert_eq!((memory.kind(), memory.write_back), (MediumKind::Mapped, flush));
+            assert_eq!((memory.load(Offset(0)), memory.size(), memory.limit()), (42, 4096, 8192));
+            memory.grow(8192).unwrap();
+            memory.store(Offset(8184), 43);
+            memory.persist(Offset(8184));
+            drop(memory);
+            let again = Memory::mapped(file, 8192, 8192, false).unwrap();
+            assert_eq!((again.load(Offset(0)), again.load(Offset(8184))), (42, 43));
+            assert_eq!(dram(4096).flushed(flush).kind(), MediumKind::Dram);
+        }
     }
 
     #[test]

@@ -5,15 +5,24 @@
 //! | `dram` | anonymous memory | nothing | nothing |
 //! | `mapped` | a file mapped shared | every returned operation | a closed or synced pool |
 //! | `dax` | a file mapped with MAP_SYNC on a DAX file system | every returned operation | every returned operation |
-//! | [`Count`] | wraps another and counts lines, flushes and fences | as wrapped | as wrapped |
+//! | `dram` or `mapped`, [flushed](Memory::flushed) | the same, paying for flushes and fences as `dax` does | as without | as without |
+//! | [`Delay`] | wraps another and adds latencies per line read and line flushed | as wrapped | as wrapped |
+//! | [`Count`] | wraps another and counts lines, flushes and fences, and what Optane-like media would write | as wrapped | as wrapped |
 
 mod count;
+mod delay;
+mod lines;
+mod media_writes;
 mod memory;
+mod reservation;
 #[cfg(feature = "simulated")]
 pub mod sim;
+mod ticks;
 mod write_back;
 
-pub use count::{Cost, Count, measure};
+pub use count::{Cost, Count, measure, media_writes};
+pub use delay::{Delay, Latency, delayed_reads};
+pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
 pub(crate) use memory::{allocate, is_full};
 pub use write_back::{CacheFlush, KernelKeeps, WriteBack};

@@ -1,0 +1,398 @@
+//! A medium that is slower than the one it wraps: persistent memory on a machine that has none.
+
+use super::lines::Lines;
+use super::{Medium, MediumKind, ticks};
+use crate::error::SpaceError;
+use crate::offset::Offset;
+use std::cell::Cell;
+use std::io;
+use std::ops::Range;
+
+/// What [`Delay`] adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latency {
+    /// Nanoseconds until a line that was not touched lately arrives.
+    pub read_ns: u64,
+    /// Nanoseconds that each flush of a line takes.
+    pub write_back_ns: u64,
+}
+
+impl Latency {
+    /// As fast to write as to read. This and the next two are the settings at which the paper on
+    /// level hashing compares tables (its figure 11).
+    pub const READ_200_WRITE_200_NS: Latency = Latency { read_ns: 200, write_back_ns: 200 };
+    /// The usual setting of papers on tables in emulated persistent memory.
+    pub const READ_200_WRITE_600_NS: Latency = Latency { read_ns: 200, write_back_ns: 600 };
+    /// Slow to write.
+    pub const READ_200_WRITE_1000_NS: Latency = Latency { read_ns: 200, write_back_ns: 1000 };
+}
+
+/// Adds latencies to a medium, as the papers' emulators do, by spinning on the processor's
+/// time-stamp counter. They come on top of what the wrapped medium costs.
+///
+/// * **Reads.** Each thread remembers the lines it touched last, in a direct-mapped table of 512
+///   that stands for its cache (32 KiB, as a first-level cache). A load of a line that is there
+///   costs nothing. A load of another waits `read_ns` for it. A prefetch does not wait: it notes
+///   when the line will have arrived, and a load waits for the rest of that time, so that lines
+///   in flight overlap as they do in hardware. The lines of a range ([`Medium::bytes`]) are
+///   requested together and overlap likewise; loads of single lines do not, although a processor
+///   would overlap some of them by itself.
+/// * **Stores** do not wait: the processor fetches the line behind a store buffer. They request the
+///   line as a prefetch does, so a load soon after waits for it. A compare-and-swap needs the line
+///   and waits like a load.
+/// * **Flushes** spin `write_back_ns` per line, dirty or not, one after another (as papers do that
+///   delay each `clflush`); a fence adds nothing. The line stays in the table, as with `clwb`.
+///
+/// Not modelled: bandwidth, lines that another thread's write takes away, and larger caches.
+#[derive(Debug)]
+pub struct Delay<M: Medium> {
+    inner: M,
+    lines: Lines,
+    read_ticks: u64,
+    write_back_ticks: u64,
+}
+
+/// Loads by the calling thread that waited for a line to arrive, so far, on all [`Delay`] media.
+pub fn delayed_reads() -> u64 {
+    NEAR_LINES.with(|near| near.delayed_reads.get())
+}
+
+/// log2 of how many lines a thread remembers.
+const NEAR_LINES_LOG2: u32 = 9;
+/// Arrival time of a line that is known to have arrived.
+const HERE: u64 = 0;
+
+thread_local! {
+    static NEAR_LINES: NearLines = const { NearLines::new() };
+}
+
+/// The lines that a thread touched last: the model of its cache.
+struct NearLines {
+    entries: [NearLine; 1 << NEAR_LINES_LOG2],
+    delayed_reads: Cell<u64>,
+}
+
+struct NearLine {
+    /// The line's number among all media; 0 is none.
+    line: Cell<u64>,
+    /// Tick at which it arrives, or [`HERE`].
+    arrival: Cell<u64>,
+}
+
+impl NearLines {
+    const fn new() -> NearLines {
+        NearLines {
+            entries: [const { NearLine { line: Cell::new(0), arrival: Cell::new(HERE) } };
+                1 << NEAR_LINES_LOG2],
+            delayed_reads: Cell::new(0),
+        }
+    }
+
+    /// The only place that a line can have. Lines are spread by a multiplication, because tables
+    /// lie at multiples of large powers of two: by their low bits, block i of each would have the
+    /// same place.
+    #[inline(always)]
+    fn entry(&self, line: u64) -> &NearLine {
+        const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+        let place = line.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - NEAR_LINES_LOG2);
+        &self.entries[place as usize]
+    }
+
+    /// When the line arrives; if it is absent, that is at `arrival_if_absent`.
+    #[inline(always)]
+    fn request(&self, line: u64, arrival_if_absent: impl FnOnce() -> u64) -> u64 {
+        let entry = self.entry(line);
+        if entry.line.get() != line {
+            entry.line.set(line);
+            entry.arrival.set(arrival_if_absent());
+        }
+        entry.arrival.get()
+    }
+
+    /// Spares later loads of the line from looking at the clock.
+    fn note_arrival(&self, line: u64) {
+        let entry = self.entry(line);
+        if entry.line.get() == line {
+            entry.arrival.set(HERE);
+        }
+    }
+}
+
+/// Without the processor's hint that it is spinning, which on some takes 40 ns or more: too coarse
+/// for what is measured out here.
+fn spin_ticks(from: u64, ticks: u64) {
+    // Also ends if the counter steps back on a change of processor.
+    while ticks::now().wrapping_sub(from) < ticks {}
+}
+
+impl<M: Medium> Delay<M> {
+    /// Adds `latency` to what is done to `inner`.
+    pub fn new(inner: M, latency: Latency) -> Self {
+        Delay {
+            inner,
+            lines: Lines::new(),
+            read_ticks: ticks::from_ns(latency.read_ns),
+            write_back_ticks: ticks::from_ns(latency.write_back_ns),
+        }
+    }
+
+    #[inline(always)]
+    fn request(&self, near: &NearLines, line: u64) -> u64 {
+        near.request(line, || ticks::now().wrapping_add(self.read_ticks))
+    }
+
+    /// Requests lines without waiting for them.
+    #[inline(always)]
+    fn approach(&self, lines: Range<u64>) {
+        NEAR_LINES.with(|near| {
+            for line in lines {
+                self.request(near, line);
+            }
+        });
+    }
+
+    /// Requests lines, all at once, and waits until the last has arrived.
+    #[inline(always)]
+    fn arrive(&self, lines: Range<u64>) {
+        NEAR_LINES.with(|near| {
+            let last = lines.clone().map(|line| self.request(near, line)).max();
+            if let Some(arrival) = last.filter(|&arrival| arrival != HERE) {
+                self.wait(near, lines, arrival);
+            }
+        });
+    }
+
+    #[inline(never)]
+    fn wait(&self, near: &NearLines, lines: Range<u64>, arrival: u64) {
+        let now = ticks::now();
+        // No line is further away than this, whatever a processor with another counter noted.
+        let rest = arrival.saturating_sub(now).min(self.read_ticks);
+        if rest > 0 {
+            spin_ticks(now, rest);
+            near.delayed_reads.set(near.delayed_reads.get() + 1);
+        }
+        lines.for_each(|line| near.note_arrival(line));
+    }
+}
+
+impl<M: Medium> Medium for Delay<M> {
+    fn kind(&self) -> MediumKind {
+        self.inner.kind()
+    }
+
+    #[inline]
+    fn load(&self, at: Offset) -> u64 {
+        self.arrive(self.lines.range(at, 8));
+        self.inner.load(at)
+    }
+
+    #[inline]
+    fn store(&self, at: Offset, value: u64) {
+        self.approach(self.lines.range(at, 8));
+        self.inner.store(at, value);
+    }
+
+    #[inline]
+    fn store_release(&self, at: Offset, value: u64) {
+        self.approach(self.lines.range(at, 8));
+        self.inner.store_release(at, value);
+    }
+
+    #[inline]
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
+        self.arrive(self.lines.range(at, 8));
+        self.inner.compare_exchange(at, current, new)
+    }
+
+    #[inline]
+    fn load_pair(&self, at: Offset) -> (u64, u64) {
+        self.arrive(self.lines.range(at, 16));
+        self.inner.load_pair(at)
+    }
+
+    #[inline]
+    fn prefetch(&self, at: Offset) {
+        self.approach(self.lines.range(at, 1));
+        self.inner.prefetch(at);
+    }
+
+    #[inline]
+    fn prefetch_write(&self, at: Offset) {
+        self.approach(self.lines.range(at, 1));
+        self.inner.prefetch_write(at);
+    }
+
+    #[inline]
+    fn flush(&self, at: Offset) {
+        self.inner.flush(at);
+        spin_ticks(ticks::now(), self.write_back_ticks);
+    }
+
+    #[inline]
+    fn fence(&self) {
+        self.inner.fence();
+    }
+
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
+        self.approach(self.lines.range(at, bytes.len() as u64));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.copy_in(at, bytes) };
+    }
+
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+        // SAFETY: the caller's promise is passed on.
+        let bytes = unsafe { self.inner.bytes(at, len) };
+        // Only now is it known that there are so many lines.
+        self.arrive(self.lines.range(at, len));
+        bytes
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn limit(&self) -> u64 {
+        self.inner.limit()
+    }
+
+    fn grow(&self, size: u64) -> Result<(), SpaceError> {
+        self.inner.grow(size)
+    }
+
+    fn populate(&self, range: Range<u64>) {
+        self.inner.populate(range);
+    }
+
+    fn sync(&self, range: Range<u64>) -> io::Result<()> {
+        self.inner.sync(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::{Dram, Memory};
+    use crate::offset::LINE;
+    use std::time::{Duration, Instant};
+
+    /// So long that no test passes by its own slowness.
+    const SLOW: Latency = Latency { read_ns: 4_000_000, write_back_ns: 3_000_000 };
+
+    fn slow() -> Delay<Dram> {
+        let medium = Delay::new(Memory::dram(1 << 20).unwrap(), SLOW);
+        medium.grow(1 << 20).unwrap();
+        medium
+    }
+
+    /// Runs `action`, which takes no less than `ns` but for the error of the counter's rate, and
+    /// returns how many reads were delayed.
+    #[track_caller]
+    fn delays<R>(ns_min: u64, action: impl FnOnce() -> R) -> u64 {
+        let (started, before) = (Instant::now(), delayed_reads());
+        action();
+        let elapsed = started.elapsed();
+        assert!(elapsed >= Duration::from_nanos(ns_min / 100 * 99), "{elapsed:?} for {ns_min} ns");
+        delayed_reads() - before
+    }
+
+    #[test]
+    fn lines_are_absent_then_under_way_then_here() {
+        let near = NearLines::new();
+        assert_eq!(near.request(7, || 500), 500);
+        assert_eq!(near.request(7, || 600), 500, "under way since the first request");
+        near.note_arrival(7);
+        assert_eq!(near.request(7, || 700), HERE);
+        near.note_arrival(8);
+        assert_eq!(near.request(8, || 800), 800, "was never requested");
+    }
+
+    #[test]
+    fn lines_touched_long_ago_are_absent_again() {
+        let near = NearLines::new();
+        near.request(1, || HERE);
+        for line in 2..64 << NEAR_LINES_LOG2 {
+            near.request(line, || HERE);
+        }
+        assert_eq!(near.request(1, || 500), 500);
+    }
+
+    #[test]
+    fn the_first_read_of_a_line_waits() {
+        let medium = slow();
+        medium.inner.store(Offset(8), 5);
+        assert_eq!(delays(SLOW.read_ns, || assert_eq!(medium.load(Offset(8)), 5)), 1);
+        let again = delays(0, || {
+            assert_eq!(medium.load_pair(Offset(0)), (0, 5));
+            assert_eq!(medium.compare_exchange(Offset(8), 5, 6), Ok(5));
+            medium.flush(Offset(0));
+            assert_eq!(medium.load(Offset(56)), 0);
+        });
+        assert_eq!(again, 0);
+        let others = delays(2 * SLOW.read_ns, || {
+            medium.load_pair(Offset(64));
+            medium.compare_exchange(Offset(128), 0, 1).unwrap();
+        });
+        assert_eq!(others, 2);
+    }
+
+    #[test]
+    fn each_medium_and_each_thread_waits_for_its_own_lines() {
+        let (one, other) = (slow(), slow());
+        let read_both = || {
+            one.load(Offset(0));
+            other.load(Offset(0));
+        };
+        assert_eq!(delays(2 * SLOW.read_ns, read_both), 2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(delays(SLOW.read_ns, || one.load(Offset(0))), 1));
+        });
+    }
+
+    #[test]
+    fn requested_lines_arrive_meanwhile() {
+        let medium = slow();
+        let requests: [fn(&Delay<Dram>, Offset); 5] = [
+            |medium, at| medium.prefetch(at),
+            |medium, at| medium.prefetch_write(at),
+            |medium, at| medium.store(at, 1),
+            |medium, at| medium.store_release(at, 1),
+            // SAFETY: nobody else uses the memory.
+            |medium, at| unsafe { medium.copy_in(at, &[1; 8]) },
+        ];
+        for (request, number) in requests.into_iter().zip(0..) {
+            let at = Offset(number * 2 * LINE);
+            assert_eq!(delays(0, || request(&medium, at)), 0, "request {number}");
+            std::thread::sleep(Duration::from_nanos(2 * SLOW.read_ns));
+            assert_eq!(delays(0, || medium.load(at)), 0, "request {number}");
+            // Read at once, it has to come all the way.
+            let at = at.add(LINE);
+            delays(SLOW.read_ns, || {
+                request(&medium, at);
+                medium.load(at);
+            });
+        }
+    }
+
+    #[test]
+    fn the_lines_of_a_range_arrive_together() {
+        let medium = slow();
+        let read = |at, len| {
+            // SAFETY: nobody stores meanwhile.
+            assert_eq!(unsafe { medium.bytes(at, len) }.len() as u64, len);
+        };
+        assert_eq!(delays(SLOW.read_ns, || read(Offset(100), 1000)), 1);
+        assert_eq!(delays(0, || read(Offset(64), 0)), 0);
+        assert_eq!(delays(0, || read(Offset(64), 1088)), 0);
+        assert_eq!(delays(SLOW.read_ns, || read(Offset(64), 1089)), 1);
+    }
+
+    #[test]
+    fn each_flushed_line_takes_its_time() {
+        let medium = slow();
+        let flush = || {
+            medium.flush_range(Offset(60), 100);
+            medium.persist(Offset(0));
+        };
+        assert_eq!(delays(4 * SLOW.write_back_ns, flush), 0);
+    }
+}
