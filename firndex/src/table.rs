@@ -173,17 +173,57 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     /// error some of the pairs are stored, each of them whole.
     pub fn put_many(&self, pairs: &[(K, V)]) -> Result<Vec<Option<V>>> {
         let mut replaced = vec![None; pairs.len()];
-        let _write = self.handle.write()?;
-        self.index.upsert_many(pairs, &mut replaced)?;
+        self.put_many_into(pairs, &mut replaced)?;
         Ok(replaced)
+    }
+
+    /// [`Table::put_many`], with the replaced values in memory of the caller's: `replaced[i]` is
+    /// that of `pairs[i]`, as far as both reach; what is beyond is not stored.
+    pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
+        let len = pairs.len().min(replaced.len());
+        let _write = self.handle.write()?;
+        Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?)
+    }
+
+    /// [`Table::insert`] for each pair, in order, sharing fences; `found[i]` is the value that was
+    /// there before. As [`Table::put_many_into`].
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// let mut found = [None; 2];
+    /// table.insert_many_into(&[(1, 10), (1, 11)], &mut found)?;
+    /// assert_eq!(found, [None, Some(10)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert_many_into(&self, pairs: &[(K, V)], found: &mut [Option<V>]) -> Result<()> {
+        let len = pairs.len().min(found.len());
+        let _write = self.handle.write()?;
+        Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?)
+    }
+
+    /// [`Table::update`] for each pair, in order, sharing fences; `replaced[i]` is the value that
+    /// was replaced. As [`Table::put_many_into`].
+    pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
+        let len = pairs.len().min(replaced.len());
+        let _write = self.handle.write()?;
+        Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?)
     }
 
     /// [`Table::remove`] for each key, in order, sharing fences; returns the removed values.
     pub fn remove_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
         let mut removed = vec![None; keys.len()];
-        let _write = self.handle.write()?;
-        self.index.remove_many(keys, &mut removed)?;
+        self.remove_many_into(keys, &mut removed)?;
         Ok(removed)
+    }
+
+    /// [`Table::remove_many`], with the removed values in memory of the caller's. As
+    /// [`Table::put_many_into`].
+    pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
+        let len = keys.len().min(removed.len());
+        let _write = self.handle.write()?;
+        Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?)
     }
 
     /// Calls `visit` for every pair, in no order. Exact when nothing writes meanwhile; beside

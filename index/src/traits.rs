@@ -64,6 +64,9 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// returned. On an error some of the pairs are stored, each of them whole.
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
 
+    /// `update` for each pair in order; as [`Index::insert_many`].
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+
     /// `upsert` for each pair in order; as [`Index::insert_many`].
     fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
 

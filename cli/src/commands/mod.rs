@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+mod bench;
 mod check;
 mod crash;
 mod create;
@@ -55,6 +56,7 @@ enum Command {
     Stat(stat::Arguments),
     Check(check::Arguments),
     Crash(crash::Arguments),
+    Bench(bench::Arguments),
     /// The process that `demo` starts and kills
     #[command(name = writer::COMMAND, hide = true)]
     DemoWriter(writer::Arguments),
@@ -72,6 +74,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
     }
 }

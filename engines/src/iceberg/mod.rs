@@ -456,6 +456,18 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         )
     }
 
+    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        self.core.mutate_many(
+            pairs,
+            out,
+            |&(key, _)| key,
+            |&(_, value), found| match found {
+                None => Action::Keep,
+                Some(_) => Action::Put(value),
+            },
+        )
+    }
+
     fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
         self.core.mutate_many(pairs, out, |&(key, _)| key, |&(_, value), _| Action::Put(value))
     }

@@ -270,6 +270,11 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
         self.index.insert_many(pairs, out)
     }
 
+    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+        let _write = self.write();
+        self.index.update_many(pairs, out)
+    }
+
     fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
         let _write = self.write();
         self.index.upsert_many(pairs, out)

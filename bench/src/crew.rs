@@ -1,0 +1,89 @@
+//! Threads that start together, and how long they took.
+
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// Seconds below which [`Timing::cpu_share`] would be too coarse to tell.
+const CPU_SHARE_ELAPSED_MIN_S: f64 = 0.1;
+
+/// How long a crew worked.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// From the first thread's start to the last one's end.
+    pub elapsed_s: f64,
+    /// Part of the time that the threads had a processor, where the kernel tells.
+    pub cpu_share: Option<f64>,
+}
+
+struct Part {
+    started: Instant,
+    ended: Instant,
+    on_cpu_ns: Option<u64>,
+}
+
+/// Time that this thread has had a processor.
+fn on_cpu_ns() -> Option<u64> {
+    fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// Runs `work` on each of the inputs, a thread for each, all starting together. One input is
+/// worked on by the calling thread.
+pub fn run<I: Send, R: Send>(
+    inputs: Vec<I>,
+    work: impl Fn(I) -> R + Sync,
+) -> Result<(Vec<R>, Timing)> {
+    let threads = inputs.len();
+    let barrier = Barrier::new(threads);
+    let part = |input: I| {
+        let on_cpu_before_ns = on_cpu_ns();
+        barrier.wait();
+        let started = Instant::now();
+        let result = work(input);
+        let ended = Instant::now();
+        let on_cpu_ns = on_cpu_ns().zip(on_cpu_before_ns).map(|(now, before)| now - before);
+        (result, Part { started, ended, on_cpu_ns })
+    };
+    let done: Vec<(R, Part)> = if threads == 1 {
+        inputs.into_iter().map(part).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let part = &part;
+            let handles: Vec<_> =
+                inputs.into_iter().map(|input| scope.spawn(move || part(input))).collect();
+            let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
+                handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            handles.into_iter().map(join).collect()
+        })
+    };
+    let started = done.iter().map(|(_, part)| part.started).min();
+    let ended = done.iter().map(|(_, part)| part.ended).max();
+    let (started, ended) = started.zip(ended).context("a crew of no threads")?;
+    let elapsed_s = (ended - started).as_secs_f64().max(1e-9);
+    // The kernel counts in ticks of some milliseconds.
+    let on_cpu_ns: Option<u64> = done.iter().map(|(_, part)| part.on_cpu_ns).sum();
+    let cpu_share = on_cpu_ns
+        .filter(|_| elapsed_s >= CPU_SHARE_ELAPSED_MIN_S)
+        .map(|ns| ns as f64 / 1e9 / (elapsed_s * threads as f64));
+    let results = done.into_iter().map(|(result, _)| result).collect();
+    Ok((results, Timing { elapsed_s, cpu_share }))
+}
+
+/// Works through `words` with `threads` threads, a contiguous part each; `work` returns the number
+/// of wrong answers in its part, and any is an error.
+pub fn check<W: Sync>(
+    op: &str,
+    words: &[W],
+    threads: usize,
+    work: impl Fn(&[W]) -> u64 + Sync,
+) -> Result<Timing> {
+    let parts = workload::Part::all(threads)
+        .map(|part| part.range(words.len() as u64))
+        .map(|range| &words[range.start as usize..range.end as usize]);
+    let (wrong, timing) = run(parts.collect(), work)?;
+    let wrong: u64 = wrong.into_iter().sum();
+    ensure!(wrong == 0, "{op}: {wrong} of {} answers are wrong", words.len());
+    Ok(timing)
+}

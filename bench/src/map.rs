@@ -1,0 +1,81 @@
+//! What is measured.
+
+/// For which operations a map has a call of its own that takes many keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batched {
+    /// For none.
+    Nothing,
+    /// For look-ups.
+    Gets,
+    /// For everything.
+    Everything,
+}
+
+/// A map from words to words, used by several threads at once.
+///
+/// Nothing here fails: a map that can, answers wrongly and tells why in [`Map::failure`].
+///
+/// The `*_many` calls answer entry by entry; `out` must be as long as the keys. Their defaults
+/// are loops: [`Map::batched`] says which are more.
+pub trait Map: Sync {
+    /// The value of `key`.
+    fn get(&self, key: u64) -> Option<u64>;
+
+    /// Stores the pair if `key` is absent; returns whether it was.
+    fn insert(&self, key: u64, value: u64) -> bool;
+
+    /// Replaces the value if `key` is present; returns whether it was.
+    fn update(&self, key: u64, value: u64) -> bool;
+
+    /// Stores the pair in any case; returns whether `key` was present.
+    fn upsert(&self, key: u64, value: u64) -> bool;
+
+    /// Removes `key`; returns whether it was present.
+    fn remove(&self, key: u64) -> bool;
+
+    /// Which of the calls below are more than loops.
+    fn batched(&self) -> Batched {
+        Batched::Nothing
+    }
+
+    /// [`Map::get`] for each key.
+    #[inline]
+    fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        for (key, out) in keys.iter().zip(out) {
+            *out = self.get(*key);
+        }
+    }
+
+    /// [`Map::insert`] for each pair; tells the values that were there before.
+    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        for (&(key, value), out) in pairs.iter().zip(out) {
+            *out = if self.insert(key, value) { None } else { self.get(key) };
+        }
+    }
+
+    /// [`Map::update`] for each pair; tells the values that were there before.
+    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        for (&(key, value), out) in pairs.iter().zip(out) {
+            *out = self.get(key);
+            self.update(key, value);
+        }
+    }
+
+    /// [`Map::remove`] for each key; tells the values that were there before.
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        for (&key, out) in keys.iter().zip(out) {
+            *out = self.get(key);
+            self.remove(key);
+        }
+    }
+
+    /// What firndex's maps know of themselves.
+    fn facts(&self) -> Option<firndex::Stats> {
+        None
+    }
+
+    /// Why an answer was wrong, if the map knows.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,161 @@
+//! What can be chosen on the command line.
+
+use crate::contender::Medium;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// Insert, get (hits and misses), update, upsert, remove, and batches of each
+    Micro,
+    /// What the machine's memory allows
+    Ceilings,
+}
+
+/// Pages that memory is asked to lie on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PageSize {
+    /// Pages of 2 MiB wherever the kernel has them
+    #[value(name = "2m")]
+    Large,
+    /// Pages of 4 KiB everywhere
+    #[value(name = "4k")]
+    Small,
+}
+
+/// Which operations have real flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Flushes {
+    /// As the medium has it: none on dram and mapped
+    None,
+    /// Real cache flushes and fences, as on dax
+    Real,
+    /// Measures without, and then with
+    Both,
+}
+
+/// The benchmark's options; a program's command line holds them with [`clap::Args`].
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Contenders by name; all engines (and with --peers all peers) if left out
+    #[arg(long, value_delimiter = ',')]
+    pub engines: Vec<String>,
+    /// Also measure other authors' maps; needs a checkout, builds them with peers/run
+    #[arg(long)]
+    pub peers: bool,
+    /// Media: dram, mapped, or delay-READ-WRITE for latencies in nanoseconds
+    #[arg(long, value_delimiter = ',', default_value = "dram")]
+    pub media: Vec<Medium>,
+    /// Where pools of medium mapped are made [default: the directory for temporary files]
+    #[arg(long)]
+    pub directory: Option<PathBuf>,
+    /// Numbers of threads, each measured
+    #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
+    pub threads: Vec<usize>,
+    /// Pairs stored in tables sized for them in advance (k, M and G are understood)
+    #[arg(long, default_value = "14M", value_parser = count)]
+    pub pairs: u64,
+    /// Fill such tables so far instead, where a table can tell how full it is
+    #[arg(long, value_parser = load_factor)]
+    pub load_factor: Option<f64>,
+    /// Operations of each kind after the insertions [default: 16M, at most all pairs]
+    #[arg(long, value_parser = count)]
+    pub ops: Option<u64>,
+    /// Keys per call of the operations that take many
+    #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(2..=4096))]
+    pub batch: u16,
+    /// Operations with real cache flushes, without, or both
+    #[arg(long, value_enum, default_value_t = Flushes::Both)]
+    pub flushes: Flushes,
+    /// Pages to ask for
+    #[arg(long, value_enum, default_value_t = PageSize::Large)]
+    pub page_size: PageSize,
+    /// Skew of zipfian requests
+    #[arg(long, default_value = "0.99")]
+    pub skew: f64,
+    /// Seed of keys and orders
+    #[arg(long, default_value = "1")]
+    pub seed: u64,
+    /// Rounds; the median counts
+    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u16).range(1..))]
+    pub runs: u16,
+    /// Write the rows to this file, as one JSON array
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// Write a report to this file, one page with charts
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+}
+
+/// Operations of each kind if nothing is said.
+const OPS_DEFAULT: u64 = 16 << 20;
+
+impl Options {
+    /// Operations of each kind.
+    pub fn ops(&self) -> u64 {
+        self.ops.unwrap_or(OPS_DEFAULT)
+    }
+
+    /// Where pools are made.
+    pub fn directory(&self) -> PathBuf {
+        self.directory.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+/// A number with k, M or G.
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.char_indices().last() {
+        Some((end, 'k' | 'K')) => (&text[..end], 1_000),
+        Some((end, 'M')) => (&text[..end], 1_000_000),
+        Some((end, 'G')) => (&text[..end], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| {
+        format!("{text:?} is no count: expected digits, and k, M or G after them if you like")
+    })?;
+    let number = number.checked_mul(unit).ok_or_else(|| format!("{text} is too large"))?;
+    match number {
+        0 => Err("at least 1".into()),
+        _ => Ok(number),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err(format!("{text:?} is no number of threads: expected 1 to 1024")),
+    }
+}
+
+fn load_factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(part) if part > 0.0 && part <= 0.95 => Ok(part),
+        _ => Err(format!("{text:?} is no load factor: expected more than 0, at most 0.95")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_units() {
+        assert_eq!(count("17"), Ok(17));
+        assert_eq!(count("3k"), Ok(3_000));
+        assert_eq!(count("114M"), Ok(114_000_000));
+        for wrong in ["", "M", "1.5M", "-1", "0", "99999999999G", "1m"] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn odd_threads_and_load_factors_are_refused() {
+        assert!(threads("0").is_err() && threads("x").is_err());
+        assert_eq!(threads("2"), Ok(2));
+        assert_eq!(load_factor("0.85"), Ok(0.85));
+        for wrong in ["0", "1.5", "nan", "-0.1"] {
+            assert!(load_factor(wrong).is_err(), "{wrong}");
+        }
+    }
+}

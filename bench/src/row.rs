@@ -1,0 +1,176 @@
+//! What a run says, row by row.
+
+use serde::Serialize;
+
+/// One figure with what it belongs to. `None`, `null` in JSON: does not apply.
+///
+/// Costs (`lines_read` to `fences`) are means per operation.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// The suite that measured it.
+    pub suite: &'static str,
+    /// The operation; with the suffix `_durable` where flushes are real.
+    pub op: String,
+    /// Who did it: an engine under its command-line name, a peer, or `machine` for ceilings.
+    pub contender: String,
+    /// The medium it lay on.
+    pub medium: Option<String>,
+    /// Threads at once.
+    pub threads: Option<usize>,
+    /// Keys per call.
+    pub batch: Option<usize>,
+    /// Pairs stored when the row's operation had been done.
+    pub pairs: Option<u64>,
+    /// Taken slots per slot at that time.
+    pub load_factor: Option<f64>,
+    /// Operations a second, all threads together; the median over the rounds.
+    pub ops_per_s: Option<f64>,
+    /// Largest less smallest of the rounds' `ops_per_s`, as a part of the median.
+    pub spread: Option<f64>,
+    /// The ceiling in operations a second and thread: for look-ups and unflushed changes half
+    /// the random lines a thread reads a second with 16 in flight, as many threads reading; for
+    /// durable changes the persists a thread does a second.
+    pub ceiling: Option<f64>,
+    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds.
+    pub ratio: Option<f64>,
+    /// Median latency.
+    pub p50_ns: Option<f64>,
+    /// Latency that 1 operation in 100 exceeds.
+    pub p99_ns: Option<f64>,
+    /// Latency that 1 operation in 10,000 exceeds.
+    pub p9999_ns: Option<f64>,
+    /// The longest.
+    pub max_ns: Option<f64>,
+    /// Lines of the pool loaded from.
+    pub lines_read: Option<f64>,
+    /// Lines of the pool stored to.
+    pub lines_written: Option<f64>,
+    /// Media blocks of 256 bytes written, after write combining.
+    pub blocks_written: Option<f64>,
+    /// Flushes.
+    pub flushes: Option<f64>,
+    /// Fences.
+    pub fences: Option<f64>,
+    /// Bytes the media write per byte of lines written back.
+    pub write_amplification: Option<f64>,
+    /// Bytes per pair, everything included.
+    pub bytes_per_pair: Option<f64>,
+    /// Part of the time that the threads had a processor: well below 1, others used the machine.
+    pub cpu_share: Option<f64>,
+    /// Seconds from the beginning of the measurement, for rows of a series.
+    pub at_s: Option<f64>,
+    /// Which row of a series, from 0.
+    pub step: Option<u32>,
+    /// Pairs in each level.
+    pub level_pairs: Option<Vec<u64>>,
+}
+
+impl Row {
+    /// A row of this suite, operation and contender, with everything else open.
+    pub fn new(suite: &'static str, op: impl Into<String>, contender: impl Into<String>) -> Row {
+        Row { suite, op: op.into(), contender: contender.into(), ..Row::default() }
+    }
+
+    /// Whether `other` is of the same thing, in another round.
+    pub fn is_of(&self, other: &Row) -> bool {
+        self.suite == other.suite
+            && self.op == other.op
+            && self.contender == other.contender
+            && self.medium == other.medium
+            && self.threads == other.threads
+            && self.batch == other.batch
+            && self.step == other.step
+    }
+
+    /// Sets the rate, and what it is relative to a ceiling per thread.
+    #[must_use]
+    pub fn with_rate(mut self, ops_per_s: f64, ceiling: Option<f64>) -> Row {
+        self.ops_per_s = Some(ops_per_s);
+        self.ceiling = ceiling;
+        let per_thread = ops_per_s / self.threads.unwrap_or(1) as f64;
+        self.ratio = ceiling.map(|ceiling| per_thread / ceiling);
+        self
+    }
+}
+
+/// One row for each thing measured: the median of its rounds in every field.
+pub fn merge(rounds: Vec<Row>) -> Vec<Row> {
+    let mut groups: Vec<Vec<Row>> = Vec::new();
+    for row in rounds {
+        match groups.iter_mut().find(|group| group[0].is_of(&row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups.into_iter().map(|group| median_of(&group)).collect()
+}
+
+fn median_of(group: &[Row]) -> Row {
+    let median_by = |field: fn(&Row) -> Option<f64>| {
+        let mut values: Vec<f64> = group.iter().filter_map(field).collect();
+        median(&mut values)
+    };
+    let rates: Vec<f64> = group.iter().filter_map(|row| row.ops_per_s).collect();
+    let (least, most) = rates
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
+    let ops_per_s = median_by(|row| row.ops_per_s);
+    Row {
+        ops_per_s,
+        spread: ops_per_s.filter(|rate| *rate > 0.0).map(|rate| (most - least) / rate),
+        load_factor: median_by(|row| row.load_factor),
+        ceiling: median_by(|row| row.ceiling),
+        ratio: median_by(|row| row.ratio),
+        p50_ns: median_by(|row| row.p50_ns),
+        p99_ns: median_by(|row| row.p99_ns),
+        p9999_ns: median_by(|row| row.p9999_ns),
+        max_ns: median_by(|row| row.max_ns),
+        lines_read: median_by(|row| row.lines_read),
+        lines_written: median_by(|row| row.lines_written),
+        blocks_written: median_by(|row| row.blocks_written),
+        flushes: median_by(|row| row.flushes),
+        fences: median_by(|row| row.fences),
+        write_amplification: median_by(|row| row.write_amplification),
+        bytes_per_pair: median_by(|row| row.bytes_per_pair),
+        cpu_share: median_by(|row| row.cpu_share),
+        at_s: median_by(|row| row.at_s),
+        ..group[0].clone()
+    }
+}
+
+/// The middle value, or the mean of the two; `None` of none.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_of_one_thing_become_their_median() {
+        let rate = |op: &str, rate: f64| Row {
+            threads: Some(2),
+            ..Row::new("micro", op, "iceberg").with_rate(rate, None)
+        };
+        let ratio = Row { threads: Some(2), ..Row::new("micro", "get_hit", "iceberg") };
+        assert_eq!(ratio.with_rate(10.0, Some(4.0)).ratio, Some(1.25));
+        let rounds = vec![
+            rate("insert", 10.0),
+            rate("get_hit", 5.0),
+            rate("insert", 40.0),
+            rate("get_hit", 7.0),
+            rate("insert", 20.0),
+        ];
+        let merged = merge(rounds);
+        assert_eq!(merged.len(), 2);
+        assert_eq!((merged[0].ops_per_s, merged[0].spread), (Some(20.0), Some(1.5)));
+        assert_eq!(merged[1].ops_per_s, Some(6.0));
+    }
+}

@@ -1,0 +1,3 @@
+//! What is measured, a suite each.
+
+pub mod micro;
