@@ -1,8 +1,8 @@
 //! A contender has one colour in all charts.
 
+use super::svg::Svg;
 use super::text::escape;
 use crate::row::Row;
-use std::fmt::Write;
 
 /// Colours in the page's style; contenders beyond them take the same again, hollow and dashed.
 const COLOURS: usize = 8;
@@ -38,13 +38,9 @@ impl Palette {
         let mut legend = String::from("<p class=\"legend\">");
         let is_here = |name: &&String| rows.iter().any(|row| row.contender == **name);
         for name in self.names.iter().filter(is_here) {
-            let class = self.class(name);
-            let _ = write!(
-                legend,
-                "<span><svg class=\"key\" viewBox=\"0 0 14 10\"><rect class=\"bar {class}\" \
-                 x=\"1\" y=\"1\" width=\"12\" height=\"8\" rx=\"1.5\"/></svg> {}</span> ",
-                escape(name)
-            );
+            let mut svg = Svg::new(14.0, 12.0);
+            svg.bar(&format!("bar {}", self.class(name)), (1.0, 2.0), (13.0, 10.0));
+            legend += &format!("<span>{} {}</span> ", svg.key(), escape(name));
         }
         legend + further + "</p>\n"
     }

@@ -22,14 +22,16 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From 0 to a round figure that no value exceeds.
+    /// From 0 to a little more than the largest value; to a round figure would often leave half
+    /// of a chart empty.
     pub(super) fn from_zero(values: impl IntoIterator<Item = f64>) -> Scale {
         let most = usable(values).fold(0.0, f64::max);
         let most = if most < SMALLEST { 1.0 } else { most };
         let step = round_step(most);
-        let steps = (most / step - 1e-9).ceil().max(1.0) as u32;
-        let ticks = (0..=steps).map(|index| f64::from(index) * step).collect();
-        Scale { low: 0.0, high: f64::from(steps) * step, ..Scale::unplaced(ticks, false) }
+        let high = most * 1.03;
+        let ticks = (0..20).map(|index| f64::from(index) * step);
+        let ticks = ticks.take_while(|tick| *tick <= high).collect();
+        Scale { low: 0.0, high, ..Scale::unplaced(ticks, false) }
     }
 
     /// From the least value to the largest.
@@ -119,9 +121,9 @@ mod tests {
 
     #[test]
     fn axes_are_round_and_hold_every_value() {
-        let scale = Scale::from_zero([3.0, 41.0]).drawn(0.0, 100.0);
-        assert_eq!(scale.ticks, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
-        assert_eq!(scale.place(25.0), 50.0);
+        let scale = Scale::from_zero([3.0, 41.0]).drawn(0.0, 41.0 * 1.03);
+        assert_eq!(scale.ticks, [0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert!((scale.place(25.0) - 25.0).abs() < 1e-9);
         let scale = Scale::log([85.0, 2e6]).drawn(0.0, 60.0);
         assert_eq!(scale.ticks, [1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7]);
         assert!((scale.place(1e4) - 30.0).abs() < 1e-9);
@@ -135,11 +137,11 @@ mod tests {
         let few: [&[f64]; 5] = [&[], &[0.0], &[7.0, 7.0], &[f64::NAN], &odd];
         for values in few {
             let all = || values.iter().copied();
-            let scales =
-                [Scale::from_zero(all()), Scale::spanning(all()), Scale::log(all())];
+            let scales = [Scale::from_zero(all()), Scale::spanning(all()), Scale::log(all())];
             for scale in scales.into_iter().chain([Scale::at_values(values)]) {
                 let scale = scale.drawn(200.0, 20.0);
-                assert!(scale.ticks.len() <= 20, "{scale:?}");
+                let is_rising = scale.ticks.windows(2).all(|pair| pair[0] < pair[1]);
+                assert!(is_rising && scale.ticks.len() <= 20, "{scale:?}");
                 for value in odd.iter().chain(values).chain(&scale.ticks) {
                     let place = scale.place(*value);
                     assert!((20.0..=200.0).contains(&place), "{value} at {place} of {scale:?}");

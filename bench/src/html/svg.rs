@@ -1,7 +1,6 @@
 //! A picture, drawn shape by shape. Colours come from the page's style, by class.
 
 use super::text::escape;
-use std::fmt::Write;
 
 /// Which end of a text lies at its place.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +23,8 @@ impl Svg {
     }
 
     fn push(&mut self, shape: std::fmt::Arguments<'_>) {
-        self.body.write_fmt(shape).expect("a string takes all that is written to it");
+        self.body.push_str(&shape.to_string());
+        self.body.push('\n');
     }
 
     pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
@@ -88,6 +88,15 @@ impl Svg {
             self.body
         )
     }
+
+    /// The picture as a key in running text, where the words beside it say what it is.
+    pub(super) fn key(self) -> String {
+        let [width, height] = [self.width, self.height].map(pixel);
+        format!(
+            "<svg class=\"key\" viewBox=\"0 0 {width} {height}\" aria-hidden=\"true\">{}</svg>",
+            self.body
+        )
+    }
 }
 
 /// A tenth of a pixel is exact enough; what is no number lies at 0, never in the page.
@@ -101,4 +110,15 @@ fn listed(points: &[(f64, f64)]) -> String {
     let points: Vec<String> =
         points.iter().map(|(x, y)| format!("{},{}", pixel(*x), pixel(*y))).collect();
     points.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_short_numbers_always() {
+        assert_eq!([0.0, 12.04, 12.25, 1e3].map(pixel), ["0", "12", "12.2", "1000"]);
+        assert_eq!([f64::NAN, f64::INFINITY, -f64::INFINITY].map(pixel), ["0", "0", "0"]);
+    }
 }

@@ -37,7 +37,7 @@ pub(super) fn plain(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => NOTHING.into(),
         0.0 => "0".into(),
-        size if size < 0.001 || size >= 1e6 => format!("{value:.2e}"),
+        size if !(0.001..1e6).contains(&size) => format!("{value:.2e}"),
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
         size if size >= 0.9995 => format!("{value:.2}"),
@@ -69,9 +69,8 @@ fn scaled(value: f64, units: &[(f64, &str)], smallest: &str) -> String {
 
 /// A figure as an axis has it: without the zeros that only say how exact it is.
 pub(super) fn brief(figure: &str) -> String {
-    let (digits, unit) = figure.split_once(' ').map_or((figure, ""), |(digits, _)| {
-        figure.split_at(digits.len())
-    });
+    let (digits, unit) =
+        figure.split_once(' ').map_or((figure, ""), |(digits, _)| figure.split_at(digits.len()));
     let is_fraction = digits.contains('.') && !digits.contains('e');
     let digits = match is_fraction {
         true => digits.trim_end_matches('0').trim_end_matches('.'),
@@ -82,7 +81,12 @@ pub(super) fn brief(figure: &str) -> String {
 
 /// A part of a whole.
 pub(super) fn percent(part: f64) -> String {
-    if part.is_finite() { format!("{:.0} %", part * 100.0) } else { NOTHING.into() }
+    let hundredths = part * 100.0;
+    match hundredths.abs() {
+        size if !size.is_finite() => NOTHING.into(),
+        size if size < 1e5 => format!("{hundredths:.0} %"),
+        _ => format!("{hundredths:.1e} %"),
+    }
 }
 
 /// `1 thread`, `2 threads`.
