@@ -170,6 +170,9 @@ pub(super) fn timeline(
         svg.area(&format!("wash {class}"), &outline);
     }
     svg.path(&format!("line {class}"), &places);
+    if let [only] = places[..] {
+        svg.dot(&format!("point {class}"), only, 2.2);
+    }
     if let Some(reference) = reference {
         let place = frame.y.place(reference);
         svg.line("mark dashed", (left, place), (right, place));

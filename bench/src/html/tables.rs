@@ -36,7 +36,8 @@ pub(super) fn ceilings(rows: &[&Row]) -> String {
     let cell = |row: &Row| match row.ops_per_s {
         Some(rate) => {
             let per_thread = rate / row.threads.unwrap_or(1).max(1) as f64;
-            let spread = row.spread.map(|spread| format!(" ± {}", percent(spread / 2.0)));
+            let spread = row.spread.filter(|spread| *spread > 0.0);
+            let spread = spread.map(|spread| format!(" ± {}", percent(spread / 2.0)));
             format!("{}/s{}", si(per_thread), spread.unwrap_or_default())
         }
         None => match (row.p9999_ns, row.max_ns) {
