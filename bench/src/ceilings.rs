@@ -70,7 +70,7 @@ impl Ground {
                 };
                 (kept, flush.map(again).transpose()?)
             }
-            Medium::Dram | Medium::Delay { .. } => {
+            Medium::Dram | Medium::Delay { .. } | Medium::Count => {
                 let kept = Memory::dram(bytes)?;
                 touched(kept.grow(bytes))?;
                 (kept, None)

@@ -2,9 +2,12 @@
 
 use crate::ceilings::Ceilings;
 use crate::map::Map;
+use crate::options::Suite;
 use crate::row::Row;
 use crate::suite;
 use anyhow::Result;
+use firndex::Engine;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -23,6 +26,8 @@ pub enum Medium {
         /// Per line written back.
         write_back_ns: u64,
     },
+    /// Anonymous memory that counts what is done to it; suite `writes` alone is for it.
+    Count,
 }
 
 impl fmt::Display for Medium {
@@ -33,6 +38,7 @@ impl fmt::Display for Medium {
             Medium::Delay { read_ns, write_back_ns } => {
                 f.pad(&format!("delay-{read_ns}-{write_back_ns}"))
             }
+            Medium::Count => f.pad("count"),
         }
     }
 }
@@ -69,8 +75,12 @@ pub struct Setting {
     pub directory: PathBuf,
     /// Whether flushes are real.
     pub flushes: bool,
-    /// Pairs to store; the contender is sized for them in advance.
+    /// Pairs to store.
     pub pairs: u64,
+    /// Pairs that a contender is made large enough for in advance.
+    pub capacity: u64,
+    /// Whether a contender that leaves the choice may grow.
+    pub grows: bool,
     /// Stores so many pairs instead that a contender which knows its capacity is this full.
     pub load_factor: Option<f64>,
     /// Operations of each kind.
@@ -83,6 +93,10 @@ pub struct Setting {
     pub skew: f64,
     /// Everything follows from it.
     pub seed: u64,
+    /// Pairs from which growth is measured on.
+    pub grow_from: u64,
+    /// Arguments with which this program comes to [`crate::run`]; see [`crate::Options::again`].
+    pub again: Option<Vec<OsString>>,
     /// What to hold the rates against.
     pub ceilings: Option<Ceilings>,
 }
@@ -115,11 +129,11 @@ pub trait Contender: Sync {
     /// Whether it can lie on this medium, with flushes that are real or not.
     fn lies_on(&self, medium: Medium, flushes: bool) -> bool;
 
-    /// Whether it is one of firndex's engines, which can be asked about their insides.
-    fn is_engine(&self) -> bool;
+    /// Which of firndex's engines it is, if it is one.
+    fn engine(&self) -> Option<Engine>;
 
-    /// Runs one round of suite `micro`.
-    fn micro(&self, setting: &Setting) -> Result<Vec<Row>>;
+    /// Runs one round of a suite of contenders.
+    fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>>;
 }
 
 /// Makes maps of one type, and with that a [`Contender`].
@@ -130,11 +144,11 @@ pub struct Opener<O> {
     pub version: String,
     /// How many threads the maps bear.
     pub threads_max: usize,
-    /// Whether these are firndex's.
-    pub is_engine: bool,
+    /// Which of firndex's engines, if they are built on one.
+    pub engine: Option<Engine>,
     /// Media, with flushes that are real or not, that it makes maps on.
     pub lies_on: fn(Medium, bool) -> bool,
-    /// Makes an empty map with room for a setting's pairs.
+    /// Makes an empty map with room for a setting's [`Setting::capacity`].
     pub open: O,
 }
 
@@ -155,11 +169,25 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
         (self.lies_on)(medium, flushes)
     }
 
-    fn is_engine(&self) -> bool {
-        self.is_engine
+    fn engine(&self) -> Option<Engine> {
+        self.engine
     }
 
-    fn micro(&self, setting: &Setting) -> Result<Vec<Row>> {
-        suite::micro::round(&self.name, &self.open, setting)
+    fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>> {
+        let (name, open) = (&self.name, &self.open);
+        match suite {
+            Suite::Micro => suite::micro::round(name, open, setting),
+            Suite::Ycsb => suite::ycsb::round(name, open, setting),
+            Suite::LoadFactor => suite::load_factor::round(name, open, setting),
+            Suite::Resize => suite::resize::round(name, open, setting),
+            Suite::Latency => suite::latency::round(name, open, setting),
+            Suite::Recovery => match self.engine {
+                Some(engine) => suite::recovery::round(name, engine, setting),
+                None => Ok(Vec::new()),
+            },
+            Suite::Space => suite::space::round(name, open, setting),
+            Suite::Writes => suite::writes::round(name, open, setting),
+            Suite::Ceilings | Suite::All => Ok(Vec::new()),
+        }
     }
 }

@@ -79,11 +79,21 @@ pub fn check<W: Sync>(
     threads: usize,
     work: impl Fn(&[W]) -> u64 + Sync,
 ) -> Result<Timing> {
-    let parts = workload::Part::all(threads)
-        .map(|part| part.range(words.len() as u64))
-        .map(|range| &words[range.start as usize..range.end as usize]);
-    let (wrong, timing) = run(parts.collect(), work)?;
-    let wrong: u64 = wrong.into_iter().sum();
-    ensure!(wrong == 0, "{op}: {wrong} of {} answers are wrong", words.len());
+    let (wrong, timing) = run(split(words, threads), work)?;
+    refuse_wrong(op, wrong.into_iter().sum(), words.len() as u64)?;
     Ok(timing)
+}
+
+/// A contiguous part of `words` for each thread.
+pub fn split<W>(words: &[W], threads: usize) -> Vec<&[W]> {
+    workload::Part::all(threads)
+        .map(|part| part.range(words.len() as u64))
+        .map(|range| &words[range.start as usize..range.end as usize])
+        .collect()
+}
+
+/// Fails if any answer was wrong.
+pub fn refuse_wrong(op: &str, wrong: u64, of: u64) -> Result<()> {
+    ensure!(wrong == 0, "{op}: {wrong} of {of} answers are wrong");
+    Ok(())
 }

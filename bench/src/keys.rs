@@ -39,12 +39,19 @@ impl Keys {
         Keys { scatter: Scatter::new(seed), seed, count }
     }
 
+    /// How many are to be stored.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// The key of this number.
+    #[inline]
     pub fn key(&self, number: u64) -> u64 {
         self.scatter.key(number)
     }
 
     /// A key that is never stored.
+    #[inline]
     pub fn absent(&self, number: u64) -> u64 {
         self.scatter.absent_key(number)
     }

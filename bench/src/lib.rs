@@ -11,10 +11,15 @@
 pub mod ceilings;
 pub mod contender;
 pub mod crew;
+pub mod direct;
+pub mod filling;
+pub mod html;
 pub mod keys;
+pub mod latencies;
 pub mod machine;
 pub mod map;
 pub mod options;
+mod preflight;
 pub mod report;
 pub mod row;
 mod run;
@@ -22,7 +27,7 @@ pub mod suite;
 pub mod table;
 
 pub use contender::{Contender, Medium, Opener, Setting};
-pub use map::{Batched, Map};
+pub use map::{Batched, Facts, Map};
 pub use options::Options;
 pub use row::Row;
 pub use run::run;

@@ -11,6 +11,23 @@ pub enum Batched {
     Everything,
 }
 
+/// What a map knows of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Pairs stored.
+    pub pairs: u64,
+    /// Slots that the load factor is relative to.
+    pub capacity: u64,
+    /// Taken slots per slot of capacity.
+    pub load_factor: f64,
+    /// Resizes begun since it was opened.
+    pub resizes: u64,
+    /// Bytes taken, in the pool and beside it, space prepared ahead included.
+    pub bytes: u64,
+    /// Pairs in each level, in the order in which a search visits them.
+    pub level_pairs: Vec<u64>,
+}
+
 /// A map from words to words, used by several threads at once.
 ///
 /// Nothing here fails: a map that can, answers wrongly and tells why in [`Map::failure`].
@@ -70,7 +87,7 @@ pub trait Map: Sync {
     }
 
     /// What firndex's maps know of themselves.
-    fn facts(&self) -> Option<firndex::Stats> {
+    fn facts(&self) -> Option<Facts> {
         None
     }
 

@@ -2,6 +2,7 @@
 
 use crate::contender::Medium;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What to measure.
@@ -9,8 +10,24 @@ use std::path::PathBuf;
 pub enum Suite {
     /// Insert, get (hits and misses), update, upsert, remove, and batches of each
     Micro,
+    /// YCSB: Load and A to F
+    Ycsb,
+    /// Rates, latencies and pairs per level as a table fills that may not grow
+    LoadFactor,
+    /// Insertions through growth: rates, latencies, a timeline
+    Resize,
+    /// Every operation timed: percentiles up to the slowest
+    Latency,
+    /// Opening a pool after a kill, and after it was closed
+    Recovery,
+    /// Bytes per pair
+    Space,
+    /// Lines, media blocks, flushes and fences per operation
+    Writes,
     /// What the machine's memory allows
     Ceilings,
+    /// All of them in turn
+    All,
 }
 
 /// Pages that memory is asked to lie on.
@@ -56,7 +73,10 @@ pub struct Options {
     /// Pairs stored in tables sized for them in advance (k, M and G are understood)
     #[arg(long, default_value = "14M", value_parser = count)]
     pub pairs: u64,
-    /// Fill such tables so far instead, where a table can tell how full it is
+    /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
+    #[arg(long, value_parser = count)]
+    pub grow_from: Option<u64>,
+    /// Fill tables so far instead, where a table can tell how full it is; they then may not grow
     #[arg(long, value_parser = load_factor)]
     pub load_factor: Option<f64>,
     /// Operations of each kind after the insertions [default: 16M, at most all pairs]
@@ -72,7 +92,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = PageSize::Large)]
     pub page_size: PageSize,
     /// Skew of zipfian requests
-    #[arg(long, default_value = "0.99")]
+    #[arg(long, default_value = "0.99", value_parser = skew)]
     pub skew: f64,
     /// Seed of keys and orders
     #[arg(long, default_value = "1")]
@@ -86,8 +106,16 @@ pub struct Options {
     /// Write a report to this file, one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
+    /// Arguments with which this program comes to [`crate::run`] again: suite `recovery` starts it
+    /// once more, to be killed. `None`: those it was started with.
+    #[arg(skip)]
+    pub again: Option<Vec<OsString>>,
 }
 
+/// Pairs from which growth is measured if nothing is said.
+const GROW_FROM_DEFAULT: u64 = 1_000_000;
+/// ... and the part of all pairs that this is at most.
+const GROW_FROM_PART: u64 = 16;
 /// Operations of each kind if nothing is said.
 const OPS_DEFAULT: u64 = 16 << 20;
 
@@ -95,6 +123,11 @@ impl Options {
     /// Operations of each kind.
     pub fn ops(&self) -> u64 {
         self.ops.unwrap_or(OPS_DEFAULT)
+    }
+
+    /// Pairs from which growth is measured.
+    pub fn grow_from(&self) -> u64 {
+        self.grow_from.unwrap_or(GROW_FROM_DEFAULT.min(self.pairs / GROW_FROM_PART))
     }
 
     /// Where pools are made.
@@ -135,6 +168,13 @@ fn load_factor(text: &str) -> Result<f64, String> {
     }
 }
 
+fn skew(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(skew) if (0.0..1.0).contains(&skew) => Ok(skew),
+        _ => Err(format!("{text:?} is no skew: expected from 0 to below 1")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,9 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn odd_threads_and_load_factors_are_refused() {
+    fn odd_threads_skews_and_load_factors_are_refused() {
         assert!(threads("0").is_err() && threads("x").is_err());
         assert_eq!(threads("2"), Ok(2));
+        assert!(skew("1").is_err() && skew("-0.5").is_err() && skew("nan").is_err());
+        assert_eq!(skew("0.99"), Ok(0.99));
         assert_eq!(load_factor("0.85"), Ok(0.85));
         for wrong in ["0", "1.5", "nan", "-0.1"] {
             assert!(load_factor(wrong).is_err(), "{wrong}");

@@ -8,64 +8,108 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Prints a table to `out`.
+/// A column: its title, and what it says of a row.
+type Column = (&'static str, fn(&Row) -> String);
+
+/// All that a table may say. A suite's table leaves out what none of its rows has.
+const COLUMNS: &[Column] = &[
+    ("op", |row| row.op.clone()),
+    ("step", |row| count(row.step.map(u64::from))),
+    ("contender", |row| row.contender.clone()),
+    ("medium", |row| row.medium.clone().unwrap_or_default()),
+    ("thr", |row| count(row.threads.map(|threads| threads as u64))),
+    ("batch", |row| count(row.batch.map(|batch| batch as u64))),
+    ("pairs", |row| count(row.pairs)),
+    ("fill", |row| number(row.load_factor, 3)),
+    ("M ops/s", |row| number(row.ops_per_s.map(|rate| rate / 1e6), 2)),
+    ("spread", |row| percents(row.spread)),
+    ("ratio", |row| number(row.ratio, 2)),
+    ("on CPU", |row| percents(row.cpu_share.filter(|share| *share < CPU_SHARE_EXPECTED))),
+    ("p50", |row| time(row.p50_ns)),
+    ("p99", |row| time(row.p99_ns)),
+    ("p99.99", |row| time(row.p9999_ns)),
+    ("max", |row| time(row.max_ns)),
+    ("lines read", |row| number(row.lines_read, 2)),
+    ("written", |row| number(row.lines_written, 2)),
+    ("blocks", |row| number(row.blocks_written, 2)),
+    ("flushes", |row| number(row.flushes, 2)),
+    ("fences", |row| number(row.fences, 2)),
+    ("amplif.", |row| number(row.write_amplification, 2)),
+    ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
+    ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
+];
+/// With a processor for less of the time than this, threads were held up by others: only that is
+/// worth a column.
+const CPU_SHARE_EXPECTED: f64 = 0.9;
+/// Columns that are aligned to the left.
+const TEXTS: [&str; 3] = ["op", "contender", "medium"];
+
+/// Prints a table for each suite to `out`.
 pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> {
     for (name, fact) in machine.lines() {
         writeln!(out, "{name}: {fact}")?;
     }
-    let header = format!(
-        "{:<11} {:<22} {:<10} {:<8} {:>7} {:>6} {:>11} {:>6} {:>9} {:>7} {:>6}",
-        "suite",
-        "op",
-        "contender",
-        "medium",
-        "threads",
-        "batch",
-        "pairs",
-        "fill",
-        "M ops/s",
-        "spread",
-        "ratio"
-    );
-    writeln!(out, "\n{}", header.trim_end())?;
-    for row in rows {
-        let number = |value: Option<f64>, digits: usize| {
-            value.map_or_else(String::new, |value| format!("{value:.digits$}"))
-        };
-        let count = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let line = format!(
-            "{:<11} {:<22} {:<10} {:<8} {:>7} {:>6} {:>11} {:>6} {:>9} {:>7} {:>6}{}",
-            row.suite,
-            row.op,
-            row.contender,
-            row.medium.as_deref().unwrap_or(""),
-            count(row.threads.map(|threads| threads as u64)),
-            count(row.batch.map(|batch| batch as u64)),
-            count(row.pairs),
-            number(row.load_factor, 3),
-            number(row.ops_per_s.map(|rate| rate / 1e6), 2),
-            number(row.spread.map(|spread| spread * 100.0), 0)
-                + if row.spread.is_some() { "%" } else { "" },
-            number(row.ratio, 2),
-            further(row),
-        );
-        writeln!(out, "{}", line.trim_end())?;
+    for rows in rows.chunk_by(|one, next| one.suite == next.suite) {
+        writeln!(out, "\n{}", rows[0].suite)?;
+        // A series in time is for a chart.
+        let (series, rows): (Vec<&Row>, Vec<&Row>) =
+            rows.iter().partition(|row| row.at_s.is_some());
+        table(out, &rows)?;
+        if !series.is_empty() {
+            writeln!(out, "and {} rows of a timeline (--json, --html)", series.len())?;
+        }
     }
     Ok(())
 }
 
-/// What only some rows have.
-fn further(row: &Row) -> String {
-    let fields = [
-        ("p50", row.p50_ns, " ns"),
-        ("p99", row.p99_ns, " ns"),
-        ("p99.99", row.p9999_ns, " ns"),
-        ("max", row.max_ns, " ns"),
-    ];
-    let said = fields
-        .iter()
-        .filter_map(|(name, value, unit)| value.map(|value| format!("  {name} {value:.0}{unit}")));
-    said.collect()
+fn table(out: &mut dyn Write, rows: &[&Row]) -> Result<()> {
+    let columns = COLUMNS.iter().filter_map(|(title, cell)| {
+        let cells: Vec<String> = rows.iter().map(|row| cell(row)).collect();
+        let width = cells.iter().map(String::len).max().filter(|width| *width > 0)?;
+        Some((*title, cells, width.max(title.len())))
+    });
+    let columns: Vec<_> = columns.collect();
+    let line = |cell: &dyn Fn(usize) -> String| {
+        let cells = columns.iter().enumerate().map(|(index, (title, _, width))| {
+            match TEXTS.contains(title) {
+                true => format!("{:<width$}", cell(index)),
+                false => format!("{:>width$}", cell(index)),
+            }
+        });
+        cells.collect::<Vec<_>>().join(" ")
+    };
+    writeln!(out, "{}", line(&|column| columns[column].0.to_owned()).trim_end())?;
+    for row in 0..rows.len() {
+        writeln!(out, "{}", line(&|column| columns[column].1[row].clone()).trim_end())?;
+    }
+    Ok(())
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+}
+
+fn count(value: Option<u64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn percents(part: Option<f64>) -> String {
+    part.map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
+}
+
+/// A time of so many nanoseconds in the unit that suits it.
+fn time(ns: Option<f64>) -> String {
+    match ns {
+        None => String::new(),
+        Some(ns) if ns < 1e4 => format!("{ns:.0}ns"),
+        Some(ns) if ns < 1e7 => format!("{:.1}us", ns / 1e3),
+        Some(ns) => format!("{:.1}ms", ns / 1e6),
+    }
+}
+
+fn levels(pairs: Option<&[u64]>) -> String {
+    let pairs = pairs.unwrap_or_default();
+    pairs.iter().map(u64::to_string).collect::<Vec<_>>().join(" + ")
 }
 
 /// Writes one array: a row of suite `machine` with the machine's facts, then all rows.

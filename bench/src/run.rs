@@ -4,12 +4,86 @@ use crate::ceilings::{self, Ceilings, Ground};
 use crate::contender::{Contender, Medium, Setting};
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
-use crate::{machine::Machine, report};
-use anyhow::{Context, Result, ensure};
+use crate::suite::recovery;
+use crate::{html, machine::Machine, preflight, report};
+use anyhow::{Context, Result};
 use std::io::Write;
+
+/// Suites in the order in which `all` has them.
+const SUITES: [Suite; 9] = [
+    Suite::Ceilings,
+    // What maps that do not know their size take can only be told in a process that has not
+    // measured others.
+    Suite::Space,
+    Suite::Micro,
+    Suite::Ycsb,
+    Suite::Latency,
+    Suite::LoadFactor,
+    Suite::Resize,
+    Suite::Recovery,
+    Suite::Writes,
+];
+
+impl Suite {
+    /// The suites that this one stands for.
+    fn parts(self) -> Vec<Suite> {
+        match self {
+            Suite::All => SUITES.to_vec(),
+            suite => vec![suite],
+        }
+    }
+
+    /// Whether its rows are held against the machine's ceilings.
+    fn has_ceilings(self) -> bool {
+        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes)
+    }
+
+    /// The media that it is run on.
+    fn media(self, options: &Options) -> Vec<Medium> {
+        match self {
+            Suite::Recovery => vec![Medium::Mapped],
+            Suite::Writes => vec![Medium::Count],
+            Suite::Space => {
+                let is_wanted = |medium: &&Medium| !matches!(medium, Medium::Delay { .. });
+                options.media.iter().filter(is_wanted).copied().collect()
+            }
+            _ => options.media.clone(),
+        }
+    }
+
+    /// Whether it is run with real flushes and without.
+    fn flushes(self, options: &Options) -> Vec<bool> {
+        match (self, options.flushes) {
+            // Nothing is timed, or nothing is flushed.
+            (Suite::Recovery | Suite::Space | Suite::Writes, _) => vec![false],
+            (_, Flushes::None) => vec![false],
+            (_, Flushes::Real) => vec![true],
+            (_, Flushes::Both) => vec![false, true],
+        }
+    }
+
+    /// The numbers of threads that it is run with.
+    fn threads(self, options: &Options) -> Vec<usize> {
+        match self {
+            Suite::Space | Suite::Writes => vec![1],
+            _ => options.threads.clone(),
+        }
+    }
+
+    /// Whether it can measure this contender.
+    fn takes(self, contender: &dyn Contender) -> bool {
+        match self {
+            Suite::LoadFactor | Suite::Recovery | Suite::Writes => contender.engine().is_some(),
+            Suite::Ceilings | Suite::All => false,
+            _ => true,
+        }
+    }
+}
 
 /// Measures, prints the rows as a table to `out`, and writes the files that were asked for.
 /// `progress` is told what is being measured.
+///
+/// In a process that suite `recovery` has started it fills a pool instead and waits to be killed.
 pub fn run(
     suite: Suite,
     options: &Options,
@@ -17,96 +91,156 @@ pub fn run(
     out: &mut dyn Write,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Row>> {
-    let chosen = choose(options, contenders)?;
+    if recovery::fill_if_ordered()? {
+        return Ok(Vec::new());
+    }
+    preflight::check(suite, options, contenders)?;
     if options.page_size == PageSize::Small {
         rustix::thread::disable_transparent_huge_pages(true)
             .context("asking the kernel for small pages")?;
     }
     let machine = Machine::look(&options.directory());
+    let session = Session { options, contenders: choose(options, contenders), progress };
+    let suites = suite.parts();
     let mut rows = Vec::new();
     for round in 1..=options.runs {
-        for &medium in &options.media {
-            let setting = |threads, flushes, ceilings| Setting {
-                medium,
-                directory: options.directory(),
-                flushes,
-                pairs: options.pairs,
-                load_factor: options.load_factor,
-                ops: options.ops(),
-                threads,
-                batch: options.batch.into(),
-                skew: options.skew,
-                seed: options.seed,
-                ceilings,
-            };
-            progress(&format!("round {round} of {}: {medium}, ceilings", options.runs));
-            let all_ceilings = measure_ceilings(options, &setting(1, false, None))?;
-            for (threads, ceilings) in &all_ceilings {
-                rows.extend(ceilings::rows(&setting(*threads, false, None), ceilings));
-            }
-            if suite == Suite::Ceilings {
-                continue;
-            }
-            for (threads, ceilings) in all_ceilings {
-                for flushes in flushes_of(options) {
-                    let setting = setting(threads, flushes, Some(ceilings));
-                    for contender in
-                        chosen.iter().filter(|contender| can(**contender, medium, &setting))
-                    {
-                        let name = contender.name();
-                        progress(&format!(
-                            "round {round} of {}: {medium}, {threads} threads, {name}{}",
-                            options.runs,
-                            if flushes { " with flushes" } else { "" },
-                        ));
-                        let measured = contender.micro(&setting);
-                        rows.extend(measured.with_context(|| format!("measuring {name}"))?);
-                    }
-                }
-            }
-        }
+        rows.extend(session.round(round, &suites)?);
     }
-    let rows = row::merge(rows);
+    let mut rows = row::merge(rows);
+    // Rounds go from medium to medium, a reader from suite to suite.
+    rows.sort_by_key(|row| suites.iter().position(|suite| name(*suite) == row.suite));
     report::text(out, &machine, &rows)?;
     if let Some(path) = &options.json {
         report::json(path, &machine, &rows)?;
     }
+    if let Some(path) = &options.html {
+        let command: Vec<String> = std::env::args().collect();
+        html::write(path, &machine, &command.join(" "), &rows)?;
+    }
     Ok(rows)
 }
 
-fn flushes_of(options: &Options) -> Vec<bool> {
-    match options.flushes {
-        Flushes::None => vec![false],
-        Flushes::Real => vec![true],
-        Flushes::Both => vec![false, true],
+struct Session<'a> {
+    options: &'a Options,
+    contenders: Vec<&'a dyn Contender>,
+    progress: &'a dyn Fn(&str),
+}
+
+impl Session<'_> {
+    /// One round: on each medium the ceilings, then each suite with each contender in turn.
+    fn round(&self, round: u16, suites: &[Suite]) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for medium in media(suites, self.options) {
+            let suites: Vec<Suite> = suites
+                .iter()
+                .copied()
+                .filter(|suite| suite.media(self.options).contains(&medium))
+                .collect();
+            let said = format!("round {round} of {}: {medium}", self.options.runs);
+            let mut all_ceilings = Vec::new();
+            if suites.iter().any(|suite| suite.has_ceilings()) {
+                (self.progress)(&format!("{said}, ceilings"));
+                all_ceilings = self.ceilings(medium)?;
+                for (threads, ceilings) in &all_ceilings {
+                    rows.extend(ceilings::rows(&self.setting(medium, *threads), ceilings));
+                }
+            }
+            for suite in suites {
+                for threads in suite.threads(self.options) {
+                    let ceilings = all_ceilings.iter().find(|(measured, _)| *measured == threads);
+                    for flushes in suite.flushes(self.options) {
+                        let setting = Setting {
+                            flushes,
+                            ceilings: ceilings.map(|(_, ceilings)| *ceilings),
+                            ..self.setting(medium, threads)
+                        };
+                        rows.extend(self.contenders(suite, &setting, &said)?);
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    fn contenders(&self, suite: Suite, setting: &Setting, said: &str) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for contender in &self.contenders {
+            let is_able = contender.lies_on(setting.medium, setting.flushes)
+                && setting.threads <= contender.threads_max();
+            if !is_able || !suite.takes(*contender) {
+                continue;
+            }
+            let (suite_name, name) = (name(suite), contender.name());
+            let with = if setting.flushes { " with flushes" } else { "" };
+            (self.progress)(&format!(
+                "{said}, {suite_name}, {} threads, {name}{with}",
+                setting.threads
+            ));
+            let measured = contender.round(suite, setting);
+            rows.extend(measured.with_context(|| format!("suite {suite_name}, measuring {name}"))?);
+        }
+        Ok(rows)
+    }
+
+    fn setting(&self, medium: Medium, threads: usize) -> Setting {
+        let options = self.options;
+        Setting {
+            medium,
+            directory: options.directory(),
+            flushes: false,
+            pairs: options.pairs,
+            capacity: options.pairs,
+            grows: options.load_factor.is_none(),
+            load_factor: options.load_factor,
+            ops: options.ops(),
+            threads,
+            batch: options.batch.into(),
+            skew: options.skew,
+            seed: options.seed,
+            grow_from: options.grow_from(),
+            again: options.again.clone(),
+            ceilings: None,
+        }
+    }
+
+    fn ceilings(&self, medium: Medium) -> Result<Vec<(usize, Ceilings)>> {
+        let ground = Ground::new(&self.setting(medium, 1))?;
+        let measure = |&threads: &usize| Ok((threads, ground.measure(threads, self.options.seed)?));
+        self.options.threads.iter().map(measure).collect()
     }
 }
 
-fn can(contender: &dyn Contender, medium: Medium, setting: &Setting) -> bool {
-    contender.lies_on(medium, setting.flushes) && setting.threads <= contender.threads_max()
+/// The media of all these suites, each once.
+fn media(suites: &[Suite], options: &Options) -> Vec<Medium> {
+    let mut media = Vec::new();
+    for medium in suites.iter().flat_map(|suite| suite.media(options)) {
+        if !media.contains(&medium) {
+            media.push(medium);
+        }
+    }
+    media
 }
 
-fn measure_ceilings(options: &Options, setting: &Setting) -> Result<Vec<(usize, Ceilings)>> {
-    let ground = Ground::new(setting)?;
-    let measure = |&threads: &usize| Ok((threads, ground.measure(threads, options.seed)?));
-    options.threads.iter().map(measure).collect()
+/// The suite's name on the command line and in its rows.
+fn name(suite: Suite) -> &'static str {
+    match suite {
+        Suite::Micro => "micro",
+        Suite::Ycsb => "ycsb",
+        Suite::LoadFactor => "load-factor",
+        Suite::Resize => "resize",
+        Suite::Latency => "latency",
+        Suite::Recovery => "recovery",
+        Suite::Space => "space",
+        Suite::Writes => "writes",
+        Suite::Ceilings => "ceilings",
+        Suite::All => "all",
+    }
 }
 
 /// The contenders asked for; all if none was.
-fn choose<'a>(
-    options: &Options,
-    contenders: &'a [Box<dyn Contender>],
-) -> Result<Vec<&'a dyn Contender>> {
-    for name in &options.engines {
-        let names: Vec<&str> = contenders.iter().map(|contender| contender.name()).collect();
-        ensure!(
-            names.contains(&name.as_str()),
-            "no contender is called {name:?}; there are {}",
-            names.join(", ")
-        );
-    }
+fn choose<'a>(options: &Options, contenders: &'a [Box<dyn Contender>]) -> Vec<&'a dyn Contender> {
     let is_wanted = |contender: &&dyn Contender| {
         options.engines.is_empty() || options.engines.iter().any(|name| name == contender.name())
     };
-    Ok(contenders.iter().map(|contender| &**contender).filter(is_wanted).collect())
+    contenders.iter().map(|contender| &**contender).filter(is_wanted).collect()
 }

@@ -2,11 +2,15 @@
 //! only a laboratory needs.
 
 use crate::contender::{Contender, Medium, Opener, Setting};
-use crate::map::{Batched, Map};
-use anyhow::{Context, Result};
-use firndex::{Engine, Options, Stats, Table};
+use crate::direct::Direct;
+use crate::map::{Batched, Facts, Map};
+use anyhow::{Context, Result, bail};
+use firndex::{Engine, Options, Table};
 use std::sync::OnceLock;
 use tempfile::TempDir;
+
+/// Load factor at which a table grows that shall not.
+pub const NEVER: f64 = 2.0;
 
 /// A table through the facade, in a file that goes when it does, or in memory.
 pub struct Facade {
@@ -18,36 +22,32 @@ pub struct Facade {
 
 /// Options of a table for this setting.
 pub fn options(engine: Engine, setting: &Setting) -> Options {
-    Options::new()
+    let options = Options::new()
         .engine(engine)
-        .capacity(setting.pairs)
+        .capacity(setting.capacity)
         .hash_seed(setting.seed)
-        .force_flushes(setting.flushes)
+        .force_flushes(setting.flushes);
+    match setting.grows {
+        true => options,
+        false => options.resize_at(NEVER),
+    }
 }
 
 impl Facade {
     /// Opens an empty table on `dram` or `mapped`.
     pub fn open(engine: Engine, setting: &Setting) -> Result<Facade> {
-        Facade::with(&options(engine, setting), setting)
-    }
-
-    /// As [`Facade::open`], with these options.
-    pub fn with(options: &Options, setting: &Setting) -> Result<Facade> {
+        let options = options(engine, setting);
         let (table, directory) = match setting.medium {
             Medium::Mapped => {
                 let directory = tempfile::tempdir_in(&setting.directory)
                     .with_context(|| format!("a pool in {}", setting.directory.display()))?;
-                let options = options.clone().medium(firndex::Medium::Mapped);
+                let options = options.medium(firndex::Medium::Mapped);
                 (options.create_table(directory.path().join("bench.firn"))?, Some(directory))
             }
-            Medium::Dram | Medium::Delay { .. } => (options.in_memory_table()?, None),
+            Medium::Dram => (options.in_memory_table()?, None),
+            medium => bail!("the facade has no medium {medium}"),
         };
         Ok(Facade { table, failure: OnceLock::new(), _directory: directory })
-    }
-
-    /// The table.
-    pub fn table(&self) -> &Table<u64, u64> {
-        &self.table
     }
 
     #[inline(always)]
@@ -112,8 +112,16 @@ impl Map for Facade {
         self.told(self.table.remove_many_into(keys, out));
     }
 
-    fn facts(&self) -> Option<Stats> {
-        Some(self.table.stats())
+    fn facts(&self) -> Option<Facts> {
+        let stats = self.table.stats();
+        Some(Facts {
+            pairs: stats.pairs,
+            capacity: stats.capacity,
+            load_factor: stats.load_factor,
+            resizes: stats.resizes,
+            bytes: stats.pool_bytes + stats.sidecar_bytes,
+            level_pairs: stats.levels.iter().map(|level| level.pairs).collect(),
+        })
     }
 
     fn failure(&self) -> Option<String> {
@@ -121,17 +129,38 @@ impl Map for Facade {
     }
 }
 
-/// firndex's engines.
+/// A contender of `engine` on those media.
+fn opener<O>(engine: Engine, lies_on: fn(Medium, bool) -> bool, open: O) -> Opener<O> {
+    Opener {
+        name: engine.name().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        threads_max: usize::MAX,
+        engine: Some(engine),
+        lies_on,
+        open,
+    }
+}
+
+/// firndex's engines: each once for every type of map that its media need.
 pub fn engines() -> Vec<Box<dyn Contender>> {
-    let contender = |&engine: &Engine| -> Box<dyn Contender> {
-        Box::new(Opener {
-            name: engine.name().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            threads_max: usize::MAX,
-            is_engine: true,
-            lies_on: |medium, _| !matches!(medium, Medium::Delay { .. }),
-            open: move |setting: &Setting| Facade::open(engine, setting),
-        })
+    let contenders = |&engine: &Engine| -> [Box<dyn Contender>; 3] {
+        [
+            Box::new(opener(
+                engine,
+                |medium, _| matches!(medium, Medium::Dram | Medium::Mapped),
+                move |setting: &Setting| Facade::open(engine, setting),
+            )),
+            Box::new(opener(
+                engine,
+                |medium, _| matches!(medium, Medium::Delay { .. }),
+                move |setting: &Setting| Direct::delayed(engine, setting),
+            )),
+            Box::new(opener(
+                engine,
+                |medium, _| medium == Medium::Count,
+                move |setting: &Setting| Direct::counted(engine, setting),
+            )),
+        ]
     };
-    Engine::ALL.iter().map(contender).collect()
+    Engine::ALL.iter().flat_map(contenders).collect()
 }

@@ -1,3 +1,10 @@
 //! What is measured, a suite each.
 
+pub mod latency;
+pub mod load_factor;
 pub mod micro;
+pub mod recovery;
+pub mod resize;
+pub mod space;
+pub mod writes;
+pub mod ycsb;

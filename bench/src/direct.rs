@@ -1,0 +1,167 @@
+//! Engines on media that only a laboratory needs.
+
+use crate::contender::{Medium, Setting};
+use crate::map::{Batched, Facts, Map};
+use crate::table::NEVER;
+use anyhow::{Context, Result, bail};
+use engines::Settings;
+use engines::iceberg::{self, Iceberg, Shape};
+use firndex::Engine;
+use index::Index;
+use index::hash::HASH_ID;
+use pmem::Pool;
+use pmem::heap::SEGMENT_LOG2_DEFAULT;
+use pmem::medium::{Count, Delay, Dram, Latency, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use std::sync::{Arc, OnceLock};
+
+/// A table on any medium, without the facade, behind one virtual call as there.
+pub struct Direct<M: pmem::Medium> {
+    /// Dropped before the pool.
+    index: Box<dyn Index<u64, u64>>,
+    pool: Arc<Pool<M>>,
+    failure: OnceLock<String>,
+}
+
+impl Direct<Delay<Dram>> {
+    /// An empty table behind the latencies of [`Medium::Delay`]; those of write-backs only where
+    /// flushes are real.
+    pub fn delayed(engine: Engine, setting: &Setting) -> Result<Self> {
+        let Medium::Delay { read_ns, write_back_ns } = setting.medium else {
+            bail!("medium {} has no latencies", setting.medium);
+        };
+        let write_back_ns = if setting.flushes { write_back_ns } else { 0 };
+        let latency = Latency { read_ns, write_back_ns };
+        Direct::create(engine, Delay::new(memory()?, latency), setting)
+    }
+}
+
+impl Direct<Count<Dram>> {
+    /// An empty table on medium [`Medium::Count`].
+    pub fn counted(engine: Engine, setting: &Setting) -> Result<Self> {
+        Direct::create(engine, Count::new(memory()?), setting)
+    }
+}
+
+fn memory() -> Result<Dram> {
+    Memory::dram(u64::MAX).context("reserving memory")
+}
+
+impl<M: pmem::Medium> Direct<M> {
+    fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
+        let mut settings = Settings::default();
+        if !setting.grows {
+            settings.resize_at = NEVER;
+        }
+        let resize_at = settings.resize_at;
+        let (engine_id, engine_params) = match engine {
+            Engine::Iceberg => {
+                let shape = Shape::default().for_pairs(setting.capacity, resize_at);
+                (iceberg::ENGINE_ID, iceberg::engine_params(&shape))
+            }
+            other => return not_here(other),
+        };
+        let spec = Spec {
+            kind: PoolKind::Table,
+            engine: engine_id,
+            key_bytes: 8,
+            value_bytes: 8,
+            hash_id: HASH_ID,
+            hash_seed: setting.seed,
+            uuid: u128::from(setting.seed),
+            segment_log2: SEGMENT_LOG2_DEFAULT,
+            engine_params,
+        };
+        let pool = Arc::new(Pool::create(medium, &spec, Place::default())?);
+        let index: Box<dyn Index<u64, u64>> = match engine {
+            Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
+            other => return not_here(other),
+        };
+        Ok(Direct { index, pool, failure: OnceLock::new() })
+    }
+
+    /// Changes the table with the right to write, as the facade does.
+    #[inline(always)]
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&dyn Index<u64, u64>) -> std::result::Result<T, index::Error>,
+    ) -> Option<T> {
+        let changed = match self.pool.write() {
+            Ok(_write) => change(&*self.index).map_err(anyhow::Error::from),
+            Err(error) => Err(error.into()),
+        };
+        changed.map_err(|error| self.failure.set(format!("{error:#}"))).ok()
+    }
+}
+
+fn not_here<T>(engine: Engine) -> Result<T> {
+    bail!("engine {engine} cannot be opened on a medium without the facade")
+}
+
+impl<M: pmem::Medium> Map for Direct<M> {
+    #[inline]
+    fn get(&self, key: u64) -> Option<u64> {
+        self.index.get(key)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) -> bool {
+        self.change(|index| index.insert(key, value)).is_some_and(|before| before.is_none())
+    }
+
+    #[inline]
+    fn update(&self, key: u64, value: u64) -> bool {
+        self.change(|index| index.update(key, value)).flatten().is_some()
+    }
+
+    #[inline]
+    fn upsert(&self, key: u64, value: u64) -> bool {
+        self.change(|index| index.upsert(key, value)).flatten().is_some()
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.change(|index| index.remove(key)).flatten().is_some()
+    }
+
+    fn batched(&self) -> Batched {
+        Batched::Everything
+    }
+
+    #[inline]
+    fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        self.index.get_many(keys, out);
+    }
+
+    #[inline]
+    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        self.change(|index| index.insert_many(pairs, out));
+    }
+
+    #[inline]
+    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        self.change(|index| index.update_many(pairs, out));
+    }
+
+    #[inline]
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        self.change(|index| index.remove_many(keys, out));
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        let occupancy = self.index.occupancy();
+        Some(Facts {
+            pairs: self.index.len(),
+            capacity: occupancy.capacity,
+            load_factor: occupancy.load_factor(),
+            resizes: occupancy.resizes,
+            bytes: self.pool.medium().size() + occupancy.sidecar_bytes(),
+            level_pairs: occupancy.levels.iter().map(|level| level.pairs).collect(),
+        })
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.get().cloned()
+    }
+}

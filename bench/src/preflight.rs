@@ -1,0 +1,71 @@
+//! What can be known to fail before an hour was spent on measuring.
+
+use crate::ceilings::BYTES_PER_PAIR;
+use crate::contender::{Contender, Medium};
+use crate::options::{Options, Suite};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::Path;
+
+/// Fails if these options cannot lead to rows.
+pub(crate) fn check(
+    suite: Suite,
+    options: &Options,
+    contenders: &[Box<dyn Contender>],
+) -> Result<()> {
+    check_names(options, contenders)?;
+    for path in [&options.json, &options.html].into_iter().flatten() {
+        check_writable(path)?;
+    }
+    let (from, pairs) = (options.grow_from(), options.pairs);
+    ensure!(
+        from < pairs || !matches!(suite, Suite::Resize | Suite::All),
+        "no growth is left to measure from --grow-from {from} to --pairs {pairs}"
+    );
+    if options.media.contains(&Medium::Mapped) || matches!(suite, Suite::Recovery | Suite::All) {
+        let directory = options.directory();
+        tempfile::tempfile_in(&directory)
+            .with_context(|| format!("making pools in {}", directory.display()))?;
+    }
+    check_memory(pairs)
+}
+
+fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<()> {
+    // A contender is there once for every type of map that it takes.
+    let mut names: Vec<&str> = contenders.iter().map(|contender| contender.name()).collect();
+    names.dedup();
+    for name in &options.engines {
+        ensure!(
+            names.contains(&name.as_str()),
+            "no contender is called {name:?}; there are {}",
+            names.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Leaves what is there as it is, and an empty file where there was none.
+fn check_writable(path: &Path) -> Result<()> {
+    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map(|_| ()).with_context(|| format!("writing {}", path.display()))
+}
+
+/// What a table and the list of its keys take is the least that a run needs at once.
+fn check_memory(pairs: u64) -> Result<()> {
+    let needed = pairs.saturating_mul(BYTES_PER_PAIR + 8);
+    let Some(available) = available_bytes() else { return Ok(()) };
+    ensure!(
+        needed <= available,
+        "{pairs} pairs need at least {} MiB of memory, and {} MiB are available",
+        needed >> 20,
+        available >> 20
+    );
+    Ok(())
+}
+
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
