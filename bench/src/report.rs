@@ -124,3 +124,46 @@ pub fn json(path: &Path, machine: &Machine, rows: &[Row]) -> Result<()> {
     text.push('\n');
     fs::write(path, text).with_context(|| format!("writing {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_what_their_rows_have_and_fit_a_terminal() {
+        let growing = Row {
+            medium: Some("mapped".into()),
+            threads: Some(2),
+            pairs: Some(114_000_000),
+            load_factor: Some(0.85),
+            spread: Some(0.07),
+            ..Row::new("resize", "insert_growing_latency_durable", "iceberg")
+        };
+        let growing = growing.with_rate(123_456_789.0, Some(61e6));
+        let timed = Row {
+            p50_ns: Some(9_999.0),
+            p99_ns: Some(999_940.0),
+            p9999_ns: Some(9_999_000.0),
+            max_ns: Some(123_456_789.0),
+            ..growing.clone()
+        };
+        let series = Row { at_s: Some(0.05), step: Some(1), ..Row::new("resize", "timeline", "x") };
+        let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "iceberg") };
+        let mut text = Vec::new();
+        let rows = [growing, timed, series, space];
+        let machine = Machine::look(Path::new("/"));
+        super::text(&mut text, &machine, &rows).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (_, tables) = text.split_once("\n\n").unwrap();
+        assert!(tables.lines().all(|line| line.len() <= 120), "{tables}");
+        let lines: Vec<&str> = tables.lines().collect();
+        assert!(lines[1].ends_with("p99.99     max") && !lines[1].contains("CPU"), "{tables}");
+        assert!(lines[2].ends_with("123.46     7%  1.01"), "{tables}");
+        assert!(lines[3].ends_with("9999ns 999.9us 9999.0us 123.5ms"), "{tables}");
+        assert_eq!(lines[4], "and 1 rows of a timeline (--json, --html)");
+        assert_eq!(
+            &lines[6..],
+            ["space", "op    contender bytes/pair", "grown iceberg        22.12"]
+        );
+    }
+}

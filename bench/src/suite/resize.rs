@@ -3,7 +3,9 @@
 //! A table that was not sized in advance is filled to [`Setting::grow_from`] off the clock; the
 //! rest of the pairs is then inserted on it. That happens on several tables:
 //!
-//! * `insert_presized`: one that was sized for all pairs, for comparison.
+//! * `insert_presized`: one that was sized for all pairs, for comparison. What was filled before has
+//!   touched most of its pages, those of 64 M pairs from 1 M on; those of a table that grows can
+//!   only be touched meanwhile.
 //! * `insert_growing`: its ceiling is the rate of `insert_presized`.
 //! * `insert_growing_latency`: with a clock around every operation, for the percentiles; its rate
 //!   includes that clock. The same table gives the series `timeline`: rate and longest latency in

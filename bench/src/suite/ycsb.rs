@@ -29,6 +29,8 @@ const TABLES: [&[Ycsb]; 2] =
     [&[Ycsb::Load, Ycsb::A, Ycsb::B, Ycsb::C, Ycsb::F, Ycsb::D], &[Ycsb::Load, Ycsb::E]];
 /// Part of the operations of D and E that insert.
 const INSERT_SHARE: f64 = 0.05;
+/// Operations of E for each of another workload's: a scan is some fifty look-ups.
+const E_PART: u64 = 16;
 /// Keys that are looked up after a phase, at most.
 const CHECKS_MAX: usize = 1 << 20;
 
@@ -41,7 +43,7 @@ pub fn round<M: Map>(
     let mut rows = Vec::new();
     for (table, workloads) in TABLES.iter().enumerate() {
         // As there may be somewhat more insertions than their share.
-        let inserted = (setting.ops as f64 * INSERT_SHARE * 1.1) as u64 + 1_000;
+        let inserted = (ops_of(Ycsb::D, setting) as f64 * INSERT_SHARE * 1.1) as u64 + 1_000;
         let map = open(&Setting { capacity: setting.pairs + inserted, ..setting.clone() })?;
         let mut session = Session { name, map: &map, setting, pairs: 0, next_version: 0 };
         for &workload in *workloads {
@@ -109,17 +111,12 @@ impl<M: Map> Session<'_, M> {
     }
 
     fn shares(&self, workload: Ycsb, scatter: Scatter) -> Result<Vec<Share>> {
-        let Setting { pairs, ops, seed, skew, threads, .. } = *self.setting;
+        let Setting { pairs, seed, skew, threads, .. } = *self.setting;
         let mix = mix(workload, skew)?;
         let seed = seed.wrapping_add(1 + workload as u64);
         let (made, _) = crew::run(Part::all(threads).collect(), |part| {
-            let count = match workload {
-                Ycsb::Load => usize::MAX,
-                _ => {
-                    let range = part.range(ops);
-                    (range.end - range.start) as usize
-                }
-            };
+            let range = part.range(ops_of(workload, self.setting));
+            let count = (range.end - range.start) as usize;
             let stream = MixStream::new(&mix, pairs, scatter, seed, part)?;
             anyhow::Ok(stream.take(count).collect::<Vec<Operation>>())
         })?;
@@ -156,6 +153,16 @@ impl<M: Map> Session<'_, M> {
             );
         }
         Ok(())
+    }
+}
+
+/// Operations of all threads together; as many as there are pairs in the case of Load.
+fn ops_of(workload: Ycsb, setting: &Setting) -> u64 {
+    let ops = setting.ops.min(setting.pairs);
+    match workload {
+        Ycsb::Load => setting.pairs,
+        Ycsb::E => (ops / E_PART).max(1),
+        _ => ops,
     }
 }
 
