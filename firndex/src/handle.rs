@@ -5,7 +5,7 @@ use index::{Level, Occupancy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
-use pmem::pool::WriteError;
+use pmem::pool::{Gate, WriteError};
 use pmem::superblock::Superblock;
 use pmem::{Pool, Write};
 use std::io;
@@ -15,6 +15,7 @@ use std::time::Duration;
 /// A pool, whatever its medium.
 pub(crate) trait PoolHandle: Send + Sync {
     fn write(&self) -> std::result::Result<Write<'_>, WriteError>;
+    fn gate(&self) -> &Arc<Gate>;
     fn sync(&self) -> io::Result<()>;
     fn close(&self) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
@@ -23,9 +24,12 @@ pub(crate) trait PoolHandle: Send + Sync {
 }
 
 impl<M: pmem::Medium> PoolHandle for Pool<M> {
-    #[inline]
     fn write(&self) -> std::result::Result<Write<'_>, WriteError> {
         Pool::write(self)
+    }
+
+    fn gate(&self) -> &Arc<Gate> {
+        Pool::gate(self)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -52,6 +56,8 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 /// The pool under a table or store. To be dropped after the engine.
 pub(crate) struct Handle {
     pool: Arc<dyn PoolHandle>,
+    /// The pool's.
+    gate: Arc<Gate>,
     forks_at_open: u32,
     engine: Engine,
     recovery: Duration,
@@ -66,7 +72,8 @@ impl Handle {
         engine: Engine,
         recovery: Duration,
     ) -> Handle {
-        Handle { pool, forks_at_open: pmem::sync::forks(), engine, recovery, _file: file }
+        let gate = Arc::clone(pool.gate());
+        Handle { pool, gate, forks_at_open: pmem::sync::forks(), engine, recovery, _file: file }
     }
 
     /// Refuses a handle that was inherited by a fork.
@@ -82,7 +89,10 @@ impl Handle {
     #[inline(always)]
     pub(crate) fn write(&self) -> Result<Write<'_>> {
         self.read()?;
-        Ok(self.pool.write()?)
+        match self.gate.enter() {
+            Some(write) => Ok(write),
+            None => Ok(self.pool.write()?),
+        }
     }
 
     pub(crate) fn sync(&self) -> Result<()> {

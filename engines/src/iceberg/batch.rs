@@ -8,19 +8,44 @@
 //! never waits, so two batches cannot wait for each other.
 
 use super::Core;
-use super::layout::{LOCK, SPILLED};
-use super::ops::{Action, Locked};
+use super::layout::{Geometry, LOCK, SPILLED};
+use super::ops::{Action, Locked, set_lane_of_line};
+use super::usual::{lane_of, slot_of};
 use index::Error;
-use index::fingerprint::{EMPTY, empty_line, lanes, match_line};
-use index::hash::{h0, level1_fingerprint};
+use index::fingerprint::{EMPTY, match_line, scan_line};
+use index::hash::level1_fingerprint;
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
-/// Operations done together: enough to overlap all misses a core can have under way, few enough
+/// Look-ups done together: enough to overlap all misses a core can have under way, few enough
 /// that their lines stay in its first-level cache.
-const BATCH: usize = 32;
+const LOOKUPS: usize = 64;
+/// Mutations done together; more would hold more locks at once for little.
+const MUTATIONS: usize = 32;
 
-/// What a locked entry of a batch shows after the fence.
+/// A look-up on its way.
+#[derive(Clone, Copy)]
+struct Lookup {
+    first: u64,
+    home: u64,
+    /// Where its level-1 block begins.
+    block: Offset,
+    /// Lanes of the block with its fingerprint.
+    candidates: u64,
+}
+
+/// A mutation on its way.
+struct Entry<'a> {
+    first: u64,
+    home: u64,
+    block: Offset,
+    /// The block's lock, if it could be had.
+    lock: Option<Locked<'a>>,
+    /// What it did, if level 1 sufficed.
+    done: Option<Done>,
+}
+
+/// What an entry of a batch did, to be shown after the fence.
 #[derive(Clone, Copy)]
 struct Done {
     found: Option<u64>,
@@ -31,7 +56,7 @@ struct Done {
 
 impl<M: Medium> Core<M> {
     pub(super) fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+        for (keys, out) in keys.chunks(LOOKUPS).zip(out.chunks_mut(LOOKUPS)) {
             if !self.get_batch(keys, out) {
                 keys.iter().zip(out).for_each(|(&key, out)| *out = self.get(key));
             }
@@ -39,39 +64,55 @@ impl<M: Medium> Core<M> {
     }
 
     /// `false` if a resize is under way or began meanwhile; then nothing in `out` counts.
+    #[inline(always)]
     fn get_batch(&self, keys: &[u64], out: &mut [Option<u64>]) -> bool {
         let geometry = self.geometry();
         if geometry.is_resizing() {
             return false;
         }
-        let mut firsts = [0; BATCH];
-        let mut matches = [0; BATCH];
-        for (&key, first) in keys.iter().zip(&mut firsts) {
-            *first = self.hasher.first_u64(key);
-            self.lines.prefetch(geometry.home(h0(*first)) as usize);
+        let mut lookups =
+            [Lookup { first: 0, home: 0, block: Offset(0), candidates: 0 }; LOOKUPS];
+        let lookups = &mut lookups[..keys.len()];
+        for (&key, lookup) in keys.iter().zip(&mut *lookups) {
+            lookup.first = self.hasher.first_u64(key);
+            lookup.home = geometry.home(lookup.first);
+            lookup.block = self.area_1.at(lookup.home);
+            self.lines.prefetch(lookup.home as usize);
         }
-        for (&first, matches) in firsts.iter().zip(&mut matches).take(keys.len()) {
-            let home = geometry.home(h0(first));
-            let line = &self.lines.get(home as usize).0;
-            *matches = match_line(self.isa, line, level1_fingerprint(first));
-            if *matches != 0 {
-                self.medium().prefetch(self.slot_1(home, matches.trailing_zeros() as usize));
-            }
+        for lookup in &mut *lookups {
+            let line = &self.lines.get(lookup.home as usize).0;
+            lookup.candidates = match_line(self.isa, line, level1_fingerprint(lookup.first));
+            // Without a candidate some slot of the block, which costs nothing worth a branch.
+            self.medium().prefetch(slot_of(lookup.block, lookup.candidates));
         }
         fence(Ordering::Acquire);
-        for (index, &key) in keys.iter().enumerate() {
-            let (first, matches) = (firsts[index], matches[index]);
-            let home = geometry.home(h0(first));
-            let candidates = if key == 0 { 0 } else { matches };
-            out[index] = lanes(candidates)
-                .find_map(|lane| self.read(self.slot_1(home, lane), key, [home, home]))
-                .or_else(|| {
-                    let spilled = self.flags_1(home).load(Ordering::Acquire) & SPILLED != 0;
-                    spilled.then(|| self.search_spilled(geometry, key, first, [home, home]))?
-                });
+        for ((&key, lookup), out) in keys.iter().zip(&*lookups).zip(out) {
+            *out = self.get_looked_up(geometry, key, lookup);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
+    }
+
+    #[inline(always)]
+    fn get_looked_up(&self, geometry: Geometry, key: u64, lookup: &Lookup) -> Option<u64> {
+        let line = &self.lines.get(lookup.home as usize).0;
+        let mut candidates = lookup.candidates;
+        while candidates != 0 {
+            let (found, value) = self.medium().load_pair(slot_of(lookup.block, candidates));
+            if found == 0 {
+                return self.get_anyhow(key, lookup.first);
+            }
+            if found == key {
+                let is_locked = line[0].load(Ordering::Acquire) & LOCK != 0;
+                return if is_locked { self.get_anyhow(key, lookup.first) } else { Some(value) };
+            }
+            candidates &= candidates - 1;
+        }
+        let has_spilled = line[0].load(Ordering::Acquire) & SPILLED != 0;
+        if !has_spilled {
+            return None;
+        }
+        self.search_spilled(geometry, key, lookup.first, [lookup.home; 2])
     }
 
     /// Does a mutation for each item in order; `out[i]` is the state that item `i` found.
@@ -82,8 +123,11 @@ impl<M: Medium> Core<M> {
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Action,
     ) -> Result<(), Error> {
-        for (items, out) in items.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+        for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let done = self.mutate_batch(items, out, &key_of, &decide);
+            if done.count_ones() as usize == items.len() {
+                continue;
+            }
             for (index, item) in items.iter().enumerate() {
                 if done & 1 << index == 0 {
                     out[index] = self.mutate(key_of(item), |found| decide(item, found))?;
@@ -94,6 +138,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Does what can be done without waiting and with one fence; returns which items that were.
+    #[inline(always)]
     fn mutate_batch<T>(
         &self,
         items: &[T],
@@ -105,77 +150,71 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return 0;
         }
-        let mut firsts = [0; BATCH];
-        for (item, first) in items.iter().zip(&mut firsts) {
-            *first = self.hasher.first_u64(key_of(item));
-            self.lines.prefetch(geometry.home(h0(*first)) as usize);
+        let medium = self.medium();
+        let mut entries = [const {
+            Entry { first: 0, home: 0, block: Offset(0), lock: None, done: None }
+        }; MUTATIONS];
+        let entries = &mut entries[..items.len()];
+        for (item, entry) in items.iter().zip(&mut *entries) {
+            entry.first = self.hasher.first_u64(key_of(item));
+            entry.home = geometry.home(entry.first);
+            entry.block = self.area_1.at(entry.home);
+            self.lines.prefetch_write(entry.home as usize);
         }
-        let home_of = |index: usize| geometry.home(h0(firsts[index]));
+        // Before the locks: their instructions would wait for the misses one after another.
+        for entry in &*entries {
+            let line = &self.lines.get(entry.home as usize).0;
+            let (candidates, empties) =
+                scan_line(self.isa, line, level1_fingerprint(entry.first));
+            let likely = if candidates != 0 { candidates } else { empties };
+            medium.prefetch_write(slot_of(entry.block, likely));
+        }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
-        let mut locks = [const { None }; BATCH];
-        let mut refused = [u64::MAX; BATCH];
+        let mut refused = [u64::MAX; MUTATIONS];
         let mut refusals = 0;
-        for (index, lock) in locks.iter_mut().enumerate().take(items.len()) {
-            let home = home_of(index);
-            if !refused[..refusals].contains(&home) {
-                *lock = Locked::attempt(self.flags_1(home));
+        for entry in &mut *entries {
+            if refusals == 0 || !refused[..refusals].contains(&entry.home) {
+                entry.lock = Locked::attempt(self.flags_1(entry.home));
             }
-            if lock.is_none() {
-                refused[refusals] = home;
+            if entry.lock.is_none() {
+                refused[refusals] = entry.home;
                 refusals += 1;
             }
         }
         if self.geometry() != geometry {
             return 0;
         }
-        for index in (0..items.len()).filter(|&index| locks[index].is_some()) {
-            self.prefetch_target(home_of(index), firsts[index]);
-        }
-        let mut done = [None; BATCH];
         let mut stored = false;
-        for (index, item) in items.iter().enumerate().filter(|&(index, _)| locks[index].is_some()) {
-            let entry = self.store_unfenced(home_of(index), key_of(item), firsts[index], |found| {
-                decide(item, found)
-            });
-            stored |= entry.is_some_and(|entry| entry.action != Action::Keep);
-            done[index] = entry;
+        for (item, entry) in items.iter().zip(&mut *entries) {
+            if entry.lock.is_some() {
+                entry.done =
+                    self.store_unfenced(entry, key_of(item), |found| decide(item, found));
+                stored |= entry.done.is_some_and(|done| done.action != Action::Keep);
+            }
         }
         if stored {
-            self.medium().fence();
+            medium.fence();
         }
-        let mut finished = 0;
-        for (index, entry) in done.into_iter().enumerate() {
-            let Some(entry) = entry else { continue };
-            if let Some((lane, fingerprint)) = entry.show {
-                self.set_lane_1(home_of(index), lane, fingerprint);
+        let (mut finished, mut inserted, mut removed) = (0, 0, 0);
+        for (index, (entry, out)) in entries.iter_mut().zip(out).enumerate() {
+            if let Some(done) = entry.done {
+                if let Some((lane, fingerprint)) = done.show {
+                    let line = &self.lines.get(entry.home as usize).0;
+                    set_lane_of_line(line, lane, fingerprint);
+                }
+                *out = done.found;
+                finished |= 1 << index;
+                match (done.found, done.action) {
+                    (None, Action::Put(_)) => inserted += 1,
+                    (Some(_), Action::Remove) => removed += 1,
+                    _ => {}
+                }
             }
-            out[index] = entry.found;
-            finished |= 1 << index;
+            entry.lock = None;
         }
-        drop(locks);
-        for entry in done.into_iter().flatten() {
-            match (entry.found, entry.action) {
-                (None, Action::Put(_)) => self.count_insertion(),
-                (Some(_), Action::Remove) => drop(self.count(-1)),
-                _ => {}
-            }
-        }
+        self.count_changes(inserted, removed);
         finished
-    }
-
-    /// Prefetches the slot that a mutation of a key will most probably read or write.
-    #[inline(always)]
-    fn prefetch_target(&self, home: u64, first: u64) {
-        let line = &self.lines.get(home as usize).0;
-        let mut candidates = match_line(self.isa, line, level1_fingerprint(first));
-        if candidates == 0 {
-            candidates = empty_line(self.isa, line) & self.lanes_1;
-        }
-        if candidates != 0 {
-            let slot = self.slot_1(home, candidates.trailing_zeros() as usize);
-            self.medium().prefetch_write(slot);
-        }
     }
 
     /// Does a mutation in level 1, whose block is locked, up to the flush. `None`, and nothing
@@ -183,37 +222,41 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn store_unfenced(
         &self,
-        home: u64,
+        entry: &Entry<'_>,
         key: u64,
-        first: u64,
         decide: impl Fn(Option<u64>) -> Action,
     ) -> Option<Done> {
-        debug_assert_ne!(self.flags_1(home).load(Ordering::Relaxed) & LOCK, 0);
         if key == 0 {
             return None;
         }
         let medium = self.medium();
-        let flush = |slot: Offset| medium.flush(slot);
-        if let Some((lane, value)) = self.find_1(home, key, first) {
-            let slot = self.slot_1(home, lane);
-            let action = decide(Some(value));
-            let show = match action {
-                Action::Keep => None,
-                Action::Put(new) => {
-                    medium.store_release(slot.word(1), new);
-                    flush(slot);
-                    None
-                }
-                Action::Remove => {
-                    medium.store(slot, 0);
-                    flush(slot);
-                    Some((lane, EMPTY))
-                }
-            };
-            return Some(Done { found: Some(value), action, show });
+        let line = &self.lines.get(entry.home as usize).0;
+        let fingerprint = level1_fingerprint(entry.first);
+        let (mut candidates, empties) = scan_line(self.isa, line, fingerprint);
+        while candidates != 0 {
+            let slot = slot_of(entry.block, candidates);
+            let (found, value) = medium.load_pair(slot);
+            if found == key {
+                let action = decide(Some(value));
+                let show = match action {
+                    Action::Keep => None,
+                    Action::Put(new) => {
+                        medium.store_release(slot.word(1), new);
+                        medium.flush(slot);
+                        None
+                    }
+                    Action::Remove => {
+                        medium.store(slot, 0);
+                        medium.flush(slot);
+                        Some((lane_of(candidates), EMPTY))
+                    }
+                };
+                return Some(Done { found: Some(value), action, show });
+            }
+            candidates &= candidates - 1;
         }
-        if self.flags_1(home).load(Ordering::Relaxed) & SPILLED != 0
-            && !self.is_absent_beyond_level_1(home, key, first)
+        if line[0].load(Ordering::Relaxed) & SPILLED != 0
+            && !self.is_absent_beyond_level_1(entry.home, key, entry.first)
         {
             return None;
         }
@@ -221,21 +264,21 @@ impl<M: Medium> Core<M> {
         let show = match action {
             Action::Keep | Action::Remove => None,
             Action::Put(value) => {
-                let empty = empty_line(self.isa, &self.lines.get(home as usize).0) & self.lanes_1;
-                if empty == 0 {
+                let empties = empties & self.lanes_1;
+                if empties == 0 {
                     return None;
                 }
-                let lane = empty.trailing_zeros() as usize;
-                let slot = self.slot_1(home, lane);
+                let slot = slot_of(entry.block, empties);
                 self.fill(slot, key, value);
-                flush(slot);
-                Some((lane, level1_fingerprint(first)))
+                medium.flush(slot);
+                Some((lane_of(empties), fingerprint))
             }
         };
         Some(Done { found: None, action, show })
     }
 
     /// Whether a key, whose level-1 lock is held, is certainly in neither level 2 nor 3.
+    #[inline(never)]
     fn is_absent_beyond_level_1(&self, home: u64, key: u64, first: u64) -> bool {
         let geometry = self.geometry();
         !geometry.is_resizing()

@@ -172,9 +172,12 @@ impl Area {
     /// Where block `block` begins.
     #[inline(always)]
     pub(super) fn at(&self, block: u64) -> Offset {
-        let doublings = block >> self.initial_log2;
-        let extent = (u64::BITS - doublings.leading_zeros()) as usize;
-        // An index of at most 64 - log2 never reaches 64; masking tells the compiler.
+        // Extent 0 up to the first doubling, then one for each power of two: the place of the
+        // highest bit, with a bit below for blocks before all doublings. Block numbers have less
+        // than 63 bits.
+        let doublings = (block >> self.initial_log2) << 1 | 1;
+        let extent = doublings.leading_zeros() as usize ^ 63;
+        // Masking tells the compiler that no index reaches 64.
         let base = self.bases[extent & 63].load(Ordering::Relaxed);
         Offset(base).add(block.wrapping_mul(self.unit_bytes))
     }
@@ -248,7 +251,7 @@ impl Geometry {
         Geometry((self.0 + GENERATION) & !RESIZING_2)
     }
 
-    /// The level-1 block of a key with this h0.
+    /// The level-1 block of a key with this h0, or with a word whose low bits are h0.
     #[inline(always)]
     pub(super) fn home(self, h0: u64) -> u64 {
         h0 & (self.blocks_1() - 1)

@@ -56,6 +56,7 @@ mod ops;
 mod recover;
 mod resize;
 mod scan;
+mod usual;
 
 pub use layout::Shape;
 
@@ -104,7 +105,8 @@ struct Core<M: Medium> {
     /// Level-2 fingerprints, a word per block.
     words: Array<AtomicU64>,
     level_3: Level3,
-    /// Word 0: the [`Geometry`]. In a line of its own: all read it, few write it.
+    /// Word 0: the [`Geometry`]. Word 1: how often an insertion looks around, as a mask. In a line
+    /// of its own: all read it, few write it.
     geometry: Line,
     /// Words 0 and 1: blocks of level 1 and 2 not yet moved. Words 2 and 3: next block to be
     /// moved out of turn. Word 4: pairs in level 3 when the last resize
@@ -267,22 +269,22 @@ impl<M: Medium> Core<M> {
         sum.cast_signed().max(0).cast_unsigned()
     }
 
-    /// Adds to the calling thread's count of pairs, 1 or -1; returns its number of insertions.
+    /// Adds to the calling thread's counts; returns its number of insertions.
     #[inline(always)]
-    fn count(&self, difference: i64) -> u64 {
+    fn count(&self, inserted: u64, removed: u64) -> u64 {
         let thread = thread_index();
         let line = &self.counts.line(thread).0;
-        let inserted = u64::from(difference > 0);
+        let difference = inserted.wrapping_sub(removed);
         if thread < THREADS_MAX {
             let add = |word: &AtomicU64, n: u64| {
                 let sum = word.load(Ordering::Relaxed).wrapping_add(n);
                 word.store(sum, Ordering::Release);
                 sum
             };
-            add(&line[0], difference as u64);
+            add(&line[0], difference);
             add(&line[1], inserted)
         } else {
-            line[0].fetch_add(difference as u64, Ordering::Release);
+            line[0].fetch_add(difference, Ordering::Release);
             line[1].fetch_add(inserted, Ordering::Release) + inserted
         }
     }

@@ -135,13 +135,7 @@ impl<M: Medium> Core<M> {
     /// Sets the fingerprint of a lane; the block's lock is held.
     #[inline(always)]
     pub(super) fn set_lane_1(&self, block: u64, lane: usize, fingerprint: u8) {
-        let flag_lanes = index::fingerprint::FLAG_LANES_OF_LINE;
-        set_lane(
-            &self.lines.get(block as usize).0[lane / 8],
-            lane % 8,
-            lane < flag_lanes,
-            fingerprint,
-        );
+        set_lane_of_line(&self.lines.get(block as usize).0, lane, fingerprint);
     }
 
     /// Sets the fingerprint of a lane; the block's lock is held.
@@ -171,21 +165,21 @@ impl<M: Medium> Core<M> {
     }
 
     #[inline(always)]
-    fn store_pair(&self, slot: Offset, key: u64, value: u64) {
+    pub(super) fn store_pair(&self, slot: Offset, key: u64, value: u64) {
         self.fill(slot, key, value);
         self.medium().flush(slot);
         self.medium().fence();
     }
 
     #[inline(always)]
-    fn store_value(&self, slot: Offset, value: u64) {
+    pub(super) fn store_value(&self, slot: Offset, value: u64) {
         self.medium().store_release(slot.word(1), value);
         self.medium().flush(slot);
         self.medium().fence();
     }
 
     #[inline(always)]
-    fn erase(&self, slot: Offset) {
+    pub(super) fn erase(&self, slot: Offset) {
         self.medium().store(slot, 0);
         self.medium().flush(slot);
         self.medium().fence();
@@ -195,13 +189,13 @@ impl<M: Medium> Core<M> {
 
     /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
     /// before. `decide` may be called several times.
-    #[inline(always)]
-    pub(super) fn mutate(
+    #[inline(never)]
+    pub(super) fn mutate_anyhow(
         &self,
         key: u64,
+        first: u64,
         decide: impl Fn(Option<u64>) -> Action,
     ) -> Result<Option<u64>, Error> {
-        let first = self.hasher.first_u64(key);
         let (found, action) = loop {
             let geometry = self.geometry();
             let Ok((home, locked)) = self.lock_home(geometry, first) else { continue };
@@ -217,12 +211,18 @@ impl<M: Medium> Core<M> {
                 }
             }
         };
+        self.count_change(found, action);
+        Ok(found)
+    }
+
+    /// Counts what a mutation did to the number of pairs.
+    #[inline(always)]
+    pub(super) fn count_change(&self, found: Option<u64>, action: Action) {
         match (found, action) {
-            (None, Action::Put(_)) => self.count_insertion(),
-            (Some(_), Action::Remove) => drop(self.count(-1)),
+            (None, Action::Put(_)) => self.count_changes(1, 0),
+            (Some(_), Action::Remove) => self.count_changes(0, 1),
             _ => {}
         }
-        Ok(found)
     }
 
     /// Locks the level-1 block of a key. During a resize the block that it is filled from has
@@ -442,9 +442,7 @@ impl<M: Medium> Core<M> {
 
     /// The value of `key`. Takes no lock, and is redone only if a resize began or ended meanwhile
     /// or level-3 neighbours changed.
-    #[inline(always)]
-    pub(super) fn get(&self, key: u64) -> Option<u64> {
-        let first = self.hasher.first_u64(key);
+    pub(super) fn get_anyhow(&self, key: u64, first: u64) -> Option<u64> {
         loop {
             let geometry = self.geometry();
             let found = self.search(geometry, key, first);
@@ -549,6 +547,13 @@ impl<M: Medium> Core<M> {
         self.help(at, homes);
         Some(value)
     }
+}
+
+/// Sets the fingerprint of a lane of a level-1 line; the block's lock is held.
+#[inline(always)]
+pub(super) fn set_lane_of_line(line: &[AtomicU64; 8], lane: usize, fingerprint: u8) {
+    let has_flag = lane < index::fingerprint::FLAG_LANES_OF_LINE;
+    set_lane(&line[lane / 8 & 7], lane % 8, has_flag, fingerprint);
 }
 
 /// Sets the byte of a lane, but for its flag.

@@ -32,6 +32,13 @@ const SLOTS_PER_OVERFLOW: u64 = 1024;
 /// ... but not for less than this many.
 const OVERFLOW_MIN: u64 = 64;
 
+/// Bits of a thread's number of insertions that change without its looking around.
+/// `moves`: also to move a block.
+fn look_mask(geometry: Geometry, moves: bool) -> u64 {
+    let mask = (1 << geometry.level_1_log2().saturating_sub(4).min(LOOK_LOG2_MAX)) - 1;
+    if moves { mask & (INSERTIONS_PER_MOVE - 1) } else { mask }
+}
+
 /// A pair on its way: its destination's lane there, and its source's lane.
 struct Move {
     key: u64,
@@ -41,21 +48,38 @@ struct Move {
 }
 
 impl<M: Medium> Core<M> {
-    /// Counts an insertion; now and then looks whether a resize is due.
+    /// Counts insertions and removals of the calling thread; now and then looks whether a resize
+    /// is due.
     #[inline(always)]
-    pub(super) fn count_insertion(&self) {
-        let inserted = self.count(1);
+    pub(super) fn count_changes(&self, inserted: u64, removed: u64) {
+        if inserted | removed == 0 {
+            return;
+        }
+        let sum = self.count(inserted, removed);
+        let before = sum.wrapping_sub(inserted);
+        if (sum ^ before) & !self.geometry.0[1].load(Ordering::Relaxed) != 0 {
+            self.look_around(before, sum);
+        }
+    }
+
+    /// What an insertion does now and then besides.
+    #[cold]
+    fn look_around(&self, before: u64, sum: u64) {
         let geometry = self.geometry();
-        let look_log2 = geometry.level_1_log2().saturating_sub(4).min(LOOK_LOG2_MAX);
-        if inserted & ((1 << look_log2) - 1) == 0 {
+        if (sum ^ before) & !look_mask(geometry, false) != 0 {
+            // Whoever published last may have been held up since before the last resize.
+            self.publish_look_mask(geometry);
             self.consider_resize(geometry);
         }
-        if geometry.is_resizing()
-            && !self.settings.helper
-            && inserted.is_multiple_of(INSERTIONS_PER_MOVE)
-        {
+        if geometry.is_resizing() && !self.settings.helper {
             self.move_next(1);
         }
+    }
+
+    /// Publishes how often an insertion looks around under a geometry.
+    pub(super) fn publish_look_mask(&self, geometry: Geometry) {
+        let moves = geometry.is_resizing() && !self.settings.helper;
+        self.geometry.0[1].store(look_mask(geometry, moves), Ordering::Relaxed);
     }
 
     #[cold]
@@ -169,6 +193,7 @@ impl<M: Medium> Core<M> {
         self.unmoved.0[3].store(0, Ordering::Relaxed);
         // Nobody else changes the geometry: no resize was under way, and this thread alone may
         // begin one.
+        self.publish_look_mask(next);
         self.geometry.0[0].store(next.0, Ordering::Release);
         if self.settings.helper {
             self.signal.ask_to_move();
@@ -254,6 +279,7 @@ impl<M: Medium> Core<M> {
         // Both levels may end at once.
         let end = |geometry| Some(end(Geometry(geometry)).0);
         let _ = self.geometry.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+        self.publish_look_mask(self.geometry());
     }
 
     /// Section 4: each pair that now belongs to the destination is written there, then erased

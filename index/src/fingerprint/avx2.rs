@@ -40,3 +40,49 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
     }
     u64::from(low) | u64::from(high) << 32
 }
+
+/// The lanes that hold `fingerprint`, and those that hold 0.
+///
+/// # Safety
+///
+/// The processor has AVX2.
+#[inline]
+pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
+    let (low, high, low_empty, high_empty): (u32, u32, u32, u32);
+    // SAFETY: as in `match_line`; the line is loaded once.
+    unsafe {
+        asm!(
+            "vmovd xmm0, {fingerprint:e}",
+            "vmovdqu ymm1, [{line}]",
+            "vmovdqu ymm2, [{line} + 32]",
+            "vpbroadcastb ymm0, xmm0",
+            "vmovdqa ymm4, [{mask}]",
+            "vpxor xmm3, xmm3, xmm3",
+            "vpand ymm1, ymm1, ymm4",
+            "vpand ymm4, ymm0, ymm4",
+            "vpcmpeqb ymm5, ymm2, ymm0",
+            "vpcmpeqb ymm2, ymm2, ymm3",
+            "vpcmpeqb ymm3, ymm1, ymm3",
+            "vpcmpeqb ymm1, ymm1, ymm4",
+            "vpmovmskb {high:e}, ymm5",
+            "vpmovmskb {low:e}, ymm1",
+            "vpmovmskb {high_empty:e}, ymm2",
+            "vpmovmskb {low_empty:e}, ymm3",
+            "vzeroupper",
+            fingerprint = in(reg) u32::from(fingerprint),
+            line = in(reg) line,
+            mask = in(reg) &LINE_MASK,
+            low = lateout(reg) low,
+            high = lateout(reg) high,
+            low_empty = lateout(reg) low_empty,
+            high_empty = lateout(reg) high_empty,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+            out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+            out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
+            out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    (join(low, high), join(low_empty, high_empty))
+}

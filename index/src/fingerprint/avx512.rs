@@ -31,3 +31,35 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
     }
     matches
 }
+
+/// The lanes that hold `fingerprint`, and those that hold 0.
+///
+/// # Safety
+///
+/// The processor has AVX-512 F and BW.
+#[inline]
+pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
+    let (matches, empties);
+    // SAFETY: as in `match_line`; the line is loaded once.
+    unsafe {
+        asm!(
+            "vmovdqu64 zmm17, [{line}]",
+            "vpbroadcastb zmm16, {fingerprint:e}",
+            "vpandq zmm17, zmm17, [{mask}]",
+            "vptestnmb k2, zmm17, zmm17",
+            "vpxorq zmm16, zmm16, zmm17",
+            "vptestnmb k1, zmm16, [{mask}]",
+            "kmovq {empties}, k2",
+            "kmovq {matches}, k1",
+            fingerprint = in(reg) u32::from(fingerprint),
+            line = in(reg) line,
+            mask = in(reg) &LINE_MASK,
+            matches = lateout(reg) matches,
+            empties = lateout(reg) empties,
+            out("zmm16") _, out("zmm17") _,
+            out("k1") _, out("k2") _,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    (matches, empties)
+}

@@ -134,23 +134,68 @@ impl Isa {
     }
 }
 
-/// The lanes of `line` that hold `fingerprint`: bit *i* stands for lane *i*.
+/// [`match_line`] where it takes a few instructions; `None` where it takes more.
 #[inline(always)]
-pub fn match_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Option<u64> {
     match isa {
         // SAFETY: this value came from `is_offered`, which asked for both features.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { avx512::match_line(line, fingerprint) },
+        Isa::Avx512 => Some(unsafe { avx512::match_line(line, fingerprint) }),
         // SAFETY: this value came from `is_offered`, which asked for the feature.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { avx2::match_line(line, fingerprint) },
+        Isa::Avx2 => Some(unsafe { avx2::match_line(line, fingerprint) }),
+        // SAFETY: NEON is part of every such target that std is built for.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Isa::Neon => Some(unsafe { neon::match_line(line, fingerprint) }),
+        // There what is usual in production shall be usual too.
+        _ if cfg!(feature = "simulated") => Some(portable::match_line(line, fingerprint)),
+        _ => None,
+    }
+}
+
+/// The lanes of `line` that hold `fingerprint`: bit *i* stands for lane *i*.
+#[inline(always)]
+pub fn match_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+    match match_line_fast(isa, line, fingerprint) {
+        Some(matches) => matches,
+        None => match_line_anywhere(isa, line, fingerprint),
+    }
+}
+
+/// [`match_line`] without what newer processors have; out of line, since it is long, and inlined
+/// it would be copied into every operation.
+#[inline(never)]
+fn match_line_anywhere(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+    match isa {
         // SAFETY: SSE2 is part of the architecture.
         #[cfg(target_arch = "x86_64")]
         Isa::Sse2 => unsafe { sse2::match_line(line, fingerprint) },
-        // SAFETY: NEON is part of every such target that std is built for.
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        Isa::Neon => unsafe { neon::match_line(line, fingerprint) },
         _ => portable::match_line(line, fingerprint),
+    }
+}
+
+/// The lanes of `line` that hold `fingerprint`, and those that are EMPTY, where that takes a few
+/// instructions; `None` where it takes more.
+#[inline(always)]
+pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Option<(u64, u64)> {
+    match isa {
+        // SAFETY: this value came from `is_offered`, which asked for both features.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => Some(unsafe { avx512::scan_line(line, fingerprint) }),
+        // SAFETY: this value came from `is_offered`, which asked for the feature.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => Some(unsafe { avx2::scan_line(line, fingerprint) }),
+        _ => match_line_fast(isa, line, fingerprint).zip(match_line_fast(isa, line, EMPTY)),
+    }
+}
+
+/// The lanes of `line` that hold `fingerprint`, and those that are EMPTY: [`match_line`] and
+/// [`empty_line`] at the cost of little more than one of them.
+#[inline(always)]
+pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
+    match scan_line_fast(isa, line, fingerprint) {
+        Some(found) => found,
+        None => (match_line_anywhere(isa, line, fingerprint), match_line_anywhere(isa, line, EMPTY)),
     }
 }
 

@@ -133,7 +133,7 @@ impl<W: WriteBack> Memory<W> {
     #[inline(always)]
     fn aligned<const ALIGN_LOG2: u32>(&self, at: Offset) -> *mut u64 {
         let rotated = at.0.rotate_right(ALIGN_LOG2);
-        if rotated >= self.reservation.bytes >> ALIGN_LOG2 {
+        if rotated >= self.reservation.units[ALIGN_LOG2 as usize] {
             misplaced(at, self.reservation.bytes);
         }
         self.at(at).cast()
@@ -319,6 +319,9 @@ impl<W: WriteBack> Medium for Memory<W> {
 
     #[inline(always)]
     fn flush(&self, at: Offset) {
+        if !W::FLUSHES {
+            return self.write_back.fence();
+        }
         let line = self.aligned::<6>(Offset(at.0 & !(LINE - 1)));
         // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
         // memory behind it faults and harms nothing.

@@ -4,6 +4,9 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 /// How lines reach the place where they survive.
 pub trait WriteBack: Send + Sync + 'static {
+    /// Whether a flush does anything. If not, a fence stands for it, to stop the compiler.
+    const FLUSHES: bool;
+
     /// Starts writing back the line that `line` points into.
     ///
     /// # Safety
@@ -21,6 +24,8 @@ pub trait WriteBack: Send + Sync + 'static {
 pub struct KernelKeeps;
 
 impl WriteBack for KernelKeeps {
+    const FLUSHES: bool = false;
+
     #[inline(always)]
     unsafe fn flush(&self, _line: *const u8) {
         compiler_fence(Ordering::SeqCst);
@@ -98,6 +103,8 @@ fn caches_are_durable() -> bool {
 }
 
 impl WriteBack for CacheFlush {
+    const FLUSHES: bool = true;
+
     #[inline(always)]
     unsafe fn flush(&self, line: *const u8) {
         #[cfg(target_arch = "x86_64")]

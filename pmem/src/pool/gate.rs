@@ -7,7 +7,7 @@
 //! its own and no atomic read-modify-write.
 
 use crate::sync::{
-    AtomicU32, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin, thread_index,
+    AtomicU32, AtomicU64, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin, thread_index,
 };
 use std::io;
 
@@ -25,8 +25,31 @@ pub(super) enum GateState {
     ReadOnly = 3,
 }
 
+/// The right to mutate the pool, until dropped. Hold it across one operation only, and run no
+/// caller's code meanwhile: a sync waits for it.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub struct Write<'a> {
+    /// Writers announced in the line of this thread, or in the one that many share.
+    writers: &'a AtomicU64,
+    is_shared: bool,
+    /// The announcement is in this thread's line.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for Write<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.is_shared {
+            self.writers.fetch_sub(1, Ordering::Release);
+        } else {
+            self.writers.store(self.writers.load(Ordering::Relaxed) - 1, Ordering::Release);
+        }
+    }
+}
+
+/// Keeps writers out while a sync says that the pool is clean.
+#[derive(Debug)]
+pub struct Gate {
     state: AtomicU32,
     announced: PerThread,
 }
@@ -45,32 +68,21 @@ impl Gate {
         }
     }
 
-    /// Announces a writer. `Err`: the gate was not open, and nothing is announced.
+    /// The right to mutate, if the gate is open; else [`Pool::write`](super::Pool::write) says
+    /// why not, or waits.
     #[inline(always)]
-    pub(super) fn enter(&self) -> Result<usize, GateState> {
+    pub fn enter(&self) -> Option<Write<'_>> {
         let thread = thread_index();
         let writers = &self.announced.line(thread).0[0];
-        if thread < THREADS_MAX {
-            writers.store(writers.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        } else {
+        let is_shared = thread >= THREADS_MAX;
+        if is_shared {
             writers.fetch_add(1, Ordering::Relaxed);
-        }
-        light_barrier();
-        if self.state.load(Ordering::Acquire) == GateState::Open as u32 {
-            return Ok(thread);
-        }
-        self.leave(thread);
-        Err(self.state())
-    }
-
-    #[inline(always)]
-    pub(super) fn leave(&self, thread: usize) {
-        let writers = &self.announced.line(thread).0[0];
-        if thread < THREADS_MAX {
-            writers.store(writers.load(Ordering::Relaxed) - 1, Ordering::Release);
         } else {
-            writers.fetch_sub(1, Ordering::Release);
+            writers.store(writers.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
+        let write = Write { writers, is_shared, _not_send: std::marker::PhantomData };
+        light_barrier();
+        (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
     }
 
     pub(super) fn set(&self, state: GateState) {

@@ -13,8 +13,10 @@ use crate::superblock::{
     SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, Mutex};
-use gate::{Gate, GateState};
+pub use gate::{Gate, Write};
+use gate::GateState;
 use std::io;
+use std::sync::Arc;
 
 /// Large extents begin at multiples of this, so that huge pages can back them.
 const EXTENT_ALIGN_MAX: u64 = 2 << 20;
@@ -69,26 +71,9 @@ pub struct Pool<M: Medium> {
     superblock: Mutex<Superblock>,
     /// Serialises sync, close and the first write after a sync.
     transition: Mutex<()>,
-    gate: Gate,
+    gate: Arc<Gate>,
     place: Place,
     forks_at_open: u32,
-}
-
-/// The right to mutate the pool, until dropped. Hold it across one operation only, and run no
-/// caller's code meanwhile: a sync waits for it.
-#[derive(Debug)]
-pub struct Write<'a> {
-    gate: &'a Gate,
-    thread: usize,
-    /// The announcement is in this thread's line.
-    _not_send: std::marker::PhantomData<*const ()>,
-}
-
-impl Drop for Write<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.gate.leave(self.thread);
-    }
 }
 
 /// Changes to the superblock that become effective together.
@@ -238,7 +223,7 @@ impl<M: Medium> Pool<M> {
         state: GateState,
     ) -> Result<Self, OpenError> {
         sync::register_process();
-        let gate = Gate::new(state).map_err(out_of_memory)?;
+        let gate = Arc::new(Gate::new(state).map_err(out_of_memory)?);
         Ok(Pool {
             medium,
             superblock: Mutex::new(superblock),
@@ -277,21 +262,21 @@ impl<M: Medium> Pool<M> {
     pub fn write(&self) -> Result<Write<'_>, WriteError> {
         loop {
             match self.gate.enter() {
-                Ok(thread) => {
-                    return Ok(Write {
-                        gate: &self.gate,
-                        thread,
-                        _not_send: std::marker::PhantomData,
-                    });
-                }
-                Err(state) => self.reopen_gate(state)?,
+                Some(write) => return Ok(write),
+                None => self.reopen_gate()?,
             }
         }
     }
 
+    /// The gate that [`Pool::write`] passes: for who would rather not ask what the medium is on
+    /// the way.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
     #[cold]
-    fn reopen_gate(&self, state: GateState) -> Result<(), WriteError> {
-        match state {
+    fn reopen_gate(&self) -> Result<(), WriteError> {
+        match self.gate.state() {
             GateState::ReadOnly => Err(WriteError::ReadOnly),
             GateState::Open => Ok(()),
             GateState::Syncing | GateState::Clean => {

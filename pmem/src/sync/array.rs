@@ -78,7 +78,9 @@ impl<T: Zeroable> Array<T> {
     /// If `index` is not below [`Array::len`].
     #[inline(always)]
     pub fn get(&self, index: usize) -> &T {
-        assert!(index < self.len, "index {index} beyond the {} elements reserved", self.len);
+        if index >= self.len {
+            beyond(index, self.len);
+        }
         // SAFETY: the index is in bounds, and zeroed memory is a valid `T` by `Zeroable`.
         unsafe { &*self.base.as_ptr().add(index) }
     }
@@ -99,6 +101,23 @@ impl<T: Zeroable> Array<T> {
         }
     }
 
+    /// Hints that the element at `index` is about to be written.
+    #[inline(always)]
+    pub fn prefetch_write(&self, index: usize) {
+        let element = self.base.as_ptr().wrapping_add(index);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
+        // treat its encoding as no operation.
+        unsafe {
+            core::arch::asm!("prefetchw [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
+        }
+    }
+
     /// Asks for huge pages behind a range of elements where it spans some, and touches them if
     /// `populate`. A hint.
     pub fn advise(&self, elements: Range<usize>, populate: bool) {
@@ -107,6 +126,13 @@ impl<T: Zeroable> Array<T> {
         // SAFETY: the range lies in this array's memory.
         unsafe { pages::advise(self.base.cast(), bytes, populate) };
     }
+}
+
+/// Out of line, so that the check of every access is no more than a comparison.
+#[cold]
+#[inline(never)]
+fn beyond(index: usize, len: usize) -> ! {
+    panic!("index {index} beyond the {len} elements reserved");
 }
 
 impl<T> Drop for Array<T> {

@@ -1,5 +1,6 @@
 //! Small numbers for threads, and whether this process is a forked child.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -36,6 +37,8 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
+        // What runs later in this thread's end must not use a number that is another's by then.
+        INDEX.set(THREADS_MAX);
         // The lock orders everything this thread did before the next owner of the number.
         NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).free.push(Reverse(self.0));
     }
@@ -46,16 +49,32 @@ pub(in crate::sync) fn thread_indices_end() -> usize {
     NUMBERS_END.load(Ordering::Acquire)
 }
 
+/// What [`INDEX`] is before a thread has asked for its number.
+const UNNUMBERED: usize = usize::MAX;
+
 thread_local! {
     static NUMBER: Number = Number::take();
+    /// The thread's number, or what stands for it. Every mutation reads it: this one is a plain
+    /// word, whereas [`NUMBER`], having a destructor, is asked each time whether it is alive.
+    static INDEX: Cell<usize> = const { Cell::new(UNNUMBERED) };
 }
 
 /// The number of the calling thread: unique among live threads and small, since the numbers of
 /// threads that ended are given out again. `THREADS_MAX` if there are more threads than that,
 /// or if the thread is ending.
-#[inline]
+#[inline(always)]
 pub fn thread_index() -> usize {
-    NUMBER.try_with(|number| number.0.min(THREADS_MAX)).unwrap_or(THREADS_MAX)
+    match INDEX.get() {
+        UNNUMBERED => take_index(),
+        index => index,
+    }
+}
+
+#[cold]
+fn take_index() -> usize {
+    let index = NUMBER.try_with(|number| number.0.min(THREADS_MAX)).unwrap_or(THREADS_MAX);
+    INDEX.set(index);
+    index
 }
 
 static FORKS: AtomicU32 = AtomicU32::new(0);

@@ -1,0 +1,149 @@
+//! The usual cases of `ops`, in as few instructions as they need.
+//!
+//! A processor overlaps the cache misses of operations that follow each other as far as they fit
+//! its reorder window together, some hundred instructions. So what nearly every operation does
+//! is written down here once more, without the rest: no resize is under way, the key is not 0, its
+//! block's lock is free, level 1 suffices, and matching a line takes a few instructions. In every
+//! other case nothing has been done, and `ops` begins again.
+
+use super::Core;
+use super::layout::{LOCK, SLOT_BYTES, SPILLED};
+use super::ops::{Action, Locked, set_lane_of_line};
+use index::Error;
+use index::fingerprint::{EMPTY, match_line_fast, scan_line_fast};
+use index::hash::level1_fingerprint;
+use pmem::{Medium, Offset};
+use pmem::sync::{Ordering, fence};
+
+impl<M: Medium> Core<M> {
+    /// As [`Core::get_anyhow`].
+    #[inline(always)]
+    pub(super) fn get(&self, key: u64) -> Option<u64> {
+        let first = self.hasher.first_u64(key);
+        let geometry = self.geometry();
+        if geometry.is_resizing() {
+            return self.get_anyhow(key, first);
+        }
+        let home = geometry.home(first);
+        let block = self.area_1.at(home);
+        let line = &self.lines.get(home as usize).0;
+        let Some(mut candidates) = match_line_fast(self.isa, line, level1_fingerprint(first))
+        else {
+            return self.get_anyhow(key, first);
+        };
+        // A fingerprint read above vouches for the slot read below.
+        fence(Ordering::Acquire);
+        while candidates != 0 {
+            let (found, value) = self.medium().load_pair(slot_of(block, candidates));
+            if found == 0 {
+                // A removal that may not be durable yet; or this is key 0, which is not here.
+                return self.get_anyhow(key, first);
+            }
+            if found == key {
+                // A pair under the lock may not be durable yet.
+                let is_locked = line[0].load(Ordering::Acquire) & LOCK != 0;
+                return match is_locked || self.geometry() != geometry {
+                    false => Some(value),
+                    true => self.get_anyhow(key, first),
+                };
+            }
+            candidates &= candidates - 1;
+        }
+        let has_spilled = line[0].load(Ordering::Acquire) & SPILLED != 0;
+        match has_spilled || self.geometry() != geometry {
+            false => None,
+            true => self.get_anyhow(key, first),
+        }
+    }
+
+    /// As [`Core::mutate_anyhow`].
+    #[inline(always)]
+    pub(super) fn mutate(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Action,
+    ) -> Result<Option<u64>, Error> {
+        let first = self.hasher.first_u64(key);
+        match self.mutate_usually(key, first, &decide) {
+            Some((found, action)) => {
+                self.count_change(found, action);
+                Ok(found)
+            }
+            None => self.mutate_anyhow(key, first, decide),
+        }
+    }
+
+    /// What was found and done, if this is a usual case.
+    #[inline(always)]
+    fn mutate_usually(
+        &self,
+        key: u64,
+        first: u64,
+        decide: &impl Fn(Option<u64>) -> Action,
+    ) -> Option<(Option<u64>, Action)> {
+        let geometry = self.geometry();
+        if geometry.is_resizing() || key == 0 {
+            return None;
+        }
+        let home = geometry.home(first);
+        let block = self.area_1.at(home);
+        let fingerprint = level1_fingerprint(first);
+        let line = &self.lines.get(home as usize).0;
+        // Before the lock, whose instruction waits for all earlier stores: so these misses
+        // overlap with the stores, or the fence, of the operation before.
+        let (candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        let likely = if candidates != 0 { candidates } else { empties };
+        self.medium().prefetch_write(slot_of(block, likely));
+        let locked = Locked::attempt(&line[0])?;
+        if self.geometry() != geometry {
+            return None;
+        }
+        let medium = self.medium();
+        let (mut candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        while candidates != 0 {
+            let slot = slot_of(block, candidates);
+            let (found, value) = medium.load_pair(slot);
+            if found == key {
+                let action = decide(Some(value));
+                match action {
+                    Action::Keep => {}
+                    Action::Put(new) => self.store_value(slot, new),
+                    Action::Remove => {
+                        self.erase(slot);
+                        set_lane_of_line(line, lane_of(candidates), EMPTY);
+                    }
+                }
+                drop(locked);
+                return Some((Some(value), action));
+            }
+            candidates &= candidates - 1;
+        }
+        if line[0].load(Ordering::Relaxed) & SPILLED != 0 {
+            return None;
+        }
+        let action = decide(None);
+        if let Action::Put(value) = action {
+            let empties = empties & self.lanes_1;
+            if empties == 0 {
+                return None;
+            }
+            self.store_pair(slot_of(block, empties), key, value);
+            // After the fence: a reader trusts what it finds under a fingerprint to be durable.
+            set_lane_of_line(line, lane_of(empties), fingerprint);
+        }
+        drop(locked);
+        Some((None, action))
+    }
+}
+
+/// The lowest lane of a mask, which has any.
+#[inline(always)]
+pub(super) fn lane_of(lanes: u64) -> usize {
+    lanes.trailing_zeros() as usize & 63
+}
+
+/// Its slot, in the block that begins at `block`.
+#[inline(always)]
+pub(super) fn slot_of(block: Offset, lanes: u64) -> Offset {
+    block.add(lane_of(lanes) as u64 * SLOT_BYTES)
+}
