@@ -1,17 +1,16 @@
-//! Concurrent maps of other authors, from 64-bit keys to 64-bit values, behind one small trait.
+//! Concurrent maps of other authors, from 64-bit keys to 64-bit values, as contenders of firndex's
+//! benchmark.
 //!
-//! [`Map`] is the trait, [`registry`] the list of what there is. Every map hashes with firndex's
-//! function where it lets one choose, is sized in advance, and lies on 2 MiB pages when the
-//! process was started as [`pages::ALLOCATOR_OPTIONS`] says.
+//! [`Peer`] is a map that the benchmark can open, [`contenders`] the list of what there is. Every
+//! map hashes with firndex's function where it lets one choose, and lies on 2 MiB pages where the
+//! kernel has them ([`pages`]).
 
 pub mod hash;
 pub mod maps;
 pub mod pages;
-pub mod registry;
-pub mod stream;
+pub mod peer;
 
-pub use maps::{Batched, Map};
-pub use registry::{CONTENDERS, Contender, WithMap, statically};
+pub use peer::{ForEach, Peer, contenders, for_each};
 
 /// One allocator for all contenders, C++ ones included: it takes the place of `malloc` too.
 #[global_allocator]

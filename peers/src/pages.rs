@@ -1,46 +1,44 @@
-//! 2 MiB pages: how to get them, and how many there are.
+//! 2 MiB pages for every contender, and memory that goes when its map does.
 //!
-//! firndex asks the kernel for them by itself. For all other contenders the allocator does, Rust
-//! and C++ alike, and for small allocations as for large ones: a map that keeps each pair in a
+//! firndex asks the kernel for large pages by itself. For all other contenders the allocator does,
+//! Rust and C++ alike, and for small allocations as for large ones: a map that keeps each pair in a
 //! node of its own would otherwise be the only one on 4 KiB pages.
 
-use anyhow::{Context, Result};
-use std::fs;
+use std::ptr;
 
-/// Environment variable and value that the measuring process must be started with.
+/// What jemalloc looks for under this name when it starts: C text, hence the pointer alone.
 ///
-/// jemalloc then advises huge pages for all that it maps, and keeps freed pages: giving some back
-/// would break large pages up while the clock runs. The process ends soon anyhow.
-pub const ALLOCATOR_OPTIONS: (&str, &str) =
-    ("MALLOC_CONF", "thp:always,metadata_thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1");
+/// It advises large pages for all that it maps. Freed small allocations stay with it for an hour:
+/// giving some back would break large pages up while the clock runs; [`GiveBack`] does it when the
+/// clock stands. Above 8 MiB it gives back at once what was freed, as long as this time is neither
+/// 0 nor endless; so what a growing map has left behind does not count as its own.
+// SAFETY: jemalloc declares the symbol weak and of this type, a pointer to text that ends with 0,
+// and reads only.
+#[unsafe(export_name = "malloc_conf")]
+pub static ALLOCATOR_OPTIONS: &[u8; 54] =
+    b"thp:always,metadata_thp:always,dirty_decay_ms:3600000\0";
 
-/// Anonymous memory of this process.
-#[derive(Debug, Clone, Copy)]
-pub struct Resident {
-    /// Bytes of it that are in memory.
-    pub bytes: u64,
-    /// Of these, bytes on large pages.
-    pub huge_bytes: u64,
-}
+/// The command that gives back what all arenas hold free; 4096 stands for all of them.
+const PURGE: &std::ffi::CStr = c"arena.4096.purge";
 
-impl Resident {
-    /// What there is now.
-    pub fn now() -> Result<Self> {
-        const SOURCE: &str = "/proc/self/smaps_rollup";
-        let text = fs::read_to_string(SOURCE).context(SOURCE)?;
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-            kib.map(|kib| kib << 10).with_context(|| format!("{SOURCE} has no field {name}"))
+/// Returns all memory that the allocator holds free to the kernel when it is dropped: the last
+/// field of every map, so that the next contender does not find its predecessor's memory.
+#[derive(Default)]
+pub struct GiveBack(());
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        // A failure leaves the memory where it is, which costs room and no figure.
+        // SAFETY: the name is C text, and this command neither reads nor writes through the null
+        // pointers, as their lengths of 0 say.
+        let _ = unsafe {
+            tikv_jemalloc_sys::mallctl(
+                PURGE.as_ptr(),
+                ptr::null_mut(),
+                ptr::null_mut(),
+                ptr::null_mut(),
+                0,
+            )
         };
-        Ok(Resident { bytes: field("Anonymous:")?, huge_bytes: field("AnonHugePages:")? })
-    }
-
-    /// What was added since `before`.
-    pub fn since(self, before: Resident) -> Resident {
-        Resident {
-            bytes: self.bytes.saturating_sub(before.bytes),
-            huge_bytes: self.huge_bytes.saturating_sub(before.huge_bytes),
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! Every map does what the trait says, alone and under two threads, single and in batches.
 
-use peers::{Batched, CONTENDERS, Map, WithMap, statically};
+use bench::{Batched, Map};
+use peers::maps::Unlocked;
+use peers::{ForEach, Peer, for_each};
 use std::collections::HashMap;
 
 /// A run of mixed operations beside a map that is known to be right.
-fn agrees_with_a_model<M: Map + ?Sized>(map: &M) {
+fn agrees_with_a_model<M: Map>(map: &M) {
     let mut model: HashMap<u64, u64> = HashMap::new();
     let mut random = 1u64;
     for step in 0..200_000 {
@@ -39,17 +41,17 @@ fn agrees_with_a_model<M: Map + ?Sized>(map: &M) {
 }
 
 /// Batches longer than any map's inner chunk, with absent and repeated keys among them.
-fn answers_batches_in_order<M: Map + ?Sized>(map: &M) {
+fn answers_batches_in_order<M: Map>(map: &M) {
+    let value = |key: u64| key.is_multiple_of(2).then_some((key / 2) ^ 0xff);
     let pairs: Vec<(u64, u64)> = (0..150).map(|number| (number * 2, number ^ 0xff)).collect();
-    let mut present = vec![true; pairs.len()];
-    map.upsert_many(&pairs, &mut present);
-    assert!(present.iter().all(|present| !present));
-    map.upsert_many(&pairs, &mut present);
-    assert!(present.iter().all(|present| *present));
+    let mut before = vec![Some(1); pairs.len()];
+    map.insert_many(&pairs, &mut before);
+    assert!(before.iter().all(Option::is_none));
+    map.update_many(&pairs, &mut before);
+    assert!(pairs.iter().zip(&before).all(|((_, value), before)| *before == Some(*value)));
 
     let keys: Vec<u64> = (0..300).map(|place| place * 7 % 200).collect();
-    let expected: Vec<Option<u64>> =
-        keys.iter().map(|key| (key % 2 == 0).then(|| (key / 2) ^ 0xff)).collect();
+    let expected: Vec<Option<u64>> = keys.iter().map(|key| value(*key)).collect();
     let mut found = vec![Some(1); keys.len()];
     map.get_many(&keys, &mut found);
     assert_eq!(found, expected);
@@ -57,17 +59,24 @@ fn answers_batches_in_order<M: Map + ?Sized>(map: &M) {
     let repeated = [8, 8, 9, 8, 10, 10];
     let mut found = [Some(1); 6];
     map.get_many(&repeated, &mut found);
-    let (four, five) = (Some(4 ^ 0xff), Some(5 ^ 0xff));
-    assert_eq!(found, [four, four, None, four, five, five]);
+    assert_eq!(found, repeated.map(value));
 
-    let mut removed = vec![false; 100];
-    map.remove_many(&(0..100).collect::<Vec<u64>>(), &mut removed);
-    assert!((0..100).all(|key| removed[key] == (key % 2 == 0)));
-    assert_eq!((map.get(98), map.get(100)), (None, Some(50 ^ 0xff)));
+    let keys: Vec<u64> = (0..100).collect();
+    let mut removed = vec![Some(1); keys.len()];
+    map.remove_many(&keys, &mut removed);
+    assert!(keys.iter().zip(&removed).all(|(key, removed)| *removed == value(*key)));
+    assert_eq!((map.get(98), map.get(100)), (None, value(100)));
+}
+
+/// Made for fewer pairs than come, a map grows and keeps them all.
+fn grows<M: Map>(map: &M) {
+    const KEYS: u64 = 300_000;
+    assert!((0..KEYS).all(|key| map.insert(key, !key)));
+    assert!((0..KEYS).all(|key| map.get(key) == Some(!key)));
 }
 
 /// Of several threads that insert the same keys each key has one winner, and its value stays.
-fn has_one_winner_per_key<M: Map + ?Sized>(map: &M, threads: u64) {
+fn has_one_winner_per_key<M: Map>(map: &M, threads: u64) {
     const KEYS: u64 = 20_000;
     let won: Vec<Vec<bool>> = std::thread::scope(|scope| {
         let race =
@@ -89,56 +98,33 @@ fn has_one_winner_per_key<M: Map + ?Sized>(map: &M, threads: u64) {
     assert_eq!(removed, KEYS);
 }
 
-struct Conformance {
-    name: &'static str,
-    threads_max: usize,
-}
+struct Conformance;
 
-impl WithMap for Conformance {
-    type Output = ();
-
-    fn with<M: Map>(self, open: impl Fn(u64, usize) -> M) {
-        let map = open(1000, 1);
-        assert_eq!(map.name(), self.name);
-        agrees_with_a_model(&map);
-        drop(map);
-        answers_batches_in_order(&open(100, 1));
-        if self.threads_max >= 2 {
-            has_one_winner_per_key(&open(20_000, 2), 2);
+impl ForEach for Conformance {
+    fn with<P: Peer>(&mut self) {
+        println!("{}", P::NAME);
+        agrees_with_a_model(&P::open(1000).unwrap());
+        answers_batches_in_order(&P::open(100).unwrap());
+        grows(&P::open(0).unwrap());
+        if P::THREADS_MAX >= 2 {
+            has_one_winner_per_key(&P::open(20_000).unwrap(), 2);
+            has_one_winner_per_key(&P::open(0).unwrap(), 4);
         }
+        assert_ne!(P::VERSION, "unknown");
+        let batched = P::open(10).unwrap().batched();
+        assert_eq!(batched == Batched::Gets, ["papaya", "boost"].contains(&P::NAME));
     }
 }
 
 #[test]
-fn maps_conform_when_their_type_is_known() {
-    for contender in CONTENDERS {
-        println!("{}", contender.name);
-        let conformance = Conformance { name: contender.name, threads_max: contender.threads_max };
-        assert_eq!(statically(contender.name, conformance), Some(()));
-    }
-}
-
-#[test]
-fn maps_conform_behind_a_virtual_call() {
-    for contender in CONTENDERS {
-        println!("{}", contender.name);
-        agrees_with_a_model(&*(contender.open)(1000, 1));
-        answers_batches_in_order(&*(contender.open)(10, 1));
-    }
-}
-
-#[test]
-fn firndex_alone_has_every_batch() {
-    for contender in CONTENDERS {
-        let batched = (contender.open)(10, 1).batched();
-        assert_eq!(batched == Batched::Everything, contender.name == "firndex");
-    }
+fn every_peer_conforms() {
+    for_each(&mut Conformance);
 }
 
 #[test]
 fn the_unlocked_map_refuses_another_thread() {
-    let contender = CONTENDERS.iter().find(|contender| contender.threads_max == 1).unwrap();
-    let map = (contender.open)(10, 1);
+    let map = Unlocked::open(10).unwrap();
+    assert!(Unlocked::open(10).is_err(), "a thread has one at a time");
     assert!(map.insert(1, 2));
     let elsewhere = std::thread::scope(|scope| scope.spawn(|| map.get(1)).join());
     assert!(elsewhere.is_err());
@@ -152,7 +138,7 @@ fn rust_and_cpp_hash_alike() {
     }
     let (seed, secret) = peers::hash::twin_numbers();
     for number in 0..100_000 {
-        let key = peers::stream::Keys::new(3, 1).key(number) >> (number % 64);
+        let key = bench::keys::Keys::new(3, 1).key(number) >> (number % 64);
         // SAFETY: a pure function of numbers, which cannot unwind.
         let there = unsafe { shim_hash(key, seed, secret) };
         assert_eq!(there, peers::hash::hash(key), "key {key:#x}");

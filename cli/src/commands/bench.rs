@@ -1,12 +1,15 @@
 //! `firndex bench`: how fast, beside what the machine allows?
 
-use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, io};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bench::options::Suite;
 use clap::Args;
 
-use crate::failure::Status;
+use crate::failure::{Failure, Status};
 use crate::progress;
 
 /// Measure the engines beside the machine's ceilings
@@ -15,6 +18,9 @@ use crate::progress;
 /// same size; each row then says how near to that it came. All answers are checked while the clock
 /// runs. A figure that is to say something about memory needs a table larger than the caches:
 /// --pairs 114M takes some 3 GB.
+///
+/// With --peers, which takes a checkout of firndex, maps of other authors are measured in the same
+/// run; peers/run there installs and builds them first. --engines may name them too.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,7 +28,8 @@ Examples:
   firndex bench micro --pairs 114M --threads 1        a table far larger than the caches
   firndex bench micro --media mapped --directory .    pools in files here
   firndex bench ceilings --pairs 114M                 what this machine's memory allows
-  firndex bench micro --json rows.json                the rows, for a program")]
+  firndex bench micro --json rows.json                the rows, for a program
+  firndex bench micro --peers --flushes none          beside other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure
     #[arg(value_enum)]
@@ -31,11 +38,41 @@ pub(crate) struct Arguments {
     options: bench::Options,
 }
 
+/// What measures other authors' maps, below a checkout's top.
+const PEERS: &str = "peers/run";
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.options.peers {
+        return Err(become_peers());
+    }
     let bar = progress::waiting("bench");
     let engines = bench::table::engines();
     let tell = |what: &str| bar.set_message(what.to_owned());
     bench::run(arguments.suite, &arguments.options, &engines, &mut io::stdout(), &tell)?;
     bar.finish_and_clear();
     Ok(Status::Done)
+}
+
+/// Puts the program that knows the peers into this one's place, with the same arguments; so all
+/// streams and the exit status are its own. Returns only if that fails.
+fn become_peers() -> anyhow::Error {
+    let path = match find_peers() {
+        Ok(path) => path,
+        Err(error) => return error,
+    };
+    // The first two are this program and the command.
+    let error = Command::new(&path).args(env::args_os().skip(2)).exec();
+    anyhow::Error::new(error).context(format!("running {}", path.display()))
+}
+
+/// `peers/run` in the current directory or the nearest above.
+fn find_peers() -> Result<PathBuf> {
+    let dir = env::current_dir().context("finding the current directory")?;
+    let mut paths = dir.ancestors().map(|dir| dir.join(PEERS));
+    Ok(paths.find(|path| path.is_file()).ok_or_else(|| {
+        Failure::new(
+            format!("there is no {PEERS} in {} or above it", dir.display()),
+            "--peers builds other authors' maps: run it in a checkout of firndex",
+        )
+    })?)
 }

@@ -1,5 +1,6 @@
 //! The binary as a user runs it: what it prints where, its exit status, and what is left behind.
 
+mod bench;
 mod demo;
 mod load;
 mod look;

@@ -1,22 +1,24 @@
-use super::Map;
+use crate::Peer;
 use crate::hash::BuildKeyHash;
+use crate::pages::GiveBack;
+use anyhow::Result;
+use bench::Map;
 use dashmap::{DashMap, Entry};
 
 /// dashmap: hashbrown tables, each behind a lock; four times as many as there are processors.
-pub struct Dash(DashMap<u64, u64, BuildKeyHash>);
+pub struct Dash(DashMap<u64, u64, BuildKeyHash>, GiveBack);
 
-impl Dash {
-    /// With room for `pairs`.
-    pub fn open(pairs: u64, _threads: usize) -> Self {
-        Dash(DashMap::with_capacity_and_hasher(pairs as usize, BuildKeyHash))
+impl Peer for Dash {
+    const NAME: &'static str = "dashmap";
+    const VERSION: &'static str = env!("VERSION_DASHMAP");
+
+    fn open(capacity: u64) -> Result<Self> {
+        let map = DashMap::with_capacity_and_hasher(capacity as usize, BuildKeyHash);
+        Ok(Dash(map, GiveBack::default()))
     }
 }
 
 impl Map for Dash {
-    fn name(&self) -> &'static str {
-        "dashmap"
-    }
-
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.get(&key).map(|value| *value)

@@ -1,39 +1,42 @@
 //! The C++ maps, each behind its shim in `shims/`. The calls are not inlined, which costs them
 //! one or two nanoseconds an operation.
 
-#[cfg(has_boost)]
-use super::Batched;
-use super::Map;
+use crate::Peer;
 use crate::hash::twin_numbers;
+use crate::pages::GiveBack;
+use anyhow::{Context, Result};
+#[cfg(has_boost)]
+use bench::Batched;
+use bench::Map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// An adapter for the shim whose functions begin with `$prefix`.
+/// An adapter for the shim whose functions begin with `$name`.
 macro_rules! foreign {
-    ($(#[$doc:meta])* $type:ident, $name:literal, $functions:ident, $prefix:literal, { $($more:tt)* }) => {
-        mod $functions {
+    ($(#[$doc:meta])* $type:ident, $name:ident, $version:expr, { $($more:tt)* }) => {
+        mod $name {
             use std::ffi::c_void;
 
             unsafe extern "C" {
-                #[link_name = concat!($prefix, "_new")]
+                #[link_name = concat!(stringify!($name), "_new")]
                 pub(super) fn new(pairs: u64, seed: u64, secret: u64) -> *mut c_void;
-                #[link_name = concat!($prefix, "_free")]
+                #[link_name = concat!(stringify!($name), "_free")]
                 pub(super) fn free(map: *mut c_void);
-                #[link_name = concat!($prefix, "_get")]
+                #[link_name = concat!(stringify!($name), "_get")]
                 pub(super) fn get(map: *const c_void, key: u64, value: *mut u64) -> bool;
-                #[link_name = concat!($prefix, "_insert")]
+                #[link_name = concat!(stringify!($name), "_insert")]
                 pub(super) fn insert(map: *mut c_void, key: u64, value: u64) -> bool;
-                #[link_name = concat!($prefix, "_update")]
+                #[link_name = concat!(stringify!($name), "_update")]
                 pub(super) fn update(map: *mut c_void, key: u64, value: u64) -> bool;
-                #[link_name = concat!($prefix, "_upsert")]
+                #[link_name = concat!(stringify!($name), "_upsert")]
                 pub(super) fn upsert(map: *mut c_void, key: u64, value: u64) -> bool;
-                #[link_name = concat!($prefix, "_remove")]
+                #[link_name = concat!(stringify!($name), "_remove")]
                 pub(super) fn remove(map: *mut c_void, key: u64) -> bool;
             }
         }
 
         $(#[$doc])*
-        pub struct $type(NonNull<c_void>);
+        pub struct $type(NonNull<c_void>, GiveBack);
 
         // SAFETY: the shim's object is a map and nothing bound to a thread; C++ may delete it in
         // another thread than made it.
@@ -42,13 +45,16 @@ macro_rules! foreign {
         // for concurrent use; what is not (freeing) takes the value itself.
         unsafe impl Sync for $type {}
 
-        impl $type {
-            /// With room for `pairs`.
-            pub fn open(pairs: u64, _threads: usize) -> Self {
+        impl Peer for $type {
+            const NAME: &'static str = stringify!($name);
+            const VERSION: &'static str = $version;
+
+            fn open(capacity: u64) -> Result<Self> {
                 let (seed, secret) = twin_numbers();
                 // SAFETY: takes numbers only. It cannot unwind: the shim is noexcept.
-                let map = unsafe { $functions::new(pairs, seed, secret) };
-                $type(NonNull::new(map).expect("operator new returns an object or ends the process"))
+                let map = unsafe { $name::new(capacity, seed, secret) };
+                let map = NonNull::new(map).context("C++ made no map")?;
+                Ok($type(map, GiveBack::default()))
             }
         }
 
@@ -56,46 +62,42 @@ macro_rules! foreign {
             fn drop(&mut self) {
                 // SAFETY: the pointer came from `new` of the same shim, nobody else has it, and
                 // it is not used again.
-                unsafe { $functions::free(self.0.as_ptr()) }
+                unsafe { $name::free(self.0.as_ptr()) }
             }
         }
 
         impl Map for $type {
-            fn name(&self) -> &'static str {
-                $name
-            }
-
             #[inline]
             fn get(&self, key: u64) -> Option<u64> {
                 let mut value = 0;
                 // SAFETY: the map lives until `drop`; `value` is a word that C++ may write to
                 // during the call and does not keep.
-                unsafe { $functions::get(self.0.as_ptr(), key, &mut value) }.then_some(value)
+                unsafe { $name::get(self.0.as_ptr(), key, &mut value) }.then_some(value)
             }
 
             #[inline]
             fn insert(&self, key: u64, value: u64) -> bool {
                 // SAFETY: the map lives until `drop`, and inserting is safe beside other calls.
-                unsafe { $functions::insert(self.0.as_ptr(), key, value) }
+                unsafe { $name::insert(self.0.as_ptr(), key, value) }
             }
 
             #[inline]
             fn update(&self, key: u64, value: u64) -> bool {
                 // SAFETY: the map lives until `drop`, and the value is written under its lock.
-                unsafe { $functions::update(self.0.as_ptr(), key, value) }
+                unsafe { $name::update(self.0.as_ptr(), key, value) }
             }
 
             #[inline]
             fn upsert(&self, key: u64, value: u64) -> bool {
                 // SAFETY: the map lives until `drop`, and the value is written under its lock.
-                unsafe { $functions::upsert(self.0.as_ptr(), key, value) }
+                unsafe { $name::upsert(self.0.as_ptr(), key, value) }
             }
 
             #[inline]
             fn remove(&self, key: u64) -> bool {
                 // SAFETY: the map lives until `drop`, and no reference into it is ever handed out
                 // that the removal could leave dangling.
-                unsafe { $functions::remove(self.0.as_ptr(), key) }
+                unsafe { $name::remove(self.0.as_ptr(), key) }
             }
 
             $($more)*
@@ -106,13 +108,13 @@ macro_rules! foreign {
 #[cfg(has_libcuckoo)]
 foreign!(
     /// libcuckoo: cuckoo hashing, two buckets of four pairs per key, striped locks.
-    LibCuckoo, "libcuckoo", libcuckoo, "libcuckoo", {}
+    LibCuckoo, libcuckoo, env!("VERSION_LIBCUCKOO"), {}
 );
 
 #[cfg(has_tbb)]
 foreign!(
     /// TBB's concurrent_hash_map: chains of nodes, a lock in every bucket and every node.
-    Tbb, "tbb", tbb, "tbb", {}
+    Tbb, tbb, env!("VERSION_TBB"), {}
 );
 
 #[cfg(has_boost)]
@@ -134,7 +136,7 @@ const CHUNK: usize = 64;
 foreign!(
     /// boost::concurrent_flat_map: open addressing in groups of 15, a lock per group; look-ups of
     /// many keys overlap their cache misses.
-    Boost, "boost", boost, "boost", {
+    Boost, boost, env!("VERSION_BOOST"), {
         fn batched(&self) -> Batched {
             Batched::Gets
         }

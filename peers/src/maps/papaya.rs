@@ -1,23 +1,25 @@
-use super::{Batched, Map};
+use crate::Peer;
 use crate::hash::BuildKeyHash;
+use crate::pages::GiveBack;
+use anyhow::Result;
+use bench::{Batched, Map};
 use papaya::HashMap;
 
 /// papaya: lock-free, each pair in an allocation of its own. A single call pins the reclamation
 /// by itself; a batch of look-ups does so once, which is all it gains.
-pub struct Papaya(HashMap<u64, u64, BuildKeyHash>);
+pub struct Papaya(HashMap<u64, u64, BuildKeyHash>, GiveBack);
 
-impl Papaya {
-    /// With room for `pairs`.
-    pub fn open(pairs: u64, _threads: usize) -> Self {
-        Papaya(HashMap::with_capacity_and_hasher(pairs as usize, BuildKeyHash))
+impl Peer for Papaya {
+    const NAME: &'static str = "papaya";
+    const VERSION: &'static str = env!("VERSION_PAPAYA");
+
+    fn open(capacity: u64) -> Result<Self> {
+        let map = HashMap::with_capacity_and_hasher(capacity as usize, BuildKeyHash);
+        Ok(Papaya(map, GiveBack::default()))
     }
 }
 
 impl Map for Papaya {
-    fn name(&self) -> &'static str {
-        "papaya"
-    }
-
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.pin().get(&key).copied()

@@ -1,22 +1,24 @@
-use super::Map;
+use crate::Peer;
 use crate::hash::BuildKeyHash;
+use crate::pages::GiveBack;
+use anyhow::Result;
+use bench::Map;
 use scc::HashMap;
 
 /// scc's HashMap: buckets of 32 pairs with a lock each.
-pub struct Scc(HashMap<u64, u64, BuildKeyHash>);
+pub struct Scc(HashMap<u64, u64, BuildKeyHash>, GiveBack);
 
-impl Scc {
-    /// With room for `pairs`.
-    pub fn open(pairs: u64, _threads: usize) -> Self {
-        Scc(HashMap::with_capacity_and_hasher(pairs as usize, BuildKeyHash))
+impl Peer for Scc {
+    const NAME: &'static str = "scc";
+    const VERSION: &'static str = env!("VERSION_SCC");
+
+    fn open(capacity: u64) -> Result<Self> {
+        let map = HashMap::with_capacity_and_hasher(capacity as usize, BuildKeyHash);
+        Ok(Scc(map, GiveBack::default()))
     }
 }
 
 impl Map for Scc {
-    fn name(&self) -> &'static str {
-        "scc"
-    }
-
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.0.read_sync(&key, |_, value| *value)

@@ -1,5 +1,8 @@
-use super::Map;
+use crate::Peer;
 use crate::hash::BuildKeyHash;
+use crate::pages::GiveBack;
+use anyhow::{Result, ensure};
+use bench::Map;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,29 +23,30 @@ static OPENED_COUNT: AtomicU64 = AtomicU64::new(0);
 /// It belongs to the thread that opened it and panics in any other. It lies in that thread's
 /// storage, since a check there costs a nanosecond, a lock several, and a map shared unlocked
 /// would need an unsafe promise. A thread has one at a time.
-pub struct Unlocked(u64);
+pub struct Unlocked(u64, GiveBack);
 
 impl Unlocked {
-    /// With room for `pairs`, for this thread only.
-    ///
-    /// # Panics
-    ///
-    /// If this thread has one already.
-    pub fn open(pairs: u64, _threads: usize) -> Self {
-        let number = OPENED_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-        OPENED.with_borrow_mut(|opened| {
-            assert!(opened.is_none(), "this thread has an unlocked map already");
-            *opened =
-                Some((number, HashMap::with_capacity_and_hasher(pairs as usize, BuildKeyHash)));
-        });
-        Unlocked(number)
-    }
-
     #[inline(always)]
     fn with<T>(&self, work: impl FnOnce(&mut Words) -> T) -> T {
         OPENED.with_borrow_mut(|opened| match opened {
             Some((number, map)) if *number == self.0 => work(map),
             _ => panic!("an unlocked map belongs to the thread that opened it"),
+        })
+    }
+}
+
+impl Peer for Unlocked {
+    const NAME: &'static str = "std";
+    const VERSION: &'static str = env!("RUSTC_VERSION");
+    const THREADS_MAX: usize = 1;
+
+    fn open(capacity: u64) -> Result<Self> {
+        let number = OPENED_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
+        OPENED.with_borrow_mut(|opened| {
+            ensure!(opened.is_none(), "this thread has an unlocked map already");
+            let map = HashMap::with_capacity_and_hasher(capacity as usize, BuildKeyHash);
+            *opened = Some((number, map));
+            Ok(Unlocked(number, GiveBack::default()))
         })
     }
 }
@@ -59,10 +63,6 @@ impl Drop for Unlocked {
 }
 
 impl Map for Unlocked {
-    fn name(&self) -> &'static str {
-        "std"
-    }
-
     #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.with(|map| map.get(&key).copied())
