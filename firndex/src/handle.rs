@@ -105,7 +105,13 @@ impl Handle {
         self.pool.close().map_err(|source| Error::Io { action: "closing the pool", source })
     }
 
-    pub(crate) fn stats(&self, pairs: u64, occupancy: Occupancy, heap: HeapUse) -> Stats {
+    pub(crate) fn stats(
+        &self,
+        pairs: u64,
+        occupancy: Occupancy,
+        heap: HeapUse,
+        scan_time: Duration,
+    ) -> Stats {
         let superblock = self.pool.superblock();
         let bytes = occupancy.pool_bytes() + occupancy.sidecar_bytes() + heap.pool_bytes;
         Stats {
@@ -129,6 +135,7 @@ impl Handle {
             incarnation: superblock.incarnation,
             uuid: superblock.uuid,
             recovery_ms: self.recovery.as_secs_f64() * 1e3,
+            scan_ms: scan_time.as_secs_f64() * 1e3,
             levels: occupancy.levels,
         }
     }
@@ -172,4 +179,6 @@ pub struct Stats {
     pub uuid: u128,
     /// Milliseconds that opening took, recovery included.
     pub recovery_ms: f64,
+    /// Of these, milliseconds in which the engine rebuilt its sidecar from the pool.
+    pub scan_ms: f64,
 }

@@ -213,7 +213,8 @@ impl Store {
 
     /// The pool's figures.
     pub fn stats(&self) -> Stats {
-        self.handle.stats(self.len(), self.records.occupancy(), self.records.heap_use())
+        let records = &self.records;
+        self.handle.stats(self.len(), records.occupancy(), records.heap_use(), records.scan_time())
     }
 
     /// Verifies every slot and item, and that no space is lost. Exact when nothing writes.

@@ -246,7 +246,8 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
 
     /// The pool's figures.
     pub fn stats(&self) -> Stats {
-        self.handle.stats(self.len(), self.index.occupancy(), HeapUse::default())
+        let (occupancy, scan_time) = (self.index.occupancy(), self.index.scan_time());
+        self.handle.stats(self.len(), occupancy, HeapUse::default(), scan_time)
     }
 
     /// Verifies every pair and every invariant. Exact when nothing writes.

@@ -7,6 +7,7 @@ use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy};
 use pmem::epoch::Guard;
 use pmem::heap::HeapUse;
+use std::time::Duration;
 
 /// What a conditional write found.
 ///
@@ -106,6 +107,9 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// Completes a resize that is under way, in the calling thread. Takes the right to write by
     /// itself, if there is anything to complete.
     fn settle(&self);
+
+    /// How long opening took to rebuild the sidecar from the pool.
+    fn scan_time(&self) -> Duration;
 }
 
 /// Bytes met by an operation of [`Records`], borrowed from the pool.
@@ -192,4 +196,7 @@ pub trait Records: Send + Sync {
 
     /// Completes a resize that is under way; as [`Index::settle`].
     fn settle(&self);
+
+    /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
+    fn scan_time(&self) -> Duration;
 }

@@ -1,8 +1,8 @@
 //! Opening a pool again.
 //!
 //! A process of its own fills a pool in a file and is then killed with SIGKILL. Row `open` is the
-//! whole opening after that, `open_clean` the opening of the same pool after it was closed; the
-//! sidecar is rebuilt in both. Recovery uses as many threads as the row says, so pairs a second and
+//! whole opening after that, `scan` the part of it in which the engine rebuilt its sidecar,
+//! `open_clean` the opening of the same pool after it was closed, where it is rebuilt as well. Recovery uses as many threads as the row says, so pairs a second and
 //! thread are the rate divided by them. The file is in the page cache throughout.
 
 use crate::contender::Setting;
@@ -53,10 +53,10 @@ pub fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> 
     fill_and_kill(&order, setting)?;
     let options =
         table::options(engine, setting).medium(firndex::Medium::Mapped).threads(setting.threads);
-    let (killed, table) = open("open", name, &options, &order, setting)?;
+    let (mut rows, table) = open("open", name, &options, &order, setting)?;
     table.close()?;
-    let (closed, _) = open("open_clean", name, &options, &order, setting)?;
-    Ok(vec![killed, closed])
+    rows.append(&mut open("open_clean", name, &options, &order, setting)?.0);
+    Ok(rows)
 }
 
 fn open(
@@ -65,7 +65,7 @@ fn open(
     options: &Options,
     order: &Order,
     setting: &Setting,
-) -> Result<(Row, Table)> {
+) -> Result<(Vec<Row>, Table)> {
     let is_clean = firndex::inspect(&order.path)?.clean;
     ensure!(is_clean == (op == "open_clean"), "the pool's state is not that of row {op}");
     let started = Instant::now();
@@ -82,8 +82,15 @@ fn open(
         ensure!(found == expected, "{op}: key {key:#x} holds {found:?} instead of {expected:?}");
     }
     let stats = table.stats();
-    let row = Row { load_factor: Some(stats.load_factor), ..setting.row("recovery", op, name) };
-    Ok((row.with_rate(order.pairs as f64 / elapsed_s, None), table))
+    let row = |op: &str, elapsed_s: f64| {
+        Row { load_factor: Some(stats.load_factor), ..setting.row("recovery", op, name) }
+            .with_rate(order.pairs as f64 / elapsed_s, None)
+    };
+    let mut rows = vec![row(op, elapsed_s)];
+    if !is_clean {
+        rows.push(row("scan", stats.scan_ms / 1e3));
+    }
+    Ok((rows, table))
 }
 
 /// Has a process fill a pool, and kills it when it has.

@@ -70,8 +70,7 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return false;
         }
-        let mut lookups =
-            [Lookup { first: 0, home: 0, block: Offset(0), candidates: 0 }; LOOKUPS];
+        let mut lookups = [Lookup { first: 0, home: 0, block: Offset(0), candidates: 0 }; LOOKUPS];
         let lookups = &mut lookups[..keys.len()];
         for (&key, lookup) in keys.iter().zip(&mut *lookups) {
             lookup.first = self.hasher.first_u64(key);
@@ -151,9 +150,9 @@ impl<M: Medium> Core<M> {
             return 0;
         }
         let medium = self.medium();
-        let mut entries = [const {
-            Entry { first: 0, home: 0, block: Offset(0), lock: None, done: None }
-        }; MUTATIONS];
+        let mut entries =
+            [const { Entry { first: 0, home: 0, block: Offset(0), lock: None, done: None } };
+                MUTATIONS];
         let entries = &mut entries[..items.len()];
         for (item, entry) in items.iter().zip(&mut *entries) {
             entry.first = self.hasher.first_u64(key_of(item));
@@ -164,8 +163,7 @@ impl<M: Medium> Core<M> {
         // Before the locks: their instructions would wait for the misses one after another.
         for entry in &*entries {
             let line = &self.lines.get(entry.home as usize).0;
-            let (candidates, empties) =
-                scan_line(self.isa, line, level1_fingerprint(entry.first));
+            let (candidates, empties) = scan_line(self.isa, line, level1_fingerprint(entry.first));
             let likely = if candidates != 0 { candidates } else { empties };
             medium.prefetch_write(slot_of(entry.block, likely));
         }
@@ -188,8 +186,7 @@ impl<M: Medium> Core<M> {
         let mut stored = false;
         for (item, entry) in items.iter().zip(&mut *entries) {
             if entry.lock.is_some() {
-                entry.done =
-                    self.store_unfenced(entry, key_of(item), |found| decide(item, found));
+                entry.done = self.store_unfenced(entry, key_of(item), |found| decide(item, found));
                 stored |= entry.done.is_some_and(|done| done.action != Action::Keep);
             }
         }

@@ -74,6 +74,7 @@ use ops::Action;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = 1;
@@ -87,6 +88,7 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 pub struct Iceberg<M: Medium> {
     core: Arc<Core<M>>,
     helper: Option<Helper>,
+    scan_time: Duration,
 }
 
 /// What operations, helper and recovery share.
@@ -128,7 +130,9 @@ impl<M: Medium> Iceberg<M> {
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
         let core = Core::open(pool, settings)?;
+        let started = Instant::now();
         core.recover()?;
+        let scan_time = started.elapsed();
         let core = Arc::new(core);
         let helper = match settings.helper && !core.pool.is_read_only() {
             true => Some(Helper::start(&core).map_err(|source| OpenError::Io {
@@ -138,7 +142,7 @@ impl<M: Medium> Iceberg<M> {
             })?),
             false => None,
         };
-        Ok(Iceberg { core, helper })
+        Ok(Iceberg { core, helper, scan_time })
     }
 
     /// The pool that the table is in.
@@ -515,5 +519,9 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn settle(&self) {
         self.core.settle();
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.scan_time
     }
 }

@@ -553,7 +553,7 @@ impl<M: Medium> Core<M> {
 #[inline(always)]
 pub(super) fn set_lane_of_line(line: &[AtomicU64; 8], lane: usize, fingerprint: u8) {
     let has_flag = lane < index::fingerprint::FLAG_LANES_OF_LINE;
-    set_lane(&line[lane / 8 & 7], lane % 8, has_flag, fingerprint);
+    set_lane(&line[(lane / 8) % 8], lane % 8, has_flag, fingerprint);
 }
 
 /// Sets the byte of a lane, but for its flag.

@@ -8,7 +8,7 @@
 //! crash in a resize leaves, and runs again.
 
 use super::Core;
-use super::layout::{Geometry, SPILLED};
+use super::layout::{Geometry, LOCK, MOVED_1, MOVED_2, SLOT_BYTES, SPILLED};
 use super::resize::choice_from;
 use index::hash::{h0, level1_fingerprint};
 use pmem::sync::Ordering;
@@ -17,6 +17,9 @@ use std::ops::Range;
 
 /// Pairs of blocks that are worth a thread.
 const GROUPS_PER_THREAD: u64 = 256;
+
+/// Level-2 blocks between the one whose lines are prefetched and the one recovered.
+const BLOCKS_AHEAD: u64 = 4;
 
 /// What is to be done with the pair in a slot.
 enum Verdict {
@@ -63,8 +66,9 @@ impl<M: Medium> Core<M> {
             self.recover_groups(
                 &level_1,
                 groups,
+                |block| self.recover_tidy_1(geometry, block),
                 |block, key| self.judge_1(geometry, block, key),
-                |block, prints| self.publish_1(geometry, block, prints),
+                |block, prints| self.publish_1(geometry, block, &words_of(prints)),
             )
         })?;
         // Level 1 must be complete: level 2 sets flags in its lines.
@@ -72,13 +76,20 @@ impl<M: Medium> Core<M> {
             self.recover_groups(
                 &level_2,
                 groups,
+                |block| {
+                    self.prefetch_homes_of_2(
+                        geometry,
+                        (block + BLOCKS_AHEAD).min(level_2.blocks - 1),
+                    );
+                    None
+                },
                 |block, key| self.judge_2(geometry, block, key),
-                |block, prints| self.publish_2(geometry, block, prints),
+                |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
             )
         })?;
         self.level_3.rebuild(self.medium(), |key| {
             let home = geometry.home(h0(self.hasher.first_u64(key)));
-            self.flags_1(home).fetch_or(SPILLED, Ordering::Relaxed);
+            self.mark_spilled(home);
             home
         });
         self.pairs_at_open.store(in_level_1 + in_level_2 + self.level_3.len(), Ordering::Release);
@@ -111,11 +122,13 @@ impl<M: Medium> Core<M> {
         })
     }
 
-    /// Recovers groups of one level; returns the number of pairs in them.
+    /// Recovers groups of one level; returns the number of pairs in them. `tidy` may recover a block
+    /// in which every pair stays, and then tells how many there are.
     fn recover_groups<S: Fn(u64, usize) -> Offset>(
         &self,
         level: &LevelView<S>,
         groups: Range<u64>,
+        tidy: impl Fn(u64) -> Option<u64>,
         judge: impl Fn(u64, u64) -> Verdict,
         publish: impl Fn(u64, &[u8; 64]),
     ) -> Result<u64, OpenError> {
@@ -123,6 +136,11 @@ impl<M: Medium> Core<M> {
         for lower in groups {
             let upper = lower + level.groups;
             let has_upper = upper < level.blocks;
+            let tidy_upper = if has_upper { tidy(upper) } else { Some(0) };
+            if let (Some(in_lower), Some(in_upper)) = (tidy(lower), tidy_upper) {
+                pairs += in_lower + in_upper;
+                continue;
+            }
             let mut lower_prints = [0; 64];
             let mut upper_prints = [0; 64];
             if has_upper {
@@ -178,6 +196,49 @@ impl<M: Medium> Core<M> {
         Ok(pairs)
     }
 
+    /// Recovers a level-1 block if all its pairs are in their place: nearly every block is, unless
+    /// a crash hit a resize. Without a branch for each slot, of which some are empty at random.
+    fn recover_tidy_1(&self, geometry: Geometry, block: u64) -> Option<u64> {
+        let at = self.area_1.at(block);
+        let mut words = [0; 8];
+        let (mut pairs, mut astray) = (0, 0);
+        for (index, word) in
+            words.iter_mut().enumerate().take(self.shape.level_1_slots as usize / 8)
+        {
+            for lane in 0..8 {
+                let slot = at.add((index * 8 + lane) as u64 * SLOT_BYTES);
+                let key = self.medium().load(slot);
+                let first = self.hasher.first_u64(key);
+                let is_taken = u64::from(key != 0);
+                *word |= (u64::from(level1_fingerprint(first)) * is_taken) << (8 * lane);
+                astray |= (geometry.home(first) ^ block) * is_taken;
+                pairs += is_taken;
+            }
+        }
+        if astray != 0 {
+            return None;
+        }
+        self.publish_1(geometry, block, &words);
+        Some(pairs)
+    }
+
+    /// Prefetches the level-1 lines that the pairs of a level-2 block will set flags in: each is
+    /// somewhere else.
+    fn prefetch_homes_of_2(&self, geometry: Geometry, block: u64) {
+        for lane in 0..self.shape.level_2_slots as usize {
+            let key = self.medium().load(self.slot_2(block, lane));
+            let home = geometry.home(self.hasher.first_u64(key));
+            self.lines.prefetch_write(home as usize);
+        }
+    }
+
+    fn mark_spilled(&self, home: u64) {
+        let flags = self.flags_1(home);
+        if flags.load(Ordering::Relaxed) & SPILLED == 0 {
+            flags.fetch_or(SPILLED, Ordering::Relaxed);
+        }
+    }
+
     fn judge_1(&self, geometry: Geometry, block: u64, key: u64) -> Verdict {
         let first = self.hasher.first_u64(key);
         let home = geometry.home(h0(first));
@@ -193,7 +254,7 @@ impl<M: Medium> Core<M> {
         let first = self.hasher.first_u64(key);
         let choices = self.choices(geometry, key, first);
         let home = geometry.home(h0(first));
-        self.flags_1(home).fetch_or(SPILLED, Ordering::Relaxed);
+        self.mark_spilled(home);
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
             let [a, b] = choices.blocks;
             let is_one_family = a != b && geometry.source_2(a) == geometry.source_2(b);
@@ -209,18 +270,18 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn publish_1(&self, geometry: Geometry, block: u64, prints: &[u8; 64]) {
+    fn publish_1(&self, geometry: Geometry, block: u64, words: &[u64; 8]) {
         let line = &self.lines.get(block as usize).0;
-        for (index, (word, bytes)) in line.iter().zip(prints.chunks_exact(8)).enumerate() {
-            let flag_lanes = if index == 0 { index::fingerprint::FLAG_LANES_OF_LINE } else { 0 };
-            let flags = if index == 0 { geometry.moved_1() } else { 0 };
-            word.store(word_of(bytes, flag_lanes) | flags, Ordering::Relaxed);
+        let print_bits = words[0] & !(LOCK | SPILLED | MOVED_1);
+        line[0].store(print_bits | geometry.moved_1(), Ordering::Relaxed);
+        for (stored, word) in line.iter().zip(words).skip(1) {
+            stored.store(*word, Ordering::Relaxed);
         }
     }
 
-    fn publish_2(&self, geometry: Geometry, block: u64, prints: &[u8; 64]) {
-        let word = word_of(&prints[..8], index::fingerprint::FLAG_LANES_OF_WORD);
-        self.word_2(block).store(word | geometry.moved_2(), Ordering::Relaxed);
+    fn publish_2(&self, geometry: Geometry, block: u64, word: u64) {
+        let print_bits = word & !(LOCK | MOVED_2);
+        self.word_2(block).store(print_bits | geometry.moved_2(), Ordering::Relaxed);
     }
 
     fn erase_in_recovery(&self, slot: Offset) -> Result<(), OpenError> {
@@ -252,10 +313,11 @@ fn astray(slot: Offset, block: u64) -> OpenError {
     }
 }
 
-/// Eight fingerprints as a word, the first `flag_lanes` of them without their top bits.
-fn word_of(prints: &[u8], flag_lanes: usize) -> u64 {
-    prints.iter().enumerate().fold(0, |word, (lane, &print)| {
-        let bits = if lane < flag_lanes { print & 0x7f } else { print };
-        word | u64::from(bits) << (8 * lane)
-    })
+/// Fingerprints as the words of a line; the first is that of a level-2 block.
+fn words_of(prints: &[u8; 64]) -> [u64; 8] {
+    let mut words = [0; 8];
+    for (lane, &print) in prints.iter().enumerate() {
+        words[lane / 8] |= u64::from(print) << (lane % 8 * 8);
+    }
+    words
 }

@@ -39,12 +39,34 @@ fn look_mask(geometry: Geometry, moves: bool) -> u64 {
     if moves { mask & (INSERTIONS_PER_MOVE - 1) } else { mask }
 }
 
-/// A pair on its way: its destination's lane there, and its source's lane.
+/// A pair on its way, with its source's lane.
+#[derive(Clone, Copy)]
 struct Move {
     key: u64,
     value: u64,
     from: usize,
     fingerprint: u8,
+}
+
+/// The pairs that leave one block, in the order of their destination's lanes. An array, since a
+/// writer that moves a block does not wait for an allocator.
+struct Moves {
+    entries: [Move; 64],
+    len: usize,
+}
+
+impl Moves {
+    const NONE: Moves =
+        Moves { entries: [Move { key: 0, value: 0, from: 0, fingerprint: 0 }; 64], len: 0 };
+
+    fn push(&mut self, entry: Move) {
+        self.entries[self.len] = entry;
+        self.len += 1;
+    }
+
+    fn entries(&self) -> &[Move] {
+        &self.entries[..self.len]
+    }
 }
 
 impl<M: Medium> Core<M> {
@@ -286,7 +308,7 @@ impl<M: Medium> Core<M> {
     /// here. Nobody uses the destination before this block is marked as moved.
     fn move_block_1(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_1() / 2;
-        let mut moves = Vec::with_capacity(64);
+        let mut moves = Moves::NONE;
         for lane in lanes(self.taken_1(source)) {
             let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
             let first = self.hasher.first_u64(key);
@@ -294,8 +316,9 @@ impl<M: Medium> Core<M> {
                 moves.push(Move { key, value, from: lane, fingerprint: level1_fingerprint(first) });
             }
         }
+        let moves = moves.entries();
         self.carry_out(
-            &moves,
+            moves,
             |lane| self.slot_1(destination, lane),
             |lane| self.slot_1(source, lane),
             |lane, fingerprint| self.set_lane_1(destination, lane, fingerprint),
@@ -365,7 +388,7 @@ impl<M: Medium> Core<M> {
     /// block's lock as well.
     fn move_block_2(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_2() / 2;
-        let mut moves = Vec::with_capacity(8);
+        let mut moves = Moves::NONE;
         for lane in
             (0..self.shape.level_2_slots as usize).filter(|&lane| self.is_taken_2(source, lane))
         {
@@ -378,8 +401,9 @@ impl<M: Medium> Core<M> {
                 moves.push(Move { key, value, from: lane, fingerprint });
             }
         }
+        let moves = moves.entries();
         self.carry_out(
-            &moves,
+            moves,
             |lane| self.slot_2(destination, lane),
             |lane| self.slot_2(source, lane),
             |lane, fingerprint| self.set_lane_2(destination, lane, fingerprint),

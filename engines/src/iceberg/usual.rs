@@ -12,8 +12,8 @@ use super::ops::{Action, Locked, set_lane_of_line};
 use index::Error;
 use index::fingerprint::{EMPTY, match_line_fast, scan_line_fast};
 use index::hash::level1_fingerprint;
-use pmem::{Medium, Offset};
 use pmem::sync::{Ordering, fence};
+use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_anyhow`].

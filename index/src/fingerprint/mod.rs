@@ -195,7 +195,9 @@ pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Optio
 pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
     match scan_line_fast(isa, line, fingerprint) {
         Some(found) => found,
-        None => (match_line_anywhere(isa, line, fingerprint), match_line_anywhere(isa, line, EMPTY)),
+        None => {
+            (match_line_anywhere(isa, line, fingerprint), match_line_anywhere(isa, line, EMPTY))
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_B
 use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// In a slot's value: it leads to a group.
 const GROUP: u64 = 1;
@@ -384,6 +385,10 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.index.scan_time()
     }
 }
 

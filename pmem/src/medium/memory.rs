@@ -24,10 +24,11 @@ pub type Mapped = Memory<KernelKeeps>;
 /// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
 pub type Dax = Memory<CacheFlush>;
 
-/// One call allocates at most this much, so that a signal or another thread gets through.
-const ALLOCATE_STEP_BYTES: u64 = 64 << 20;
-/// One call touches at most this much.
-const POPULATE_STEP_BYTES: u64 = 4 << 20;
+/// One call allocates at most this much: a writer that needs space waits for no more of what a
+/// helper prepares (in /dev/shm some milliseconds).
+const ALLOCATE_STEP_BYTES: u64 = 16 << 20;
+/// One call touches at most this much: mapping and advice wait for it.
+const POPULATE_STEP_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 enum Backing {

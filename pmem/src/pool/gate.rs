@@ -7,7 +7,8 @@
 //! its own and no atomic read-modify-write.
 
 use crate::sync::{
-    AtomicU32, AtomicU64, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin, thread_index,
+    AtomicU32, AtomicU64, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin,
+    thread_index,
 };
 use std::io;
 

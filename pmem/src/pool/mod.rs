@@ -13,8 +13,8 @@ use crate::superblock::{
     SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, Mutex};
-pub use gate::{Gate, Write};
 use gate::GateState;
+pub use gate::{Gate, Write};
 use std::io;
 use std::sync::Arc;
 

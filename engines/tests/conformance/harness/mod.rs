@@ -21,6 +21,7 @@ use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool, Write};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
 pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
@@ -320,5 +321,9 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.index.scan_time()
     }
 }

@@ -8,6 +8,8 @@ use std::ptr::NonNull;
 
 /// Huge pages are asked for where a range spans at least one.
 const HUGE_PAGE: usize = 2 << 20;
+/// One call touches at most this much: other threads that map memory wait for it.
+const POPULATE_STEP_BYTES: usize = HUGE_PAGE;
 
 /// Reserves addresses for `bytes` zero bytes, aligned to pages.
 pub(in crate::sync) fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
@@ -50,11 +52,13 @@ pub(in crate::sync) unsafe fn advise(start: NonNull<c_void>, bytes: Range<usize>
     }
     if populate && from < to {
         let page = rustix::param::page_size();
-        let pages = from / page * page..to.next_multiple_of(page);
-        let start = pages.start as *mut c_void;
-        // SAFETY: as above; populating changes no content.
-        let _ = unsafe {
-            rustix::mm::madvise(start, pages.end - pages.start, Advice::LinuxPopulateWrite)
-        };
+        let (mut at, end) = (from / page * page, to.next_multiple_of(page));
+        while at < end {
+            let step = POPULATE_STEP_BYTES.min(end - at);
+            // SAFETY: as above; populating changes no content.
+            let _ =
+                unsafe { rustix::mm::madvise(at as *mut c_void, step, Advice::LinuxPopulateWrite) };
+            at += step;
+        }
     }
 }
