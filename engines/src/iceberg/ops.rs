@@ -158,10 +158,7 @@ impl<M: Medium> Core<M> {
     /// Stores a pair into an empty slot.
     #[inline(always)]
     pub(super) fn fill(&self, slot: Offset, key: u64, value: u64) {
-        let medium = self.medium();
-        medium.store(slot.word(1), value);
-        // After the value: a key that survives a crash has its value.
-        medium.store_release(slot, key);
+        self.medium().store_pair(slot, key, value);
     }
 
     #[inline(always)]

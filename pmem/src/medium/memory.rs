@@ -277,6 +277,17 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 
     #[inline(always)]
+    fn store_pair(&self, at: Offset, low: u64, high: u64) {
+        let words = self.aligned::<4>(at);
+        // SAFETY: `aligned` has checked that both words lie in the reservation and are aligned;
+        // the rest is as for `atomic`.
+        let (low_word, high_word) =
+            unsafe { (AtomicU64::from_ptr(words), AtomicU64::from_ptr(words.add(1))) };
+        high_word.store(high, Ordering::Relaxed);
+        low_word.store(low, Ordering::Release);
+    }
+
+    #[inline(always)]
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
         self.atomic(at).compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
     }

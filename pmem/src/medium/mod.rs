@@ -92,6 +92,15 @@ pub trait Medium: Send + Sync + 'static {
     #[track_caller]
     fn store_release(&self, at: Offset, value: u64);
 
+    /// Stores two words, the higher one first: a lower one that survives a crash or is seen by
+    /// [`Medium::load_pair`] has its higher one. As [`Medium::store`] and then
+    /// [`Medium::store_release`]; `at` is aligned to 16.
+    #[track_caller]
+    fn store_pair(&self, at: Offset, low: u64, high: u64) {
+        self.store(at.word(1), high);
+        self.store_release(at, low);
+    }
+
     /// Replaces `current` by `new` in one step (acquire and release). Returns what was found.
     #[track_caller]
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64>;
