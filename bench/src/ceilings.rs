@@ -4,7 +4,9 @@ use crate::contender::{Medium, Setting};
 use crate::crew;
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
+use index::fingerprint::{Isa, match_line, scan_line};
 use pmem::medium::{CacheFlush, Memory, WriteBack};
+use pmem::sync::{Array, Line, Ordering};
 use pmem::{LINE, Medium as _, Offset};
 use std::fs::File;
 use std::hint::black_box;
@@ -22,6 +24,14 @@ const READS: u64 = 4 << 20;
 const DEPENDENT_READS: u64 = 1 << 20;
 /// Persists, at most.
 const PERSISTS: u64 = 1 << 19;
+/// Bare insertions, at most.
+const BARE_INSERTS: u64 = 2 << 20;
+/// Bytes of a block of 64 slots, which has a line in the sidecar.
+const BLOCK_BYTES: u64 = 1024;
+/// A fingerprint that no line here holds.
+const ABSENT: u8 = 0xee;
+/// The bit of a line that is its lock.
+const LOCK: u64 = 1 << 7;
 /// How long an idle loop looks for gaps.
 const STALL_TIME: Duration = Duration::from_millis(200);
 
@@ -32,6 +42,13 @@ pub struct Ceilings {
     pub reads_1_per_s: f64,
     /// Random lines read a second with 16 under way.
     pub reads_16_per_s: f64,
+    /// Bare look-ups a second, one at a time: a fingerprint line, and then a line of the pool whose
+    /// place follows from it. Nothing is hashed, compared or returned: what single look-ups of any
+    /// table with such a sidecar can come near to at best.
+    pub bare_gets_per_s: f64,
+    /// Bare insertions a second, one at a time: as a bare look-up, then the fingerprint line locked
+    /// and scanned again, a pair stored, the line changed and unlocked.
+    pub bare_inserts_per_s: f64,
     /// Random lines stored to a second.
     pub stores_per_s: f64,
     /// Random lines stored to, flushed and fenced a second; 0 where nothing can be flushed.
@@ -48,6 +65,8 @@ pub struct Ground {
     kept: Memory<pmem::medium::KernelKeeps>,
     flushed: Option<Memory<CacheFlush>>,
     lines: u64,
+    /// A line for each block, as a table's sidecar.
+    sidecar: Array<Line>,
 }
 
 impl Ground {
@@ -89,7 +108,10 @@ impl Ground {
         if let Some(flushed) = &flushed {
             flushed.populate(0..flushed.size());
         }
-        Ok(Ground { kept, flushed, lines: bytes / LINE })
+        let blocks = (bytes / BLOCK_BYTES) as usize;
+        let sidecar = Array::reserve(blocks, blocks).context("making room for the ceilings")?;
+        sidecar.advise(0..blocks, true);
+        Ok(Ground { kept, flushed, lines: bytes / LINE, sidecar })
     }
 
     /// Measures with so many threads at once.
@@ -104,6 +126,9 @@ impl Ground {
         };
         let reads_1_per_s = rate(DEPENDENT_READS, self.lines, &|offsets| self.dependent(offsets))?;
         let reads_16_per_s = rate(READS, self.lines, &|offsets| self.ahead(offsets))?;
+        let bare_gets_per_s = rate(READS, self.lines, &|offsets| self.bare_gets(offsets))?;
+        let bare_inserts_per_s =
+            rate(BARE_INSERTS, self.lines, &|offsets| self.bare_inserts(offsets))?;
         let stores_per_s = rate(READS, self.lines, &|offsets| {
             offsets.iter().for_each(|&at| self.kept.store_release(Offset(at + 8), at));
             0
@@ -124,6 +149,8 @@ impl Ground {
         Ok(Ceilings {
             reads_1_per_s,
             reads_16_per_s,
+            bare_gets_per_s,
+            bare_inserts_per_s,
             stores_per_s,
             persists_per_s,
             stall_p9999_ns: gaps_ns.get(rank).copied().unwrap_or(0.0),
@@ -138,6 +165,38 @@ impl Ground {
             last |= self.kept.load(Offset(at + last));
         }
         u64::from(last != 0)
+    }
+
+    fn bare_gets(&self, offsets: &[u64]) -> u64 {
+        let isa = Isa::detect();
+        let mut sum = 0;
+        for &at in offsets {
+            let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
+            // Whatever it finds, the processor has to wait for it; word 0 of either line is 0.
+            let matches = match_line(isa, line, ABSENT);
+            sum |= self.kept.load(Offset(at ^ matches & LINE));
+        }
+        u64::from(sum != 0)
+    }
+
+    fn bare_inserts(&self, offsets: &[u64]) -> u64 {
+        let isa = Isa::detect();
+        let mut sum = 0;
+        for &at in offsets {
+            let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
+            let (matches, _) = scan_line(isa, line, ABSENT);
+            let slot = Offset(at ^ matches & LINE);
+            self.kept.prefetch_write(slot);
+            while line[0].fetch_or(LOCK, Ordering::Acquire) & LOCK != 0 {
+                std::hint::spin_loop();
+            }
+            sum |= scan_line(isa, line, ABSENT).0;
+            self.kept.store_pair(slot, 0, at);
+            line[1].store(at, Ordering::Relaxed);
+            line[0].store(0, Ordering::Release);
+        }
+        black_box(sum);
+        0
     }
 
     fn ahead(&self, offsets: &[u64]) -> u64 {
@@ -188,6 +247,8 @@ pub fn rows(setting: &Setting, ceilings: &Ceilings) -> Vec<Row> {
     vec![
         rate("read_line_1", ceilings.reads_1_per_s),
         rate("read_line_16", ceilings.reads_16_per_s),
+        rate("bare_get", ceilings.bare_gets_per_s),
+        rate("bare_insert", ceilings.bare_inserts_per_s),
         rate("store_line", ceilings.stores_per_s),
         rate("persist_line", ceilings.persists_per_s),
         Row {
