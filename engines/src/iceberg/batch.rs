@@ -81,8 +81,9 @@ impl<M: Medium> Core<M> {
         for lookup in &mut *lookups {
             let line = &self.lines.get(lookup.home as usize).0;
             lookup.candidates = match_line(self.isa, line, level1_fingerprint(lookup.first));
-            // Without a candidate some slot of the block, which costs nothing worth a branch.
-            self.medium().prefetch(slot_of(lookup.block, lookup.candidates));
+            if lookup.candidates != 0 {
+                self.medium().prefetch(slot_of(lookup.block, lookup.candidates));
+            }
         }
         fence(Ordering::Acquire);
         for ((&key, lookup), out) in keys.iter().zip(&*lookups).zip(out) {

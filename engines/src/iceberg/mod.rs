@@ -12,7 +12,7 @@
 //! | metadata, fingerprint (section 3.1) | sidecar: `lines` (level 1), `words` (level 2) |
 //! | EMPTY | fingerprint 0 |
 //! | h0, h1, h2; F, F1, F2 | [`index::hash`] |
-//! | Insert, Insert_Lv2 (algorithms 1, 2) | `Core::mutate`, `insert_level_1`, `insert_level_2` |
+//! | Insert, Insert_Lv2 (algorithms 1, 2) | `Core::mutate_anyhow`, `insert_level_1`, `insert_level_2`; `Core::mutate` where level 1 suffices |
 //! | moved flag: UNMOVED, IN-FLIGHT, MOVED (section 5.3) | flag MOVED and the block's lock |
 //! | counter of blocks to be moved | `unmoved_1`, `unmoved_2` |
 //! | global reader-writer lock | `layout::Geometry`, rechecked under the block's lock |
