@@ -12,7 +12,7 @@ use super::layout::{Geometry, LOCK, SPILLED};
 use super::ops::{Action, Locked, set_lane_of_line};
 use super::usual::{lane_of, slot_of};
 use index::Error;
-use index::fingerprint::{EMPTY, match_line, scan_line};
+use index::fingerprint::{EMPTY, Isa, match_line, scan_line};
 use index::hash::level1_fingerprint;
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
@@ -57,7 +57,8 @@ struct Done {
 impl<M: Medium> Core<M> {
     pub(super) fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         for (keys, out) in keys.chunks(LOOKUPS).zip(out.chunks_mut(LOOKUPS)) {
-            if !self.get_batch(keys, out) {
+            let is_done = self.isa.run(|isa| self.get_batch(isa, keys, out));
+            if !is_done {
                 keys.iter().zip(out).for_each(|(&key, out)| *out = self.get(key));
             }
         }
@@ -65,7 +66,7 @@ impl<M: Medium> Core<M> {
 
     /// `false` if a resize is under way or began meanwhile; then nothing in `out` counts.
     #[inline(always)]
-    fn get_batch(&self, keys: &[u64], out: &mut [Option<u64>]) -> bool {
+    fn get_batch(&self, isa: Isa, keys: &[u64], out: &mut [Option<u64>]) -> bool {
         let geometry = self.geometry();
         if geometry.is_resizing() {
             return false;
@@ -80,7 +81,7 @@ impl<M: Medium> Core<M> {
         }
         for lookup in &mut *lookups {
             let line = &self.lines.get(lookup.home as usize).0;
-            lookup.candidates = match_line(self.isa, line, level1_fingerprint(lookup.first));
+            lookup.candidates = match_line(isa, line, level1_fingerprint(lookup.first));
             if lookup.candidates != 0 {
                 self.medium().prefetch(slot_of(lookup.block, lookup.candidates));
             }
@@ -124,7 +125,7 @@ impl<M: Medium> Core<M> {
         decide: impl Fn(&T, Option<u64>) -> Action,
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
-            let done = self.mutate_batch(items, out, &key_of, &decide);
+            let done = self.isa.run(|isa| self.mutate_batch(isa, items, out, &key_of, &decide));
             if done.count_ones() as usize == items.len() {
                 continue;
             }
@@ -141,6 +142,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn mutate_batch<T>(
         &self,
+        isa: Isa,
         items: &[T],
         out: &mut [Option<u64>],
         key_of: &impl Fn(&T) -> u64,
@@ -164,7 +166,7 @@ impl<M: Medium> Core<M> {
         // Before the locks: their instructions would wait for the misses one after another.
         for entry in &*entries {
             let line = &self.lines.get(entry.home as usize).0;
-            let (candidates, empties) = scan_line(self.isa, line, level1_fingerprint(entry.first));
+            let (candidates, empties) = scan_line(isa, line, level1_fingerprint(entry.first));
             let likely = if candidates != 0 { candidates } else { empties };
             medium.prefetch_write(slot_of(entry.block, likely));
         }
@@ -187,7 +189,8 @@ impl<M: Medium> Core<M> {
         let mut stored = false;
         for (item, entry) in items.iter().zip(&mut *entries) {
             if entry.lock.is_some() {
-                entry.done = self.store_unfenced(entry, key_of(item), |found| decide(item, found));
+                entry.done =
+                    self.store_unfenced(isa, entry, key_of(item), |found| decide(item, found));
                 stored |= entry.done.is_some_and(|done| done.action != Action::Keep);
             }
         }
@@ -220,6 +223,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn store_unfenced(
         &self,
+        isa: Isa,
         entry: &Entry<'_>,
         key: u64,
         decide: impl Fn(Option<u64>) -> Action,
@@ -230,7 +234,7 @@ impl<M: Medium> Core<M> {
         let medium = self.medium();
         let line = &self.lines.get(entry.home as usize).0;
         let fingerprint = level1_fingerprint(entry.first);
-        let (mut candidates, empties) = scan_line(self.isa, line, fingerprint);
+        let (mut candidates, empties) = scan_line(isa, line, fingerprint);
         while candidates != 0 {
             let slot = slot_of(entry.block, candidates);
             let (found, value) = medium.load_pair(slot);

@@ -80,10 +80,10 @@ const fn repeat(byte: u8) -> u64 {
 /// instructions may be executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isa {
-    /// AVX-512 F and BW: the whole line at once.
+    /// AVX-512 F and BW, beside what [`Isa::Avx2`] stands for: the whole line at once.
     #[non_exhaustive]
     Avx512,
-    /// AVX2: half a line at once.
+    /// AVX2, with BMI1, BMI2 and LZCNT, which came with it: half a line at once.
     #[non_exhaustive]
     Avx2,
     /// SSE2, which every x86-64 processor has. Elsewhere the same as [`Isa::Portable`].
@@ -108,6 +108,22 @@ impl Isa {
         Isa::offered().collect()
     }
 
+    /// Runs `work` compiled for this instruction set, and hands it over as a constant, so that what
+    /// depends on it is decided at compile time. Worth a call only for whole operations: it is
+    /// the shorter bit arithmetic around the matching that counts.
+    #[inline(always)]
+    pub fn run<R>(self, work: impl FnOnce(Isa) -> R) -> R {
+        match self {
+            // SAFETY: this value came from `is_offered`, which asked for all of the features.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { run_avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { run_avx2(work) },
+            isa => work(isa),
+        }
+    }
+
     fn offered() -> impl Iterator<Item = Isa> {
         Isa::FASTEST_FIRST.into_iter().filter(|isa| isa.is_offered())
     }
@@ -120,10 +136,17 @@ impl Isa {
         match self {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
-                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+                Isa::Avx2.is_offered()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => is_x86_feature_detected!("avx2"),
+            Isa::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("lzcnt")
+            }
             #[cfg(target_arch = "x86_64")]
             Isa::Sse2 => true,
             #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
@@ -132,6 +155,18 @@ impl Isa {
             _ => false,
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt")]
+fn run_avx512<R>(work: impl FnOnce(Isa) -> R) -> R {
+    work(Isa::Avx512)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+fn run_avx2<R>(work: impl FnOnce(Isa) -> R) -> R {
+    work(Isa::Avx2)
 }
 
 /// [`match_line`] where it takes a few instructions; `None` where it takes more.

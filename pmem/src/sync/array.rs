@@ -79,10 +79,17 @@ impl<T: Zeroable> Array<T> {
     #[inline(always)]
     pub fn get(&self, index: usize) -> &T {
         if index >= self.len {
-            beyond(index, self.len);
+            self.beyond(index);
         }
         // SAFETY: the index is in bounds, and zeroed memory is a valid `T` by `Zeroable`.
         unsafe { &*self.base.as_ptr().add(index) }
+    }
+
+    /// Out of line, so that the check of every access is no more than a comparison.
+    #[cold]
+    #[inline(never)]
+    fn beyond(&self, index: usize) -> ! {
+        panic!("index {index} beyond the {} elements reserved", self.len);
     }
 
     /// Hints that the element at `index` is about to be read.
@@ -126,13 +133,6 @@ impl<T: Zeroable> Array<T> {
         // SAFETY: the range lies in this array's memory.
         unsafe { pages::advise(self.base.cast(), bytes, populate) };
     }
-}
-
-/// Out of line, so that the check of every access is no more than a comparison.
-#[cold]
-#[inline(never)]
-fn beyond(index: usize, len: usize) -> ! {
-    panic!("index {index} beyond the {len} elements reserved");
 }
 
 impl<T> Drop for Array<T> {
