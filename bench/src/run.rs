@@ -8,6 +8,7 @@ use crate::suite::recovery;
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
 use std::io::Write;
+use std::path::Path;
 
 /// Suites in the order in which `all` has them.
 const SUITES: [Suite; 9] = [
@@ -114,10 +115,20 @@ pub fn run(
         report::json(path, &machine, &rows)?;
     }
     if let Some(path) = &options.html {
-        let command: Vec<String> = std::env::args().collect();
-        html::write(path, &machine, &command.join(" "), &rows)?;
+        html::write(path, &machine, &command(), &rows)?;
     }
     Ok(rows)
+}
+
+/// What this program was started with; of its own path only the name, which says enough elsewhere.
+fn command() -> String {
+    let mut words: Vec<String> = std::env::args().collect();
+    if let Some(program) = words.first_mut()
+        && let Some(name) = Path::new(program).file_name()
+    {
+        *program = name.to_string_lossy().into_owned();
+    }
+    words.join(" ")
 }
 
 struct Session<'a> {

@@ -61,6 +61,8 @@ fn described(op: &str) -> &str {
     match op {
         "read_line_1" => "lines read, one at a time",
         "read_line_16" => "lines read, 16 under way",
+        "bare_get" => "bare look-ups",
+        "bare_insert" => "bare insertions",
         "store_line" => "lines stored to",
         "persist_line" => "lines persisted",
         "stall" => "stall of an idle loop, p99.99",
