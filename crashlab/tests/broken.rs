@@ -53,7 +53,7 @@ const OPS: &str = "engines/src/iceberg/ops.rs";
 
 #[test]
 fn key_stored_before_value() {
-    let value = site(SiteKind::Store, OPS, "fn fill", "store(slot.word(1), value)");
+    let value = site(SiteKind::Store, OPS, "fn fill", "store_pair(slot, key, value)");
     break_and_catch(Engine::Iceberg, value, Fault::Late);
 }
 
@@ -115,7 +115,7 @@ fn an_item_reused_before_its_epoch() {
 /// Whether a line of source acts on a medium in a way that is on trial.
 fn acts(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    [".flush(", ".fence()", ".persist(", ".flush_range(", ".store_release("]
+    [".flush(", ".fence()", ".persist(", ".flush_range(", ".store_release(", "medium().store_pair("]
         .iter()
         .any(|call| code.contains(call))
 }
