@@ -118,6 +118,16 @@ pub fn iceberg() -> Vec<Setup> {
     ]
 }
 
+/// Keys that part when the table doubles, which the second insertion from here makes it do. No
+/// block is full, so that none has spilled: a flag would make look-ups look again by itself.
+pub fn second_insertion_doubles() -> Setup {
+    Setup {
+        resize_at: 7.5 / 72.0,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("the second insertion doubles the table", parting(), 6, 1)
+    }
+}
+
 /// A resize that has begun, with blocks of both levels to be moved and a key in one of level 2.
 pub fn moving_with_level_2() -> Setup {
     Setup {

@@ -369,10 +369,19 @@ fn kept_histories() -> Vec<Directed> {
         changes: 2,
     };
     let moving = Directed::new::<TableSubject>(setups::moving_with_level_2(), movers);
+    // A look-up that read the geometry before a whole resize, and the fingerprints after it: the key
+    // was stored before, and has moved.
+    let moved = |action| Op::One(1, action);
+    let overtaken = [moved(Action::Get), Op::Many(vec![(1, Action::Get)])].map(|reading| {
+        let reader = vec![moved(Action::Insert(2)), reading];
+        let doubler = vec![one(Action::Insert(3)), Op::Settle];
+        interleaved::<TableSubject>(&setups::second_insertion_doubles(), vec![reader, doubler], 0)
+    });
     let in_level_3 = setups::iceberg().into_iter().filter(|setup| setup.keys.contains(&0));
     in_level_3
         .map(|setup| interleaved::<TableSubject>(&setup, program.clone(), 0))
         .chain([moving])
+        .chain(overtaken)
         .collect()
 }
 

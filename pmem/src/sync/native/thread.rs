@@ -111,6 +111,19 @@ pub(super) fn watch_forks() {
 mod tests {
     use super::*;
 
+    /// What runs while a thread ends, after its number was given back.
+    #[test]
+    fn a_number_given_back_is_not_used_any_more() {
+        let after = std::thread::spawn(|| {
+            let own = thread_index();
+            drop(Number::take());
+            (own, thread_index())
+        });
+        let (own, after) = after.join().unwrap();
+        assert!(own < THREADS_MAX);
+        assert_eq!(after, THREADS_MAX);
+    }
+
     #[test]
     fn live_threads_have_different_numbers_and_ended_ones_give_theirs_back() {
         let mine = thread_index();
