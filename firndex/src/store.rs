@@ -176,7 +176,8 @@ impl Store {
     }
 
     /// [`Store::get`] for each key, with their cache misses overlapped. The batch as a whole is
-    /// not atomic.
+    /// not atomic, and its look-ups are concurrent with each other: a key that stands in it twice
+    /// may be seen in two states, in any order, if another thread changes it meanwhile.
     pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
         self.handle.read()?;
         Ok(self.records.get_many(keys)?.into_iter().map(wrap).collect())

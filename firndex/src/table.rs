@@ -153,7 +153,8 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     }
 
     /// [`Table::get`] for each key, with their cache misses overlapped. The batch as a whole is
-    /// not atomic.
+    /// not atomic, and its look-ups are concurrent with each other: a key that stands in it twice
+    /// may be seen in two states, in any order, if another thread changes it meanwhile.
     pub fn get_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
         let mut values = vec![None; keys.len()];
         self.get_many_into(keys, &mut values)?;

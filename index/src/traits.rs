@@ -58,7 +58,8 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     }
 
     /// `get` for each key, cache misses overlapped. `out` must be as long as `keys`; entry *i*
-    /// answers key *i*. The batch as a whole is not atomic.
+    /// answers key *i*. The batch as a whole is not atomic, and its look-ups are concurrent with
+    /// each other: beside a writer of a key, two entries for it may see two states in any order.
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]);
 
     /// `insert` for each pair in order, sharing fences; `out[i]` is what `insert` of pair *i*
@@ -162,7 +163,7 @@ pub trait Records: Send + Sync {
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError>;
 
-    /// `get` for each key, cache misses overlapped.
+    /// `get` for each key, cache misses overlapped; as [`Index::get_many`].
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
     /// `upsert` for each pair in order. On an error some of the pairs are stored, each whole.

@@ -78,15 +78,24 @@ fn perform(table: &impl Index<u64, u64>, key: u64, call: Call) -> Option<u64> {
 }
 
 /// Does a batch of one kind; returns the calls, and the states that they found.
+///
+/// Two mutations of one key are two operations of this thread, in order; mutations of different
+/// keys need no order. Look-ups of one batch have none at all, which the search for an order does
+/// not know: there each key stands once.
 fn perform_batch(
     table: &impl Index<u64, u64>,
-    keys: &[u64],
+    keys: &mut Vec<u64>,
     random: &mut Random,
     unique: &mut Unique,
 ) -> (Vec<Call>, Vec<Option<u64>>) {
+    let kind = random.below(5);
+    if kind == 0 {
+        keys.sort_unstable();
+        keys.dedup();
+    }
     let mut out = vec![None; keys.len()];
     let mut pairs = || keys.iter().map(|&key| (key, unique.next())).collect::<Vec<_>>();
-    let calls = match random.below(5) {
+    let calls = match kind {
         0 => {
             table.get_many(keys, &mut out);
             vec![Call::Get; keys.len()]
@@ -141,10 +150,8 @@ fn run_thread(
         }
         let after = clock.now();
         if round.batches && random.percent(50) {
-            // Two entries for one key are two operations of this thread, in order; entries for
-            // different keys need no order.
-            let batch: Vec<u64> = (0..random.below(12)).map(|_| random.of(keys)).collect();
-            let (calls, found) = perform_batch(table, &batch, &mut random, &mut unique);
+            let mut batch: Vec<u64> = (0..random.below(12)).map(|_| random.of(keys)).collect();
+            let (calls, found) = perform_batch(table, &mut batch, &mut random, &mut unique);
             for ((key, call), found) in batch.into_iter().zip(calls).zip(found) {
                 history.record(key, Event { call, found, number, after });
             }
