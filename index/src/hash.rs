@@ -8,18 +8,19 @@
 //! What an engine takes from which bits:
 //!
 //! ```text
-//!            63      56 55      48 47      40 39                                    0
-//!           ┌──────────┬──────────┬──────────┬───────────────────────────────────────┐
-//!  first    │ level-1  │ level-2  │ level-2  │                  h0                   │
-//!           │   print  │ print 1  │ print 2  │                                       │
-//!           └──────────┴──────────┴──────────┴───────────────────────────────────────┘
+//!            63      56 55      48 47      40 39    36 35                           0
+//!           ┌──────────┬──────────┬──────────┬────────┬──────────────────────────────┐
+//!  first    │ level-1  │ level-2  │ level-2  │ level-1│              h0              │
+//!           │   print  │ print 1  │ print 2  │  line  │                              │
+//!           └──────────┴──────────┴──────────┴────────┴──────────────────────────────┘
 //!            63                          32 31                                      0
 //!           ┌──────────────────────────────┬─────────────────────────────────────────┐
 //!  second   │              h2              │                    h1                   │
 //!           └──────────────────────────────┴─────────────────────────────────────────┘
 //! ```
 //!
-//! h0 selects the level-1 block, h1 and h2 the two level-2 blocks. No two fields share a bit, so
+//! h0 selects the level-1 block, h1 and h2 the two level-2 blocks; the level-1 line says which of
+//! the block's lines a key is put into if that has room, so that a look-up can fetch it early. No two fields share a bit, so
 //! that the keys of one block still differ in their fingerprints, and the fingerprint a key has
 //! in one block says nothing about the one it has in another. The second output is wanted only
 //! for keys that spill from level 1, hence a function of its own.
@@ -36,7 +37,7 @@ pub const HASH_ID: u32 = 1;
 const SECOND_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Number of bits of the first output that [`h0`] takes.
-const H0_BITS: u32 = 40;
+const H0_BITS: u32 = 36;
 
 /// The hash functions of one pool, their secrets drawn from its seed.
 #[derive(Clone, Copy)]
@@ -89,10 +90,16 @@ fn hash_u64(key: u64, secrets: &RapidSecrets) -> u64 {
     rapidhash_v3_inline::<true, false, false>(&key.to_le_bytes(), secrets)
 }
 
-/// The level-1 block source: 40 bits.
+/// The level-1 block source: 36 bits.
 #[inline(always)]
 pub const fn h0(first: u64) -> u64 {
     first & ((1 << H0_BITS) - 1)
+}
+
+/// The source of the line that the key prefers in its level-1 block: 4 bits.
+#[inline(always)]
+pub const fn level1_line(first: u64) -> u64 {
+    first >> H0_BITS & 15
 }
 
 /// The source of the first choice of a level-2 block: 32 bits.

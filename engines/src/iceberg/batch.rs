@@ -83,7 +83,7 @@ impl<M: Medium> Core<M> {
             let line = &self.lines.get(lookup.home as usize).0;
             lookup.candidates = match_line(isa, line, level1_fingerprint(lookup.first));
             if lookup.candidates != 0 {
-                self.medium().prefetch(slot_of(lookup.block, lookup.candidates));
+                self.medium().prefetch(slot_of(lookup.block, lane_of(lookup.candidates)));
             }
         }
         fence(Ordering::Acquire);
@@ -99,7 +99,8 @@ impl<M: Medium> Core<M> {
         let line = &self.lines.get(lookup.home as usize).0;
         let mut candidates = lookup.candidates;
         while candidates != 0 {
-            let (found, value) = self.medium().load_pair(slot_of(lookup.block, candidates));
+            let (found, value) =
+                self.medium().load_pair(slot_of(lookup.block, lane_of(candidates)));
             if found == 0 {
                 return self.get_anyhow(key, lookup.first);
             }
@@ -167,7 +168,8 @@ impl<M: Medium> Core<M> {
         for entry in &*entries {
             let line = &self.lines.get(entry.home as usize).0;
             let (candidates, empties) = scan_line(isa, line, level1_fingerprint(entry.first));
-            let likely = if candidates != 0 { candidates } else { empties };
+            let room = self.choose_1(empties, entry.first);
+            let likely = if candidates != 0 { lane_of(candidates) } else { room };
             medium.prefetch_write(slot_of(entry.block, likely));
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
@@ -236,7 +238,7 @@ impl<M: Medium> Core<M> {
         let fingerprint = level1_fingerprint(entry.first);
         let (mut candidates, empties) = scan_line(isa, line, fingerprint);
         while candidates != 0 {
-            let slot = slot_of(entry.block, candidates);
+            let slot = slot_of(entry.block, lane_of(candidates));
             let (found, value) = medium.load_pair(slot);
             if found == key {
                 let action = decide(Some(value));
@@ -270,10 +272,11 @@ impl<M: Medium> Core<M> {
                 if empties == 0 {
                     return None;
                 }
-                let slot = slot_of(entry.block, empties);
+                let lane = self.choose_1(empties, entry.first);
+                let slot = slot_of(entry.block, lane);
                 self.fill(slot, key, value);
                 medium.flush(slot);
-                Some((lane_of(empties), fingerprint))
+                Some((lane, fingerprint))
             }
         };
         Some(Done { found: None, action, show })

@@ -72,7 +72,7 @@ use layout::{
 use level_3::Level3;
 use ops::Action;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
-use pmem::{Medium, OpenError, Pool};
+use pmem::{LINE, Medium, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -100,6 +100,8 @@ struct Core<M: Medium> {
     settings: Settings,
     /// The lanes of a level-1 line that stand for slots.
     lanes_1: u64,
+    /// Lines of a level-1 block less one: a mask.
+    last_line_1: u64,
     area_1: Area,
     area_2: Area,
     /// Level-1 fingerprints, a line per block.
@@ -229,6 +231,7 @@ impl<M: Medium> Core<M> {
             isa: Isa::detect(),
             settings,
             lanes_1: lane_masks_for(shape.level_1_slots as usize),
+            last_line_1: units[0] / LINE - 1,
             area_1,
             area_2,
             lines: Array::reserve(most(0), units_now[0]).map_err(reserve)?,

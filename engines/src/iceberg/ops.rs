@@ -8,9 +8,11 @@ use super::Core;
 use super::layout::{Geometry, LOCK, SLOT_BYTES, SPILLED};
 use index::Error;
 use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match_word};
-use index::hash::{h0, h1, h2, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2};
+use index::hash::{
+    h0, h1, h2, level1_fingerprint, level1_line, level2_fingerprint_1, level2_fingerprint_2,
+};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
-use pmem::{Medium, Offset, SpaceError, WORD};
+use pmem::{LINE, Medium, Offset, SpaceError, WORD};
 
 /// What a mutation makes of the state that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,6 +153,24 @@ impl<M: Medium> Core<M> {
             blocks: [h1(second) & mask, h2(second) & mask],
             fingerprints: [level2_fingerprint_1(first), level2_fingerprint_2(first)],
         }
+    }
+
+    /// The first lane of the line in which a key's slot is in its level-1 block if the line had
+    /// room: known without reading anything, so that it can be fetched beside the fingerprints. At
+    /// a load factor of 0.85 that holds for five of six pairs that were inserted without removals
+    /// in between, and for half of them after all have been replaced.
+    #[inline(always)]
+    pub(super) fn preferred_1(&self, first: u64) -> usize {
+        ((level1_line(first) & self.last_line_1) * (LINE / SLOT_BYTES)) as usize
+    }
+
+    /// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the
+    /// first from the preferred one on, in a circle.
+    #[inline(always)]
+    pub(super) fn choose_1(&self, empties: u64, first: u64) -> usize {
+        let preferred = self.preferred_1(first);
+        let ahead = empties.rotate_right(preferred as u32).trailing_zeros() as usize;
+        (preferred + ahead) & 63
     }
 
     // Writing a slot. Each of these is one line, one flush, one fence.
@@ -389,7 +409,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Algorithm 1 from line 8 on: into the first empty slot of the level-1 block, if it has one.
+    /// Algorithm 1 from line 8 on: into an empty slot of the level-1 block, if it has one.
     #[inline(always)]
     fn insert_level_1(&self, home: u64, key: u64, value: u64, first: u64) -> bool {
         if key == 0 {
@@ -399,7 +419,7 @@ impl<M: Medium> Core<M> {
         if empty == 0 {
             return false;
         }
-        let lane = empty.trailing_zeros() as usize;
+        let lane = self.choose_1(empty, first);
         self.store_pair(self.slot_1(home, lane), key, value);
         // After the fence: a reader trusts what it finds under a fingerprint to be durable.
         self.set_lane_1(home, lane, level1_fingerprint(first));

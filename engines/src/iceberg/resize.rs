@@ -39,16 +39,16 @@ fn look_mask(geometry: Geometry, moves: bool) -> u64 {
     if moves { mask & (INSERTIONS_PER_MOVE - 1) } else { mask }
 }
 
-/// A pair on its way, with its source's lane.
+/// A pair on its way from a block to the same lane of another.
 #[derive(Clone, Copy)]
 struct Move {
     key: u64,
     value: u64,
-    from: usize,
+    lane: usize,
     fingerprint: u8,
 }
 
-/// The pairs that leave one block, in the order of their destination's lanes. An array, since a
+/// The pairs that leave one block, in the order of their lanes. An array, since a
 /// writer that moves a block does not wait for an allocator.
 struct Moves {
     entries: [Move; 64],
@@ -57,7 +57,7 @@ struct Moves {
 
 impl Moves {
     const NONE: Moves =
-        Moves { entries: [Move { key: 0, value: 0, from: 0, fingerprint: 0 }; 64], len: 0 };
+        Moves { entries: [Move { key: 0, value: 0, lane: 0, fingerprint: 0 }; 64], len: 0 };
 
     fn push(&mut self, entry: Move) {
         self.entries[self.len] = entry;
@@ -313,7 +313,7 @@ impl<M: Medium> Core<M> {
             let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
             let first = self.hasher.first_u64(key);
             if geometry.home(h0(first)) == destination {
-                moves.push(Move { key, value, from: lane, fingerprint: level1_fingerprint(first) });
+                moves.push(Move { key, value, lane, fingerprint: level1_fingerprint(first) });
             }
         }
         let moves = moves.entries();
@@ -323,7 +323,7 @@ impl<M: Medium> Core<M> {
             |lane| self.slot_1(source, lane),
             |lane, fingerprint| self.set_lane_1(destination, lane, fingerprint),
         );
-        moves.iter().for_each(|entry| self.set_lane_1(source, entry.from, EMPTY));
+        moves.iter().for_each(|entry| self.set_lane_1(source, entry.lane, EMPTY));
         // Keys that go to the destination may have spilled from here.
         let flags = self.flags_1(destination);
         let spilled = self.flags_1(source).load(Ordering::Relaxed) & SPILLED;
@@ -335,7 +335,7 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Copies pairs to the first lanes of an empty block, shows them there, erases them here. One
+    /// Copies pairs to the same lanes of an empty block, shows them there, erases them here. One
     /// fence between: were the erasure durable before the copy, a crash would lose the pair; were
     /// the fingerprint shown before, a reader could report what a crash takes back.
     fn carry_out(
@@ -349,17 +349,27 @@ impl<M: Medium> Core<M> {
             return;
         }
         let medium = self.medium();
-        for (lane, entry) in moves.iter().enumerate() {
-            self.fill(destination(lane), entry.key, entry.value);
-        }
-        medium.flush_range(destination(0), destination(moves.len()).0 - destination(0).0);
-        medium.fence();
-        moves.iter().enumerate().for_each(|(lane, entry)| show(lane, entry.fingerprint));
         for entry in moves {
-            medium.store_release(source(entry.from), 0);
-            medium.flush(source(entry.from));
+            self.fill(destination(entry.lane), entry.key, entry.value);
         }
+        self.flush_lanes(moves, &destination);
         medium.fence();
+        moves.iter().for_each(|entry| show(entry.lane, entry.fingerprint));
+        for entry in moves {
+            medium.store_release(source(entry.lane), 0);
+        }
+        self.flush_lanes(moves, &source);
+        medium.fence();
+    }
+
+    /// Flushes the lines of the lanes that are moved, each once: lanes come in order.
+    fn flush_lanes(&self, moves: &[Move], slot: impl Fn(usize) -> Offset) {
+        let mut flushed = None;
+        for at in moves.iter().map(|entry| slot(entry.lane)) {
+            if flushed.replace(at.line()) != Some(at.line()) {
+                self.medium().flush(at);
+            }
+        }
     }
 
     /// Returns when the level-2 block `source` has been moved. Its lock is not held; the lock of
@@ -398,7 +408,7 @@ impl<M: Medium> Core<M> {
             let choice = choice_from(geometry, &choices, source);
             if choices.blocks[choice] == destination {
                 let fingerprint = choices.fingerprints[choice];
-                moves.push(Move { key, value, from: lane, fingerprint });
+                moves.push(Move { key, value, lane, fingerprint });
             }
         }
         let moves = moves.entries();
@@ -408,7 +418,7 @@ impl<M: Medium> Core<M> {
             |lane| self.slot_2(source, lane),
             |lane, fingerprint| self.set_lane_2(destination, lane, fingerprint),
         );
-        moves.iter().for_each(|entry| self.set_lane_2(source, entry.from, EMPTY));
+        moves.iter().for_each(|entry| self.set_lane_2(source, entry.lane, EMPTY));
         mark_moved_2(self.word_2(destination), geometry);
     }
 

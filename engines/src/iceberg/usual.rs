@@ -26,6 +26,8 @@ impl<M: Medium> Core<M> {
         }
         let home = geometry.home(first);
         let block = self.area_1.at(home);
+        // Two misses at once, if the guess is good, instead of one after the other.
+        self.medium().prefetch(slot_of(block, self.preferred_1(first)));
         let line = &self.lines.get(home as usize).0;
         let Some(mut candidates) = match_line_fast(self.isa, line, level1_fingerprint(first))
         else {
@@ -34,7 +36,7 @@ impl<M: Medium> Core<M> {
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
         while candidates != 0 {
-            let (found, value) = self.medium().load_pair(slot_of(block, candidates));
+            let (found, value) = self.medium().load_pair(slot_of(block, lane_of(candidates)));
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
                 return self.get_anyhow(key, first);
@@ -88,11 +90,13 @@ impl<M: Medium> Core<M> {
         let home = geometry.home(first);
         let block = self.area_1.at(home);
         let fingerprint = level1_fingerprint(first);
+        self.medium().prefetch_write(slot_of(block, self.preferred_1(first)));
         let line = &self.lines.get(home as usize).0;
         // Before the lock, whose instruction waits for all earlier stores: so these misses
         // overlap with the stores, or the fence, of the operation before.
         let (candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        let likely = if candidates != 0 { candidates } else { empties };
+        let room = self.choose_1(empties, first);
+        let likely = if candidates != 0 { lane_of(candidates) } else { room };
         self.medium().prefetch_write(slot_of(block, likely));
         let locked = Locked::attempt(&line[0])?;
         if self.geometry() != geometry {
@@ -101,7 +105,7 @@ impl<M: Medium> Core<M> {
         let medium = self.medium();
         let (mut candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
         while candidates != 0 {
-            let slot = slot_of(block, candidates);
+            let slot = slot_of(block, lane_of(candidates));
             let (found, value) = medium.load_pair(slot);
             if found == key {
                 let action = decide(Some(value));
@@ -127,9 +131,10 @@ impl<M: Medium> Core<M> {
             if empties == 0 {
                 return None;
             }
-            self.store_pair(slot_of(block, empties), key, value);
+            let lane = self.choose_1(empties, first);
+            self.store_pair(slot_of(block, lane), key, value);
             // After the fence: a reader trusts what it finds under a fingerprint to be durable.
-            set_lane_of_line(line, lane_of(empties), fingerprint);
+            set_lane_of_line(line, lane, fingerprint);
         }
         drop(locked);
         Some((None, action))
@@ -142,8 +147,8 @@ pub(super) fn lane_of(lanes: u64) -> usize {
     lanes.trailing_zeros() as usize & 63
 }
 
-/// Its slot, in the block that begins at `block`.
+/// The slot of a lane, in the block that begins at `block`.
 #[inline(always)]
-pub(super) fn slot_of(block: Offset, lanes: u64) -> Offset {
-    block.add(lane_of(lanes) as u64 * SLOT_BYTES)
+pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {
+    block.add(lane as u64 * SLOT_BYTES)
 }
