@@ -44,10 +44,11 @@ mod open;
 mod options;
 mod store;
 mod table;
+mod table_index;
 
 pub use error::{Error, Result};
 pub use handle::Stats;
-pub use index::{CheckReport, Exchange, ItemError, Level};
+pub use index::{CheckReport, Exchange, Fixed, ItemError, Level};
 pub use open::{PoolInfo, inspect};
 pub use options::{Engine, Kind, Medium, Options};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};

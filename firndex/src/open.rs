@@ -1,6 +1,7 @@
 //! From a path to an engine on a medium.
 
 use crate::handle::{Handle, PoolHandle};
+use crate::table_index::TableIndex;
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table};
 use engines::iceberg::{self, Iceberg, Shape};
 use index::hash::{HASH_ID, Hasher};
@@ -127,7 +128,7 @@ fn try_table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u6
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Kind::Table)?;
     let (index, handle) = match pool {
-        AnyPool::Kept(pool) => table_on(pool, engine, options)?,
+        AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
     };
     file.publish()?;
@@ -149,7 +150,7 @@ pub(crate) fn table_in_memory(options: &Options) -> Result<Table<u64, u64>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Kind::Table)?;
     let (index, handle) = match pool {
-        AnyPool::Kept(pool) => table_on(pool, engine, options)?,
+        AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
     };
     Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
@@ -165,7 +166,7 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 
-type TableParts = (Box<dyn Index<u64, u64>>, Arc<dyn PoolHandle>);
+type TableParts = (TableIndex<u64, u64>, Arc<dyn PoolHandle>);
 type StoreParts = (Box<dyn Records>, Arc<dyn PoolHandle>);
 
 fn table_on<M: pmem::Medium>(
@@ -174,7 +175,22 @@ fn table_on<M: pmem::Medium>(
     options: &Options,
 ) -> Result<TableParts> {
     let pool = Arc::new(pool);
-    Ok((engine.index(&pool, options)?, pool))
+    Ok((TableIndex::new(engine.index(&pool, options)?), pool))
+}
+
+/// As [`table_on`], where the usual engine's operations are compiled into their callers.
+fn table_on_kept(
+    pool: Pool<Memory<KernelKeeps>>,
+    engine: Engine,
+    options: &Options,
+) -> Result<TableParts> {
+    match engine {
+        Engine::Iceberg => {
+            let pool = Arc::new(pool);
+            let iceberg = Iceberg::open(Arc::clone(&pool), options.settings)?;
+            Ok((TableIndex::usual(iceberg), pool))
+        }
+    }
 }
 
 fn store_on<M: pmem::Medium>(

@@ -1,8 +1,9 @@
 //! Fixed-size keys and values.
 
 use crate::handle::{Handle, Stats};
+use crate::table_index::TableIndex;
 use crate::{Options, Result};
-use index::{CheckReport, Exchange, Index};
+use index::{CheckReport, Exchange, Fixed};
 use pmem::heap::HeapUse;
 use std::path::Path;
 
@@ -31,8 +32,8 @@ use std::path::Path;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Table<K: Copy = u64, V: Copy + PartialEq = u64> {
-    index: Box<dyn Index<K, V>>,
+pub struct Table<K: Fixed = u64, V: Fixed = u64> {
+    index: TableIndex<K, V>,
     handle: Handle,
 }
 
@@ -48,20 +49,20 @@ impl Table<u64, u64> {
     }
 }
 
-impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
-    pub(crate) fn new(index: Box<dyn Index<K, V>>, handle: Handle) -> Self {
+impl<K: Fixed, V: Fixed> Table<K, V> {
+    pub(crate) fn new(index: TableIndex<K, V>, handle: Handle) -> Self {
         Table { index, handle }
     }
 
     /// The value of `key`. Takes no lock and never waits.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         self.handle.read()?;
         Ok(self.index.get(key))
     }
 
     /// Stores the pair in any case; returns the replaced value.
-    #[inline]
+    #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
         let _write = self.handle.write()?;
         Ok(self.index.upsert(key, value)?)
@@ -78,7 +79,7 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     /// # Ok(())
     /// # }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
         let _write = self.handle.write()?;
         Ok(self.index.insert(key, value)?)
@@ -86,14 +87,14 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
 
     /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
     /// left so.
-    #[inline]
+    #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
         let _write = self.handle.write()?;
         Ok(self.index.update(key, value)?)
     }
 
     /// Removes `key`; returns the removed value.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
         let _write = self.handle.write()?;
         Ok(self.index.remove(key)?)
@@ -113,7 +114,6 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     /// # Ok(())
     /// # }
     /// ```
-    #[inline]
     pub fn compare_exchange(
         &self,
         key: K,
@@ -274,7 +274,7 @@ impl<K: Copy, V: Copy + PartialEq> Table<K, V> {
     }
 }
 
-impl<K: Copy, V: Copy + PartialEq> std::fmt::Debug for Table<K, V> {
+impl<K: Fixed, V: Fixed> std::fmt::Debug for Table<K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").field("len", &self.len()).finish_non_exhaustive()
     }

@@ -3,12 +3,14 @@
 
 mod error;
 pub mod fingerprint;
+mod fixed;
 pub mod hash;
 mod items;
 mod report;
 mod traits;
 
 pub use error::{Error, ItemError};
+pub use fixed::Fixed;
 pub use items::Items;
 pub use pmem::pair;
 pub use report::{CheckReport, Level, Occupancy};

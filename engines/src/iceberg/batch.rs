@@ -10,9 +10,9 @@
 use super::Core;
 use super::layout::{Geometry, LOCK, SPILLED};
 use super::ops::{Action, Locked, set_lane_of_line};
-use super::usual::{lane_of, slot_of};
+use super::usual::{lane_from, lane_of, slot_of};
 use index::Error;
-use index::fingerprint::{EMPTY, Isa, match_line, scan_line};
+use index::fingerprint::{EMPTY, Isa, Work, match_line, scan_line};
 use index::hash::level1_fingerprint;
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
@@ -30,8 +30,47 @@ struct Lookup {
     home: u64,
     /// Where its level-1 block begins.
     block: Offset,
-    /// Lanes of the block with its fingerprint.
+    /// Lanes of the block with its fingerprint, counted from the preferred one on.
     candidates: u64,
+}
+
+/// Look-ups to be done for whatever instruction set.
+struct Lookups<'a, M: Medium> {
+    core: &'a Core<M>,
+    keys: &'a [u64],
+    out: &'a mut [Option<u64>],
+}
+
+impl<M: Medium> Work for Lookups<'_, M> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, isa: Isa) -> bool {
+        self.core.get_batch(isa, self.keys, self.out)
+    }
+}
+
+/// Mutations to be done for whatever instruction set.
+struct Mutations<'a, M: Medium, T, K, D> {
+    core: &'a Core<M>,
+    items: &'a [T],
+    out: &'a mut [Option<u64>],
+    key_of: &'a K,
+    decide: &'a D,
+}
+
+impl<M, T, K, D> Work for Mutations<'_, M, T, K, D>
+where
+    M: Medium,
+    K: Fn(&T) -> u64,
+    D: Fn(&T, Option<u64>) -> Action,
+{
+    type Output = u32;
+
+    #[inline(always)]
+    fn run(self, isa: Isa) -> u32 {
+        self.core.mutate_batch(isa, self.items, self.out, self.key_of, self.decide)
+    }
 }
 
 /// A mutation on its way.
@@ -57,7 +96,7 @@ struct Done {
 impl<M: Medium> Core<M> {
     pub(super) fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         for (keys, out) in keys.chunks(LOOKUPS).zip(out.chunks_mut(LOOKUPS)) {
-            let is_done = self.isa.run(|isa| self.get_batch(isa, keys, out));
+            let is_done = self.isa.run(Lookups { core: self, keys, out });
             if !is_done {
                 keys.iter().zip(out).for_each(|(&key, out)| *out = self.get(key));
             }
@@ -79,28 +118,55 @@ impl<M: Medium> Core<M> {
             lookup.block = self.area_1.at(lookup.home);
             self.lines.prefetch(lookup.home as usize);
         }
-        for lookup in &mut *lookups {
+        // Those whose fingerprints do not settle them. Gathered without a branch: which they are,
+        // nobody can predict, and a misprediction costs more than all the rest.
+        let mut unsettled = [0; LOOKUPS];
+        let mut unsettled_len = 0;
+        for (index, lookup) in lookups.iter_mut().enumerate() {
             let line = &self.lines.get(lookup.home as usize).0;
-            lookup.candidates = match_line(isa, line, level1_fingerprint(lookup.first));
+            let preferred = self.preferred_1(lookup.first);
+            let matches = match_line(isa, line, level1_fingerprint(lookup.first));
+            lookup.candidates = matches.rotate_right(preferred as u32);
+            fence(Ordering::Acquire);
+            let spilled = line[0].load(Ordering::Acquire) & SPILLED;
+            unsettled[unsettled_len & (LOOKUPS - 1)] = index as u8;
+            unsettled_len += usize::from(lookup.candidates | spilled != 0);
+        }
+        let unsettled = &unsettled[..unsettled_len];
+        for index in unsettled.iter().map(|&index| usize::from(index)) {
+            let lookup = &lookups[index];
             if lookup.candidates != 0 {
-                self.medium().prefetch(slot_of(lookup.block, lane_of(lookup.candidates)));
+                let preferred = self.preferred_1(lookup.first);
+                let likely = slot_of(lookup.block, lane_from(preferred, lookup.candidates));
+                self.medium().prefetch(likely);
+            } else {
+                self.prefetch_2(geometry, keys[index], lookup.first);
             }
         }
-        fence(Ordering::Acquire);
-        for ((&key, lookup), out) in keys.iter().zip(&*lookups).zip(out) {
-            *out = self.get_looked_up(geometry, key, lookup);
+        out.fill(None);
+        for index in unsettled.iter().map(|&index| usize::from(index)) {
+            out[index] = self.get_looked_up(geometry, keys[index], &lookups[index]);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
     }
 
+    /// Prefetches the fingerprints of a key's level-2 blocks.
+    #[inline(always)]
+    fn prefetch_2(&self, geometry: Geometry, key: u64, first: u64) {
+        for block in self.choices(geometry, key, first).blocks {
+            self.words.prefetch(block as usize);
+        }
+    }
+
     #[inline(always)]
     fn get_looked_up(&self, geometry: Geometry, key: u64, lookup: &Lookup) -> Option<u64> {
         let line = &self.lines.get(lookup.home as usize).0;
+        let preferred = self.preferred_1(lookup.first);
         let mut candidates = lookup.candidates;
         while candidates != 0 {
-            let (found, value) =
-                self.medium().load_pair(slot_of(lookup.block, lane_of(candidates)));
+            let slot = slot_of(lookup.block, lane_from(preferred, candidates));
+            let (found, value) = self.medium().load_pair(slot);
             if found == 0 {
                 return self.get_anyhow(key, lookup.first);
             }
@@ -126,7 +192,8 @@ impl<M: Medium> Core<M> {
         decide: impl Fn(&T, Option<u64>) -> Action,
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
-            let done = self.isa.run(|isa| self.mutate_batch(isa, items, out, &key_of, &decide));
+            let (key_of, decide) = (&key_of, &decide);
+            let done = self.isa.run(Mutations { core: self, items, out, key_of, decide });
             if done.count_ones() as usize == items.len() {
                 continue;
             }

@@ -56,9 +56,11 @@ mod ops;
 mod recover;
 mod resize;
 mod scan;
+mod singles;
 mod usual;
 
 pub use layout::Shape;
+pub use singles::Singles;
 
 use crate::Settings;
 use helper::Helper;
@@ -158,6 +160,11 @@ impl<M: Medium> Iceberg<M> {
         if self.helper.is_some() {
             self.core.settle();
         }
+    }
+
+    /// A handle for operations on single pairs.
+    pub fn singles(&self) -> Singles<M> {
+        Singles(Arc::clone(&self.core))
     }
 
     /// The table's shape.
@@ -412,31 +419,24 @@ fn exchange(found: Option<u64>, expected: Option<u64>, new: Option<u64>) -> Acti
 }
 
 impl<M: Medium> Index<u64, u64> for Iceberg<M> {
-    #[inline]
     fn get(&self, key: u64) -> Option<u64> {
         self.core.get(key)
     }
 
     fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.core.mutate(key, |found| match found {
-            None => Action::Put(value),
-            Some(_) => Action::Keep,
-        })
+        self.core.insert(key, value)
     }
 
     fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.core.mutate(key, |found| match found {
-            None => Action::Keep,
-            Some(_) => Action::Put(value),
-        })
+        self.core.update(key, value)
     }
 
     fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.core.mutate(key, |_| Action::Put(value))
+        self.core.upsert(key, value)
     }
 
     fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
-        self.core.mutate(key, |_| Action::Remove)
+        self.core.remove(key)
     }
 
     fn compare_exchange(
@@ -445,8 +445,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         expected: Option<u64>,
         new: Option<u64>,
     ) -> Result<Exchange<u64>, Error> {
-        let found = self.core.mutate(key, |found| exchange(found, expected, new))?;
-        Ok(if found == expected { Ok(()) } else { Err(found) })
+        self.core.compare_exchange(key, expected, new)
     }
 
     fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {

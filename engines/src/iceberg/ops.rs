@@ -6,6 +6,7 @@
 
 use super::Core;
 use super::layout::{Geometry, LOCK, SLOT_BYTES, SPILLED};
+use super::usual::lane_from;
 use index::Error;
 use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match_word};
 use index::hash::{
@@ -169,8 +170,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn choose_1(&self, empties: u64, first: u64) -> usize {
         let preferred = self.preferred_1(first);
-        let ahead = empties.rotate_right(preferred as u32).trailing_zeros() as usize;
-        (preferred + ahead) & 63
+        lane_from(preferred, empties.rotate_right(preferred as u32))
     }
 
     // Writing a slot. Each of these is one line, one flush, one fence.

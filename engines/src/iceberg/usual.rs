@@ -26,17 +26,20 @@ impl<M: Medium> Core<M> {
         }
         let home = geometry.home(first);
         let block = self.area_1.at(home);
+        let preferred = self.preferred_1(first);
         // Two misses at once, if the guess is good, instead of one after the other.
-        self.medium().prefetch(slot_of(block, self.preferred_1(first)));
+        self.medium().prefetch(slot_of(block, preferred));
         let line = &self.lines.get(home as usize).0;
-        let Some(mut candidates) = match_line_fast(self.isa, line, level1_fingerprint(first))
-        else {
+        let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
             return self.get_anyhow(key, first);
         };
+        // From the preferred lane on: the first is then nearly always the right one.
+        let mut candidates = matches.rotate_right(preferred as u32);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
         while candidates != 0 {
-            let (found, value) = self.medium().load_pair(slot_of(block, lane_of(candidates)));
+            let slot = slot_of(block, lane_from(preferred, candidates));
+            let (found, value) = self.medium().load_pair(slot);
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
                 return self.get_anyhow(key, first);
@@ -51,10 +54,17 @@ impl<M: Medium> Core<M> {
             }
             candidates &= candidates - 1;
         }
-        let has_spilled = line[0].load(Ordering::Acquire) & SPILLED != 0;
-        match has_spilled || self.geometry() != geometry {
-            false => None,
-            true => self.get_anyhow(key, first),
+        if line[0].load(Ordering::Acquire) & SPILLED != 0 {
+            let found = self.search_spilled(geometry, key, first, [home; 2]);
+            fence(Ordering::Acquire);
+            return match self.geometry() == geometry {
+                true => found,
+                false => self.get_anyhow(key, first),
+            };
+        }
+        match self.geometry() == geometry {
+            true => None,
+            false => self.get_anyhow(key, first),
         }
     }
 
@@ -90,23 +100,26 @@ impl<M: Medium> Core<M> {
         let home = geometry.home(first);
         let block = self.area_1.at(home);
         let fingerprint = level1_fingerprint(first);
-        self.medium().prefetch_write(slot_of(block, self.preferred_1(first)));
+        let preferred = self.preferred_1(first);
+        self.medium().prefetch_write(slot_of(block, preferred));
         let line = &self.lines.get(home as usize).0;
         // Before the lock, whose instruction waits for all earlier stores: so these misses
         // overlap with the stores, or the fence, of the operation before.
-        let (candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        let mut candidates = matches.rotate_right(preferred as u32);
         let room = self.choose_1(empties, first);
-        let likely = if candidates != 0 { lane_of(candidates) } else { room };
+        let likely = if candidates != 0 { lane_from(preferred, candidates) } else { room };
         self.medium().prefetch_write(slot_of(block, likely));
         let locked = Locked::attempt(&line[0])?;
         if self.geometry() != geometry {
             return None;
         }
-        let medium = self.medium();
-        let (mut candidates, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        // What was seen before the lock tells where to look: a slot of this block that holds the
+        // key now holds it until the lock is given back, whatever happened in between.
         while candidates != 0 {
-            let slot = slot_of(block, lane_of(candidates));
-            let (found, value) = medium.load_pair(slot);
+            let lane = lane_from(preferred, candidates);
+            let slot = slot_of(block, lane);
+            let (found, value) = self.medium().load_pair(slot);
             if found == key {
                 let action = decide(Some(value));
                 match action {
@@ -114,13 +127,18 @@ impl<M: Medium> Core<M> {
                     Action::Put(new) => self.store_value(slot, new),
                     Action::Remove => {
                         self.erase(slot);
-                        set_lane_of_line(line, lane_of(candidates), EMPTY);
+                        set_lane_of_line(line, lane, EMPTY);
                     }
                 }
                 drop(locked);
                 return Some((Some(value), action));
             }
             candidates &= candidates - 1;
+        }
+        // That it is absent, only what is seen under the lock tells.
+        let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        if matches_now != matches {
+            return None;
         }
         if line[0].load(Ordering::Relaxed) & SPILLED != 0 {
             return None;
@@ -145,6 +163,12 @@ impl<M: Medium> Core<M> {
 #[inline(always)]
 pub(super) fn lane_of(lanes: u64) -> usize {
     lanes.trailing_zeros() as usize & 63
+}
+
+/// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
+#[inline(always)]
+pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
+    (preferred + lanes.trailing_zeros() as usize) & 63
 }
 
 /// The slot of a lane, in the block that begins at `block`.

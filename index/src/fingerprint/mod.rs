@@ -112,7 +112,7 @@ impl Isa {
     /// depends on it is decided at compile time. Worth a call only for whole operations: it is
     /// the shorter bit arithmetic around the matching that counts.
     #[inline(always)]
-    pub fn run<R>(self, work: impl FnOnce(Isa) -> R) -> R {
+    pub fn run<W: Work>(self, work: W) -> W::Output {
         match self {
             // SAFETY: this value came from `is_offered`, which asked for all of the features.
             #[cfg(target_arch = "x86_64")]
@@ -120,7 +120,7 @@ impl Isa {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => unsafe { run_avx2(work) },
-            isa => work(isa),
+            isa => work.run(isa),
         }
     }
 
@@ -157,16 +157,27 @@ impl Isa {
     }
 }
 
+/// What [`Isa::run`] compiles anew for each instruction set.
+pub trait Work {
+    /// What it makes.
+    type Output;
+
+    /// Does it. Only what is inlined here, and this itself, is compiled for the instruction set,
+    /// so implementations are `#[inline(always)]`. (That cannot be said of a closure; left to
+    /// itself, the compiler makes one function of it that all callers share.)
+    fn run(self, isa: Isa) -> Self::Output;
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt")]
-fn run_avx512<R>(work: impl FnOnce(Isa) -> R) -> R {
-    work(Isa::Avx512)
+fn run_avx512<W: Work>(work: W) -> W::Output {
+    work.run(Isa::Avx512)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-fn run_avx2<R>(work: impl FnOnce(Isa) -> R) -> R {
-    work(Isa::Avx2)
+fn run_avx2<W: Work>(work: W) -> W::Output {
+    work.run(Isa::Avx2)
 }
 
 /// [`match_line`] where it takes a few instructions; `None` where it takes more.

@@ -1,0 +1,93 @@
+//! Operations on single pairs.
+
+use super::Core;
+use super::exchange;
+use super::ops::Action;
+use index::{Error, Exchange};
+use pmem::Medium;
+use std::sync::Arc;
+
+/// A handle to an open [`Iceberg`](super::Iceberg) for operations on single pairs, which are
+/// compiled into their callers.
+///
+/// How many operations a processor overlaps depends on how few instructions each takes; a virtual
+/// call, with what it saves and passes, is a fifth of a look-up. Everything is as promised by
+/// [`Index`](index::Index).
+pub struct Singles<M: Medium>(pub(super) Arc<Core<M>>);
+
+impl<M: Medium> std::fmt::Debug for Singles<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Singles").finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Singles<M> {
+    /// [`Index::get`](index::Index::get).
+    #[inline(always)]
+    pub fn get(&self, key: u64) -> Option<u64> {
+        self.0.get(key)
+    }
+
+    /// [`Index::insert`](index::Index::insert).
+    #[inline(always)]
+    pub fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.0.insert(key, value)
+    }
+
+    /// [`Index::update`](index::Index::update).
+    #[inline(always)]
+    pub fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.0.update(key, value)
+    }
+
+    /// [`Index::upsert`](index::Index::upsert).
+    #[inline(always)]
+    pub fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.0.upsert(key, value)
+    }
+
+    /// [`Index::remove`](index::Index::remove).
+    #[inline(always)]
+    pub fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        self.0.remove(key)
+    }
+}
+
+impl<M: Medium> Core<M> {
+    #[inline(always)]
+    pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| match found {
+            None => Action::Put(value),
+            Some(_) => Action::Keep,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| match found {
+            None => Action::Keep,
+            Some(_) => Action::Put(value),
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Action::Put(value))
+    }
+
+    #[inline(always)]
+    pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Action::Remove)
+    }
+
+    #[inline(always)]
+    pub(super) fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<Exchange<u64>, Error> {
+        let found = self.mutate(key, |found| exchange(found, expected, new))?;
+        Ok(if found == expected { Ok(()) } else { Err(found) })
+    }
+}
