@@ -96,11 +96,8 @@ pub const fn h0(first: u64) -> u64 {
     first & ((1 << H0_BITS) - 1)
 }
 
-/// The source of the line that the key prefers in its level-1 block: 4 bits.
-#[inline(always)]
-pub const fn level1_line(first: u64) -> u64 {
-    first >> H0_BITS & 15
-}
+/// Where the bits begin that choose the line which the key prefers in its level-1 block: 4 bits.
+pub const LEVEL1_LINE_SHIFT: u32 = H0_BITS;
 
 /// The source of the first choice of a level-2 block: 32 bits.
 #[inline(always)]

@@ -24,6 +24,8 @@ use pmem::{Offset, WORD};
 
 /// Bytes of a slot: a key word and a value word.
 pub(super) const SLOT_BYTES: u64 = 2 * WORD;
+/// log2 of the slots in a line.
+pub(super) const SLOTS_PER_LINE_LOG2: u32 = (pmem::LINE / SLOT_BYTES).ilog2();
 /// Bytes of a level-3 node; two in a line, none across lines.
 pub(super) const NODE_BYTES: u64 = 4 * WORD;
 const _: () =
@@ -185,31 +187,39 @@ impl Area {
 
 /// The sizes of level 1 and 2, which of them is being resized, and the generation: one word, so
 /// that a reader gets all of it at one instant and notices any change by one comparison.
+///
+/// ```text
+///  63         62      …      40   39          38          37 … 32            31 … 0
+/// | resizing | generation       | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry(pub(super) u64);
 
-const RESIZING_1: u64 = 1 << 12;
-const RESIZING_2: u64 = 1 << 13;
-const GENERATION: u64 = 1 << 14;
+const LEVEL_2_SHIFT: u32 = 32;
+const RESIZING_1: u64 = 1 << 38;
+const RESIZING_2: u64 = 1 << 39;
+const GENERATION: u64 = 1 << 40;
+/// Either level: a bit whose test takes one instruction.
+const RESIZING: u64 = 1 << 63;
 
 impl Geometry {
     pub(super) fn new(level_1_log2: u32, level_2_log2: u32) -> Geometry {
-        Geometry(u64::from(level_1_log2) | u64::from(level_2_log2) << 6)
+        Geometry(((1 << level_1_log2) - 1) | u64::from(level_2_log2) << LEVEL_2_SHIFT)
     }
 
     #[inline(always)]
     pub(super) fn level_1_log2(self) -> u32 {
-        self.0 as u32 & 63
+        (self.0 as u32).trailing_ones()
     }
 
     #[inline(always)]
     pub(super) fn level_2_log2(self) -> u32 {
-        (self.0 >> 6) as u32 & 63
+        (self.0 >> LEVEL_2_SHIFT) as u32 & 63
     }
 
     #[inline(always)]
     pub(super) fn blocks_1(self) -> u64 {
-        1 << self.level_1_log2()
+        u64::from(self.0 as u32) + 1
     }
 
     #[inline(always)]
@@ -227,34 +237,45 @@ impl Geometry {
         self.0 & RESIZING_2 != 0
     }
 
+    #[inline(always)]
     pub(super) fn is_resizing(self) -> bool {
-        self.0 & (RESIZING_1 | RESIZING_2) != 0
+        self.0 & RESIZING != 0
+    }
+
+    /// These sizes and flags in the generation after this one's.
+    fn next(self, level_1_log2: u32, level_2_log2: u32, flags: u64) -> Geometry {
+        let sizes = Geometry::new(level_1_log2, level_2_log2).0;
+        let generation = self.0.wrapping_add(GENERATION) & (RESIZING - GENERATION);
+        let any = if flags == 0 { 0 } else { RESIZING };
+        Geometry(sizes | flags | generation | any)
+    }
+
+    fn flags(self) -> u64 {
+        self.0 & (RESIZING_1 | RESIZING_2)
     }
 
     /// The geometry in which the levels asked for have doubled and their blocks are to be moved.
     pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
-        let mut next = self.0 + GENERATION;
-        if level_1 {
-            next = (next + 1) | RESIZING_1;
-        }
-        if level_2 {
-            next = (next + (1 << 6)) | RESIZING_2;
-        }
-        Geometry(next)
+        let flag = |level: bool, flag: u64| if level { flag } else { 0 };
+        self.next(
+            self.level_1_log2() + u32::from(level_1),
+            self.level_2_log2() + u32::from(level_2),
+            self.flags() | flag(level_1, RESIZING_1) | flag(level_2, RESIZING_2),
+        )
     }
 
     pub(super) fn end_1(self) -> Geometry {
-        Geometry((self.0 + GENERATION) & !RESIZING_1)
+        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !RESIZING_1)
     }
 
     pub(super) fn end_2(self) -> Geometry {
-        Geometry((self.0 + GENERATION) & !RESIZING_2)
+        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !RESIZING_2)
     }
 
     /// The level-1 block of a key with this h0, or with a word whose low bits are h0.
     #[inline(always)]
     pub(super) fn home(self, h0: u64) -> u64 {
-        h0 & (self.blocks_1() - 1)
+        h0 & u64::from(self.0 as u32)
     }
 
     /// The level-1 block from which the content of `block` is moved during a resize: itself, if
@@ -313,6 +334,7 @@ mod tests {
         let after = during.end_2().end_1();
         assert!(!after.is_resizing());
         assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 3));
+        assert_eq!(Geometry::new(32, 32).blocks_1(), 1 << 32);
         let only_level_2 = before.begin(false, true);
         assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
         assert!(!only_level_2.resizing_1());

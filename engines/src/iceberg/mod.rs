@@ -69,12 +69,12 @@ use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Index, Level, Occupancy};
 use layout::{
     Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
-    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES,
+    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
 };
 use level_3::Level3;
 use ops::Action;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
-use pmem::{LINE, Medium, OpenError, Pool};
+use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,8 +102,8 @@ struct Core<M: Medium> {
     settings: Settings,
     /// The lanes of a level-1 line that stand for slots.
     lanes_1: u64,
-    /// Lines of a level-1 block less one: a mask.
-    last_line_1: u64,
+    /// The bits of a lane that tell its line in a level-1 block.
+    line_starts_1: u64,
     area_1: Area,
     area_2: Area,
     /// Level-1 fingerprints, a line per block.
@@ -238,7 +238,7 @@ impl<M: Medium> Core<M> {
             isa: Isa::detect(),
             settings,
             lanes_1: lane_masks_for(shape.level_1_slots as usize),
-            last_line_1: units[0] / LINE - 1,
+            line_starts_1: u64::from(shape.level_1_slots) - (1 << SLOTS_PER_LINE_LOG2),
             area_1,
             area_2,
             lines: Array::reserve(most(0), units_now[0]).map_err(reserve)?,

@@ -5,15 +5,15 @@
 //! cases for a false fingerprint match; a miss reads only such lines.
 
 use super::Core;
-use super::layout::{Geometry, LOCK, SLOT_BYTES, SPILLED};
+use super::layout::{Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, SPILLED};
 use super::usual::lane_from;
 use index::Error;
 use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match_word};
 use index::hash::{
-    h0, h1, h2, level1_fingerprint, level1_line, level2_fingerprint_1, level2_fingerprint_2,
+    LEVEL1_LINE_SHIFT, h0, h1, h2, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
-use pmem::{LINE, Medium, Offset, SpaceError, WORD};
+use pmem::{Medium, Offset, SpaceError, WORD};
 
 /// What a mutation makes of the state that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl<M: Medium> Core<M> {
     /// in between, and for half of them after all have been replaced.
     #[inline(always)]
     pub(super) fn preferred_1(&self, first: u64) -> usize {
-        ((level1_line(first) & self.last_line_1) * (LINE / SLOT_BYTES)) as usize
+        (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
     }
 
     /// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the

@@ -130,11 +130,13 @@ impl<W: WriteBack> Memory<W> {
 
     /// Address of the `1 << ALIGN_LOG2`-aligned `1 << ALIGN_LOG2` bytes at `at`.
     ///
-    /// One comparison tests alignment and bound: low bits that are set end up on top.
+    /// Two tests that write no register; the reservation ends at a multiple of the size.
     #[inline(always)]
     fn aligned<const ALIGN_LOG2: u32>(&self, at: Offset) -> *mut u64 {
-        let rotated = at.0.rotate_right(ALIGN_LOG2);
-        if rotated >= self.reservation.units[ALIGN_LOG2 as usize] {
+        if at.0 & ((1 << ALIGN_LOG2) - 1) != 0 {
+            misplaced(at, self.reservation.bytes);
+        }
+        if at.0 >= self.reservation.bytes {
             misplaced(at, self.reservation.bytes);
         }
         self.at(at).cast()

@@ -18,10 +18,8 @@ const RESERVE_BYTES_MIN: u64 = 1 << 26;
 pub(super) struct Reservation {
     /// The first usable address, aligned to a huge page.
     pub(super) base: NonNull<u8>,
-    /// Usable bytes from there.
+    /// Usable bytes from there, a power of two. What every access is held against.
     pub(super) bytes: u64,
-    /// Entry *i*: units of `1 << i` bytes in these. What every access is held against.
-    pub(super) units: [u64; 7],
     /// Start and length of the whole mapping, which is unaligned.
     whole: (NonNull<c_void>, usize),
 }
@@ -51,8 +49,7 @@ impl Reservation {
         let padding = (start as usize).next_multiple_of(HUGE_PAGE as usize) - start as usize;
         // SAFETY: `padding` is less than the HUGE_PAGE by which the mapping is larger.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
-        let units = std::array::from_fn(|log2| bytes >> log2);
-        Ok(Reservation { base, bytes, units, whole })
+        Ok(Reservation { base, bytes, whole })
     }
 }
 
