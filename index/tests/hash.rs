@@ -131,7 +131,7 @@ fn blocks_fill_evenly() {
                 let second = hasher.second_u64(key(i));
                 // A table takes the low bits of each source, or scales it and so takes the high.
                 let blocks =
-                    [h0(first) % 1024, h0(first) >> 30, h1(second) % 1024, h2(second) % 1024];
+                    [h0(first) % 1024, h0(first) >> 26, h1(second) % 1024, h2(second) % 1024];
                 for (counts, block) in counts.iter_mut().zip(blocks) {
                     counts[block as usize] += 1;
                 }

@@ -15,7 +15,7 @@ use super::ops::{Choices, Locked, Stale};
 use index::fingerprint::{EMPTY, lanes};
 use index::hash::{h0, level1_fingerprint};
 use pmem::sync::{AtomicU64, Ordering, spin};
-use pmem::{Medium, Offset, SpaceError};
+use pmem::{LINE, Medium, Offset, SpaceError};
 
 /// Without a helper, every so many insertions of a thread move one block of each level.
 const INSERTIONS_PER_MOVE: u64 = 8;
@@ -39,16 +39,17 @@ fn look_mask(geometry: Geometry, moves: bool) -> u64 {
     if moves { mask & (INSERTIONS_PER_MOVE - 1) } else { mask }
 }
 
-/// A pair on its way from a block to the same lane of another.
+/// A pair on its way, with its source's and its destination's lane.
 #[derive(Clone, Copy)]
 struct Move {
     key: u64,
     value: u64,
-    lane: usize,
+    from: usize,
+    to: usize,
     fingerprint: u8,
 }
 
-/// The pairs that leave one block, in the order of their lanes. An array, since a
+/// The pairs that leave one block. An array, since a
 /// writer that moves a block does not wait for an allocator.
 struct Moves {
     entries: [Move; 64],
@@ -57,7 +58,7 @@ struct Moves {
 
 impl Moves {
     const NONE: Moves =
-        Moves { entries: [Move { key: 0, value: 0, lane: 0, fingerprint: 0 }; 64], len: 0 };
+        Moves { entries: [Move { key: 0, value: 0, from: 0, to: 0, fingerprint: 0 }; 64], len: 0 };
 
     fn push(&mut self, entry: Move) {
         self.entries[self.len] = entry;
@@ -309,11 +310,15 @@ impl<M: Medium> Core<M> {
     fn move_block_1(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_1() / 2;
         let mut moves = Moves::NONE;
+        let mut empties = self.lanes_1;
         for lane in lanes(self.taken_1(source)) {
             let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
             let first = self.hasher.first_u64(key);
             if geometry.home(h0(first)) == destination {
-                moves.push(Move { key, value, lane, fingerprint: level1_fingerprint(first) });
+                let to = self.choose_1(empties, first);
+                empties &= !(1 << to);
+                let fingerprint = level1_fingerprint(first);
+                moves.push(Move { key, value, from: lane, to, fingerprint });
             }
         }
         let moves = moves.entries();
@@ -323,7 +328,7 @@ impl<M: Medium> Core<M> {
             |lane| self.slot_1(source, lane),
             |lane, fingerprint| self.set_lane_1(destination, lane, fingerprint),
         );
-        moves.iter().for_each(|entry| self.set_lane_1(source, entry.lane, EMPTY));
+        moves.iter().for_each(|entry| self.set_lane_1(source, entry.from, EMPTY));
         // Keys that go to the destination may have spilled from here.
         let flags = self.flags_1(destination);
         let spilled = self.flags_1(source).load(Ordering::Relaxed) & SPILLED;
@@ -335,9 +340,9 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Copies pairs to the same lanes of an empty block, shows them there, erases them here. One
-    /// fence between: were the erasure durable before the copy, a crash would lose the pair; were
-    /// the fingerprint shown before, a reader could report what a crash takes back.
+    /// Copies pairs to lanes of an empty block, shows them there, erases them here. One fence
+    /// between: were the erasure durable before the copy, a crash would lose the pair; were the
+    /// fingerprint shown before, a reader could report what a crash takes back.
     fn carry_out(
         &self,
         moves: &[Move],
@@ -350,25 +355,25 @@ impl<M: Medium> Core<M> {
         }
         let medium = self.medium();
         for entry in moves {
-            self.fill(destination(entry.lane), entry.key, entry.value);
+            self.fill(destination(entry.to), entry.key, entry.value);
         }
-        self.flush_lanes(moves, &destination);
+        self.flush_lanes(moves.iter().map(|entry| entry.to), &destination);
         medium.fence();
-        moves.iter().for_each(|entry| show(entry.lane, entry.fingerprint));
+        moves.iter().for_each(|entry| show(entry.to, entry.fingerprint));
         for entry in moves {
-            medium.store_release(source(entry.lane), 0);
+            medium.store_release(source(entry.from), 0);
         }
-        self.flush_lanes(moves, &source);
+        self.flush_lanes(moves.iter().map(|entry| entry.from), &source);
         medium.fence();
     }
 
-    /// Flushes the lines of the lanes that are moved, each once: lanes come in order.
-    fn flush_lanes(&self, moves: &[Move], slot: impl Fn(usize) -> Offset) {
-        let mut flushed = None;
-        for at in moves.iter().map(|entry| slot(entry.lane)) {
-            if flushed.replace(at.line()) != Some(at.line()) {
-                self.medium().flush(at);
-            }
+    /// Flushes the lines of these lanes of a block, each once.
+    fn flush_lanes(&self, lanes: impl Iterator<Item = usize>, slot: impl Fn(usize) -> Offset) {
+        // Not every block begins where a line does.
+        let first = slot(0).line();
+        let lines = lanes.fold(0u64, |lines, lane| lines | 1 << (slot(lane).line() - first));
+        for line in index::fingerprint::lanes(lines) {
+            self.medium().flush(Offset((first + line as u64) * LINE));
         }
     }
 
@@ -408,7 +413,7 @@ impl<M: Medium> Core<M> {
             let choice = choice_from(geometry, &choices, source);
             if choices.blocks[choice] == destination {
                 let fingerprint = choices.fingerprints[choice];
-                moves.push(Move { key, value, lane, fingerprint });
+                moves.push(Move { key, value, from: lane, to: lane, fingerprint });
             }
         }
         let moves = moves.entries();
@@ -418,7 +423,7 @@ impl<M: Medium> Core<M> {
             |lane| self.slot_2(source, lane),
             |lane, fingerprint| self.set_lane_2(destination, lane, fingerprint),
         );
-        moves.iter().for_each(|entry| self.set_lane_2(source, entry.lane, EMPTY));
+        moves.iter().for_each(|entry| self.set_lane_2(source, entry.from, EMPTY));
         mark_moved_2(self.word_2(destination), geometry);
     }
 

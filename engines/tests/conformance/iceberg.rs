@@ -5,7 +5,7 @@ use crate::harness::{
     Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, within,
 };
 use index::Index;
-use index::hash::{Hasher, h0};
+use index::hash::{Hasher, LEVEL1_LINE_SHIFT, h0};
 use pmem::{Offset, OpenError, Pool};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,6 +15,7 @@ type Iceberg = Table<IcebergHt, Dram>;
 
 /// Bytes of a slot: key and value.
 const SLOT_BYTES: u64 = 16;
+const SLOTS_PER_LINE: u64 = 4;
 
 /// The blocks of level 1 or 2 in a pool.
 struct Blocks {
@@ -297,4 +298,42 @@ fn the_levels_fill_as_in_table_6() {
     assert!(level_2 < 10.0 && level_3 < 0.001, "64 and 8 slots: {level_2} %, {level_3} %");
     assert!(found[&(64, 8)] <= found[&(64, 6)] && found[&(64, 6)] < found[&(64, 4)], "{found:?}");
     assert!(found[&(32, 8)] <= found[&(32, 6)] && found[&(32, 6)] < found[&(32, 4)], "{found:?}");
+}
+
+/// The part of the pairs of level 1 that are in the line which their hash prefers.
+fn preferred_part(table: &Iceberg) -> f64 {
+    let hasher = Hasher::new(SEED);
+    let blocks = Blocks::of(table, 1);
+    let lines = blocks.slots / SLOTS_PER_LINE;
+    let mut image = table.image();
+    let (mut taken, mut preferred) = (0, 0);
+    for block in 0..blocks.starts.len() {
+        for slot in blocks.taken(&mut image, block) {
+            let first = hasher.first_u64(image.words(slot, SLOT_BYTES)[0]);
+            let line = (slot.0 - blocks.starts[block].0) / (SLOT_BYTES * SLOTS_PER_LINE);
+            taken += 1;
+            preferred += u32::from((first >> LEVEL1_LINE_SHIFT) % lines == line);
+        }
+    }
+    f64::from(preferred) / f64::from(taken)
+}
+
+#[test]
+fn most_pairs_are_in_the_line_they_prefer() {
+    let _watchdog = within(60);
+    for variant in 0..IcebergHt::VARIANTS {
+        let setup = Setup { variant, pairs: 20_000, resize_at: 2.0, ..Setup::default() };
+        let table = Iceberg::new(setup);
+        let pairs = table.occupancy().capacity * 85 / 100;
+        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let keys: Vec<_> = (1..=pairs).map(|number| (key(number), number)).collect();
+        let (singly, together) = keys.split_at(keys.len() / 2);
+        singly.iter().for_each(|&(key, value)| assert_eq!(table.insert(key, value).unwrap(), None));
+        table.insert_many(together, &mut vec![None; together.len()]).unwrap();
+        assert!(preferred_part(&table) > 0.75, "{}", preferred_part(&table));
+
+        // Moves place pairs anew: else what was once displaced would displace others for ever.
+        let (table, _) = doubled(variant, 0.85);
+        assert!(preferred_part(&table) > 0.8, "doubled: {}", preferred_part(&table));
+    }
 }
