@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod iceberg;
+pub mod level;
+mod lock;
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -76,6 +76,13 @@ impl Hasher {
         hash_u64(key, &self.second)
     }
 
+    /// The second output for a key of any length; eight bytes hash as the integer they are in
+    /// little-endian order.
+    #[inline]
+    pub fn second_bytes(&self, key: &[u8]) -> u64 {
+        rapidhash_v3_seeded(key, &self.second)
+    }
+
     /// The first output for a key of any length. Without a cut, eight bytes hash as the integer
     /// they are in little-endian order.
     #[inline]

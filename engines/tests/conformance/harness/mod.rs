@@ -4,6 +4,7 @@ mod backing;
 mod history;
 mod iceberg;
 mod journal;
+mod level;
 mod random;
 mod watchdog;
 
@@ -11,6 +12,7 @@ pub(crate) use backing::{Backing, Counted, Dram, FileBacking, Image, SharedMemor
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};
+pub(crate) use level::LevelTable;
 pub(crate) use random::Random;
 pub(crate) use watchdog::within;
 

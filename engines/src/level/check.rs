@@ -1,0 +1,114 @@
+//! Scans, and verification of the invariants. Exact when nothing writes.
+
+use super::Core;
+use super::layout::{DIRTY, LOCK, TOKENS, WRITING};
+use super::ops::Place;
+use index::{CheckReport, Fixed};
+use pmem::Medium;
+use pmem::sync::{Ordering, fence, spin};
+use std::ops::Range;
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// Visits the `part`-th of `parts` parts of all buckets.
+    pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        let geometry = self.geometry();
+        let (part, parts) = (part as u64, parts as u64);
+        let levels = [geometry.interim(), Some(geometry.top()), Some(geometry.bottom())];
+        for level in levels.into_iter().flatten() {
+            let buckets = 1u64 << level;
+            let range: Range<u64> = buckets * part / parts..buckets * (part + 1) / parts;
+            for index in range {
+                for (key, value) in self.items(self.place(level, index)).into_iter().flatten() {
+                    visit(key, value);
+                }
+            }
+        }
+    }
+
+    /// The items of a bucket at one instant, durable.
+    fn items(&self, place: Place) -> [Option<(K, V)>; 8] {
+        let medium = self.medium();
+        let mask = self.bucket.state_mask();
+        let mut turn = 0;
+        loop {
+            let state = medium.load(place.at) & mask;
+            if state & WRITING == 0 {
+                let items = std::array::from_fn(|slot| {
+                    (state & TOKENS & 1 << slot != 0).then(|| {
+                        let key = self.bucket.key(medium, place.at, slot);
+                        (key, self.bucket.value(medium, place.at, slot))
+                    })
+                });
+                fence(Ordering::Acquire);
+                if medium.load(place.at) & mask == state {
+                    if state & DIRTY != 0 {
+                        medium.flush_range(place.at, self.bucket.bytes);
+                        medium.fence();
+                    }
+                    return items;
+                }
+            }
+            spin(&mut turn);
+        }
+    }
+
+    pub(super) fn check(&self) -> CheckReport {
+        let mut report = CheckReport::default();
+        let geometry = self.geometry();
+        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
+        for level in levels.into_iter().flatten() {
+            for index in 0..1 << level {
+                let place = self.place(level, index);
+                report.looked_at += u64::from(self.bucket.slots);
+                if self.lock_word(place).load(Ordering::Acquire) & LOCK != 0 {
+                    report.fault(|| format!("{place}: locked, though nothing writes"));
+                }
+                let tokens = self.tokens(place.at);
+                if tokens & !self.bucket.full() != 0 {
+                    report.fault(|| format!("{place}: tokens {tokens:#x} of slots it has not"));
+                }
+                for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
+                    report.pairs += 1;
+                    self.check_item(place, slot, &mut report);
+                }
+            }
+        }
+        let counted = self.len();
+        if counted != report.pairs {
+            let pairs = report.pairs;
+            report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));
+        }
+        report
+    }
+
+    fn check_item(&self, place: Place, slot: usize, report: &mut CheckReport) {
+        let medium = self.medium();
+        let key = self.bucket.key(medium, place.at, slot);
+        let hashes = self.hashes(key);
+        if !self.places(place.level, &hashes).contains(&place) {
+            report.fault(|| format!("{place}, slot {slot}: the key belongs to other buckets"));
+        }
+        let geometry = self.geometry();
+        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
+        let mut copies = 0;
+        for level in levels.into_iter().flatten() {
+            let [first, second] = self.places(level, &hashes);
+            for other in [first, second].into_iter().take(1 + usize::from(second != first)) {
+                let tokens = self.tokens(other.at);
+                copies += (0..self.bucket.slots as usize)
+                    .filter(|slot| tokens & 1 << slot != 0)
+                    .filter(|&slot| self.bucket.key(medium, other.at, slot) == key)
+                    .count();
+            }
+        }
+        if copies > 1 {
+            report.fault(|| format!("{place}, slot {slot}: the key is stored {copies} times"));
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "level {}, bucket {} at {}", self.level, self.index, self.at)
+    }
+}

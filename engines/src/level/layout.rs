@@ -1,0 +1,402 @@
+//! What lies where: buckets in the pool, locks in the sidecar.
+//!
+//! ```text
+//! pool, bucket of S slots, aligned to a line
+//!   | state | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
+//!
+//! state, 8 bytes (or 4, where that saves a line)
+//!    63 (31)    …    10   9         8       7 … 0
+//!   | version          | WRITING | DIRTY | tokens |
+//!
+//! sidecar, a word per bucket:  63 … 1: the resize in which it was drained   0: LOCK
+//! ```
+//!
+//! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
+//! index `1 << l`, so that no two levels share one.
+//!
+//! Of the state only the tokens are ever read from what a crash left.
+
+use index::Fixed;
+use pmem::{LINE, Medium, Offset, WORD};
+use std::marker::PhantomData;
+
+/// A token per slot, in the lowest bits: the slot holds an item.
+pub(super) const TOKENS: u64 = 0xff;
+/// What the state or an item of the bucket says may not be durable yet.
+pub(super) const DIRTY: u64 = 1 << 8;
+/// An item is being overwritten: it may be read half.
+pub(super) const WRITING: u64 = 1 << 9;
+/// One version; every change of the tokens is a new one.
+const VERSION: u64 = 1 << 10;
+
+/// The bucket is locked: bit 0 of its word in the sidecar.
+pub(super) const LOCK: u64 = 1;
+
+/// Owner of the extents of levels; their index is the level.
+pub(super) const BUCKETS: u8 = 1;
+/// Owner of the extent with the records.
+pub(super) const RECORDS: u8 = 2;
+
+/// Engine roots: the top level, and what [`Resize`] is under way.
+pub(super) const ROOT_TOP: usize = 0;
+pub(super) const ROOT_RESIZE: usize = 1;
+
+/// Highest level: a hash has 32 bits for each choice of a bucket.
+pub(super) const LEVEL_MAX: u32 = 32;
+
+/// Most bytes of a bucket.
+const BUCKET_BYTES_MAX: u64 = 512;
+
+/// Which of the paper's design decisions are in force. All of them, but for measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Design {
+    /// D2: two hash functions.
+    pub two_hashes: bool,
+    /// D3: a bottom level. Without one insertions go to the top level only.
+    pub two_levels: bool,
+    /// D4: an insertion may move one item.
+    pub movement: bool,
+    /// An insertion may move an item from the bottom level to the top one (section 3.2.1).
+    pub bottom_to_top: bool,
+    /// The level with more items is searched first (section 3.2.1).
+    pub dynamic_search: bool,
+    /// An update uses an empty slot of the bucket, if there is one (section 3.3.4).
+    pub log_free_update: bool,
+    /// A value that lies in one word is overwritten there.
+    pub in_place_update: bool,
+}
+
+impl Default for Design {
+    fn default() -> Self {
+        Design {
+            two_hashes: true,
+            two_levels: true,
+            movement: true,
+            bottom_to_top: true,
+            dynamic_search: true,
+            log_free_update: true,
+            in_place_update: true,
+        }
+    }
+}
+
+impl Design {
+    fn bits(&self) -> [bool; 7] {
+        [
+            self.two_hashes,
+            self.two_levels,
+            self.movement,
+            self.bottom_to_top,
+            self.dynamic_search,
+            self.log_free_update,
+            self.in_place_update,
+        ]
+    }
+
+    fn encode(&self) -> u64 {
+        self.bits().into_iter().enumerate().map(|(bit, is_on)| u64::from(is_on) << bit).sum()
+    }
+
+    fn decode(bits: u64) -> Design {
+        let is_on = |bit: u32| bits & 1 << bit != 0;
+        Design {
+            two_hashes: is_on(0),
+            two_levels: is_on(1),
+            movement: is_on(2),
+            bottom_to_top: is_on(3),
+            dynamic_search: is_on(4),
+            log_free_update: is_on(5),
+            in_place_update: is_on(6),
+        }
+    }
+}
+
+/// What a table of this engine is fixed to at creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Slots of a bucket, 1 to 8.
+    pub slots: u32,
+    /// log2 of the number of buckets that the top level begins with, at least 1. The table never
+    /// gets smaller.
+    pub initial_log2: u32,
+    /// The design decisions in force.
+    pub design: Design,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape { slots: 4, initial_log2: 4, design: Design::default() }
+    }
+}
+
+impl Shape {
+    /// The shape that holds `pairs` at `resize_at` without growing.
+    #[must_use]
+    pub fn for_pairs(self, pairs: u64, resize_at: f64) -> Shape {
+        let mut shape = self;
+        // A table fills to some nine tenths before an insertion finds no room.
+        let fill = resize_at.min(0.9);
+        let fits = |shape: &Shape| {
+            (u64::from(shape.slots) * 3 << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
+        };
+        while !fits(&shape) && shape.initial_log2 < LEVEL_MAX {
+            shape.initial_log2 += 1;
+        }
+        shape
+    }
+
+    /// As engine parameters of the superblock.
+    pub(super) fn encode(&self) -> [u64; 16] {
+        let mut params = [0; 16];
+        params[0] = u64::from(self.slots) | u64::from(self.initial_log2) << 32;
+        params[1] = self.design.encode();
+        params
+    }
+
+    pub(super) fn decode(params: &[u64; 16]) -> Result<Shape, String> {
+        let shape = Shape {
+            slots: params[0] as u32,
+            initial_log2: (params[0] >> 32) as u32,
+            design: Design::decode(params[1]),
+        };
+        let is_one =
+            (1..=8).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
+        match is_one {
+            true => Ok(shape),
+            false => Err(format!(
+                "{shape:?}: buckets have 1 to 8 slots, the top level 2 to 2^{LEVEL_MAX} buckets"
+            )),
+        }
+    }
+}
+
+/// The bytes of a bucket whose items are a `K` and a `V`.
+#[derive(Debug)]
+pub(super) struct Bucket<K, V> {
+    pub(super) slots: u32,
+    state_bytes: u64,
+    pub(super) bytes: u64,
+    pair: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Fixed, V: Fixed> Bucket<K, V> {
+    pub(super) const ITEM_BYTES: u64 = (K::BYTES + V::BYTES) as u64;
+    /// Every key and value begins at a word and ends at one.
+    const WHOLE_WORDS: bool = K::BYTES.is_multiple_of(8) && V::BYTES.is_multiple_of(8);
+
+    pub(super) fn new(slots: u32) -> Result<Self, String> {
+        let bytes = |state_bytes: u64| {
+            (state_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
+        };
+        let state_bytes = if Self::WHOLE_WORDS || bytes(8) == bytes(4) { 8 } else { 4 };
+        if bytes(state_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
+            return Err(format!(
+                "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \
+                 {BUCKET_BYTES_MAX}, and a key at least one",
+                K::BYTES,
+                V::BYTES,
+                bytes(state_bytes)
+            ));
+        }
+        Ok(Bucket { slots, state_bytes, bytes: bytes(state_bytes), pair: PhantomData })
+    }
+
+    /// The tokens of a full bucket.
+    #[inline(always)]
+    pub(super) fn full(&self) -> u64 {
+        (1 << self.slots) - 1
+    }
+
+    /// The bits of a bucket's first word that are its state.
+    #[inline(always)]
+    pub(super) fn state_mask(&self) -> u64 {
+        if Self::WHOLE_WORDS || self.state_bytes == 8 { u64::MAX } else { u32::MAX.into() }
+    }
+
+    /// A first word with these tokens, in the version after its own, and [`DIRTY`].
+    #[inline(always)]
+    pub(super) fn next(&self, first_word: u64, tokens: u64) -> u64 {
+        let mask = self.state_mask();
+        let version = (first_word & !(VERSION - 1)).wrapping_add(VERSION) & mask;
+        first_word & !mask | version | tokens | DIRTY
+    }
+
+    /// Byte of the bucket at which the item in `slot` begins.
+    #[inline(always)]
+    pub(super) fn item_at(&self, slot: usize) -> u64 {
+        let state_bytes = if Self::WHOLE_WORDS { 8 } else { self.state_bytes };
+        state_bytes + slot as u64 * Self::ITEM_BYTES
+    }
+
+    /// Whether the item in `slot` is wholly in the line of the state.
+    #[inline(always)]
+    pub(super) fn is_beside_state(&self, slot: usize) -> bool {
+        self.item_at(slot) + Self::ITEM_BYTES <= LINE
+    }
+
+    /// The word that is the value in `slot`, if one word it is.
+    #[inline(always)]
+    pub(super) fn value_word(&self, bucket: Offset, slot: usize) -> Option<Offset> {
+        let at = self.item_at(slot) + K::BYTES as u64;
+        (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
+    }
+
+    /// The key in `slot`, in as many steps as it has words.
+    #[inline(always)]
+    pub(super) fn key<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> K {
+        let at = self.item_at(slot);
+        K::of_words(|index| Self::word(medium, bucket, at, index, K::BYTES))
+    }
+
+    /// As [`Bucket::key`].
+    #[inline(always)]
+    pub(super) fn value<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> V {
+        let at = self.item_at(slot) + K::BYTES as u64;
+        V::of_words(|index| Self::word(medium, bucket, at, index, V::BYTES))
+    }
+
+    /// Word `index` of the `bytes` bytes that begin at byte `at` of the bucket.
+    #[inline(always)]
+    fn word<M: Medium>(medium: &M, bucket: Offset, at: u64, index: usize, bytes: usize) -> u64 {
+        let from = at + index as u64 * WORD;
+        if Self::WHOLE_WORDS {
+            return medium.load(bucket.add(from));
+        }
+        let len = (bytes as u64).saturating_sub(index as u64 * WORD).min(WORD);
+        let (first, skipped) = (from / WORD, from % WORD);
+        let mut word = medium.load(bucket.word(first)) >> (skipped * 8);
+        if skipped + len > WORD {
+            word |= medium.load(bucket.word(first + 1)) << ((WORD - skipped) * 8);
+        }
+        word & low_bytes(len)
+    }
+
+    /// Stores the item into `slot`. Neighbours' bytes stay as they are; the bucket is locked.
+    #[track_caller]
+    pub(super) fn fill<M: Medium>(
+        &self,
+        medium: &M,
+        bucket: Offset,
+        slot: usize,
+        key: K,
+        value: V,
+    ) {
+        let at = self.item_at(slot);
+        Self::store(medium, bucket, at, K::BYTES, |index| key.word(index));
+        self.fill_value(medium, bucket, slot, value);
+    }
+
+    /// Stores the value into `slot`; as [`Bucket::fill`].
+    #[track_caller]
+    pub(super) fn fill_value<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize, value: V) {
+        let at = self.item_at(slot) + K::BYTES as u64;
+        Self::store(medium, bucket, at, V::BYTES, |index| value.word(index));
+    }
+
+    /// Stores `bytes` bytes, whose words `source` tells, from byte `at` of the bucket on.
+    #[inline(always)]
+    #[track_caller]
+    fn store<M: Medium>(
+        medium: &M,
+        bucket: Offset,
+        at: u64,
+        bytes: usize,
+        source: impl Fn(usize) -> u64,
+    ) {
+        let bytes = bytes as u64;
+        if Self::WHOLE_WORDS {
+            for index in 0..bytes / WORD {
+                medium.store(bucket.add(at).word(index), source(index as usize));
+            }
+            return;
+        }
+        let end = at + bytes;
+        let mut from = at;
+        while from < end {
+            let (word, skipped) = (from / WORD, from % WORD);
+            let len = (WORD - skipped).min(end - from);
+            // The source's bytes from `from - at` on, put in place.
+            let (index, shift) = ((from - at) / WORD, (from - at) % WORD * 8);
+            let mut new = source(index as usize) >> shift;
+            if shift != 0 {
+                new |= source(index as usize + 1) << (64 - shift);
+            }
+            let mask = low_bytes(len) << (skipped * 8);
+            let others = medium.load(bucket.word(word)) & !mask;
+            medium.store(bucket.word(word), others | new << (skipped * 8) & mask);
+            from += len;
+        }
+    }
+}
+
+/// A mask of the `len` low bytes of a word.
+const fn low_bytes(len: u64) -> u64 {
+    if len >= WORD { u64::MAX } else { (1 << (len * 8)) - 1 }
+}
+
+/// The resize that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resize {
+    /// None.
+    No = 0,
+    /// The table grows: the interim level is the former bottom level.
+    Expand = 1,
+    /// The table shrinks: the interim level is the former top level.
+    Shrink = 2,
+}
+
+/// Which levels there are, and the generation: one word, so that a reader gets all of it at one
+/// instant and notices any change by one comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Geometry(pub(super) u64);
+
+impl Geometry {
+    const RESIZE_SHIFT: u32 = 6;
+    const GENERATION_SHIFT: u32 = 8;
+
+    pub(super) fn new(top: u32, resize: Resize, generation: u64) -> Geometry {
+        Geometry(
+            u64::from(top)
+                | (resize as u64) << Self::RESIZE_SHIFT
+                | generation << Self::GENERATION_SHIFT,
+        )
+    }
+
+    #[inline(always)]
+    pub(super) fn top(self) -> u32 {
+        self.0 as u32 & 63
+    }
+
+    #[inline(always)]
+    pub(super) fn bottom(self) -> u32 {
+        self.top() - 1
+    }
+
+    #[inline(always)]
+    pub(super) fn resize(self) -> Resize {
+        match self.0 >> Self::RESIZE_SHIFT & 3 {
+            0 => Resize::No,
+            1 => Resize::Expand,
+            _ => Resize::Shrink,
+        }
+    }
+
+    /// The level whose items are being rehashed.
+    #[inline(always)]
+    pub(super) fn interim(self) -> Option<u32> {
+        match self.resize() {
+            Resize::No => None,
+            Resize::Expand => Some(self.top() - 2),
+            Resize::Shrink => Some(self.top() + 1),
+        }
+    }
+
+    pub(super) fn generation(self) -> u64 {
+        self.0 >> Self::GENERATION_SHIFT
+    }
+
+    /// The geometry after this one.
+    pub(super) fn next(self, top: u32, resize: Resize) -> Geometry {
+        Geometry::new(top, resize, self.generation() + 1)
+    }
+}

@@ -1,0 +1,517 @@
+//! Level hashing.
+//!
+//! Zuo, Hua, Wu: *Level Hashing: A High-performance and Flexible-resizing Persistent Hashing Index
+//! Structure*, ACM Transactions on Storage 15(2), 2019.
+//!
+//! | the paper | here |
+//! |---|---|
+//! | top level, bottom level, interim level; N | `Geometry::top`, `bottom`, `interim`: log2 of their buckets |
+//! | bucket, slot, token | [`layout`](self): the state word has the tokens |
+//! | hash_1(), hash_2() | h1 and h2 of [`index::hash`] |
+//! | Search, Delete, Insert, Update (algorithms 1 to 4) | `ops`: `find`, `mutate_found`, `insert`, `update_slot` |
+//! | TryMovement, bottom-to-top movement | `insert_by_movement` |
+//! | Expand, Shrink (algorithms 5, 6); resize_state | `resize`: `begin`, `drain`; [`pmem`] root 1 |
+//! | log | `records` |
+//!
+//! Invariants:
+//!
+//! 1. A key is in at most one slot whose token is set, save while an item is moved or rehashed:
+//!    then both copies are equal, and the locks of both buckets are held.
+//! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
+//!    new one and then empties the bucket must take the same lock.
+//! 3. A key appears where it was absent only under the stripe of its hash.
+//! 4. Every change of a bucket's tokens gives it a new version. What is not known to be durable
+//!    yet is marked DIRTY, from before the store until after the fence.
+//! 5. Whoever waits for a lock holds none, or the stripe of its key, or the lock of an interim
+//!    bucket, for which nobody waits who holds a lock of another level.
+//!
+//! Departures from the paper, and why:
+//!
+//! 1. Readers take no lock (section 3.4 locks each slot): they read a bucket between two looks at
+//!    its state. A negative search is valid only if no bucket that it read has changed, since an
+//!    item may be moved from a bucket not yet searched to one that was.
+//! 2. The version is in the state word, beside the tokens: a change of tokens takes one store, and
+//!    a search reads no line but the buckets'. What a crash leaves of it means nothing. Where the
+//!    state has but 4 bytes, the version has 22 bits.
+//! 3. A stripe by hash besides the bucket's lock: with locks on slots only, two insertions of one
+//!    key into different buckets both succeed.
+//! 4. The log has the new value, not the old one: what a reader has reported while the old value
+//!    is on record, a crash would take back.
+//! 5. A value of one word is overwritten in place with neither log nor slot: a word is atomic.
+//! 6. A movement is recorded, so that recovery knows what may be there twice; updates need not
+//!    look for a second copy.
+//! 7. Rehashing locks source and destination until the deletion is durable.
+//! 8. A shrink that cannot place an item turns back into an expansion.
+
+mod check;
+mod layout;
+mod ops;
+mod records;
+mod recover;
+mod resize;
+
+pub use layout::{Design, Shape};
+
+use crate::Settings;
+use index::hash::Hasher;
+use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy};
+use layout::{BUCKETS, Bucket, Geometry, LEVEL_MAX, RECORDS, ROOT_RESIZE, ROOT_TOP, Resize};
+use ops::Action;
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::{Medium, OpenError, Pool};
+use records::Records;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = 2;
+
+/// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
+const STRIPES: usize = 1 << 13;
+/// Operations of a batch whose buckets are fetched together.
+const BATCH: usize = 16;
+
+/// The parameters that a pool for a table of this shape is created with.
+pub fn engine_params(shape: &Shape) -> [u64; 16] {
+    shape.encode()
+}
+
+/// An open Level hash table.
+pub struct LevelHashing<M: Medium, K: Fixed = u64, V: Fixed = u64> {
+    core: Core<M, K, V>,
+    scan_time: Duration,
+}
+
+/// What operations and recovery share.
+struct Core<M: Medium, K, V> {
+    pool: Arc<Pool<M>>,
+    hasher: Hasher,
+    shape: Shape,
+    settings: Settings,
+    bucket: Bucket<K, V>,
+    /// Per level, where its buckets begin; 0 if it never was.
+    bases: [AtomicU64; 64],
+    /// A word per bucket, as [`layout`] says.
+    locks: Array<AtomicU64>,
+    stripes: Array<AtomicU64>,
+    records: Records,
+    /// Word 0: the [`Geometry`]. Word 1: whether the bottom level is searched first. In a line of
+    /// its own: all read it, few write it.
+    geometry: Line,
+    /// Word 0: interim buckets not yet drained. Word 1: next one to be drained.
+    progress: Line,
+    /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4 (no two
+    /// levels in use share one). Word 4: insertions.
+    counts: PerThread,
+    /// Items found at open, by level modulo 4.
+    at_open: [AtomicU64; 4],
+    resizes: AtomicU64,
+    /// Held while a resize is begun.
+    beginning: Mutex<()>,
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
+    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
+    /// it if the pool is new, and else recovers it.
+    pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let core = Core::open(pool, settings)?;
+        let started = Instant::now();
+        core.recover()?;
+        Ok(LevelHashing { core, scan_time: started.elapsed() })
+    }
+
+    /// Halves the table, in the calling thread, unless it is as small as it was made. `false`: it
+    /// is, or items found no room and it has grown back. The caller holds the right to write.
+    pub fn shrink(&self) -> Result<bool, Error> {
+        self.core.finish_resize();
+        let geometry = self.core.geometry();
+        if !self.core.begin_shrink(geometry)? {
+            return Ok(false);
+        }
+        self.core.finish_resize();
+        Ok(self.core.geometry().top() < geometry.top())
+    }
+
+    /// The table's shape.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Drop for LevelHashing<M, K, V> {
+    fn drop(&mut self) {
+        if !self.core.pool.is_inherited() {
+            // So that a closed pool needs no recovery and can be opened read-only.
+            self.core.settle();
+        }
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for LevelHashing<M, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LevelHashing")
+            .field("shape", &self.core.shape)
+            .field("geometry", &self.core.geometry())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
+        let mut roots = [superblock.engine_roots[ROOT_TOP], superblock.engine_roots[ROOT_RESIZE]];
+        if pool.extents_of(BUCKETS).is_empty() {
+            roots = initialize(&pool, &shape, bucket.bytes, Records::bytes::<V>())?;
+        }
+        let resize = match roots[1] {
+            0 => Resize::No,
+            1 => Resize::Expand,
+            2 => Resize::Shrink,
+            other => return Err(corrupt(format!("resize state {other}, expected 0 to 2"))),
+        };
+        if roots[0] < shape.initial_log2.into() || roots[0] > LEVEL_MAX.into() {
+            let (found, initial) = (roots[0], shape.initial_log2);
+            return Err(corrupt(format!("top level {found}, expected {initial} to {LEVEL_MAX}")));
+        }
+        let geometry = Geometry::new(roots[0] as u32, resize, 1);
+        if resize == Resize::Expand && geometry.top() < 2 {
+            return Err(corrupt("an expansion without an interim level".into()));
+        }
+        let bases = [const { AtomicU64::new(0) }; 64];
+        for extent in pool.extents_of(BUCKETS) {
+            let level = u32::from(extent.index);
+            if level > LEVEL_MAX || extent.bytes != bucket.bytes << level {
+                return Err(corrupt(format!(
+                    "the extent of level {level} has {} bytes, expected {} for each of 2^level",
+                    extent.bytes, bucket.bytes
+                )));
+            }
+            bases[level as usize].store(extent.start.0, Ordering::Relaxed);
+        }
+        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
+        for level in levels.into_iter().flatten() {
+            if bases[level as usize].load(Ordering::Relaxed) == 0 {
+                return Err(corrupt(format!("level {level} has no extent")));
+            }
+        }
+        let records = match pool.extents_of(RECORDS).as_slice() {
+            [extent] if extent.bytes == Records::bytes::<V>() => extent.start,
+            other => return Err(corrupt(format!("extents of records: {other:?}, expected one"))),
+        };
+        let hasher = Hasher::new(superblock.hash_seed);
+        let reserve = |source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the table's sidecar".into(),
+            source,
+        };
+        let buckets_max = (pool.medium().limit() / bucket.bytes).clamp(1, 1 << LEVEL_MAX) as usize;
+        // The words of level l begin at index 1 << l, and a shrink leaves the interim level above.
+        let words = 2 * buckets_max.next_power_of_two().max(2 << geometry.top());
+        let geometry_line = Line::default();
+        geometry_line.0[0].store(geometry.0, Ordering::Relaxed);
+        Ok(Core {
+            records: Records::new::<V>(records, hasher),
+            hasher,
+            settings,
+            bucket,
+            bases,
+            locks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
+            stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
+            geometry: geometry_line,
+            progress: Line::default(),
+            counts: PerThread::new().map_err(reserve)?,
+            at_open: [const { AtomicU64::new(0) }; 4],
+            resizes: AtomicU64::new(0),
+            beginning: Mutex::new(()),
+            shape,
+            pool,
+        })
+    }
+
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> Geometry {
+        Geometry(self.geometry.0[0].load(Ordering::Acquire))
+    }
+
+    /// The second output of the hash functions: h1 and h2.
+    #[inline(always)]
+    fn hash(&self, key: K) -> u64 {
+        if K::BYTES == 8 {
+            return self.hasher.second_u64(key.word(0));
+        }
+        let mut bytes = [0; 512];
+        let (words, _) = bytes.as_chunks_mut::<8>();
+        for (index, word) in words.iter_mut().enumerate().take(K::BYTES.div_ceil(8)) {
+            *word = key.word(index).to_le_bytes();
+        }
+        self.hasher.second_bytes(&bytes[..K::BYTES])
+    }
+
+    /// Ends a resize that is under way. What cannot be written, a later opening ends.
+    fn settle(&self) {
+        if self.is_resizing()
+            && let Ok(_write) = self.pool.write()
+        {
+            self.finish_resize();
+        }
+    }
+
+    /// Adds to the calling thread's count of a level.
+    #[inline(always)]
+    fn count_at(&self, level: u32, difference: i64) {
+        let thread = thread_index();
+        let word = &self.counts.line(thread).0[level as usize & 3];
+        add(thread, word, difference.cast_unsigned());
+    }
+
+    /// Adds to the calling thread's insertions; returns their number.
+    #[inline(always)]
+    fn count_insertion(&self) -> u64 {
+        let thread = thread_index();
+        add(thread, &self.counts.line(thread).0[4], 1)
+    }
+
+    fn len_of(&self, level: u32) -> u64 {
+        let word = level as usize & 3;
+        let counted = self.counts.used().map(|line| line.0[word].load(Ordering::Acquire));
+        counted.fold(self.at_open[word].load(Ordering::Acquire), u64::wrapping_add)
+    }
+
+    fn len(&self) -> u64 {
+        // Threads count on their own; only the sum is a number of pairs. Beside writers a removal
+        // may be seen and its insertion not: the sum may seem negative.
+        let sum = (0..4).map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
+    /// Slots that the load factor is relative to.
+    fn capacity(&self, geometry: Geometry) -> u64 {
+        u64::from(self.bucket.slots) * (3 << geometry.bottom())
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let geometry = self.geometry();
+        let extents = self.pool.extents_of(BUCKETS);
+        let in_use = [geometry.top(), geometry.bottom()];
+        let level = |name, level: u32| Level {
+            name,
+            pairs: (0..1 << level)
+                .map(|index| u64::from(self.tokens(self.place(level, index).at).count_ones()))
+                .sum(),
+            slots: u64::from(self.bucket.slots) << level,
+            pool_bytes: self.bucket.bytes << level,
+            sidecar_bytes: 8 << level,
+        };
+        let mut levels =
+            vec![level("top level", geometry.top()), level("bottom level", geometry.bottom())];
+        let mut interim = match geometry.interim() {
+            Some(interim) => level("interim level", interim),
+            None => {
+                Level { name: "interim level", pairs: 0, slots: 0, pool_bytes: 0, sidecar_bytes: 0 }
+            }
+        };
+        // Levels that are kept for when they are wanted again.
+        interim.pool_bytes = extents
+            .iter()
+            .filter(|extent| !in_use.contains(&u32::from(extent.index)))
+            .map(|extent| extent.bytes)
+            .sum();
+        levels.push(interim);
+        Occupancy {
+            levels,
+            capacity: self.capacity(geometry),
+            resizing: geometry.resize() != Resize::No,
+            resizes: self.resizes.load(Ordering::Relaxed),
+        }
+    }
+
+    fn prefetch_all(&self, keys: impl Iterator<Item = K>) {
+        let geometry = self.geometry();
+        keys.for_each(|key| self.prefetch(geometry, &self.hashes(key)));
+    }
+
+    fn mutate_many<T>(
+        &self,
+        items: &[T],
+        out: &mut [Option<V>],
+        key_of: impl Fn(&T) -> K,
+        inserts: bool,
+        decide: impl Fn(&T, Option<V>) -> Action<V>,
+    ) -> Result<(), Error> {
+        for (items, out) in items.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.prefetch_all(items.iter().map(&key_of));
+            for (item, out) in items.iter().zip(out) {
+                *out = self.mutate(key_of(item), inserts, |found| decide(item, found))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add(thread: usize, word: &AtomicU64, n: u64) -> u64 {
+    if thread < THREADS_MAX {
+        let sum = word.load(Ordering::Relaxed).wrapping_add(n);
+        word.store(sum, Ordering::Release);
+        sum
+    } else {
+        word.fetch_add(n, Ordering::Release).wrapping_add(n)
+    }
+}
+
+/// Takes the first extents and records the sizes, in one step.
+fn initialize<M: Medium>(
+    pool: &Pool<M>,
+    shape: &Shape,
+    bucket_bytes: u64,
+    record_bytes: u64,
+) -> Result<[u64; 2], OpenError> {
+    if pool.is_read_only() {
+        return Err(OpenError::NeedsRecovery);
+    }
+    let top = shape.initial_log2;
+    pool.extend(|draft| {
+        draft.take_extent(RECORDS, 0, record_bytes)?;
+        for level in [top - 1, top] {
+            draft.take_extent(BUCKETS, level as u8, bucket_bytes << level)?;
+        }
+        draft.engine_roots()[ROOT_TOP] = top.into();
+        draft.engine_roots()[ROOT_RESIZE] = Resize::No as u64;
+        Ok(())
+    })?;
+    Ok([top.into(), Resize::No as u64])
+}
+
+fn exchange<V: Fixed>(found: Option<V>, expected: Option<V>, new: Option<V>) -> Action<V> {
+    match new {
+        _ if found != expected => Action::Keep,
+        Some(value) => Action::Put(value),
+        None => Action::Remove,
+    }
+}
+
+fn if_absent<V>(found: Option<V>, value: V) -> Action<V> {
+    match found {
+        None => Action::Put(value),
+        Some(_) => Action::Keep,
+    }
+}
+
+fn if_present<V>(found: Option<V>, value: V) -> Action<V> {
+    match found {
+        None => Action::Keep,
+        Some(_) => Action::Put(value),
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
+    fn get(&self, key: K) -> Option<V> {
+        self.core.get(key)
+    }
+
+    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, true, |found| if_absent(found, value))
+    }
+
+    fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, false, |found| if_present(found, value))
+    }
+
+    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, true, |_| Action::Put(value))
+    }
+
+    fn remove(&self, key: K) -> Result<Option<V>, Error> {
+        self.core.mutate(key, false, |_| Action::Remove)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>, Error> {
+        let inserts = expected.is_none() && new.is_some();
+        let found = self.core.mutate(key, inserts, |found| exchange(found, expected, new))?;
+        Ok(if found == expected { Ok(()) } else { Err(found) })
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            self.core.prefetch_all(keys.iter().copied());
+            keys.iter().zip(out).for_each(|(&key, out)| *out = self.core.get(key));
+        }
+    }
+
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        let decide = |&(_, value): &(K, V), found| if_absent(found, value);
+        self.core.mutate_many(pairs, out, |&(key, _)| key, true, decide)
+    }
+
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        let decide = |&(_, value): &(K, V), found| if_present(found, value);
+        self.core.mutate_many(pairs, out, |&(key, _)| key, false, decide)
+    }
+
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.core.mutate_many(
+            pairs,
+            out,
+            |&(key, _)| key,
+            true,
+            |&(_, value), _| Action::Put(value),
+        )
+    }
+
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Action::Remove)
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Error> {
+        self.core.mutate_many(
+            changes,
+            out,
+            |&(key, _, _)| key,
+            true,
+            |&(_, expected, new), found| exchange(found, expected, new),
+        )
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(0, 1, visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(part, parts, visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.core.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.core.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.core.check()
+    }
+
+    fn settle(&self) {
+        self.core.settle();
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.scan_time
+    }
+}

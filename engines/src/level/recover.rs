@@ -1,0 +1,185 @@
+//! Recovery (section 3.3.3): records are ended, and items that a crash left twice are deleted once.
+//!
+//! Twice are at most: the item of each movement record; and items of the interim level, of any of
+//! its buckets, since several threads rehash at once (the paper looks at the first one only). Both
+//! copies are equal. Cut anywhere, recovery leaves what a crash leaves, and runs again.
+
+use super::Core;
+use super::layout::{DIRTY, Geometry, Resize, TOKENS, WRITING};
+use super::ops::Place;
+use super::records::Record;
+use index::Fixed;
+use pmem::sync::{Ordering, fence};
+use pmem::{Medium, Offset, OpenError};
+use std::ops::Range;
+
+/// Buckets that are worth a thread.
+const BUCKETS_PER_THREAD: u64 = 4096;
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    pub(super) fn recover(&self) -> Result<(), OpenError> {
+        let geometry = self.geometry();
+        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
+        for level in levels.into_iter().flatten() {
+            let pairs = self.in_parallel(level, |range| self.tidy(level, range))?;
+            self.at_open[level as usize & 3].store(pairs, Ordering::Relaxed);
+        }
+        for (at, record) in self.records.read(self.medium()) {
+            self.end_record(geometry, at, &record)?;
+        }
+        if let Some(interim) = geometry.interim() {
+            let undrained =
+                self.in_parallel(interim, |range| self.deduplicate(geometry, interim, range))?;
+            match undrained {
+                0 if !self.pool.is_read_only() => self.end_resize(geometry),
+                _ => self.start_rehash(geometry, undrained),
+            }
+        }
+        self.compare_levels(self.geometry());
+        Ok(())
+    }
+
+    /// Runs `work` over parts of a level's buckets, on several threads if there are many; returns
+    /// the sum.
+    fn in_parallel(
+        &self,
+        level: u32,
+        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
+    ) -> Result<u64, OpenError> {
+        let buckets = 1u64 << level;
+        let most = (buckets / BUCKETS_PER_THREAD).max(1);
+        let threads = (self.settings.recovery_threads() as u64).min(most);
+        if threads == 1 {
+            return work(0..buckets);
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let parts: Vec<_> = (0..threads)
+                .map(|part| {
+                    let range = buckets * part / threads..buckets * (part + 1) / threads;
+                    scope.spawn(move || work(range))
+                })
+                .collect();
+            parts
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .sum()
+        })
+    }
+
+    /// Takes away the volatile marks that a crash left in a level; returns its number of items.
+    fn tidy(&self, level: u32, range: Range<u64>) -> Result<u64, OpenError> {
+        let mut items = 0;
+        for index in range {
+            let at = self.place(level, index).at;
+            let word = self.medium().load(at);
+            if word & TOKENS & !self.bucket.full() != 0 {
+                return Err(OpenError::Corrupt {
+                    found: format!("the bucket at {at} has tokens of slots that it has not"),
+                });
+            }
+            if word & (DIRTY | WRITING) != 0 {
+                self.unless_read_only()?;
+                self.medium().store(at, word & !(DIRTY | WRITING));
+            }
+            items += u64::from((word & TOKENS).count_ones());
+        }
+        Ok(items)
+    }
+
+    fn unless_read_only(&self) -> Result<(), OpenError> {
+        match self.pool.is_read_only() {
+            true => Err(OpenError::NeedsRecovery),
+            false => Ok(()),
+        }
+    }
+
+    fn end_record(
+        &self,
+        geometry: Geometry,
+        at: Offset,
+        record: &Record<V>,
+    ) -> Result<(), OpenError> {
+        let Record { level, index, slot, value } = *record;
+        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
+        let is_place = levels.contains(&Some(level))
+            && index < 1 << level
+            && slot < self.bucket.slots as usize
+            && self.tokens(self.place(level, index).at) & 1 << slot != 0;
+        if is_place {
+            let place = self.place(level, index);
+            match value {
+                Some(value) => {
+                    self.unless_read_only()?;
+                    self.bucket.fill_value(self.medium(), place.at, slot, value);
+                    self.medium().flush_range(place.at, self.bucket.bytes);
+                    self.medium().fence();
+                }
+                None => self.delete_if_twice(geometry, place, slot)?,
+            }
+        }
+        if value.is_some() {
+            self.unless_read_only()?;
+            self.records.erase_at(self.medium(), at);
+        }
+        Ok(())
+    }
+
+    /// Deletes the item in a slot if it is also in another bucket of the top or bottom level.
+    fn delete_if_twice(
+        &self,
+        geometry: Geometry,
+        place: Place,
+        slot: usize,
+    ) -> Result<(), OpenError> {
+        let medium = self.medium();
+        let key = self.bucket.key(medium, place.at, slot);
+        let hashes = self.hashes(key);
+        let holds = |other: Place| {
+            let tokens = self.tokens(other.at);
+            other != place
+                && (0..self.bucket.slots as usize).any(|slot| {
+                    tokens & 1 << slot != 0 && self.bucket.key(medium, other.at, slot) == key
+                })
+        };
+        let is_twice = [geometry.top(), geometry.bottom()]
+            .into_iter()
+            .flat_map(|level| self.places(level, &hashes))
+            .any(holds);
+        if is_twice {
+            self.unless_read_only()?;
+            fence(Ordering::Release);
+            self.publish(place.at, 0, 1 << slot);
+            self.count_at(place.level, -1);
+        }
+        Ok(())
+    }
+
+    /// Deletes the items of interim buckets that have been rehashed; returns the number of buckets
+    /// that are not empty.
+    fn deduplicate(
+        &self,
+        geometry: Geometry,
+        interim: u32,
+        range: Range<u64>,
+    ) -> Result<u64, OpenError> {
+        let mut undrained = 0;
+        for index in range {
+            let place = self.place(interim, index);
+            let tokens = self.tokens(place.at);
+            for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
+                self.delete_if_twice(geometry, place, slot)?;
+            }
+            match self.tokens(place.at) {
+                0 => self.mark_drained(geometry, place),
+                _ => undrained += 1,
+            }
+        }
+        Ok(undrained)
+    }
+
+    /// Whether a resize is under way that recovery could not end.
+    pub(super) fn is_resizing(&self) -> bool {
+        self.geometry().resize() != Resize::No
+    }
+}

@@ -1,0 +1,255 @@
+//! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6), beside running operations.
+//!
+//! Whoever inserts while a resize is under way rehashes some interim buckets first. There is no
+//! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
+//! many times as many insertions, so a few buckets for each insertion end it long before the next.
+
+use super::Core;
+use super::layout::{BUCKETS, Geometry, LEVEL_MAX, LOCK, ROOT_RESIZE, ROOT_TOP, Resize, TOKENS};
+use super::ops::{Locked, Place, Placed};
+use index::{Error, Fixed};
+use pmem::sync::{Ordering, spin};
+use pmem::{Medium, SpaceError};
+
+/// Interim buckets that an insertion rehashes.
+const BUCKETS_PER_INSERTION: u64 = 2;
+/// log2 of the insertions of a thread between its looks at the load factor, at most.
+const LOOK_LOG2_MAX: u32 = 10;
+/// Buckets that cannot be emptied are tried again this often before a resize is given up.
+const ATTEMPTS: u32 = 3;
+
+/// The geometry changed before anything was done: begin again.
+struct Stale;
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// Counts an insertion; does what insertions do besides.
+    pub(super) fn count(&self, geometry: Geometry) {
+        let sum = self.count_insertion();
+        if geometry.resize() != Resize::No {
+            self.rehash_next(BUCKETS_PER_INSERTION);
+        }
+        let look_log2 = geometry.top().saturating_sub(3).min(LOOK_LOG2_MAX);
+        if sum & ((1 << look_log2) - 1) == 0 {
+            self.look_around(geometry);
+        }
+    }
+
+    #[cold]
+    fn look_around(&self, geometry: Geometry) {
+        self.compare_levels(geometry);
+        let resize_at = self.settings.resize_at;
+        if resize_at <= 1.0
+            && geometry.resize() == Resize::No
+            && self.len() as f64 >= resize_at * self.capacity(geometry) as f64
+        {
+            // Refused for want of space, the table fills on; whoever then finds no room says so.
+            let _ = self.begin_expansion(geometry);
+        }
+    }
+
+    /// Finds out which level has more items, for dynamic search.
+    pub(super) fn compare_levels(&self, geometry: Geometry) {
+        if self.shape.design.dynamic_search {
+            let [top, bottom] = [geometry.top(), geometry.bottom()].map(|level| self.len_of(level));
+            self.geometry.0[1].store(u64::from(bottom > top), Ordering::Relaxed);
+        }
+    }
+
+    /// Called when an item found no room under `geometry`. `Ok`: trying again makes sense.
+    #[cold]
+    pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), Error> {
+        let full = || SpaceError::Full {
+            needed_bytes: 0,
+            reason: "the buckets of a key are full, and the table may not grow".into(),
+        };
+        if geometry.resize() != Resize::No {
+            self.finish_resize();
+            return match self.geometry() == geometry {
+                false => Ok(()),
+                true => Err(full()),
+            };
+        }
+        match self.settings.resize_at > 1.0 {
+            true => Err(full()),
+            false => self.begin_expansion(geometry),
+        }
+    }
+
+    /// Puts a new top level on the table. `Ok` also if another thread is at it.
+    pub(super) fn begin_expansion(&self, geometry: Geometry) -> Result<(), SpaceError> {
+        self.begin(geometry, geometry.top() + 1, Resize::Expand)
+    }
+
+    /// Puts a new bottom level under the table, unless it is as small as it may get; whether it
+    /// has begun to shrink.
+    pub(super) fn begin_shrink(&self, geometry: Geometry) -> Result<bool, SpaceError> {
+        if geometry.resize() != Resize::No || geometry.top() <= self.shape.initial_log2 {
+            return Ok(false);
+        }
+        self.begin(geometry, geometry.top() - 1, Resize::Shrink)?;
+        Ok(self.geometry() != geometry)
+    }
+
+    fn begin(&self, geometry: Geometry, top: u32, resize: Resize) -> Result<(), SpaceError> {
+        let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
+        if self.geometry() != geometry || geometry.resize() != Resize::No {
+            return Ok(());
+        }
+        let next = geometry.next(top, resize);
+        let new_level = if resize == Resize::Expand { top } else { top - 1 };
+        if top > LEVEL_MAX || 2usize << new_level > self.locks.len() {
+            return Err(SpaceError::Full {
+                needed_bytes: self.bucket.bytes << top,
+                reason: "no address space is reserved for a larger table".into(),
+            });
+        }
+        let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != 0;
+        let extent = self.pool.extend(|draft| {
+            draft.engine_roots()[ROOT_TOP] = top.into();
+            draft.engine_roots()[ROOT_RESIZE] = resize as u64;
+            // A level that was there before is as it was left: empty.
+            match is_there {
+                true => Ok(None),
+                false => draft
+                    .take_extent(BUCKETS, new_level as u8, self.bucket.bytes << new_level)
+                    .map(Some),
+            }
+        })?;
+        if let Some(extent) = extent {
+            self.bases[new_level as usize].store(extent.start.0, Ordering::Release);
+            self.locks.advise(1 << new_level..2 << new_level, false);
+        }
+        self.start_rehash(next, 1 << next.interim().unwrap_or(0));
+        self.resizes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Publishes a geometry with `undrained` interim buckets to be emptied.
+    pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
+        self.progress.0[0].store(undrained, Ordering::Relaxed);
+        self.progress.0[1].store(0, Ordering::Relaxed);
+        self.geometry.0[0].store(next.0, Ordering::Release);
+    }
+
+    /// Rehashes the next `count` interim buckets.
+    fn rehash_next(&self, count: u64) {
+        for _ in 0..count {
+            let geometry = self.geometry();
+            let Some(interim) = geometry.interim() else { return };
+            // In circles: a bucket may have been left, or passed by somebody who was held up.
+            let next = self.progress.0[1].fetch_add(1, Ordering::Relaxed) & ((1 << interim) - 1);
+            let _ = self.drain(geometry, self.place(interim, next));
+        }
+    }
+
+    /// Ends a resize that is under way, in the calling thread, if that can be done.
+    pub(super) fn finish_resize(&self) {
+        let mut turn = 0;
+        for _ in 0..ATTEMPTS {
+            loop {
+                let geometry = self.geometry();
+                let Some(interim) = geometry.interim() else { return };
+                let drained = (0..1 << interim)
+                    .try_for_each(|index| self.drain(geometry, self.place(interim, index)));
+                if drained.is_ok() {
+                    break;
+                }
+            }
+            // All were visited; the thread that emptied the last one is about to say so.
+            spin(&mut turn);
+        }
+    }
+
+    /// The mark of a bucket that was emptied in this resize.
+    fn mark(geometry: Geometry) -> u64 {
+        geometry.generation() << 1
+    }
+
+    /// Marks an interim bucket that is found empty by recovery.
+    pub(super) fn mark_drained(&self, geometry: Geometry, place: Place) {
+        self.lock_word(place).store(Self::mark(geometry), Ordering::Relaxed);
+    }
+
+    /// Rehashes the items of an interim bucket.
+    fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
+        let word = self.lock_word(place);
+        let is_drained = || word.load(Ordering::Acquire) & !LOCK == Self::mark(geometry);
+        if is_drained() {
+            return Ok(());
+        }
+        let _locked = Locked::wait(word);
+        if self.geometry() != geometry {
+            return Err(Stale);
+        }
+        if is_drained() {
+            return Ok(());
+        }
+        let mut tokens = self.tokens(place.at);
+        while tokens != 0 {
+            let slot = tokens.trailing_zeros() as usize;
+            tokens &= tokens - 1;
+            match self.relocate(geometry, place, slot) {
+                Placed::Done => {}
+                // Nobody ends this resize while one of its buckets is not empty; only a shrink
+                // that finds no room can have been turned.
+                Placed::Stale => return Err(Stale),
+                Placed::NoRoom => {
+                    if geometry.resize() == Resize::Shrink && self.turn_to_expansion(geometry) {
+                        return Err(Stale);
+                    }
+                    // It stays where it is found as well, and is tried again.
+                    return Ok(());
+                }
+            }
+        }
+        debug_assert_eq!(self.tokens(place.at) & TOKENS, 0);
+        word.store(LOCK | Self::mark(geometry), Ordering::Release);
+        if self.progress.0[0].fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_resize(geometry);
+        }
+        Ok(())
+    }
+
+    /// Inserts an item of a locked interim bucket into the other levels, then deletes it here.
+    /// The locks of both buckets are held until the deletion is durable: else somebody could
+    /// change the copy, and a search or a crash bring back what stood here.
+    fn relocate(&self, geometry: Geometry, place: Place, slot: usize) -> Placed {
+        let key = self.bucket.key(self.medium(), place.at, slot);
+        let value = self.bucket.value(self.medium(), place.at, slot);
+        let delete = || {
+            self.publish(place.at, 0, 1 << slot);
+            self.count_at(place.level, -1);
+        };
+        self.insert(geometry, key, value, &self.hashes(key), delete)
+    }
+
+    /// Called by the thread that emptied the last interim bucket.
+    pub(super) fn end_resize(&self, geometry: Geometry) {
+        let next = geometry.next(geometry.top(), Resize::No);
+        // What cannot be recorded, the next opening finds out.
+        let _ = self.pool.extend(|draft| {
+            draft.engine_roots()[ROOT_RESIZE] = Resize::No as u64;
+            Ok(())
+        });
+        self.geometry.0[0].store(next.0, Ordering::Release);
+    }
+
+    /// A shrink that finds no room for an item becomes an expansion: its three levels are those
+    /// of one. (The paper says that this does not happen.) Whether the geometry has changed.
+    fn turn_to_expansion(&self, geometry: Geometry) -> bool {
+        let _beginning = self.beginning.lock();
+        if self.geometry() != geometry {
+            return true;
+        }
+        let next = geometry.next(geometry.top() + 1, Resize::Expand);
+        let recorded = self.pool.extend(|draft| {
+            draft.engine_roots()[ROOT_TOP] = next.top().into();
+            draft.engine_roots()[ROOT_RESIZE] = next.resize() as u64;
+            Ok(())
+        });
+        if recorded.is_ok() {
+            self.start_rehash(next, 1 << next.interim().unwrap_or(0));
+        }
+        recorded.is_ok()
+    }
+}

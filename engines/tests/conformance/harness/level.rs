@@ -1,0 +1,61 @@
+//! Level hashing, as the suite sees it.
+
+use super::{Budget, Engine, SEED};
+use engines::Settings;
+use engines::level::{self, Design, LevelHashing, Shape};
+use index::hash::{Hasher, h1, h2};
+use pmem::{Medium, OpenError, Pool};
+use std::sync::{Arc, OnceLock};
+
+/// Level hashing.
+pub(crate) struct LevelTable;
+
+impl LevelTable {
+    /// Slots of a bucket and the design decisions, by variant.
+    pub(crate) fn variant(variant: usize) -> (u32, Design) {
+        let all = Design::default();
+        let moved = Design { in_place_update: false, ..all };
+        let logged = Design { log_free_update: false, ..moved };
+        let plain = Design { dynamic_search: false, bottom_to_top: false, ..all };
+        [(4, all), (4, moved), (4, logged), (1, all), (8, plain), (7, moved)][variant]
+    }
+}
+
+impl Engine for LevelTable {
+    const ID: u32 = level::ENGINE_ID;
+    const VARIANTS: usize = 6;
+    const BUDGET: Budget = Budget {
+        lines_read_per_hit: 3.0,
+        lines_read_per_miss: 6.0,
+        batches_share_fences: false,
+        bytes_per_pair: 48.0,
+    };
+
+    type Index<M: Medium> = LevelHashing<M>;
+
+    fn params(variant: usize, pairs: u64) -> [u64; 16] {
+        let (slots, design) = LevelTable::variant(variant);
+        let smallest = Shape { slots, initial_log2: 1, design };
+        level::engine_params(&smallest.for_pairs(pairs, 1.0))
+    }
+
+    fn open<M: Medium>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Self::Index<M>, OpenError> {
+        LevelHashing::open(pool, settings)
+    }
+
+    fn colliding_keys() -> &'static [u64] {
+        static KEYS: OnceLock<Vec<u64>> = OnceLock::new();
+        KEYS.get_or_init(|| {
+            let hasher = Hasher::new(SEED);
+            // One bucket, by either hash, until there are 16.
+            let shares = |&key: &u64| {
+                let second = hasher.second_u64(key);
+                h1(second) & 15 == 5 && h2(second) & 15 == 5
+            };
+            (1..).filter(shares).take(120).collect()
+        })
+    }
+}
