@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod iceberg;
+mod lock;
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,7 +10,7 @@
 use super::Core;
 use super::layout::{Geometry, LOCK, SPILLED};
 use super::ops::{Action, Locked, set_lane_of_line};
-use super::usual::{lane_from, lane_of, slot_of};
+use super::usual::{lane_from, slot_of};
 use index::Error;
 use index::fingerprint::{EMPTY, Isa, Work, match_line, scan_line};
 use index::hash::level1_fingerprint;
@@ -80,6 +80,10 @@ struct Entry<'a> {
     block: Offset,
     /// The block's lock, if it could be had.
     lock: Option<Locked<'a>>,
+    /// What was seen under the lock: lanes of the block with the key's fingerprint, counted from
+    /// the preferred one on, and empty ones.
+    candidates: u64,
+    empties: u64,
     /// What it did, if level 1 sufficed.
     done: Option<Done>,
 }
@@ -221,36 +225,46 @@ impl<M: Medium> Core<M> {
             return 0;
         }
         let medium = self.medium();
-        let mut entries =
-            [const { Entry { first: 0, home: 0, block: Offset(0), lock: None, done: None } };
-                MUTATIONS];
+        let mut entries = [const {
+            Entry {
+                first: 0,
+                home: 0,
+                block: Offset(0),
+                lock: None,
+                candidates: 0,
+                empties: 0,
+                done: None,
+            }
+        }; MUTATIONS];
         let entries = &mut entries[..items.len()];
         for (item, entry) in items.iter().zip(&mut *entries) {
             entry.first = self.hasher.first_u64(key_of(item));
             entry.home = geometry.home(entry.first);
             entry.block = self.area_1.at(entry.home);
             self.lines.prefetch_write(entry.home as usize);
-        }
-        // Before the locks: their instructions would wait for the misses one after another.
-        for entry in &*entries {
-            let line = &self.lines.get(entry.home as usize).0;
-            let (candidates, empties) = scan_line(isa, line, level1_fingerprint(entry.first));
-            let room = self.choose_1(empties, entry.first);
-            let likely = if candidates != 0 { lane_of(candidates) } else { room };
-            medium.prefetch_write(slot_of(entry.block, likely));
+            medium.prefetch_write(slot_of(entry.block, self.preferred_1(entry.first)));
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
         let mut refused = [u64::MAX; MUTATIONS];
         let mut refusals = 0;
         for entry in &mut *entries {
+            let line = &self.lines.get(entry.home as usize).0;
             if refusals == 0 || !refused[..refusals].contains(&entry.home) {
-                entry.lock = Locked::attempt(self.flags_1(entry.home));
+                entry.lock = Locked::attempt(&line[0]);
             }
             if entry.lock.is_none() {
                 refused[refusals] = entry.home;
                 refusals += 1;
+                continue;
             }
+            let (matches, empties) = scan_line(isa, line, level1_fingerprint(entry.first));
+            entry.candidates = matches.rotate_right(self.preferred_1(entry.first) as u32);
+            entry.empties = empties & self.lanes_1;
+            let preferred = self.preferred_1(entry.first);
+            let room = self.choose_1(empties, entry.first);
+            let likely = if matches != 0 { lane_from(preferred, entry.candidates) } else { room };
+            medium.prefetch_write(slot_of(entry.block, likely));
         }
         if self.geometry() != geometry {
             return 0;
@@ -258,8 +272,7 @@ impl<M: Medium> Core<M> {
         let mut stored = false;
         for (item, entry) in items.iter().zip(&mut *entries) {
             if entry.lock.is_some() {
-                entry.done =
-                    self.store_unfenced(isa, entry, key_of(item), |found| decide(item, found));
+                entry.done = self.store_unfenced(entry, key_of(item), |found| decide(item, found));
                 stored |= entry.done.is_some_and(|done| done.action != Action::Keep);
             }
         }
@@ -292,7 +305,6 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn store_unfenced(
         &self,
-        isa: Isa,
         entry: &Entry<'_>,
         key: u64,
         decide: impl Fn(Option<u64>) -> Action,
@@ -302,10 +314,11 @@ impl<M: Medium> Core<M> {
         }
         let medium = self.medium();
         let line = &self.lines.get(entry.home as usize).0;
-        let fingerprint = level1_fingerprint(entry.first);
-        let (mut candidates, empties) = scan_line(isa, line, fingerprint);
+        let preferred = self.preferred_1(entry.first);
+        let mut candidates = entry.candidates;
         while candidates != 0 {
-            let slot = slot_of(entry.block, lane_of(candidates));
+            let lane = lane_from(preferred, candidates);
+            let slot = slot_of(entry.block, lane);
             let (found, value) = medium.load_pair(slot);
             if found == key {
                 let action = decide(Some(value));
@@ -319,7 +332,7 @@ impl<M: Medium> Core<M> {
                     Action::Remove => {
                         medium.store(slot, 0);
                         medium.flush(slot);
-                        Some((lane_of(candidates), EMPTY))
+                        Some((lane, EMPTY))
                     }
                 };
                 return Some(Done { found: Some(value), action, show });
@@ -335,15 +348,14 @@ impl<M: Medium> Core<M> {
         let show = match action {
             Action::Keep | Action::Remove => None,
             Action::Put(value) => {
-                let empties = empties & self.lanes_1;
-                if empties == 0 {
+                if entry.empties == 0 {
                     return None;
                 }
-                let lane = self.choose_1(empties, entry.first);
+                let lane = self.choose_1(entry.empties, entry.first);
                 let slot = slot_of(entry.block, lane);
                 self.fill(slot, key, value);
                 medium.flush(slot);
-                Some((lane, fingerprint))
+                Some((lane, level1_fingerprint(entry.first)))
             }
         };
         Some(Done { found: None, action, show })

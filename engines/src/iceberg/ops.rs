@@ -12,7 +12,7 @@ use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match
 use index::hash::{
     LEVEL1_LINE_SHIFT, h0, h1, h2, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
-use pmem::sync::{AtomicU64, Ordering, fence, spin};
+use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, SpaceError, WORD};
 
 /// What a mutation makes of the state that it found.
@@ -24,35 +24,7 @@ pub(super) enum Action {
 }
 
 /// A block's lock, held until dropped.
-pub(super) struct Locked<'a>(&'a AtomicU64);
-
-impl<'a> Locked<'a> {
-    pub(super) fn wait(word: &'a AtomicU64) -> Locked<'a> {
-        let mut turn = 0;
-        loop {
-            if let Some(locked) = Locked::attempt(word) {
-                return locked;
-            }
-            spin(&mut turn);
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn attempt(word: &'a AtomicU64) -> Option<Locked<'a>> {
-        let is_free = word.load(Ordering::Relaxed) & LOCK == 0
-            && word.fetch_or(LOCK, Ordering::Acquire) & LOCK == 0;
-        // Not `then_some`: a guard made too early would unlock for another holder when dropped.
-        is_free.then(|| Locked(word))
-    }
-}
-
-impl Drop for Locked<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // The holder alone changes the word: others that try for the lock leave it as it is.
-        self.0.store(self.0.load(Ordering::Relaxed) & !LOCK, Ordering::Release);
-    }
-}
+pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 
 /// The geometry changed before anything was written: begin again.
 pub(super) struct Stale;

@@ -159,12 +159,6 @@ impl<M: Medium> Core<M> {
     }
 }
 
-/// The lowest lane of a mask, which has any.
-#[inline(always)]
-pub(super) fn lane_of(lanes: u64) -> usize {
-    lanes.trailing_zeros() as usize & 63
-}
-
 /// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
 #[inline(always)]
 pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
