@@ -13,8 +13,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
         let geometry = self.geometry();
         let (part, parts) = (part as u64, parts as u64);
-        let levels = [geometry.interim(), Some(geometry.top()), Some(geometry.bottom())];
-        for level in levels.into_iter().flatten() {
+        // Sources before destinations: what is moved meanwhile is seen twice rather than missed.
+        let mut levels: Vec<u32> = geometry.levels().collect();
+        levels.reverse();
+        for level in levels {
             let buckets = 1u64 << level;
             let range: Range<u64> = buckets * part / parts..buckets * (part + 1) / parts;
             for index in range {
@@ -55,8 +57,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
         let geometry = self.geometry();
-        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
-        for level in levels.into_iter().flatten() {
+        for level in geometry.levels() {
             for index in 0..1 << level {
                 let place = self.place(level, index);
                 report.looked_at += u64::from(self.bucket.slots);
@@ -89,9 +90,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             report.fault(|| format!("{place}, slot {slot}: the key belongs to other buckets"));
         }
         let geometry = self.geometry();
-        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
         let mut copies = 0;
-        for level in levels.into_iter().flatten() {
+        for level in geometry.levels() {
             let [first, second] = self.places(level, &hashes);
             for other in [first, second].into_iter().take(1 + usize::from(second != first)) {
                 let tokens = self.tokens(other.at);

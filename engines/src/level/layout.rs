@@ -40,9 +40,14 @@ pub(super) const RECORDS: u8 = 2;
 /// Engine roots: the top level, and what [`Resize`] is under way.
 pub(super) const ROOT_TOP: usize = 0;
 pub(super) const ROOT_RESIZE: usize = 1;
+/// Engine root: the lowest level that may hold items.
+pub(super) const ROOT_LOWEST: usize = 2;
 
 /// Highest level: a hash has 32 bits for each choice of a bucket.
 pub(super) const LEVEL_MAX: u32 = 32;
+
+/// Most levels in use at once.
+pub(super) const LEVELS_MAX: u32 = 16;
 
 /// Most bytes of a bucket.
 const BUCKET_BYTES_MAX: u64 = 512;
@@ -347,17 +352,27 @@ pub(super) enum Resize {
 
 /// Which levels there are, and the generation: one word, so that a reader gets all of it at one
 /// instant and notices any change by one comparison.
+///
+/// ```text
+///  63 … 14      13 … 8    7 6       5 … 0
+/// | generation | lowest | resize  | top  |
+/// ```
+///
+/// While the table expands, all levels from `lowest` to below the bottom one are interim: usually
+/// one, but if its items find no room above, the table expands again before they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry(pub(super) u64);
 
 impl Geometry {
     const RESIZE_SHIFT: u32 = 6;
-    const GENERATION_SHIFT: u32 = 8;
+    const LOWEST_SHIFT: u32 = 8;
+    const GENERATION_SHIFT: u32 = 14;
 
-    pub(super) fn new(top: u32, resize: Resize, generation: u64) -> Geometry {
+    pub(super) fn new(top: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
         Geometry(
             u64::from(top)
                 | (resize as u64) << Self::RESIZE_SHIFT
+                | u64::from(lowest) << Self::LOWEST_SHIFT
                 | generation << Self::GENERATION_SHIFT,
         )
     }
@@ -372,6 +387,12 @@ impl Geometry {
         self.top() - 1
     }
 
+    /// The lowest level that may hold items.
+    #[inline(always)]
+    pub(super) fn lowest(self) -> u32 {
+        (self.0 >> Self::LOWEST_SHIFT) as u32 & 63
+    }
+
     #[inline(always)]
     pub(super) fn resize(self) -> Resize {
         match self.0 >> Self::RESIZE_SHIFT & 3 {
@@ -384,11 +405,22 @@ impl Geometry {
     /// The level whose items are being rehashed.
     #[inline(always)]
     pub(super) fn interim(self) -> Option<u32> {
+        self.interims().next()
+    }
+
+    /// All levels whose items are to be rehashed.
+    #[inline(always)]
+    pub(super) fn interims(self) -> impl Iterator<Item = u32> {
         match self.resize() {
-            Resize::No => None,
-            Resize::Expand => Some(self.top() - 2),
-            Resize::Shrink => Some(self.top() + 1),
+            Resize::No => 0..0,
+            Resize::Expand => self.lowest()..self.bottom(),
+            Resize::Shrink => self.top() + 1..self.top() + 2,
         }
+    }
+
+    /// All levels that may hold items.
+    pub(super) fn levels(self) -> impl Iterator<Item = u32> {
+        [self.top(), self.bottom()].into_iter().chain(self.interims())
     }
 
     pub(super) fn generation(self) -> u64 {
@@ -396,7 +428,7 @@ impl Geometry {
     }
 
     /// The geometry after this one.
-    pub(super) fn next(self, top: u32, resize: Resize) -> Geometry {
-        Geometry::new(top, resize, self.generation() + 1)
+    pub(super) fn next(self, top: u32, lowest: u32, resize: Resize) -> Geometry {
+        Geometry::new(top, lowest, resize, self.generation() + 1)
     }
 }

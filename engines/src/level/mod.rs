@@ -55,7 +55,10 @@ pub use layout::{Design, Shape};
 use crate::Settings;
 use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy};
-use layout::{BUCKETS, Bucket, Geometry, LEVEL_MAX, RECORDS, ROOT_RESIZE, ROOT_TOP, Resize};
+use layout::{
+    BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
+    Resize,
+};
 use ops::Action;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
 use pmem::{Medium, OpenError, Pool};
@@ -162,7 +165,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let corrupt = |found: String| OpenError::Corrupt { found };
         let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
         let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
-        let mut roots = [superblock.engine_roots[ROOT_TOP], superblock.engine_roots[ROOT_RESIZE]];
+        let mut roots =
+            [ROOT_TOP, ROOT_RESIZE, ROOT_LOWEST].map(|root| superblock.engine_roots[root]);
         if pool.extents_of(BUCKETS).is_empty() {
             roots = initialize(&pool, &shape, bucket.bytes, Records::bytes::<V>())?;
         }
@@ -176,10 +180,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let (found, initial) = (roots[0], shape.initial_log2);
             return Err(corrupt(format!("top level {found}, expected {initial} to {LEVEL_MAX}")));
         }
-        let geometry = Geometry::new(roots[0] as u32, resize, 1);
-        if resize == Resize::Expand && geometry.top() < 2 {
-            return Err(corrupt("an expansion without an interim level".into()));
+        let (top, lowest) = (roots[0], roots[2]);
+        let is_lowest = match resize {
+            Resize::Expand => lowest + 1 < top && top - lowest < LEVELS_MAX.into(),
+            _ => lowest + 1 == top,
+        };
+        if !is_lowest {
+            return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
         }
+        let geometry = Geometry::new(top as u32, lowest as u32, resize, 1);
         let bases = [const { AtomicU64::new(0) }; 64];
         for extent in pool.extents_of(BUCKETS) {
             let level = u32::from(extent.index);
@@ -191,8 +200,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             bases[level as usize].store(extent.start.0, Ordering::Relaxed);
         }
-        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
-        for level in levels.into_iter().flatten() {
+        for level in geometry.levels() {
             if bases[level as usize].load(Ordering::Relaxed) == 0 {
                 return Err(corrupt(format!("level {level} has no extent")));
             }
@@ -300,6 +308,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let geometry = self.geometry();
         let extents = self.pool.extents_of(BUCKETS);
         let in_use = [geometry.top(), geometry.bottom()];
+        let interims: Vec<u32> = geometry.interims().collect();
         let level = |name, level: u32| Level {
             name,
             pairs: (0..1 << level)
@@ -311,12 +320,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         };
         let mut levels =
             vec![level("top level", geometry.top()), level("bottom level", geometry.bottom())];
-        let mut interim = match geometry.interim() {
-            Some(interim) => level("interim level", interim),
-            None => {
-                Level { name: "interim level", pairs: 0, slots: 0, pool_bytes: 0, sidecar_bytes: 0 }
-            }
-        };
+        let mut interim =
+            Level { name: "interim level", pairs: 0, slots: 0, pool_bytes: 0, sidecar_bytes: 0 };
+        for each in interims.into_iter().map(|number| level("interim level", number)) {
+            interim.pairs += each.pairs;
+            interim.slots += each.slots;
+            interim.sidecar_bytes += each.sidecar_bytes;
+        }
         // Levels that are kept for when they are wanted again.
         interim.pool_bytes = extents
             .iter()
@@ -371,7 +381,7 @@ fn initialize<M: Medium>(
     shape: &Shape,
     bucket_bytes: u64,
     record_bytes: u64,
-) -> Result<[u64; 2], OpenError> {
+) -> Result<[u64; 3], OpenError> {
     if pool.is_read_only() {
         return Err(OpenError::NeedsRecovery);
     }
@@ -383,9 +393,10 @@ fn initialize<M: Medium>(
         }
         draft.engine_roots()[ROOT_TOP] = top.into();
         draft.engine_roots()[ROOT_RESIZE] = Resize::No as u64;
+        draft.engine_roots()[ROOT_LOWEST] = u64::from(top) - 1;
         Ok(())
     })?;
-    Ok([top.into(), Resize::No as u64])
+    Ok([top.into(), Resize::No as u64, u64::from(top) - 1])
 }
 
 fn exchange<V: Fixed>(found: Option<V>, expected: Option<V>, new: Option<V>) -> Action<V> {

@@ -1,7 +1,7 @@
 //! Search, deletion, insertion and update: algorithms 1 to 4 (section 4).
 
 use super::Core;
-use super::layout::{DIRTY, Geometry, LOCK, TOKENS, WRITING};
+use super::layout::{DIRTY, Geometry, LEVELS_MAX, LOCK, TOKENS, WRITING};
 use super::records::Record;
 use index::hash::{h1, h2};
 use index::{Error, Fixed};
@@ -56,8 +56,9 @@ pub(super) enum Placed {
     NoRoom,
 }
 
-/// Most buckets that a search probes: two in each of two levels, and in the interim level.
-const PROBES_MAX: usize = 6;
+/// Most buckets that a search probes: two in each of two levels and, during a resize, in one more,
+/// unless one resize follows another before it has ended.
+const PROBES_MAX: usize = 2 * LEVELS_MAX as usize;
 
 /// Where the bits of a hash begin that choose the stripe: apart from the low ones of either choice,
 /// or the keys of one bucket would share few stripes.
@@ -116,7 +117,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let (top, bottom) = (geometry.top(), geometry.bottom());
         let is_bottom_first = self.geometry.0[1].load(Ordering::Relaxed) != 0;
         let both = if is_bottom_first { [bottom, top] } else { [top, bottom] };
-        both.into_iter().chain(geometry.interim())
+        both.into_iter().chain(geometry.interims())
     }
 
     /// What a bucket says of a key, at one instant: the state did not change meanwhile.

@@ -19,21 +19,22 @@ const BUCKETS_PER_THREAD: u64 = 4096;
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
-        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
-        for level in levels.into_iter().flatten() {
+        for level in geometry.levels() {
             let pairs = self.in_parallel(level, |range| self.tidy(level, range))?;
-            self.at_open[level as usize & 3].store(pairs, Ordering::Relaxed);
+            self.at_open[level as usize & 3].fetch_add(pairs, Ordering::Relaxed);
         }
         for (at, record) in self.records.read(self.medium()) {
             self.end_record(geometry, at, &record)?;
         }
-        if let Some(interim) = geometry.interim() {
-            let undrained =
-                self.in_parallel(interim, |range| self.deduplicate(geometry, interim, range))?;
-            match undrained {
-                0 if !self.pool.is_read_only() => self.end_resize(geometry),
-                _ => self.start_rehash(geometry, undrained),
-            }
+        let mut undrained = Vec::new();
+        for level in geometry.interims() {
+            undrained
+                .push(self.in_parallel(level, |range| self.deduplicate(geometry, level, range))?);
+        }
+        match undrained.first() {
+            None => {}
+            Some(0) if !self.pool.is_read_only() => self.end_level(geometry),
+            Some(&undrained) => self.start_rehash(geometry, undrained),
         }
         self.compare_levels(self.geometry());
         Ok(())
@@ -101,8 +102,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         record: &Record<V>,
     ) -> Result<(), OpenError> {
         let Record { level, index, slot, value } = *record;
-        let levels = [Some(geometry.top()), Some(geometry.bottom()), geometry.interim()];
-        let is_place = levels.contains(&Some(level))
+        let is_place = geometry.levels().any(|in_use| in_use == level)
             && index < 1 << level
             && slot < self.bucket.slots as usize
             && self.tokens(self.place(level, index).at) & 1 << slot != 0;
@@ -125,7 +125,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// Deletes the item in a slot if it is also in another bucket of the top or bottom level.
+    /// Deletes the item in a slot if it is also in another bucket of the top or bottom level: items
+    /// are moved nowhere else.
     fn delete_if_twice(
         &self,
         geometry: Geometry,
@@ -171,7 +172,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.delete_if_twice(geometry, place, slot)?;
             }
             match self.tokens(place.at) {
-                0 => self.mark_drained(geometry, place),
+                0 if geometry.interim() == Some(interim) => self.mark_drained(geometry, place),
+                0 => {}
                 _ => undrained += 1,
             }
         }

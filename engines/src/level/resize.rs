@@ -5,9 +5,13 @@
 //! many times as many insertions, so a few buckets for each insertion end it long before the next.
 
 use super::Core;
-use super::layout::{BUCKETS, Geometry, LEVEL_MAX, LOCK, ROOT_RESIZE, ROOT_TOP, Resize, TOKENS};
+use super::layout::{
+    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, LOCK, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize,
+    TOKENS,
+};
 use super::ops::{Locked, Place, Placed};
 use index::{Error, Fixed};
+use pmem::pool::Draft;
 use pmem::sync::{Ordering, spin};
 use pmem::{Medium, SpaceError};
 
@@ -64,10 +68,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         };
         if geometry.resize() != Resize::No {
             self.finish_resize();
-            return match self.geometry() == geometry {
-                false => Ok(()),
-                true => Err(full()),
-            };
+            if self.geometry() != geometry {
+                return Ok(());
+            }
         }
         match self.settings.resize_at > 1.0 {
             true => Err(full()),
@@ -77,7 +80,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Puts a new top level on the table. `Ok` also if another thread is at it.
     pub(super) fn begin_expansion(&self, geometry: Geometry) -> Result<(), SpaceError> {
-        self.begin(geometry, geometry.top() + 1, Resize::Expand)
+        let top = geometry.top() + 1;
+        if top - geometry.lowest() >= LEVELS_MAX {
+            return Err(SpaceError::Full {
+                needed_bytes: self.bucket.bytes << top,
+                reason: "too many of its keys belong to the same buckets".into(),
+            });
+        }
+        self.begin(geometry, geometry.next(top, geometry.lowest(), Resize::Expand))
     }
 
     /// Puts a new bottom level under the table, unless it is as small as it may get; whether it
@@ -86,17 +96,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if geometry.resize() != Resize::No || geometry.top() <= self.shape.initial_log2 {
             return Ok(false);
         }
-        self.begin(geometry, geometry.top() - 1, Resize::Shrink)?;
+        let top = geometry.top() - 1;
+        self.begin(geometry, geometry.next(top, top - 1, Resize::Shrink))?;
         Ok(self.geometry() != geometry)
     }
 
-    fn begin(&self, geometry: Geometry, top: u32, resize: Resize) -> Result<(), SpaceError> {
+    fn begin(&self, geometry: Geometry, next: Geometry) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
-        if self.geometry() != geometry || geometry.resize() != Resize::No {
+        if self.geometry() != geometry {
             return Ok(());
         }
-        let next = geometry.next(top, resize);
-        let new_level = if resize == Resize::Expand { top } else { top - 1 };
+        let top = next.top();
+        let new_level = if next.resize() == Resize::Expand { top } else { next.bottom() };
         if top > LEVEL_MAX || 2usize << new_level > self.locks.len() {
             return Err(SpaceError::Full {
                 needed_bytes: self.bucket.bytes << top,
@@ -105,8 +116,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != 0;
         let extent = self.pool.extend(|draft| {
-            draft.engine_roots()[ROOT_TOP] = top.into();
-            draft.engine_roots()[ROOT_RESIZE] = resize as u64;
+            record(draft, next);
             // A level that was there before is as it was left: empty.
             match is_there {
                 true => Ok(None),
@@ -205,7 +215,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         debug_assert_eq!(self.tokens(place.at) & TOKENS, 0);
         word.store(LOCK | Self::mark(geometry), Ordering::Release);
         if self.progress.0[0].fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end_resize(geometry);
+            self.end_level(geometry);
         }
         Ok(())
     }
@@ -223,15 +233,26 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.insert(geometry, key, value, &self.hashes(key), delete)
     }
 
-    /// Called by the thread that emptied the last interim bucket.
-    pub(super) fn end_resize(&self, geometry: Geometry) {
-        let next = geometry.next(geometry.top(), Resize::No);
+    /// Called by the thread that emptied the last bucket of the interim level.
+    pub(super) fn end_level(&self, geometry: Geometry) {
+        // Against another expansion, which keeps what is interim now.
+        let _beginning = self.beginning.lock();
+        if self.geometry() != geometry {
+            return;
+        }
+        let (top, bottom) = (geometry.top(), geometry.bottom());
+        let lowest = match geometry.resize() {
+            Resize::Expand => geometry.lowest() + 1,
+            _ => bottom,
+        };
+        let resize = if lowest == bottom { Resize::No } else { Resize::Expand };
+        let next = geometry.next(top, lowest, resize);
         // What cannot be recorded, the next opening finds out.
         let _ = self.pool.extend(|draft| {
-            draft.engine_roots()[ROOT_RESIZE] = Resize::No as u64;
+            record(draft, next);
             Ok(())
         });
-        self.geometry.0[0].store(next.0, Ordering::Release);
+        self.start_rehash(next, next.interim().map_or(0, |interim| 1 << interim));
     }
 
     /// A shrink that finds no room for an item becomes an expansion: its three levels are those
@@ -241,10 +262,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if self.geometry() != geometry {
             return true;
         }
-        let next = geometry.next(geometry.top() + 1, Resize::Expand);
+        let next = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
         let recorded = self.pool.extend(|draft| {
-            draft.engine_roots()[ROOT_TOP] = next.top().into();
-            draft.engine_roots()[ROOT_RESIZE] = next.resize() as u64;
+            record(draft, next);
             Ok(())
         });
         if recorded.is_ok() {
@@ -252,4 +272,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         recorded.is_ok()
     }
+}
+
+/// Records a geometry.
+fn record(draft: &mut Draft, geometry: Geometry) {
+    let roots = draft.engine_roots();
+    roots[ROOT_TOP] = geometry.top().into();
+    roots[ROOT_RESIZE] = geometry.resize() as u64;
+    roots[ROOT_LOWEST] = geometry.lowest().into();
 }

@@ -98,7 +98,7 @@ fn judge<E: Engine, B: Backing>(table: &Table<E, B>, changes: &[Change], cut: us
 fn tiny<E: Engine>(seed: u64) -> Setup {
     Setup {
         variant: seed as usize % E::VARIANTS,
-        resize_at: [0.85, 1.0, 2.0][seed as usize % 3],
+        resize_at: [0.85, 1.0, E::AS_LATE_AS_POSSIBLE][seed as usize % 3],
         helper: false,
         recovery_threads: 1,
         limit_bytes: 64 << 20,

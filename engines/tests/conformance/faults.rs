@@ -30,8 +30,11 @@ pub(crate) fn readers_beside_a_remove_see_stored_values_only<E: Engine, B: Backi
     // a reader who mixes the key of one with the value of the other is found out.
     for fill in [0, 300] {
         for keys in [[1, 2], [0, u64::MAX], [E::colliding_keys()[0], E::colliding_keys()[1]]] {
-            let table =
-                Table::<E, B>::new(Setup { variant: 1, resize_at: 2.0, ..Setup::default() });
+            let table = Table::<E, B>::new(Setup {
+                variant: 1,
+                resize_at: E::AS_LATE_AS_POSSIBLE,
+                ..Setup::default()
+            });
             for key in 1000..1000 + fill {
                 table.insert(key, key).unwrap();
             }
@@ -92,7 +95,9 @@ pub(crate) fn no_key_is_inserted_twice<E: Engine, B: Backing>() {
 
 pub(crate) fn removing_a_missing_key_ends<E: Engine, B: Backing>() {
     let _watchdog = within(60);
-    for setup in growing_setups::<E>().chain([Setup { resize_at: 2.0, ..Setup::default() }]) {
+    for setup in growing_setups::<E>()
+        .chain([Setup { resize_at: E::AS_LATE_AS_POSSIBLE, ..Setup::default() }])
+    {
         let table = Table::<E, B>::new(setup);
         for fill in [0..0, 1..40, 40..200, 200..3000u64] {
             for key in fill {

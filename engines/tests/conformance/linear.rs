@@ -223,7 +223,7 @@ pub(crate) fn contended_keys_in_every_level<E: Engine, B: Backing>() {
             setup: Setup {
                 variant: seed as usize % E::VARIANTS,
                 pairs: [0, 60, 300][seed as usize / E::VARIANTS % 3],
-                resize_at: 2.0,
+                resize_at: E::AS_LATE_AS_POSSIBLE,
                 limit_bytes: 256 << 20,
                 ..Setup::default()
             },
@@ -245,7 +245,7 @@ pub(crate) fn contended_keys_in_batches<E: Engine, B: Backing>() {
                 variant: seed as usize % E::VARIANTS,
                 pairs: [0, 60, 300][seed as usize / 7 % 3],
                 helper: seed % 2 == 0,
-                resize_at: if seed % 4 < 2 { 2.0 } else { 0.85 },
+                resize_at: if seed % 4 < 2 { E::AS_LATE_AS_POSSIBLE } else { 0.85 },
                 limit_bytes: 256 << 20,
                 ..Setup::default()
             },

@@ -26,6 +26,8 @@ impl Engine for IcebergHt {
         bytes_per_pair: 20.5,
     };
 
+    const AS_LATE_AS_POSSIBLE: f64 = 2.0;
+
     type Index<M: Medium> = Iceberg<M>;
 
     fn params(variant: usize, pairs: u64) -> [u64; 16] {

@@ -31,6 +31,8 @@ impl Engine for LevelTable {
         bytes_per_pair: 48.0,
     };
 
+    const AS_LATE_AS_POSSIBLE: f64 = 1.0;
+
     type Index<M: Medium> = LevelHashing<M>;
 
     fn params(variant: usize, pairs: u64) -> [u64; 16] {

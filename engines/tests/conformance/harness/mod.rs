@@ -39,6 +39,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     const VARIANTS: usize;
     /// What its operations may cost.
     const BUDGET: Budget;
+    /// A load factor at which it grows only for a key that finds no room: never, if there is room
+    /// for any number of keys.
+    const AS_LATE_AS_POSSIBLE: f64;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;
