@@ -1,11 +1,11 @@
 //! Scans, and verification of the invariants. Exact when nothing writes.
 
 use super::Core;
-use super::layout::{DIRTY, LOCK, TOKENS, WRITING};
+use super::layout::{DIRTY, LOCK, TOKENS};
 use super::ops::Place;
 use index::{CheckReport, Fixed};
 use pmem::Medium;
-use pmem::sync::{Ordering, fence, spin};
+use pmem::sync::{Ordering, fence};
 use std::ops::Range;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
@@ -31,26 +31,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn items(&self, place: Place) -> [Option<(K, V)>; 8] {
         let medium = self.medium();
         let mask = self.bucket.state_mask();
-        let mut turn = 0;
         loop {
             let state = medium.load(place.at) & mask;
-            if state & WRITING == 0 {
-                let items = std::array::from_fn(|slot| {
-                    (state & TOKENS & 1 << slot != 0).then(|| {
-                        let key = self.bucket.key(medium, place.at, slot);
-                        (key, self.bucket.value(medium, place.at, slot))
-                    })
-                });
-                fence(Ordering::Acquire);
-                if medium.load(place.at) & mask == state {
-                    if state & DIRTY != 0 {
-                        medium.flush_range(place.at, self.bucket.bytes);
-                        medium.fence();
-                    }
-                    return items;
+            let items = std::array::from_fn(|slot| {
+                (state & TOKENS & 1 << slot != 0).then(|| {
+                    let key = self.bucket.key(medium, place.at, slot);
+                    (key, self.value(place, slot, state))
+                })
+            });
+            fence(Ordering::Acquire);
+            if medium.load(place.at) & mask == state {
+                if state & DIRTY != 0 {
+                    medium.flush_range(place.at, self.bucket.bytes);
+                    medium.fence();
                 }
+                return items;
             }
-            spin(&mut turn);
         }
     }
 

@@ -8,7 +8,9 @@
 //!    63 (31)    …    10   9         8       7 … 0
 //!   | version          | WRITING | DIRTY | tokens |
 //!
-//! sidecar, a word per bucket:  63 … 1: the resize in which it was drained   0: LOCK
+//! sidecar, a word per bucket
+//!    63 … 48                      47 … 1                             0
+//!   | record of what is written  | resize in which it was drained   | LOCK |
 //! ```
 //!
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
@@ -24,13 +26,15 @@ use std::marker::PhantomData;
 pub(super) const TOKENS: u64 = 0xff;
 /// What the state or an item of the bucket says may not be durable yet.
 pub(super) const DIRTY: u64 = 1 << 8;
-/// An item is being overwritten: it may be read half.
+/// An item is being overwritten: its value is in the record that the sidecar names.
 pub(super) const WRITING: u64 = 1 << 9;
 /// One version; every change of the tokens is a new one.
 const VERSION: u64 = 1 << 10;
 
 /// The bucket is locked: bit 0 of its word in the sidecar.
 pub(super) const LOCK: u64 = 1;
+/// Where the number of a record begins in a bucket's word in the sidecar.
+pub(super) const RECORD_SHIFT: u32 = 48;
 
 /// Owner of the extents of levels; their index is the level.
 pub(super) const BUCKETS: u8 = 1;

@@ -101,7 +101,7 @@ struct Core<M: Medium, K, V> {
     /// Word 0: the [`Geometry`]. Word 1: whether the bottom level is searched first. In a line of
     /// its own: all read it, few write it.
     geometry: Line,
-    /// Word 0: interim buckets not yet drained. Word 1: next one to be drained.
+    /// Word 0: interim buckets not yet drained, and of which resize. Word 1: next one to be drained.
     progress: Line,
     /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4 (no two
     /// levels in use share one). Word 4: insertions.
@@ -182,8 +182,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let (top, lowest) = (roots[0], roots[2]);
         let is_lowest = match resize {
-            Resize::Expand => lowest + 1 < top && top - lowest < LEVELS_MAX.into(),
-            _ => lowest + 1 == top,
+            Resize::Expand => lowest < top - 1 && top - lowest < LEVELS_MAX.into(),
+            _ => lowest == top - 1,
         };
         if !is_lowest {
             return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
@@ -268,6 +268,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Ok(_write) = self.pool.write()
         {
             self.finish_resize();
+            // An item that finds no room in the levels above needs another one.
+            while self.is_resizing() && self.begin_expansion(self.geometry()).is_ok() {
+                self.finish_resize();
+            }
         }
     }
 

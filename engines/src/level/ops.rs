@@ -1,7 +1,7 @@
 //! Search, deletion, insertion and update: algorithms 1 to 4 (section 4).
 
 use super::Core;
-use super::layout::{DIRTY, Geometry, LEVELS_MAX, LOCK, TOKENS, WRITING};
+use super::layout::{DIRTY, Geometry, LEVELS_MAX, LOCK, RECORD_SHIFT, TOKENS, WRITING};
 use super::records::Record;
 use index::hash::{h1, h2};
 use index::{Error, Fixed};
@@ -122,22 +122,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// What a bucket says of a key, at one instant: the state did not change meanwhile.
     #[inline(always)]
-    fn probe(&self, at: Offset, key: K) -> Probe<V> {
+    fn probe(&self, place: Place, key: K) -> Probe<V> {
         let medium = self.medium();
-        let mut turn = 0;
+        let at = place.at;
         loop {
             let state = medium.load(at) & self.bucket.state_mask();
-            if state & WRITING != 0 {
-                // Its writer is between two stores, not in a fence.
-                spin(&mut turn);
-                continue;
-            }
             let mut tokens = state & TOKENS;
             let mut found = None;
             while tokens != 0 {
                 let slot = tokens.trailing_zeros() as usize;
                 if self.bucket.key(medium, at, slot) == key {
-                    found = Some((slot, self.bucket.value(medium, at, slot)));
+                    found = Some((slot, self.value(place, slot, state)));
                     break;
                 }
                 tokens &= tokens - 1;
@@ -150,6 +145,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 };
             }
         }
+    }
+
+    /// The value in a slot. One that is being overwritten is read from its record, which is there,
+    /// and durable, for as long as the state says so; what is read else is found out by the caller,
+    /// who looks at the state again.
+    #[inline(always)]
+    pub(super) fn value(&self, place: Place, slot: usize, state: u64) -> V {
+        if state & WRITING != 0
+            && let Some(value) = self.recorded_value(place, slot)
+        {
+            return value;
+        }
+        self.bucket.value(self.medium(), place.at, slot)
+    }
+
+    #[cold]
+    fn recorded_value(&self, place: Place, slot: usize) -> Option<V> {
+        let number = self.lock_word(place).load(Ordering::Acquire) >> RECORD_SHIFT;
+        let index = (number as usize).checked_sub(1)?;
+        let record = self.records.read_one(self.medium(), index);
+        record.value.filter(|_| record.slot == slot)
     }
 
     /// Hints that a search for a key with these hashes follows.
@@ -179,7 +195,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             for level in self.levels(geometry) {
                 let [first, second] = self.places(level, hashes);
                 for place in [first, second].into_iter().take(1 + usize::from(second != first)) {
-                    match self.probe(place.at, key) {
+                    match self.probe(place, key) {
                         Probe::Found { slot, value, state } => {
                             if state & DIRTY != 0 {
                                 self.flush_item(place.at, slot);
@@ -267,7 +283,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return;
         }
         let record = self.records.write(medium, &Record::update(place, slot, value));
-        // From here on recovery ends the update, so a reader may report either value.
+        // From here on recovery ends the update, so a reader may report the new value.
+        let lock_word = self.lock_word(place);
+        let lock = lock_word.load(Ordering::Relaxed);
+        lock_word.store(lock | record.number() << RECORD_SHIFT, Ordering::Release);
         let word = medium.load(at);
         medium.store_release(at, word | WRITING);
         fence(Ordering::Release);
@@ -277,6 +296,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.flush_item(at, slot);
         medium.fence();
         medium.store_release(at, next & !DIRTY);
+        lock_word.store(lock, Ordering::Release);
         // Before the lock is given back: recovery must not do it again over a later value.
         self.records.erase(medium, record);
     }
@@ -422,7 +442,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 // Another thread's removal may have made room.
                 let freed = match self.empty_slot(from.at) {
                     Some(slot) => Some(slot),
-                    None => self.move_one(from, to_level),
+                    None => self.move_one(geometry, from, to_level),
                 };
                 if let Some(slot) = freed {
                     self.fill(from.at, slot, key, value, 0);
@@ -437,7 +457,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Moves an item of a locked bucket to another of its buckets, in `to_level`; returns the slot
     /// that this frees.
-    fn move_one(&self, from: Place, to_level: u32) -> Option<usize> {
+    fn move_one(&self, geometry: Geometry, from: Place, to_level: u32) -> Option<usize> {
         let medium = self.medium();
         for slot in 0..self.bucket.slots as usize {
             let key = self.bucket.key(medium, from.at, slot);
@@ -447,6 +467,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
                 // Not waited for: whoever holds it may be waiting for the one held here.
                 let Some(_locked) = Locked::attempt(self.lock_word(to)) else { continue };
+                if self.geometry() != geometry {
+                    // Its level may have become interim, and this bucket been emptied for good.
+                    return None;
+                }
                 let Some(empty) = self.empty_slot(to.at) else { continue };
                 let value = self.bucket.value(medium, from.at, slot);
                 // A crash between copy and erasure leaves the item twice; recovery looks here.

@@ -57,8 +57,16 @@ pub(super) struct Records {
 
 /// A record that was written, until dropped or erased.
 pub(super) struct Written<'a> {
+    index: usize,
     at: Offset,
     _locked: Locked<'a>,
+}
+
+impl Written<'_> {
+    /// Its number, which is not 0.
+    pub(super) fn number(&self) -> u64 {
+        self.index as u64 + 1
+    }
 }
 
 /// For checksums.
@@ -127,13 +135,29 @@ impl Records {
         medium.store(at, checksum);
         medium.flush_range(at, self.record_bytes);
         medium.fence();
-        Written { at, _locked: locked }
+        Written { index, at, _locked: locked }
     }
 
     /// Erases a record, durably.
     pub(super) fn erase<M: Medium>(&self, medium: &M, written: Written<'_>) {
         medium.store(written.at, 0);
         medium.persist(written.at);
+    }
+
+    fn decode<M: Medium, V: Fixed>(medium: &M, at: Offset) -> Record<V> {
+        let head = medium.load(at.word(1));
+        let value = V::of_words(|word| medium.load(at.word(HEAD_WORDS + word as u64)));
+        Record {
+            level: (head >> 16) as u32,
+            index: medium.load(at.word(2)),
+            slot: (head >> 8 & 0xff) as usize,
+            value: (head & 0xff == UPDATE).then_some(value),
+        }
+    }
+
+    /// The record at an index, whole or not.
+    pub(super) fn read_one<M: Medium, V: Fixed>(&self, medium: &M, index: usize) -> Record<V> {
+        Self::decode(medium, self.at(index % RECORDS))
     }
 
     /// Every whole record, with its place.
@@ -146,14 +170,7 @@ impl Records {
                 if medium.load(at) != checksum {
                     return None;
                 }
-                let head = medium.load(at.word(1));
-                let value = V::of_words(|word| medium.load(at.word(HEAD_WORDS + word as u64)));
-                let record = Record {
-                    level: (head >> 16) as u32,
-                    index: medium.load(at.word(2)),
-                    slot: (head >> 8 & 0xff) as usize,
-                    value: (head & 0xff == UPDATE).then_some(value),
-                };
+                let record = Self::decode(medium, at);
                 Some((at, record))
             })
             .collect()

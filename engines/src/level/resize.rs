@@ -19,6 +19,8 @@ use pmem::{Medium, SpaceError};
 const BUCKETS_PER_INSERTION: u64 = 2;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
+/// Bits of the word of progress that count buckets not yet drained; above is the generation.
+const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
 
@@ -136,6 +138,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
     pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
+        let undrained = undrained | next.generation() << UNDRAINED_BITS;
         self.progress.0[0].store(undrained, Ordering::Relaxed);
         self.progress.0[1].store(0, Ordering::Relaxed);
         self.geometry.0[0].store(next.0, Ordering::Release);
@@ -214,7 +217,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         debug_assert_eq!(self.tokens(place.at) & TOKENS, 0);
         word.store(LOCK | Self::mark(geometry), Ordering::Release);
-        if self.progress.0[0].fetch_sub(1, Ordering::AcqRel) == 1 {
+        // Not if another resize has begun since: it visits this bucket again.
+        let count = |counted: u64| {
+            let generation = geometry.generation() << UNDRAINED_BITS;
+            (counted >> UNDRAINED_BITS << UNDRAINED_BITS == generation).then(|| counted - 1)
+        };
+        let before = self.progress.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, count);
+        if before.is_ok_and(|before| before & ((1 << UNDRAINED_BITS) - 1) == 1) {
             self.end_level(geometry);
         }
         Ok(())

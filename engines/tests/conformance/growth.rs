@@ -168,7 +168,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
             unreachable!("the keys do not end");
         };
         let refused = fill(&mut model);
-        assert!(model.len() > 3000, "full at {} pairs", model.len());
+        assert!(model.len() > E::BUDGET.pairs_in_300_kib, "full at {} pairs", model.len());
         assert_eq!(table.get(refused), None);
         table.assert_holds(&model);
         // What needs no space is done.

@@ -46,7 +46,7 @@ pub(crate) fn readers_at_each_step_of_a_writer<E: Engine, B: Backing<Medium = Jo
     for variant in 0..E::VARIANTS {
         // Few pairs, and so many that every level is in use.
         for pairs in [3, 60, 200] {
-            let (table, model) = filled::<E, B>(setup(variant, 2.0), pairs);
+            let (table, model) = filled::<E, B>(setup(variant, E::AS_LATE_AS_POSSIBLE), pairs);
             let mut others: Vec<u64> = model.keys().copied().collect();
             others.sort();
             for key in others.into_iter().step_by(7).chain([5, 6, 0]) {
@@ -147,7 +147,7 @@ pub(crate) fn writers_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Jo
     let _watchdog = within(60);
     for variant in 0..E::VARIANTS {
         for pairs in [3, 60, 200] {
-            let (table, model) = filled::<E, B>(setup(variant, 2.0), pairs);
+            let (table, model) = filled::<E, B>(setup(variant, E::AS_LATE_AS_POSSIBLE), pairs);
             let keys: Vec<u64> = model.keys().copied().step_by(9).chain([0, 5]).collect();
             for key in keys {
                 let before = table.get(key);
@@ -187,7 +187,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Mediu
     let _watchdog = within(60);
     for variant in 0..E::VARIANTS {
         for room in [0, 100] {
-            let setup = Setup { pairs: room, ..setup(variant, 2.0) };
+            let setup = Setup { pairs: room, ..setup(variant, E::AS_LATE_AS_POSSIBLE) };
             let (table, model) = filled::<E, B>(setup, 300);
             let mut random = Random::new(variant as u64);
             let mut there: Vec<u64> = model.keys().copied().collect();

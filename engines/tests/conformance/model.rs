@@ -84,7 +84,8 @@ fn operations<E: Engine>() -> impl Strategy<Value = Operation> {
 }
 
 fn setups<E: Engine>() -> impl Strategy<Value = Setup> {
-    let resize_at = prop_oneof![Just(0.5), Just(0.85), Just(1.0), Just(2.0)];
+    let never = E::AS_LATE_AS_POSSIBLE;
+    let resize_at = prop_oneof![Just(0.5), Just(0.85), Just(1.0), Just(never)];
     let pairs = prop_oneof![4 => Just(0u64), 1 => Just(200), 1 => Just(2000)];
     (0..E::VARIANTS, pairs, resize_at, any::<bool>()).prop_map(
         |(variant, pairs, resize_at, helper)| Setup {
@@ -245,7 +246,7 @@ pub(crate) fn random_operations_agree_with_a_map<E: Engine, B: Backing>() {
 /// Every shape that begins as small as possible, with growth and without.
 fn tiny_setups<E: Engine>() -> impl Iterator<Item = Setup> {
     (0..E::VARIANTS).flat_map(|variant| {
-        [0.85, 1.0, 2.0].map(|resize_at| Setup {
+        [0.85, 1.0, E::AS_LATE_AS_POSSIBLE].map(|resize_at| Setup {
             variant,
             resize_at,
             helper: variant % 2 == 0,

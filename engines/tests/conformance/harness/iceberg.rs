@@ -24,6 +24,7 @@ impl Engine for IcebergHt {
         lines_read_per_miss: 0.3,
         batches_share_fences: true,
         bytes_per_pair: 20.5,
+        pairs_in_300_kib: 3000,
     };
 
     const AS_LATE_AS_POSSIBLE: f64 = 2.0;

@@ -29,6 +29,7 @@ impl Engine for LevelTable {
         lines_read_per_miss: 6.0,
         batches_share_fences: false,
         bytes_per_pair: 48.0,
+        pairs_in_300_kib: 900,
     };
 
     const AS_LATE_AS_POSSIBLE: f64 = 1.0;

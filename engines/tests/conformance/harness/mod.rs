@@ -69,6 +69,8 @@ pub(crate) struct Budget {
     pub(crate) batches_share_fences: bool,
     /// Bytes in pool and sidecar for each pair just before the table grows.
     pub(crate) bytes_per_pair: f64,
+    /// Pairs that a pool of this size holds at least, whatever the variant.
+    pub(crate) pairs_in_300_kib: usize,
 }
 
 /// How a table is made.
