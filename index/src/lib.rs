@@ -13,5 +13,5 @@ pub use error::{Error, ItemError};
 pub use fixed::Fixed;
 pub use items::Items;
 pub use pmem::pair;
-pub use report::{CheckReport, Level, Occupancy};
+pub use report::{CheckReport, Level, Occupancy, Shrunk};
 pub use traits::{Exchange, Index, Record, RecordExchange, Records};

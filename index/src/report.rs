@@ -55,6 +55,17 @@ impl Occupancy {
     }
 }
 
+/// The outcome of a shrink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shrunk {
+    /// The table has half the buckets it had.
+    Halved,
+    /// It is as small as it was made, or too full to become smaller.
+    Kept,
+    /// Its engine cannot shrink.
+    NotOffered,
+}
+
 /// The outcome of a check: how much was looked at, and what was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckReport {

@@ -4,7 +4,7 @@
 //! below that call is statically dispatched.
 
 use crate::error::{Error, ItemError};
-use crate::report::{CheckReport, Occupancy};
+use crate::report::{CheckReport, Occupancy, Shrunk};
 use pmem::epoch::Guard;
 use pmem::heap::HeapUse;
 use std::time::Duration;
@@ -109,6 +109,12 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// itself, if there is anything to complete.
     fn settle(&self);
 
+    /// Halves the table beside other operations, in the calling thread, if it is not too full for
+    /// that nor as small as it was made. The space that is freed stays with the pool.
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        Ok(Shrunk::NotOffered)
+    }
+
     /// How long opening took to rebuild the sidecar from the pool.
     fn scan_time(&self) -> Duration;
 }
@@ -197,6 +203,11 @@ pub trait Records: Send + Sync {
 
     /// Completes a resize that is under way; as [`Index::settle`].
     fn settle(&self);
+
+    /// Halves the underlying table; as [`Index::shrink`].
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        Ok(Shrunk::NotOffered)
+    }
 
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;

@@ -54,7 +54,7 @@ pub use layout::{Design, Shape};
 
 use crate::Settings;
 use index::hash::Hasher;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy};
+use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk};
 use layout::{
     BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
     Resize,
@@ -121,18 +121,6 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         let started = Instant::now();
         core.recover()?;
         Ok(LevelHashing { core, scan_time: started.elapsed() })
-    }
-
-    /// Halves the table, in the calling thread, unless it is as small as it was made. `false`: it
-    /// is, or items found no room and it has grown back. The caller holds the right to write.
-    pub fn shrink(&self) -> Result<bool, Error> {
-        self.core.finish_resize();
-        let geometry = self.core.geometry();
-        if !self.core.begin_shrink(geometry)? {
-            return Ok(false);
-        }
-        self.core.finish_resize();
-        Ok(self.core.geometry().top() < geometry.top())
     }
 
     /// The table's shape.
@@ -524,6 +512,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
 
     fn settle(&self) {
         self.core.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.core.finish_resize();
+        let geometry = self.core.geometry();
+        if !self.core.begin_shrink(geometry)? {
+            return Ok(Shrunk::Kept);
+        }
+        self.core.finish_resize();
+        match self.core.geometry().top() < geometry.top() {
+            true => Ok(Shrunk::Halved),
+            false => Ok(Shrunk::Kept),
+        }
     }
 
     fn scan_time(&self) -> Duration {

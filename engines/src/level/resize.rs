@@ -19,6 +19,8 @@ use pmem::{Medium, SpaceError};
 const BUCKETS_PER_INSERTION: u64 = 2;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
+/// A table shrinks only if it is then at most this full, as a part of where it grows.
+const SHRINK_WITHIN: f64 = 0.9;
 /// Bits of the word of progress that count buckets not yet drained; above is the generation.
 const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
@@ -96,6 +98,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// has begun to shrink.
     pub(super) fn begin_shrink(&self, geometry: Geometry) -> Result<bool, SpaceError> {
         if geometry.resize() != Resize::No || geometry.top() <= self.shape.initial_log2 {
+            return Ok(false);
+        }
+        // Else it would grow again at once, or find no room for everything and turn back.
+        let fill = self.len() as f64 / (self.capacity(geometry) / 2) as f64;
+        if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN {
             return Ok(false);
         }
         let top = geometry.top() - 1;

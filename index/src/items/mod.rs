@@ -17,7 +17,7 @@ mod check;
 
 use crate::error::ItemError;
 use crate::hash::Hasher;
-use crate::report::{CheckReport, Occupancy};
+use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Index, Record, RecordExchange, Records};
 use pmem::epoch::{Epochs, Guard};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -385,6 +385,10 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, SpaceError> {
+        self.index.shrink()
     }
 
     fn scan_time(&self) -> Duration {
