@@ -5,7 +5,9 @@ use crate::lab::{Bounds, Counters, Lab};
 use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::setups;
-use crate::subject::{HeapSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject};
+use crate::subject::{
+    HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
+};
 use crate::trial::{self, Engine};
 use pmem::medium::sim::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -110,6 +112,7 @@ fn arenas(engine: Engine) -> Vec<MakeArena> {
         Engine::Iceberg => arenas_of::<TableSubject>(setups::iceberg())
             .chain(arenas_of::<StoreSubject>(setups::store()))
             .collect(),
+        Engine::Level => arenas_of::<LevelSubject>(setups::level()).collect(),
     }
 }
 

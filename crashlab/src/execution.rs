@@ -92,6 +92,7 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                     subject.settle();
                     Ok(())
                 }
+                Op::Shrink => subject.shrink(),
                 Op::Scan => Ok(()),
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
@@ -150,7 +151,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let keys = match op {
         Op::One(key, action) => vec![(*key, *action)],
         Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Scan => Vec::new(),
+        Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
     };
     let (first, began) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
@@ -172,6 +173,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             subject.settle();
             Ok(Vec::new())
         }
+        Op::Shrink => subject.shrink().map(|()| Vec::new()),
         Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
             scanned = pairs;
             Vec::new()
@@ -184,6 +186,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         recorder.time += 1;
         let answers = match answers {
             Ok(answers) => answers,
+            Err(Failed::Full) if *op == Op::Shrink && setup.is_tight => Vec::new(),
             Err(Failed::Full) if !keys.iter().any(|&(_, action)| setup.may_be_full(action)) => {
                 recorder.wrong.get_or_insert(format!("{op}: no room, where there should be"));
                 Vec::new()

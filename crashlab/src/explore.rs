@@ -21,7 +21,8 @@ pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
     let batch = |action: Action| Op::Many(keys.clone().map(|key| (key, action)).collect());
     let batches = [Action::Insert(value), Action::Upsert(value), Action::Remove].map(batch);
     let settle = (setup.resize_at < 2.0).then_some(Op::Settle);
-    single.chain(batches).chain(settle).collect()
+    let shrink = setup.shrinks.then_some(Op::Shrink);
+    single.chain(batches).chain(settle).chain(shrink).collect()
 }
 
 /// All histories of one thread with up to `length` operations, each crashed in its last one;
@@ -81,6 +82,7 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
             Op::Many((0..setup.free_keys as Key).map(|key| (key, action)).collect())
         }
         18 => Op::Scan,
+        _ if setup.shrinks && random.below(2) == 0 => Op::Shrink,
         _ => Op::Settle,
     }
 }

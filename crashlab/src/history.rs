@@ -65,6 +65,8 @@ pub enum Op {
     Many(Vec<(Key, Action)>),
     /// Ends the resize that is under way.
     Settle,
+    /// Halves the table.
+    Shrink,
     /// Visits all pairs.
     Scan,
 }
@@ -79,6 +81,7 @@ impl fmt::Display for Op {
                 write!(f, "[{}]", actions.join(", "))
             }
             Op::Settle => write!(f, "settle"),
+            Op::Shrink => write!(f, "shrink"),
             Op::Scan => write!(f, "scan"),
         }
     }

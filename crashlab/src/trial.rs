@@ -7,7 +7,9 @@ use crate::lab::{Bounds, Counters, Lab};
 use crate::machine::{Schedule, Slice};
 use crate::report::Failure;
 use crate::setups;
-use crate::subject::{HeapSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject};
+use crate::subject::{
+    HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
+};
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -288,11 +290,13 @@ pub enum Engine {
     Heap,
     /// IcebergHT, as a table of words and under a store of bytes.
     Iceberg,
+    /// Level hashing, as a table of words.
+    Level,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Engine; 3] = [Engine::Pool, Engine::Heap, Engine::Iceberg];
+    pub const ALL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -300,6 +304,7 @@ impl Engine {
             Engine::Pool => PoolSubject::NAME,
             Engine::Heap => HeapSubject::NAME,
             Engine::Iceberg => TableSubject::NAME,
+            Engine::Level => LevelSubject::NAME,
         }
     }
 
@@ -326,8 +331,33 @@ impl Engine {
                 all.extend(writers_of_the_heap());
                 all
             }
+            Engine::Level => {
+                let setups = setups::level();
+                let mut all = directed::<LevelSubject>(&setups);
+                all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
+                all
+            }
         }
     }
+}
+
+/// A table that is halved beside others.
+fn shrinking(setup: &Setup) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let shrink = || vec![Op::Shrink];
+    let readers = [
+        vec![one(0, Action::Get), one(1, Action::Get)],
+        vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
+        vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
+        vec![Op::Scan, one(0, Action::Get)],
+        vec![Op::Settle],
+        shrink(),
+    ];
+    let stored = vec![one(0, Action::Upsert(2))];
+    readers
+        .into_iter()
+        .map(|other| interleaved::<LevelSubject>(setup, vec![stored.clone(), shrink(), other], 1))
+        .collect()
 }
 
 /// What only several writers of the heap show.

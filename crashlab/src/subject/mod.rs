@@ -9,11 +9,12 @@ mod table;
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
-pub use table::TableSubject;
+pub use table::{LevelSubject, TableSubject};
 
 use crate::history::{Action, Key, Op, Value};
 use engines::Settings;
 use engines::iceberg::Shape;
+use engines::level;
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
@@ -34,8 +35,12 @@ pub struct Setup {
     pub free_keys: usize,
     /// Operations done before the history; nothing crashes in them.
     pub before: Vec<Op>,
-    /// Geometry of the table.
+    /// Geometry of an IcebergHT.
     pub shape: Shape,
+    /// Geometry of a Level hash table.
+    pub level_shape: level::Shape,
+    /// Whether histories also halve the table.
+    pub shrinks: bool,
     /// Load factor at which it grows.
     pub resize_at: f64,
     /// Bits that a store keeps of its keys' hashes.
@@ -72,6 +77,8 @@ impl Default for Setup {
                 initial_log2: 0,
                 initial_nodes_log2: 0,
             },
+            level_shape: level::Shape { initial_log2: 1, ..level::Shape::default() },
+            shrinks: false,
             resize_at: 2.0,
             hash_bits: 64,
             value_bytes: &[8],
@@ -202,6 +209,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Ends what goes on in the background.
     fn settle(&self) {}
+
+    /// Halves what can be halved.
+    fn shrink(&self) -> Result<(), Failed> {
+        Ok(())
+    }
 
     /// The memory it is on.
     fn medium(&self) -> &Sim;

@@ -2,38 +2,94 @@
 
 use super::{Failed, Refusal, Setup, Subject, known_value, place, spec, verdict};
 use crate::history::{Action, Key, Value};
-use engines::iceberg::{ENGINE_ID, Iceberg, engine_params};
-use index::Index;
-use pmem::Pool;
+use engines::Settings;
+use engines::iceberg::{self, Iceberg};
+use engines::level::{self, LevelHashing};
+use index::{Error, Index};
 use pmem::medium::sim::Sim;
-use pmem::superblock::PoolKind;
+use pmem::superblock::{ENGINE_PARAMS, PoolKind};
+use pmem::{OpenError, Pool};
 use std::sync::Arc;
 
-/// `Table<u64, u64>` on IcebergHT.
-pub struct TableSubject {
-    index: Iceberg<Sim>,
+/// An engine that takes words.
+pub trait Words: Index<u64, u64> + Send + Sync + Sized + 'static {
+    /// Its name on the command line.
+    const NAME: &'static str;
+    /// Its number in superblocks.
+    const ID: u32;
+
+    /// What a pool of this setup is created with.
+    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS];
+
+    /// Opens the table in `pool`.
+    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError>;
+
+    /// Halves the table, where the engine can.
+    fn halve(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl Words for Iceberg<Sim> {
+    const NAME: &'static str = "iceberg";
+    const ID: u32 = iceberg::ENGINE_ID;
+
+    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
+        iceberg::engine_params(&setup.shape)
+    }
+
+    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
+        Iceberg::open(pool, settings)
+    }
+}
+
+impl Words for LevelHashing<Sim> {
+    const NAME: &'static str = "level";
+    const ID: u32 = level::ENGINE_ID;
+
+    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
+        level::engine_params(&setup.level_shape)
+    }
+
+    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
+        LevelHashing::open(pool, settings)
+    }
+
+    fn halve(&self) -> Result<(), Error> {
+        self.shrink().map(drop)
+    }
+}
+
+/// `Table<u64, u64>` on an engine.
+pub struct WordsSubject<E> {
+    index: E,
     pool: Arc<Pool<Sim>>,
 }
 
-/// A new pool for an iceberg of this setup.
-pub(super) fn create_pool(
+/// `Table<u64, u64>` on IcebergHT.
+pub type TableSubject = WordsSubject<Iceberg<Sim>>;
+/// `Table<u64, u64>` on Level hashing.
+pub type LevelSubject = WordsSubject<LevelHashing<Sim>>;
+
+/// A new pool for an engine of this setup.
+pub(super) fn create_pool<E: Words>(
     medium: Sim,
     setup: &Setup,
     kind: PoolKind,
 ) -> Result<Arc<Pool<Sim>>, Refusal> {
-    let spec = spec(setup, kind, ENGINE_ID, engine_params(&setup.shape));
+    let spec = spec(setup, kind, E::ID, E::params(setup));
     Ok(Arc::new(Pool::create(medium, &spec, place(0))?))
 }
 
-impl TableSubject {
+impl<E: Words> WordsSubject<E> {
     /// How full the table's levels are.
     pub fn occupancy(&self) -> index::Occupancy {
         self.index.occupancy()
     }
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
-        let index = Iceberg::open(Arc::clone(&pool), setup.settings())?;
-        Ok(TableSubject { index, pool })
+        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        Ok(WordsSubject { index, pool })
     }
 }
 
@@ -78,15 +134,15 @@ impl Batch {
     }
 }
 
-impl Subject for TableSubject {
-    const NAME: &'static str = "iceberg";
+impl<E: Words> Subject for WordsSubject<E> {
+    const NAME: &'static str = E::NAME;
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        TableSubject::on(create_pool(medium, setup, PoolKind::Table)?, setup)
+        WordsSubject::on(create_pool::<E>(medium, setup, PoolKind::Table)?, setup)
     }
 
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {
-        TableSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
+        WordsSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
     }
 
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
@@ -131,6 +187,11 @@ impl Subject for TableSubject {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn shrink(&self) -> Result<(), Failed> {
+        let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        Ok(self.index.halve()?)
     }
 
     fn medium(&self) -> &Sim {

@@ -1,5 +1,9 @@
 //! The boundaries around which histories are explored.
 
+mod level;
+
+pub use level::level;
+
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup};
 use engines::iceberg::Shape;
