@@ -1,0 +1,216 @@
+//! A table with its pool, keys to put into it, and random numbers that a seed repeats.
+
+use engines::Settings;
+use engines::level::{self, Design, LevelHashing, Shape};
+use index::{Fixed, Index, Occupancy, Shrunk};
+use pmem::medium::{Count, Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use pmem::{Medium, Offset, OpenError, Pool, WORD};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// `resize_at` of a table that never grows.
+pub(crate) const NEVER: f64 = 2.0;
+/// `resize_at` of a table that grows only when an insertion finds no room.
+pub(crate) const WHEN_FULL: f64 = 1.0;
+
+const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
+const LIMIT_BYTES: u64 = 1 << 30;
+
+/// A medium that can be had empty.
+pub(crate) trait Fresh: Medium {
+    fn fresh() -> Self;
+}
+
+impl Fresh for Dram {
+    fn fresh() -> Self {
+        Memory::dram(LIMIT_BYTES).expect("anonymous memory")
+    }
+}
+
+impl Fresh for Count<Dram> {
+    fn fresh() -> Self {
+        Count::new(Dram::fresh())
+    }
+}
+
+/// A shape with all design decisions in force.
+pub(crate) fn shape(slots: u32, initial_log2: u32) -> Shape {
+    Shape { slots, initial_log2, design: Design::default() }
+}
+
+/// An open table with its pool. Mutations take the right to write by themselves.
+pub(crate) struct Table<M: Medium, K: Fixed = u64, V: Fixed = u64> {
+    pub(crate) index: LevelHashing<M, K, V>,
+    pub(crate) pool: Arc<Pool<M>>,
+    resize_at: f64,
+}
+
+impl<M: Fresh, K: Fixed, V: Fixed> Table<M, K, V> {
+    pub(crate) fn new(shape: Shape, resize_at: f64) -> Self {
+        Self::try_new(shape, resize_at).expect("a table is made")
+    }
+
+    pub(crate) fn try_new(shape: Shape, resize_at: f64) -> Result<Self, OpenError> {
+        let spec = Spec {
+            kind: PoolKind::Table,
+            engine: level::ENGINE_ID,
+            key_bytes: K::BYTES as u32,
+            value_bytes: V::BYTES as u32,
+            hash_id: index::hash::HASH_ID,
+            hash_seed: 0x1e7e1,
+            uuid: 5,
+            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+            engine_params: level::engine_params(&shape),
+        };
+        Self::assemble(Pool::create(M::fresh(), &spec, PLACE)?, resize_at)
+    }
+
+    fn assemble(pool: Pool<M>, resize_at: f64) -> Result<Self, OpenError> {
+        let settings = Settings { resize_at, helper: false, recovery_threads: 1 };
+        let pool = Arc::new(pool);
+        let index = LevelHashing::open(Arc::clone(&pool), settings)?;
+        Ok(Table { index, pool, resize_at })
+    }
+
+    /// The words of the pool as a process that is killed now would leave them.
+    pub(crate) fn image(&self) -> Vec<u64> {
+        let medium = self.pool.medium();
+        (0..medium.size() / WORD).map(|word| medium.load(Offset(0).word(word))).collect()
+    }
+
+    /// The table that is recovered from an image of this one.
+    pub(crate) fn recovered(&self, image: &[u64]) -> Self {
+        self.recovered_with(image, self.resize_at)
+    }
+
+    /// As [`Table::recovered`], to grow at another load factor.
+    pub(crate) fn recovered_with(&self, image: &[u64], resize_at: f64) -> Self {
+        let medium = M::fresh();
+        medium.grow(image.len() as u64 * WORD).expect("the image fits");
+        for (word, at) in image.iter().zip(0..).filter(|&(&word, _)| word != 0) {
+            medium.store(Offset(0).word(at), *word);
+        }
+        let pool = Pool::open(medium, PLACE).expect("the image is a pool");
+        Self::assemble(pool, resize_at).expect("the table is recovered")
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Table<M, K, V> {
+    pub(crate) fn get(&self, key: K) -> Option<V> {
+        self.index.get(key)
+    }
+
+    pub(crate) fn insert(&self, key: K, value: V) -> Result<Option<V>, index::Error> {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.index.insert(key, value)
+    }
+
+    pub(crate) fn update(&self, key: K, value: V) -> Option<V> {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.index.update(key, value).expect("an update needs no room")
+    }
+
+    pub(crate) fn upsert(&self, key: K, value: V) -> Option<V> {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.index.upsert(key, value).expect("the table grows")
+    }
+
+    pub(crate) fn remove(&self, key: K) -> Option<V> {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.index.remove(key).expect("a removal needs no room")
+    }
+
+    /// Whether the table has been halved.
+    pub(crate) fn shrink(&self) -> bool {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.index.shrink().expect("a shrink needs little room") == Shrunk::Halved
+    }
+
+    /// Ends a resize that is under way.
+    pub(crate) fn settle(&self) {
+        self.index.settle();
+    }
+
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        self.index.occupancy()
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.occupancy().capacity
+    }
+
+    /// Asserts that `check` finds `pairs` pairs and nothing wrong.
+    pub(crate) fn assert_sound(&self, pairs: u64) {
+        let report = self.index.check();
+        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
+        assert_eq!((report.pairs, self.index.len()), (pairs, pairs), "pairs found and counted");
+    }
+}
+
+impl<M: Medium> Table<M> {
+    /// Stores [`value`] under [`key`] of each index.
+    pub(crate) fn fill(&self, indexes: std::ops::Range<u64>) {
+        for index in indexes {
+            let stored = self.insert(key(index), value(index)).expect("there is room");
+            assert_eq!(stored, None, "key {index} was there");
+        }
+    }
+
+    /// Asserts that exactly the pairs of `indexes` are there.
+    pub(crate) fn assert_holds(&self, indexes: impl Iterator<Item = u64>) {
+        let mut count = 0;
+        for index in indexes {
+            assert_eq!(self.get(key(index)), Some(value(index)), "key {index}");
+            count += 1;
+        }
+        self.settle();
+        self.assert_sound(count);
+    }
+}
+
+/// The key of an index; no two have the same.
+pub(crate) fn key(index: u64) -> u64 {
+    index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What is stored under [`key`].
+pub(crate) fn value(index: u64) -> u64 {
+    !index << 1
+}
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+}
+
+/// Ends the process unless the returned sender is dropped in time: threads that hang could not be
+/// joined.
+#[must_use]
+pub(crate) fn within_a_minute() -> Sender<()> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
+            // Straight to the descriptor: what the test harness captures dies with the process.
+            let _ = writeln!(std::io::stderr(), "a test did not end within a minute: it hangs");
+            std::process::abort();
+        }
+    });
+    sender
+}

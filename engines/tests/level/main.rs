@@ -1,0 +1,11 @@
+//! Level hashing against its paper (ACM Transactions on Storage 15(2), 2019): what its figures and
+//! algorithms promise, measured; shrinking; and pairs that are not two words.
+//!
+//! What every engine owes is tested by the conformance suite.
+
+mod cost;
+mod harness;
+mod load;
+mod resize;
+mod shrink;
+mod sizes;
