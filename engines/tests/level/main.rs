@@ -6,6 +6,7 @@
 mod cost;
 mod harness;
 mod load;
+mod power;
 mod resize;
 mod shrink;
 mod sizes;
