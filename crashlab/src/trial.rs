@@ -335,10 +335,27 @@ impl Engine {
                 let setups = setups::level();
                 let mut all = directed::<LevelSubject>(&setups);
                 all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
+                let is_moved = |setup: &&Setup| !setup.level_shape.design.in_place_update;
+                all.extend(setups.iter().filter(is_moved).flat_map(updating));
                 all
             }
         }
     }
+}
+
+/// Updates that take several steps, beside others of the same key.
+fn updating(setup: &Setup) -> Vec<Directed> {
+    let one = |action| Op::One(0, action);
+    let update = |value| one(Action::Update(value));
+    let others = [
+        vec![one(Action::Get), one(Action::Get)],
+        vec![Op::Scan],
+        vec![update(4), one(Action::Get)],
+        vec![one(Action::Remove), one(Action::Insert(4))],
+    ];
+    let stored = vec![one(Action::Insert(2))];
+    let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
+    others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
 }
 
 /// A table that is halved beside others.
