@@ -42,6 +42,11 @@ fn iceberg_survives() {
 }
 
 #[test]
+fn level_survives() {
+    crash(Engine::Level, 300);
+}
+
+#[test]
 fn a_run_ends_in_time_and_repeats_itself() {
     let timed = Campaign { time: Some(Duration::ZERO), ..campaign(Engine::Pool, 2, 3, u64::MAX) };
     timed.run(&|_| {});
