@@ -13,7 +13,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
         let geometry = self.geometry();
         let (part, parts) = (part as u64, parts as u64);
-        // Sources before destinations: what is moved meanwhile is seen twice rather than missed.
+        // Sources of a rehash before its destinations: then an item is seen twice rather than missed.
         let mut levels: Vec<u32> = geometry.levels().collect();
         levels.reverse();
         for level in levels {

@@ -16,14 +16,16 @@
 //! Invariants:
 //!
 //! 1. A key is in at most one slot whose token is set, save while an item is moved or rehashed:
-//!    then both copies are equal, and the locks of both buckets are held.
+//!    then both copies are equal, and the locks of both buckets are held. The copies may be in any
+//!    two levels, since a resize may begin meanwhile; in one level, only if there is a record.
 //! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
 //!    new one and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the stripe of its hash.
 //! 4. Every change of a bucket's tokens gives it a new version. What is not known to be durable
 //!    yet is marked DIRTY, from before the store until after the fence.
-//! 5. Whoever waits for a lock holds none, or the stripe of its key, or the lock of an interim
-//!    bucket, for which nobody waits who holds a lock of another level.
+//! 5. Whoever waits for a lock holds none, or the stripe of its key, or the lock of a bucket that
+//!    is interim in the present geometry: then it waits for a bucket that is not, and gives up when
+//!    the geometry changes.
 //!
 //! Departures from the paper, and why:
 //!
@@ -49,6 +51,8 @@ mod ops;
 mod records;
 mod recover;
 mod resize;
+#[cfg(test)]
+mod tests;
 
 pub use layout::{Design, Shape};
 
@@ -255,10 +259,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if self.is_resizing()
             && let Ok(_write) = self.pool.write()
         {
-            self.finish_resize();
-            // An item that finds no room in the levels above needs another one.
-            while self.is_resizing() && self.begin_expansion(self.geometry()).is_ok() {
+            loop {
                 self.finish_resize();
+                // An item that finds no room in the levels above needs another one.
+                let geometry = self.geometry();
+                let may_grow = self.settings.resize_at <= 1.0;
+                if geometry.resize() == Resize::No
+                    || !may_grow
+                    || self.begin_expansion(geometry).is_err()
+                {
+                    break;
+                }
             }
         }
     }
@@ -334,11 +345,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    fn prefetch_all(&self, keys: impl Iterator<Item = K>) {
-        let geometry = self.geometry();
-        keys.for_each(|key| self.prefetch(geometry, &self.hashes(key)));
-    }
-
     fn mutate_many<T>(
         &self,
         items: &[T],
@@ -348,7 +354,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         decide: impl Fn(&T, Option<V>) -> Action<V>,
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.prefetch_all(items.iter().map(&key_of));
+            let geometry = self.geometry();
+            for item in items {
+                self.prefetch_write(geometry, &self.hashes(key_of(item)));
+            }
             for (item, out) in items.iter().zip(out) {
                 *out = self.mutate(key_of(item), inserts, |found| decide(item, found))?;
             }
@@ -447,7 +456,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
 
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            self.core.prefetch_all(keys.iter().copied());
+            let geometry = self.core.geometry();
+            keys.iter().for_each(|&key| self.core.prefetch(geometry, &self.core.hashes(key)));
             keys.iter().zip(out).for_each(|(&key, out)| *out = self.core.get(key));
         }
     }

@@ -178,7 +178,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
+    /// As [`Core::prefetch`], for a mutation: the buckets and their locks are going to be written.
+    #[inline(always)]
+    pub(super) fn prefetch_write(&self, geometry: Geometry, hashes: &Hashes) {
+        for level in self.levels(geometry) {
+            for place in self.places(level, hashes) {
+                self.medium().prefetch_write(place.at);
+                self.locks.prefetch_write((1 << place.level) + place.index as usize);
+            }
+        }
+    }
+
     pub(super) fn get(&self, key: K) -> Option<V> {
+        self.prefetch(self.geometry(), &self.hashes(key));
         self.find(key, &self.hashes(key)).map(|found| found.value)
     }
 
@@ -189,7 +201,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         loop {
             let geometry = self.geometry();
-            self.prefetch(geometry, hashes);
             let mut seen = [(Offset(0), 0); PROBES_MAX];
             let mut count = 0;
             for level in self.levels(geometry) {
@@ -218,7 +229,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             fence(Ordering::Acquire);
             let mask = self.bucket.state_mask();
-            let is_unchanged = seen.iter().all(|&(at, state)| medium.load(at) & mask == state);
+            // Another version, that is. DIRTY may come and go with values that are replaced in place:
+            // what was dirty has been flushed here, and what was not was durable.
+            let is_same = |at, state| (medium.load(at) & mask ^ state) & !DIRTY == 0;
+            let is_unchanged = seen.iter().all(|&(at, state)| is_same(at, state));
             if is_unchanged && self.geometry() == geometry {
                 return None;
             }
@@ -313,6 +327,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
         let hashes = self.hashes(key);
+        // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
+        // overlap with the fence of the operation before.
+        self.prefetch_write(self.geometry(), &hashes);
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
@@ -378,6 +395,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Some(value)
     }
 
+    /// Waits for a bucket's lock while `geometry` lasts: the caller may hold an interim bucket,
+    /// which in the next geometry others wait for who hold this one.
+    fn lock_under(&self, geometry: Geometry, place: Place) -> Option<Locked<'_>> {
+        let mut turn = 0;
+        loop {
+            let locked = Locked::attempt(self.lock_word(place));
+            if self.geometry() != geometry {
+                return None;
+            }
+            if locked.is_some() {
+                return locked;
+            }
+            spin(&mut turn);
+        }
+    }
+
     /// Algorithm 3: into the less-loaded top bucket, then the less-loaded bottom bucket, then by
     /// at most one movement. `then` is called when the item is durable, before anybody else can
     /// change it.
@@ -399,10 +432,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if self.empty_slot(place.at).is_none() {
                     continue;
                 }
-                let _locked = Locked::wait(self.lock_word(place));
-                if self.geometry() != geometry {
+                let Some(_locked) = self.lock_under(geometry, place) else {
                     return Placed::Stale;
-                }
+                };
                 if let Some(slot) = self.empty_slot(place.at) {
                     self.fill(place.at, slot, key, value, 0);
                     self.count_at(place.level, 1);
@@ -435,10 +467,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let ways = [Some((top, top_level)), to_bottom, to_top];
         for (places, to_level) in ways.into_iter().flatten() {
             for from in places {
-                let _locked = Locked::wait(self.lock_word(from));
-                if self.geometry() != geometry {
+                let Some(_locked) = self.lock_under(geometry, from) else {
                     return Placed::Stale;
-                }
+                };
                 // Another thread's removal may have made room.
                 let freed = match self.empty_slot(from.at) {
                     Some(slot) => Some(slot),

@@ -15,7 +15,7 @@
 use super::ops::{Locked, Place};
 use index::Fixed;
 use index::hash::Hasher;
-use pmem::sync::{AtomicU64, thread_index};
+use pmem::sync::{AtomicU64, Ordering, fence, thread_index};
 use pmem::{LINE, Medium, Offset};
 
 /// Records that threads may write at the same time; more threads take turns.
@@ -129,6 +129,8 @@ impl Records {
             .map(|word| record.value.map_or(0, |value| value.word(word)));
         let words = Records::head(record).into_iter().chain(value);
         let checksum = self.checksum(words.clone());
+        // Who still reads the record that was here before is to notice that it has gone.
+        fence(Ordering::Release);
         for (word, content) in (1..).zip(words) {
             medium.store(at.word(word), content);
         }

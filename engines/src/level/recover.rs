@@ -1,8 +1,10 @@
 //! Recovery (section 3.3.3): records are ended, and items that a crash left twice are deleted once.
 //!
-//! Twice are at most: the item of each movement record; and items of the interim level, of any of
-//! its buckets, since several threads rehash at once (the paper looks at the first one only). Both
-//! copies are equal. Cut anywhere, recovery leaves what a crash leaves, and runs again.
+//! Twice are at most: the item of each movement record, anywhere; items of interim levels, of any
+//! of their buckets, since several threads rehash at once (the paper looks at the first one only);
+//! and items of the top level, if that was interim in a shrink which became an expansion while they
+//! were rehashed. Both copies are equal. Cut anywhere, recovery leaves what a crash leaves, and
+//! runs again.
 
 use super::Core;
 use super::layout::{DIRTY, Geometry, Resize, TOKENS, WRITING};
@@ -30,6 +32,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for level in geometry.interims() {
             undrained
                 .push(self.in_parallel(level, |range| self.deduplicate(geometry, level, range))?);
+        }
+        // In parallel only within one level, and looking at the others: two threads that looked at
+        // one another's buckets could delete both copies.
+        if geometry.resize() == Resize::Expand {
+            self.in_parallel(geometry.top(), |range| {
+                self.deduplicate(geometry, geometry.top(), range)
+            })?;
         }
         match undrained.first() {
             None => {}
@@ -115,7 +124,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     self.medium().flush_range(place.at, self.bucket.bytes);
                     self.medium().fence();
                 }
-                None => self.delete_if_twice(geometry, place, slot)?,
+                None => self.delete_if_twice(geometry.levels(), place, slot)?,
             }
         }
         if value.is_some() {
@@ -129,7 +138,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// are moved nowhere else.
     fn delete_if_twice(
         &self,
-        geometry: Geometry,
+        levels: impl Iterator<Item = u32>,
         place: Place,
         slot: usize,
     ) -> Result<(), OpenError> {
@@ -143,10 +152,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     tokens & 1 << slot != 0 && self.bucket.key(medium, other.at, slot) == key
                 })
         };
-        let is_twice = [geometry.top(), geometry.bottom()]
-            .into_iter()
-            .flat_map(|level| self.places(level, &hashes))
-            .any(holds);
+        let is_twice = levels.flat_map(|level| self.places(level, &hashes)).any(holds);
         if is_twice {
             self.unless_read_only()?;
             fence(Ordering::Release);
@@ -169,7 +175,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let place = self.place(interim, index);
             let tokens = self.tokens(place.at);
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
-                self.delete_if_twice(geometry, place, slot)?;
+                let others = geometry.levels().filter(|&level| level != interim);
+                self.delete_if_twice(others, place, slot)?;
             }
             match self.tokens(place.at) {
                 0 if geometry.interim() == Some(interim) => self.mark_drained(geometry, place),

@@ -72,6 +72,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         };
         if geometry.resize() != Resize::No {
             self.finish_resize();
+            if self.undrained(geometry) == Some(0) {
+                // Whoever emptied the last bucket has not come to say so yet.
+                self.end_level(geometry);
+            }
             if self.geometry() != geometry {
                 return Ok(());
             }
@@ -91,7 +95,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 reason: "too many of its keys belong to the same buckets".into(),
             });
         }
-        self.begin(geometry, geometry.next(top, geometry.lowest(), Resize::Expand))
+        self.begin(geometry, geometry.next(top, geometry.lowest(), Resize::Expand)).map(|_| ())
     }
 
     /// Puts a new bottom level under the table, unless it is as small as it may get; whether it
@@ -106,14 +110,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return Ok(false);
         }
         let top = geometry.top() - 1;
-        self.begin(geometry, geometry.next(top, top - 1, Resize::Shrink))?;
-        Ok(self.geometry() != geometry)
+        self.begin(geometry, geometry.next(top, top - 1, Resize::Shrink))
     }
 
-    fn begin(&self, geometry: Geometry, next: Geometry) -> Result<(), SpaceError> {
-        let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
+    /// Takes the level that `next` has and `geometry` had not, and publishes `next`. Whether it did:
+    /// another thread may be at something else.
+    fn begin(&self, geometry: Geometry, next: Geometry) -> Result<bool, SpaceError> {
+        let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
         if self.geometry() != geometry {
-            return Ok(());
+            return Ok(false);
         }
         let top = next.top();
         let new_level = if next.resize() == Resize::Expand { top } else { next.bottom() };
@@ -140,7 +145,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         self.start_rehash(next, 1 << next.interim().unwrap_or(0));
         self.resizes.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Interim buckets that have not been drained, if this geometry is still the one counted for.
+    fn undrained(&self, geometry: Geometry) -> Option<u64> {
+        let counted = self.progress.0[0].load(Ordering::Acquire);
+        let generation = geometry.generation() << UNDRAINED_BITS;
+        (counted >> UNDRAINED_BITS << UNDRAINED_BITS == generation)
+            .then_some(counted & ((1 << UNDRAINED_BITS) - 1))
     }
 
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
@@ -291,7 +304,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 }
 
 /// Records a geometry.
-fn record(draft: &mut Draft, geometry: Geometry) {
+pub(super) fn record(draft: &mut Draft, geometry: Geometry) {
     let roots = draft.engine_roots();
     roots[ROOT_TOP] = geometry.top().into();
     roots[ROOT_RESIZE] = geometry.resize() as u64;

@@ -1,0 +1,172 @@
+//! Crashes between the steps of two threads, laid out by hand; and a shrink beside writers.
+
+use super::layout::{Geometry, Resize};
+use super::ops::Place;
+use super::records::Record;
+use super::resize::record;
+use super::*;
+use pmem::medium::{Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place as At, PoolKind};
+use pmem::{Offset, WORD};
+use std::sync::atomic::AtomicBool;
+
+const AT: At = At { boot_id: [11, 13], inode: 17, file_system: 19 };
+const LIMIT_BYTES: u64 = 1 << 26;
+
+type Table = LevelHashing<Dram>;
+
+fn settings(resize_at: f64) -> Settings {
+    Settings { resize_at, helper: false, recovery_threads: 1 }
+}
+
+fn table(initial_log2: u32, resize_at: f64) -> Table {
+    let shape = Shape { initial_log2, ..Shape::default() };
+    let spec = Spec {
+        kind: PoolKind::Table,
+        engine: ENGINE_ID,
+        key_bytes: 8,
+        value_bytes: 8,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: 0x5eed,
+        uuid: 7,
+        segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+        engine_params: engine_params(&shape),
+    };
+    let pool = Pool::create(Memory::dram(LIMIT_BYTES).unwrap(), &spec, AT).unwrap();
+    Table::open(Arc::new(pool), settings(resize_at)).unwrap()
+}
+
+/// A table that has grown once.
+fn grown() -> Table {
+    let table = table(3, 0.85);
+    table.core.begin_expansion(table.core.geometry()).unwrap();
+    table.core.finish_resize();
+    assert_eq!(table.core.geometry().resize(), Resize::No);
+    table
+}
+
+/// What is opened after a crash that kept every store.
+fn after_crash(table: &Table) -> Table {
+    let before = table.core.medium();
+    let medium = Memory::dram(LIMIT_BYTES).unwrap();
+    medium.grow(before.size()).unwrap();
+    for word in (0..before.size() / WORD).map(|word| Offset(0).word(word)) {
+        medium.store(word, before.load(word));
+    }
+    let pool = Pool::open(medium, AT).unwrap();
+    Table::open(Arc::new(pool), settings(0.85)).unwrap()
+}
+
+/// A key with two different buckets in a level.
+fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
+    (1..)
+        .map(|key| (key, table.core.places(level, &table.core.hashes(key))))
+        .find(|(_, [first, second])| first != second)
+        .unwrap()
+}
+
+/// Asserts that a key that a crash left twice is there once.
+fn assert_once(table: &Table, key: u64) {
+    assert_eq!((table.len(), table.get(key)), (1, Some(1)));
+    let report = table.check();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    assert_eq!(table.remove(key).unwrap(), Some(1));
+    table.settle();
+    assert_eq!(table.get(key), None, "a second copy came back");
+}
+
+/// A movement within a level, up to its copy; then `geometry` is what another thread begins.
+fn moved_within(table: &Table, level: u32, begin: impl Fn(&Table, Geometry)) {
+    let geometry = table.core.geometry();
+    let (key, [from, to]) = key_of_two(table, level);
+    table.core.fill(from.at, 0, key, 1, 0);
+    let _record = table.core.records.write(table.core.medium(), &Record::<u64>::movement(from, 0));
+    table.core.fill(to.at, 0, key, 1, 0);
+    begin(table, geometry);
+    assert_once(&after_crash(table), key);
+}
+
+#[test]
+fn a_movement_that_an_expansion_overtakes() {
+    let table = table(3, 0.85);
+    let bottom = table.core.geometry().bottom();
+    moved_within(&table, bottom, |table, geometry| table.core.begin_expansion(geometry).unwrap());
+}
+
+#[test]
+fn a_movement_that_a_shrink_overtakes() {
+    let table = grown();
+    let top = table.core.geometry().top();
+    moved_within(&table, top, |table, geometry| {
+        assert!(table.core.begin_shrink(geometry).unwrap());
+    });
+}
+
+#[test]
+fn a_rehash_that_the_turning_of_its_shrink_overtakes() {
+    let table = grown();
+    let (key, [from, _]) = key_of_two(&table, table.core.geometry().top());
+    table.core.fill(from.at, 0, key, 1, 0);
+    assert!(table.core.begin_shrink(table.core.geometry()).unwrap());
+    let geometry = table.core.geometry();
+    let to = table.core.places(geometry.top(), &table.core.hashes(key))[0];
+    table.core.fill(to.at, 0, key, 1, 0);
+    let turned = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
+    let recorded = table.core.pool.extend(|draft| {
+        record(draft, turned);
+        Ok(())
+    });
+    recorded.unwrap();
+    assert_once(&after_crash(&table), key);
+}
+
+#[test]
+fn a_rehash_that_another_expansion_overtakes() {
+    let table = table(3, 0.85);
+    let geometry = table.core.geometry();
+    let (key, [from, _]) = key_of_two(&table, geometry.bottom());
+    table.core.fill(from.at, 0, key, 1, 0);
+    table.core.begin_expansion(geometry).unwrap();
+    let geometry = table.core.geometry();
+    let to = table.core.places(geometry.bottom(), &table.core.hashes(key))[0];
+    table.core.fill(to.at, 0, key, 1, 0);
+    table.core.begin_expansion(geometry).unwrap();
+    assert_once(&after_crash(&table), key);
+}
+
+/// The load rises and falls around where shrinks find no room and turn.
+#[test]
+fn shrinks_beside_writers_end_and_lose_nothing() {
+    for round in 0..12 {
+        let table = table(1, 0.99);
+        let steady = |number: u64| number << 20 | round << 40;
+        let count = 60 + round % 40;
+        (0..count).for_each(|number| assert_eq!(table.insert(steady(number), 1).unwrap(), None));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for writer in 1..3u64 {
+                let (table, is_over) = (&table, &is_over);
+                scope.spawn(move || {
+                    let own = |number: u64| 1 << 60 | writer << 56 | number;
+                    while !is_over.load(Ordering::Relaxed) {
+                        for number in 0..40 {
+                            assert_eq!(table.insert(own(number), number).unwrap(), None);
+                        }
+                        for number in 0..40 {
+                            assert_eq!(table.remove(own(number)).unwrap(), Some(number));
+                        }
+                    }
+                });
+            }
+            for _ in 0..400 {
+                table.shrink().unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        (0..count).for_each(|number| assert_eq!(table.get(steady(number)), Some(1)));
+        assert_eq!(table.len(), count);
+        let report = table.check();
+        assert!(report.is_sound(), "{:?}", report.findings);
+    }
+}
