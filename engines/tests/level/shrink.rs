@@ -22,7 +22,7 @@ fn remove_all_but(table: &Table<Dram>, kept: u64, count: u64) {
 #[test]
 fn a_table_shrinks_by_halves_to_its_first_size_and_grows_again() {
     let smallest = Table::<Dram>::new(shape(4, 2), 0.85).capacity();
-    let (kept, count) = (10, 20_000);
+    let (kept, count) = (2, 20_000);
     let table = grown(count);
     let largest = table.capacity();
     remove_all_but(&table, kept, count);
