@@ -146,7 +146,7 @@ impl Shape {
         // A table fills to some nine tenths before an insertion finds no room.
         let fill = resize_at.min(0.9);
         let fits = |shape: &Shape| {
-            (u64::from(shape.slots) * 3 << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
+            ((u64::from(shape.slots) * 3) << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
         };
         while !fits(&shape) && shape.initial_log2 < LEVEL_MAX {
             shape.initial_log2 += 1;

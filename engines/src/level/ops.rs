@@ -256,7 +256,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         medium.flush(at);
         medium.fence();
         // Volatile: what a crash leaves of the mark means nothing.
-        medium.store_release(at, next & !DIRTY);
+        medium.store(at, next & !DIRTY);
     }
 
     /// Stores an item into an empty slot, and shows it instead of the item in the slots `clear`:
@@ -283,11 +283,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Some(word) = self.bucket.value_word(at, slot)
         {
             let state = medium.load(at);
-            medium.store_release(at, state | DIRTY);
+            medium.store(at, state | DIRTY);
             medium.store_release(word, value.word(0));
             medium.flush(word);
             medium.fence();
-            medium.store_release(at, state);
+            medium.store(at, state);
             return;
         }
         if design.log_free_update
@@ -300,16 +300,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         // From here on recovery ends the update, so a reader may report the new value.
         let lock_word = self.lock_word(place);
         let lock = lock_word.load(Ordering::Relaxed);
-        lock_word.store(lock | record.number() << RECORD_SHIFT, Ordering::Release);
+        lock_word.store(lock | record.number() << RECORD_SHIFT, Ordering::Relaxed);
         let word = medium.load(at);
-        medium.store_release(at, word | WRITING);
+        // Who sees the mark sees the number of the record, and who sees the value sees the mark.
+        fence(Ordering::Release);
+        medium.store(at, word | WRITING);
         fence(Ordering::Release);
         self.bucket.fill_value(medium, at, slot, value);
         let next = self.bucket.next(medium.load(at), word & TOKENS);
-        medium.store_release(at, next);
+        fence(Ordering::Release);
+        medium.store(at, next);
         self.flush_item(at, slot);
         medium.fence();
-        medium.store_release(at, next & !DIRTY);
+        medium.store(at, next & !DIRTY);
         lock_word.store(lock, Ordering::Release);
         // Before the lock is given back: recovery must not do it again over a later value.
         self.records.erase(medium, record);
@@ -360,6 +363,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 Placed::NoRoom => {
                     drop(stripe);
                     self.make_room(geometry)?;
+                    // Another thread may be at it.
+                    spin(&mut retries);
                 }
             }
         }
