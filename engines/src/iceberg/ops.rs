@@ -131,7 +131,7 @@ impl<M: Medium> Core<M> {
     /// The first lane of the line in which a key's slot is in its level-1 block if the line had
     /// room: known without reading anything, so that it can be fetched beside the fingerprints. At
     /// a load factor of 0.85 that holds for five of six pairs that were inserted without removals
-    /// in between, and for half of them after all have been replaced.
+    /// in between; replacing pairs again and again makes them fewer.
     #[inline(always)]
     pub(super) fn preferred_1(&self, first: u64) -> usize {
         (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
