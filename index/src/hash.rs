@@ -19,7 +19,8 @@
 //!           └──────────────────────────────┴─────────────────────────────────────────┘
 //! ```
 //!
-//! h0 selects the level-1 block, h1 and h2 the two level-2 blocks; the level-1 line says which of
+//! In IcebergHT h0 selects the level-1 block, h1 and h2 the two level-2 blocks (in Level hashing h1 and
+//! h2 the two buckets of each level); the level-1 line says which of
 //! the block's lines a key is put into if that has room, so that a look-up can fetch it early. No two fields share a bit, so
 //! that the keys of one block still differ in their fingerprints, and the fingerprint a key has
 //! in one block says nothing about the one it has in another. The second output is wanted only
