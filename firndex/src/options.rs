@@ -48,10 +48,8 @@ macro_rules! named {
 pub enum Engine {
     /// IcebergHT: stable, compact, fast for everything. The default.
     Iceberg,
-    /// Level hashing: grows and shrinks in place, rehashing a third of its buckets.
-    Level,
 }
-named!(Engine, "engine", Iceberg => "iceberg", Level => "level");
+named!(Engine, "engine", Iceberg => "iceberg");
 
 /// The memory that a pool lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
