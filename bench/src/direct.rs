@@ -5,7 +5,8 @@ use crate::map::{Batched, Facts, Map};
 use crate::table::NEVER;
 use anyhow::{Context, Result, bail};
 use engines::Settings;
-use engines::iceberg::{self, Iceberg, Shape};
+use engines::iceberg::{self, Iceberg};
+use engines::level::{self, LevelHashing};
 use firndex::Engine;
 use index::Index;
 use index::hash::HASH_ID;
@@ -57,8 +58,12 @@ impl<M: pmem::Medium> Direct<M> {
         let resize_at = settings.resize_at;
         let (engine_id, engine_params) = match engine {
             Engine::Iceberg => {
-                let shape = Shape::default().for_pairs(setting.capacity, resize_at);
+                let shape = iceberg::Shape::default().for_pairs(setting.capacity, resize_at);
                 (iceberg::ENGINE_ID, iceberg::engine_params(&shape))
+            }
+            Engine::Level => {
+                let shape = level::Shape::default().for_pairs(setting.capacity, resize_at);
+                (level::ENGINE_ID, level::engine_params(&shape))
             }
             other => return not_here(other),
         };
@@ -76,6 +81,7 @@ impl<M: pmem::Medium> Direct<M> {
         let pool = Arc::new(Pool::create(medium, &spec, Place::default())?);
         let index: Box<dyn Index<u64, u64>> = match engine {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
+            Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),
             other => return not_here(other),
         };
         Ok(Direct { index, pool, failure: OnceLock::new() })

@@ -52,6 +52,14 @@ impl Pool {
         }?)
     }
 
+    /// Halves the pool's index; whether that was possible.
+    pub(crate) fn shrink(&self) -> Result<bool> {
+        Ok(match self {
+            Pool::Table(table) => table.shrink(),
+            Pool::Store(store) => store.shrink(),
+        }?)
+    }
+
     /// Closes the pool; what this cannot sync, it says.
     pub(crate) fn close(self) -> Result<()> {
         Ok(match self {

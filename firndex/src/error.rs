@@ -23,6 +23,16 @@ pub enum Error {
     /// The key is too long, the value is, or too many keys share one hash.
     #[error(transparent)]
     Limit(ItemError),
+    /// The pool's engine does not offer the operation.
+    #[error("a pool on {engine} cannot {operation} yet; pools on {others} can")]
+    NotOffered {
+        /// What was asked for.
+        operation: &'static str,
+        /// The pool's engine.
+        engine: &'static str,
+        /// Engines that offer it.
+        others: &'static str,
+    },
     /// The pool was opened read-only.
     #[error("the pool was opened read-only; open it for writing to change it")]
     ReadOnly,

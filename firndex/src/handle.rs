@@ -1,7 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
 use crate::{Engine, Error, Kind, Medium, Result};
-use index::{Level, Occupancy};
+use index::{Level, Occupancy, Shrunk};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
@@ -92,6 +92,19 @@ impl Handle {
         match self.gate.enter() {
             Some(write) => Ok(write),
             None => Ok(self.pool.write()?),
+        }
+    }
+
+    /// What a shrink of the pool's table came to: whether it was halved.
+    pub(crate) fn shrunk(&self, shrunk: Shrunk) -> Result<bool> {
+        match shrunk {
+            Shrunk::Halved => Ok(true),
+            Shrunk::Kept => Ok(false),
+            Shrunk::NotOffered => Err(Error::NotOffered {
+                operation: "shrink",
+                engine: self.engine.name(),
+                others: Engine::Level.name(),
+            }),
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::handle::{Handle, PoolHandle};
 use crate::table_index::TableIndex;
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table};
-use engines::iceberg::{self, Iceberg, Shape};
+use engines::iceberg::{self, Iceberg};
+use engines::level::{self, LevelHashing};
 use index::hash::{HASH_ID, Hasher};
 use index::{Index, Items, Records};
 use pmem::file::{Access, PoolFile};
@@ -32,6 +33,7 @@ impl Engine {
     fn id(self) -> u32 {
         match self {
             Engine::Iceberg => iceberg::ENGINE_ID,
+            Engine::Level => level::ENGINE_ID,
         }
     }
 
@@ -40,10 +42,13 @@ impl Engine {
     }
 
     fn params(self, options: &Options) -> [u64; 16] {
+        let (pairs, resize_at) = (options.capacity, options.settings.resize_at);
         match self {
             Engine::Iceberg => {
-                let resize_at = options.settings.resize_at;
-                iceberg::engine_params(&Shape::default().for_pairs(options.capacity, resize_at))
+                iceberg::engine_params(&iceberg::Shape::default().for_pairs(pairs, resize_at))
+            }
+            Engine::Level => {
+                level::engine_params(&level::Shape::default().for_pairs(pairs, resize_at))
             }
         }
     }
@@ -55,6 +60,7 @@ impl Engine {
     ) -> std::result::Result<Box<dyn Index<u64, u64>>, OpenError> {
         Ok(match self {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(pool), options.settings)?),
+            Engine::Level => Box::new(LevelHashing::open(Arc::clone(pool), options.settings)?),
         })
     }
 
@@ -68,6 +74,10 @@ impl Engine {
         Ok(match self {
             Engine::Iceberg => {
                 let index = Iceberg::open(Arc::clone(pool), options.settings)?;
+                Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
+            }
+            Engine::Level => {
+                let index = LevelHashing::open(Arc::clone(pool), options.settings)?;
                 Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
             }
         })
@@ -190,6 +200,7 @@ fn table_on_kept(
             let iceberg = Iceberg::open(Arc::clone(&pool), options.settings)?;
             Ok((TableIndex::usual(iceberg), pool))
         }
+        Engine::Level => table_on(pool, engine, options),
     }
 }
 

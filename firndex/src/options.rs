@@ -48,8 +48,10 @@ macro_rules! named {
 pub enum Engine {
     /// IcebergHT: stable, compact, fast for everything. The default.
     Iceberg,
+    /// Level hashing: grows and shrinks in place, rehashing a third of its buckets.
+    Level,
 }
-named!(Engine, "engine", Iceberg => "iceberg");
+named!(Engine, "engine", Iceberg => "iceberg", Level => "level");
 
 /// The memory that a pool lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -224,6 +224,12 @@ impl Store {
         Ok(self.records.check())
     }
 
+    /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).
+    pub fn shrink(&self) -> Result<bool> {
+        let _write = self.handle.write()?;
+        self.handle.shrunk(self.records.shrink()?)
+    }
+
     /// Makes everything that was returned so far survive power loss; as
     /// [`Table::sync`](crate::Table::sync).
     pub fn sync(&self) -> Result<()> {

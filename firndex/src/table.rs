@@ -257,6 +257,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.index.check())
     }
 
+    /// Halves the table's index beside other operations, in the calling thread, by rehashing a part
+    /// of it. `false`: it is as small as it was made, or too full to become smaller. The space that
+    /// is freed stays with the pool, for when it grows again.
+    ///
+    /// Only [`Engine::Level`](crate::Engine::Level) can; the others answer
+    /// [`Error::NotOffered`](crate::Error::NotOffered).
+    pub fn shrink(&self) -> Result<bool> {
+        let _write = self.handle.write()?;
+        self.handle.shrunk(self.index.shrink()?)
+    }
+
     /// Makes everything that was returned so far survive power loss. On
     /// [`Medium::Mapped`](crate::Medium::Mapped) that lasts until the next write; writers wait
     /// while the last changes go to the device.

@@ -9,6 +9,7 @@ mod demo;
 mod get;
 mod load;
 mod put;
+mod shrink;
 mod stat;
 
 use anyhow::Result;
@@ -55,6 +56,7 @@ enum Command {
     Load(load::Arguments),
     Stat(stat::Arguments),
     Check(check::Arguments),
+    Shrink(shrink::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
     /// The process that `demo` starts and kills
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Load(arguments) => load::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),

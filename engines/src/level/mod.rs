@@ -131,6 +131,15 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
     pub fn shape(&self) -> Shape {
         self.core.shape
     }
+
+    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
+    /// of growth. The caller holds the pool's right to write.
+    pub fn expand(&self) -> Result<(), Error> {
+        self.core.finish_resize();
+        self.core.begin_expansion(self.core.geometry())?;
+        self.core.finish_resize();
+        Ok(())
+    }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Drop for LevelHashing<M, K, V> {

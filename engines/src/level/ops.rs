@@ -1,7 +1,7 @@
 //! Search, deletion, insertion and update: algorithms 1 to 4 (section 4).
 
 use super::Core;
-use super::layout::{Bucket, DIRTY, Geometry, LEVELS_MAX, LOCK, RECORD_SHIFT, TOKENS, WRITING};
+use super::layout::{DIRTY, Geometry, LEVELS_MAX, LOCK, RECORD_SHIFT, TOKENS, WRITING};
 use super::records::Record;
 use index::hash::{h1, h2};
 use index::{Error, Fixed};
@@ -241,9 +241,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     // Writing a bucket, whose lock is held.
 
+    #[track_caller]
     fn flush_item(&self, at: Offset, slot: usize) {
         let item = at.add(self.bucket.item_at(slot));
-        self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
+        self.medium().flush_range(item, super::layout::Bucket::<K, V>::ITEM_BYTES);
     }
 
     /// Changes the tokens, durably. Until that is so, who meets them is told by DIRTY.
