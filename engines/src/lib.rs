@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+mod action;
 pub mod iceberg;
 pub mod level;
 mod lock;
+mod parallel;
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,9 +8,9 @@
 //! never waits, so two batches cannot wait for each other.
 
 use super::Core;
-use super::layout::{Geometry, LOCK, SPILLED};
-use super::ops::{Action, Locked, set_lane_of_line};
-use super::usual::{lane_from, slot_of};
+use super::layout::{Geometry, LOCK, SPILLED, lane_from, slot_of};
+use super::ops::{Locked, set_lane_of_line};
+use crate::action::Action;
 use index::Error;
 use index::fingerprint::{EMPTY, Isa, Work, match_line, scan_line};
 use index::hash::level1_fingerprint;
@@ -63,7 +63,7 @@ impl<M, T, K, D> Work for Mutations<'_, M, T, K, D>
 where
     M: Medium,
     K: Fn(&T) -> u64,
-    D: Fn(&T, Option<u64>) -> Action,
+    D: Fn(&T, Option<u64>) -> Action<u64>,
 {
     type Output = u32;
 
@@ -92,7 +92,7 @@ struct Entry<'a> {
 #[derive(Clone, Copy)]
 struct Done {
     found: Option<u64>,
-    action: Action,
+    action: Action<u64>,
     /// Lane and its new fingerprint.
     show: Option<(usize, u8)>,
 }
@@ -193,7 +193,7 @@ impl<M: Medium> Core<M> {
         items: &[T],
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
-        decide: impl Fn(&T, Option<u64>) -> Action,
+        decide: impl Fn(&T, Option<u64>) -> Action<u64>,
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
@@ -218,7 +218,7 @@ impl<M: Medium> Core<M> {
         items: &[T],
         out: &mut [Option<u64>],
         key_of: &impl Fn(&T) -> u64,
-        decide: &impl Fn(&T, Option<u64>) -> Action,
+        decide: &impl Fn(&T, Option<u64>) -> Action<u64>,
     ) -> u32 {
         let geometry = self.geometry();
         if geometry.is_resizing() {
@@ -307,7 +307,7 @@ impl<M: Medium> Core<M> {
         &self,
         entry: &Entry<'_>,
         key: u64,
-        decide: impl Fn(Option<u64>) -> Action,
+        decide: impl Fn(Option<u64>) -> Action<u64>,
     ) -> Option<Done> {
         if key == 0 {
             return None;

@@ -304,6 +304,18 @@ impl Geometry {
     }
 }
 
+/// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
+#[inline(always)]
+pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
+    (preferred + lanes.trailing_zeros() as usize) & 63
+}
+
+/// The slot of a lane, in the block that begins at `block`.
+#[inline(always)]
+pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {
+    block.add(lane as u64 * SLOT_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

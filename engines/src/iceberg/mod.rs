@@ -63,6 +63,7 @@ pub use layout::Shape;
 pub use singles::Singles;
 
 use crate::Settings;
+use crate::action::{Action, exchange, if_absent, if_present};
 use helper::Helper;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
@@ -72,8 +73,7 @@ use layout::{
     ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
 };
 use level_3::Level3;
-use ops::Action;
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -287,20 +287,8 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn count(&self, inserted: u64, removed: u64) -> u64 {
         let thread = thread_index();
-        let line = &self.counts.line(thread).0;
-        let difference = inserted.wrapping_sub(removed);
-        if thread < THREADS_MAX {
-            let add = |word: &AtomicU64, n: u64| {
-                let sum = word.load(Ordering::Relaxed).wrapping_add(n);
-                word.store(sum, Ordering::Release);
-                sum
-            };
-            add(&line[0], difference);
-            add(&line[1], inserted)
-        } else {
-            line[0].fetch_add(difference, Ordering::Release);
-            line[1].fetch_add(inserted, Ordering::Release) + inserted
-        }
+        self.counts.add(thread, 0, inserted.wrapping_sub(removed));
+        self.counts.add(thread, 1, inserted)
     }
 
     /// Slots that the load factor is relative to.
@@ -410,14 +398,6 @@ fn adopt_extents<M: Medium>(
     Ok(())
 }
 
-fn exchange(found: Option<u64>, expected: Option<u64>, new: Option<u64>) -> Action {
-    match new {
-        _ if found != expected => Action::Keep,
-        Some(value) => Action::Put(value),
-        None => Action::Remove,
-    }
-}
-
 impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     fn get(&self, key: u64) -> Option<u64> {
         self.core.get(key)
@@ -457,10 +437,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
             pairs,
             out,
             |&(key, _)| key,
-            |&(_, value), found| match found {
-                None => Action::Put(value),
-                Some(_) => Action::Keep,
-            },
+            |&(_, value), found| if_absent(found, value),
         )
     }
 
@@ -469,10 +446,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
             pairs,
             out,
             |&(key, _)| key,
-            |&(_, value), found| match found {
-                None => Action::Keep,
-                Some(_) => Action::Put(value),
-            },
+            |&(_, value), found| if_present(found, value),
         )
     }
 

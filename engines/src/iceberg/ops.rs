@@ -5,8 +5,8 @@
 //! cases for a false fingerprint match; a miss reads only such lines.
 
 use super::Core;
-use super::layout::{Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, SPILLED};
-use super::usual::lane_from;
+use super::layout::{Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, SPILLED, lane_from};
+use crate::action::Action;
 use index::Error;
 use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match_word};
 use index::hash::{
@@ -14,14 +14,6 @@ use index::hash::{
 };
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, SpaceError, WORD};
-
-/// What a mutation makes of the state that it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    Keep,
-    Put(u64),
-    Remove,
-}
 
 /// A block's lock, held until dropped.
 pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
@@ -183,7 +175,7 @@ impl<M: Medium> Core<M> {
         &self,
         key: u64,
         first: u64,
-        decide: impl Fn(Option<u64>) -> Action,
+        decide: impl Fn(Option<u64>) -> Action<u64>,
     ) -> Result<Option<u64>, Error> {
         let (found, action) = loop {
             let geometry = self.geometry();
@@ -206,7 +198,7 @@ impl<M: Medium> Core<M> {
 
     /// Counts what a mutation did to the number of pairs.
     #[inline(always)]
-    pub(super) fn count_change(&self, found: Option<u64>, action: Action) {
+    pub(super) fn count_change(&self, found: Option<u64>, action: Action<u64>) {
         match (found, action) {
             (None, Action::Put(_)) => self.count_changes(1, 0),
             (Some(_), Action::Remove) => self.count_changes(0, 1),
@@ -245,8 +237,8 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action,
-    ) -> Result<(Option<u64>, Action), Interrupted> {
+        decide: &impl Fn(Option<u64>) -> Action<u64>,
+    ) -> Result<(Option<u64>, Action<u64>), Interrupted> {
         if let Some((lane, value)) = self.find_1(home, key, first) {
             let action = decide(Some(value));
             let slot = self.slot_1(home, lane);
@@ -297,8 +289,8 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action,
-    ) -> Result<Option<(Option<u64>, Action)>, Interrupted> {
+        decide: &impl Fn(Option<u64>) -> Action<u64>,
+    ) -> Result<Option<(Option<u64>, Action<u64>)>, Interrupted> {
         if key != 0 && self.may_be_in_level_2(geometry, key, first)? {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, &choices)?;

@@ -10,6 +10,7 @@
 use super::Core;
 use super::layout::{Geometry, LOCK, MOVED_1, MOVED_2, SLOT_BYTES, SPILLED};
 use super::resize::choice_from;
+use crate::parallel::in_parallel;
 use index::hash::{h0, level1_fingerprint};
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
@@ -62,31 +63,33 @@ impl<M: Medium> Core<M> {
         };
         self.lines.advise(0..geometry.blocks_1() as usize, false);
         self.words.advise(0..geometry.blocks_2() as usize, false);
-        let in_level_1 = self.in_parallel(level_1.groups, |groups| {
-            self.recover_groups(
-                &level_1,
-                groups,
-                |block| self.recover_tidy_1(geometry, block),
-                |block, key| self.judge_1(geometry, block, key),
-                |block, prints| self.publish_1(geometry, block, &words_of(prints)),
-            )
-        })?;
+        let in_level_1 =
+            in_parallel(&self.settings, level_1.groups, GROUPS_PER_THREAD, |groups| {
+                self.recover_groups(
+                    &level_1,
+                    groups,
+                    |block| self.recover_tidy_1(geometry, block),
+                    |block, key| self.judge_1(geometry, block, key),
+                    |block, prints| self.publish_1(geometry, block, &words_of(prints)),
+                )
+            })?;
         // Level 1 must be complete: level 2 sets flags in its lines.
-        let in_level_2 = self.in_parallel(level_2.groups, |groups| {
-            self.recover_groups(
-                &level_2,
-                groups,
-                |block| {
-                    self.prefetch_homes_of_2(
-                        geometry,
-                        (block + BLOCKS_AHEAD).min(level_2.blocks - 1),
-                    );
-                    None
-                },
-                |block, key| self.judge_2(geometry, block, key),
-                |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
-            )
-        })?;
+        let in_level_2 =
+            in_parallel(&self.settings, level_2.groups, GROUPS_PER_THREAD, |groups| {
+                self.recover_groups(
+                    &level_2,
+                    groups,
+                    |block| {
+                        self.prefetch_homes_of_2(
+                            geometry,
+                            (block + BLOCKS_AHEAD).min(level_2.blocks - 1),
+                        );
+                        None
+                    },
+                    |block, key| self.judge_2(geometry, block, key),
+                    |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
+                )
+            })?;
         self.level_3.rebuild(self.medium(), |key| {
             let home = geometry.home(h0(self.hasher.first_u64(key)));
             self.mark_spilled(home);
@@ -94,32 +97,6 @@ impl<M: Medium> Core<M> {
         });
         self.pairs_at_open.store(in_level_1 + in_level_2 + self.level_3.len(), Ordering::Release);
         Ok(())
-    }
-
-    /// Runs `work` over parts of the groups, on several threads if there are many.
-    fn in_parallel(
-        &self,
-        groups: u64,
-        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
-    ) -> Result<u64, OpenError> {
-        let most = (groups / GROUPS_PER_THREAD).max(1);
-        let threads = (self.settings.recovery_threads() as u64).min(most);
-        if threads == 1 {
-            return work(0..groups);
-        }
-        std::thread::scope(|scope| {
-            let work = &work;
-            let parts: Vec<_> = (0..threads)
-                .map(|part| {
-                    let range = groups * part / threads..groups * (part + 1) / threads;
-                    scope.spawn(move || work(range))
-                })
-                .collect();
-            parts
-                .into_iter()
-                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .sum()
-        })
     }
 
     /// Recovers groups of one level; returns the number of pairs in them. `tidy` may recover a block

@@ -1,8 +1,7 @@
 //! Operations on single pairs.
 
 use super::Core;
-use super::exchange;
-use super::ops::Action;
+use crate::action::{Action, exchange, if_absent, if_present};
 use index::{Error, Exchange};
 use pmem::Medium;
 use std::sync::Arc;
@@ -10,8 +9,8 @@ use std::sync::Arc;
 /// A handle to an open [`Iceberg`](super::Iceberg) for operations on single pairs, which are
 /// compiled into their callers.
 ///
-/// How many operations a processor overlaps depends on how few instructions each takes; a virtual
-/// call, with what it saves and passes, is a fifth of a look-up. Everything is as promised by
+/// How many operations a processor overlaps depends on how few instructions each takes, and a
+/// virtual call adds what it saves and passes. Everything is as promised by
 /// [`Index`](index::Index).
 pub struct Singles<M: Medium>(pub(super) Arc<Core<M>>);
 
@@ -56,18 +55,12 @@ impl<M: Medium> Singles<M> {
 impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |found| match found {
-            None => Action::Put(value),
-            Some(_) => Action::Keep,
-        })
+        self.mutate(key, |found| if_absent(found, value))
     }
 
     #[inline(always)]
     pub(super) fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |found| match found {
-            None => Action::Keep,
-            Some(_) => Action::Put(value),
-        })
+        self.mutate(key, |found| if_present(found, value))
     }
 
     #[inline(always)]

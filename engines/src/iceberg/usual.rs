@@ -7,13 +7,14 @@
 //! other case nothing has been done, and `ops` begins again.
 
 use super::Core;
-use super::layout::{LOCK, SLOT_BYTES, SPILLED};
-use super::ops::{Action, Locked, set_lane_of_line};
+use super::layout::{LOCK, SPILLED, lane_from, slot_of};
+use super::ops::{Locked, set_lane_of_line};
+use crate::action::Action;
 use index::Error;
 use index::fingerprint::{EMPTY, match_line_fast, scan_line_fast};
 use index::hash::level1_fingerprint;
+use pmem::Medium;
 use pmem::sync::{Ordering, fence};
-use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_anyhow`].
@@ -73,7 +74,7 @@ impl<M: Medium> Core<M> {
     pub(super) fn mutate(
         &self,
         key: u64,
-        decide: impl Fn(Option<u64>) -> Action,
+        decide: impl Fn(Option<u64>) -> Action<u64>,
     ) -> Result<Option<u64>, Error> {
         let first = self.hasher.first_u64(key);
         match self.mutate_usually(key, first, &decide) {
@@ -91,8 +92,8 @@ impl<M: Medium> Core<M> {
         &self,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action,
-    ) -> Option<(Option<u64>, Action)> {
+        decide: &impl Fn(Option<u64>) -> Action<u64>,
+    ) -> Option<(Option<u64>, Action<u64>)> {
         let geometry = self.geometry();
         if geometry.is_resizing() || key == 0 {
             return None;
@@ -157,16 +158,4 @@ impl<M: Medium> Core<M> {
         drop(locked);
         Some((None, action))
     }
-}
-
-/// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
-#[inline(always)]
-pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
-    (preferred + lanes.trailing_zeros() as usize) & 63
-}
-
-/// The slot of a lane, in the block that begins at `block`.
-#[inline(always)]
-pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {
-    block.add(lane as u64 * SLOT_BYTES)
 }

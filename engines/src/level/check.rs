@@ -30,8 +30,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// The items of a bucket at one instant, durable.
     fn items(&self, place: Place) -> [Option<(K, V)>; 8] {
         let medium = self.medium();
-        let mask = self.bucket.state_mask();
+        let mask = self.bucket.seen_mask();
         loop {
+            let wraps = self.wraps();
             let state = medium.load(place.at) & mask;
             let items = std::array::from_fn(|slot| {
                 (state & TOKENS & 1 << slot != 0).then(|| {
@@ -40,7 +41,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 })
             });
             fence(Ordering::Acquire);
-            if medium.load(place.at) & mask == state {
+            if medium.load(place.at) & mask == state && self.wraps() == wraps {
                 if state & DIRTY != 0 {
                     medium.flush_range(place.at, self.bucket.bytes);
                     medium.fence();
@@ -52,12 +53,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
+        let medium = self.medium();
         let geometry = self.geometry();
         for level in geometry.levels() {
             for index in 0..1 << level {
                 let place = self.place(level, index);
                 report.looked_at += u64::from(self.bucket.slots);
-                if self.lock_word(place).load(Ordering::Acquire) & LOCK != 0 {
+                if medium.load(place.at) & LOCK != 0 {
                     report.fault(|| format!("{place}: locked, though nothing writes"));
                 }
                 let tokens = self.tokens(place.at);

@@ -1,16 +1,16 @@
-//! What lies where: buckets in the pool, locks in the sidecar.
+//! What lies where: buckets with their locks in the pool, marks in the sidecar.
 //!
 //! ```text
 //! pool, bucket of S slots, aligned to a line
 //!   | state | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
 //!
 //! state, 8 bytes (or 4, where that saves a line)
-//!    63 (31)    …    10   9         8       7 … 0
-//!   | version          | WRITING | DIRTY | tokens |
+//!    63 (31)    …    11   10     9         8       7 … 0
+//!   | version          | LOCK | WRITING | DIRTY | tokens |
 //!
-//! sidecar, a word per bucket
-//!    63 … 48                      47 … 1                             0
-//!   | record of what is written  | resize in which it was drained   | LOCK |
+//! sidecar, a word per bucket, touched by resizes and recorded updates only
+//!    63 … 48                      47 … 0
+//!   | record of what is written  | resize in which it was drained |
 //! ```
 //!
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
@@ -21,6 +21,7 @@
 use index::Fixed;
 use pmem::{LINE, Medium, Offset, WORD};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// A token per slot, in the lowest bits: the slot holds an item.
 pub(super) const TOKENS: u64 = 0xff;
@@ -28,11 +29,11 @@ pub(super) const TOKENS: u64 = 0xff;
 pub(super) const DIRTY: u64 = 1 << 8;
 /// An item is being overwritten: its value is in the record that the sidecar names.
 pub(super) const WRITING: u64 = 1 << 9;
+/// The bucket is locked. Who holds the lock alone changes the bucket.
+pub(super) const LOCK: u64 = 1 << 10;
 /// One version; every change of the tokens is a new one.
-const VERSION: u64 = 1 << 10;
+const VERSION: u64 = 1 << 11;
 
-/// The bucket is locked: bit 0 of its word in the sidecar.
-pub(super) const LOCK: u64 = 1;
 /// Where the number of a record begins in a bucket's word in the sidecar.
 pub(super) const RECORD_SHIFT: u32 = 48;
 
@@ -222,12 +223,26 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         if Self::WHOLE_WORDS || self.state_bytes == 8 { u64::MAX } else { u32::MAX.into() }
     }
 
-    /// A first word with these tokens, in the version after its own, and [`DIRTY`].
+    /// A first word with these tokens, in the version after its own, [`DIRTY`] and locked if it
+    /// was.
     #[inline(always)]
     pub(super) fn next(&self, first_word: u64, tokens: u64) -> u64 {
         let mask = self.state_mask();
         let version = (first_word & !(VERSION - 1)).wrapping_add(VERSION) & mask;
-        first_word & !mask | version | tokens | DIRTY
+        first_word & (!mask | LOCK) | version | tokens | DIRTY
+    }
+
+    /// Whether the version after this state's is one that was there before.
+    #[inline(always)]
+    pub(super) fn wraps(&self, first_word: u64) -> bool {
+        self.state_mask() != u64::MAX && self.next(first_word, 0) & self.state_mask() < VERSION
+    }
+
+    /// The bits of a state by which a search knows that a bucket has not changed: all but the lock,
+    /// which changes nothing.
+    #[inline(always)]
+    pub(super) fn seen_mask(&self) -> u64 {
+        self.state_mask() & !LOCK
     }
 
     /// Byte of the bucket at which the item in `slot` begins.
@@ -237,10 +252,11 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         state_bytes + slot as u64 * Self::ITEM_BYTES
     }
 
-    /// Whether the item in `slot` is wholly in the line of the state.
+    /// The bytes of the item in `slot` that are not in the line of the state.
     #[inline(always)]
-    pub(super) fn is_beside_state(&self, slot: usize) -> bool {
-        self.item_at(slot) + Self::ITEM_BYTES <= LINE
+    pub(super) fn beyond_state(&self, slot: usize) -> Range<u64> {
+        let at = self.item_at(slot);
+        at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE)
     }
 
     /// The word that is the value in `slot`, if one word it is.
@@ -248,6 +264,21 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     pub(super) fn value_word(&self, bucket: Offset, slot: usize) -> Option<Offset> {
         let at = self.item_at(slot) + K::BYTES as u64;
         (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
+    }
+
+    /// Keys and values of one word each, four to a bucket: the usual form, whose keys lie in the
+    /// state's line.
+    #[inline(always)]
+    pub(super) fn is_usual(&self) -> bool {
+        K::BYTES == 8 && V::BYTES == 8 && self.slots == 4
+    }
+
+    /// Of a bucket of the usual form: its state, and a bit for each slot that has the key.
+    #[inline(always)]
+    pub(super) fn scan<M: Medium>(&self, medium: &M, bucket: Offset, key: u64) -> (u64, u64) {
+        let [state, keys @ ..] = medium.load_words(bucket, [0, 1, 3, 5, 7]);
+        let bit = |slot: usize| u64::from(keys[slot] == key) << slot;
+        (state, (bit(0) | bit(1) | bit(2) | bit(3)) & state)
     }
 
     /// The key in `slot`, in as many steps as it has words.

@@ -45,6 +45,7 @@
 //! 7. Rehashing locks source and destination until the deletion is durable.
 //! 8. A shrink that cannot place an item turns back into an expansion.
 
+mod bucket;
 mod check;
 mod layout;
 mod ops;
@@ -57,14 +58,14 @@ mod tests;
 pub use layout::{Design, Shape};
 
 use crate::Settings;
+use crate::action::{Action, exchange, if_absent, if_present};
 use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk};
 use layout::{
     BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
     Resize,
 };
-use ops::Action;
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use records::Records;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub const ENGINE_ID: u32 = 2;
 
 /// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
 const STRIPES: usize = 1 << 13;
-/// Operations of a batch whose buckets are fetched together.
+/// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
 const BATCH: usize = 16;
 
 /// The parameters that a pool for a table of this shape is created with.
@@ -99,11 +100,11 @@ struct Core<M: Medium, K, V> {
     /// Per level, where its buckets begin; 0 if it never was.
     bases: [AtomicU64; 64],
     /// A word per bucket, as [`layout`] says.
-    locks: Array<AtomicU64>,
+    marks: Array<AtomicU64>,
     stripes: Array<AtomicU64>,
     records: Records,
-    /// Word 0: the [`Geometry`]. Word 1: whether the bottom level is searched first. In a line of
-    /// its own: all read it, few write it.
+    /// Word 0: the [`Geometry`]. Word 1: whether the bottom level is searched first. Word 2: how
+    /// often a version came around. In a line of its own: all read it, few write it.
     geometry: Line,
     /// Word 0: interim buckets not yet drained, and of which resize. Word 1: next one to be drained.
     progress: Line,
@@ -227,7 +228,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             settings,
             bucket,
             bases,
-            locks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
+            marks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
             geometry: geometry_line,
             progress: Line::default(),
@@ -286,16 +287,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Adds to the calling thread's count of a level.
     #[inline(always)]
     fn count_at(&self, level: u32, difference: i64) {
-        let thread = thread_index();
-        let word = &self.counts.line(thread).0[level as usize & 3];
-        add(thread, word, difference.cast_unsigned());
-    }
-
-    /// Adds to the calling thread's insertions; returns their number.
-    #[inline(always)]
-    fn count_insertion(&self) -> u64 {
-        let thread = thread_index();
-        add(thread, &self.counts.line(thread).0[4], 1)
+        self.counts.add(thread_index(), level as usize & 3, difference.cast_unsigned());
     }
 
     fn len_of(&self, level: u32) -> u64 {
@@ -353,36 +345,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             resizes: self.resizes.load(Ordering::Relaxed),
         }
     }
-
-    fn mutate_many<T>(
-        &self,
-        items: &[T],
-        out: &mut [Option<V>],
-        key_of: impl Fn(&T) -> K,
-        inserts: bool,
-        decide: impl Fn(&T, Option<V>) -> Action<V>,
-    ) -> Result<(), Error> {
-        for (items, out) in items.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let geometry = self.geometry();
-            for item in items {
-                self.prefetch_write(geometry, &self.hashes(key_of(item)));
-            }
-            for (item, out) in items.iter().zip(out) {
-                *out = self.mutate(key_of(item), inserts, |found| decide(item, found))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn add(thread: usize, word: &AtomicU64, n: u64) -> u64 {
-    if thread < THREADS_MAX {
-        let sum = word.load(Ordering::Relaxed).wrapping_add(n);
-        word.store(sum, Ordering::Release);
-        sum
-    } else {
-        word.fetch_add(n, Ordering::Release).wrapping_add(n)
-    }
 }
 
 /// Takes the first extents and records the sizes, in one step.
@@ -407,28 +369,6 @@ fn initialize<M: Medium>(
         Ok(())
     })?;
     Ok([top.into(), Resize::No as u64, u64::from(top) - 1])
-}
-
-fn exchange<V: Fixed>(found: Option<V>, expected: Option<V>, new: Option<V>) -> Action<V> {
-    match new {
-        _ if found != expected => Action::Keep,
-        Some(value) => Action::Put(value),
-        None => Action::Remove,
-    }
-}
-
-fn if_absent<V>(found: Option<V>, value: V) -> Action<V> {
-    match found {
-        None => Action::Put(value),
-        Some(_) => Action::Keep,
-    }
-}
-
-fn if_present<V>(found: Option<V>, value: V) -> Action<V> {
-    match found {
-        None => Action::Keep,
-        Some(_) => Action::Put(value),
-    }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
@@ -464,11 +404,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
     }
 
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let geometry = self.core.geometry();
-            keys.iter().for_each(|&key| self.core.prefetch(geometry, &self.core.hashes(key)));
-            keys.iter().zip(out).for_each(|(&key, out)| *out = self.core.get(key));
-        }
+        self.core.get_many(keys, out);
     }
 
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {

@@ -1,23 +1,15 @@
 //! Search, deletion, insertion and update: algorithms 1 to 4 (section 4).
 
 use super::Core;
-use super::layout::{DIRTY, Geometry, LEVELS_MAX, LOCK, RECORD_SHIFT, TOKENS, WRITING};
+use super::bucket::{Locked, Unfenced};
+use super::layout::{DIRTY, Geometry, LEVELS_MAX, RECORD_SHIFT, Resize, TOKENS, WRITING};
 use super::records::Record;
+use super::{BATCH, STRIPES};
+use crate::action::Action;
 use index::hash::{h1, h2};
 use index::{Error, Fixed};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
-
-/// A bucket's lock, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
-
-/// What a mutation makes of the state that it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action<V> {
-    Keep,
-    Put(V),
-    Remove,
-}
 
 /// A bucket: where it is, in which level, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +57,12 @@ const PROBES_MAX: usize = 2 * LEVELS_MAX as usize;
 const STRIPE_SHIFT: u32 = 20;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    #[inline(always)]
     pub(super) fn hashes(&self, key: K) -> Hashes {
         let hash = self.hash(key);
         let second = if self.shape.design.two_hashes { h2(hash) } else { h1(hash) };
-        Hashes { choices: [h1(hash), second], stripe: hash >> STRIPE_SHIFT }
+        let stripe = hash >> STRIPE_SHIFT & (STRIPES as u64 - 1);
+        Hashes { choices: [h1(hash), second], stripe }
     }
 
     #[inline(always)]
@@ -84,10 +78,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         hashes.choices.map(|hash| self.place(level, hash))
     }
 
-    /// The word of the sidecar that has the bucket's lock.
+    /// The bucket's word of the sidecar.
     #[inline(always)]
-    pub(super) fn lock_word(&self, place: Place) -> &AtomicU64 {
-        self.locks.get((1 << place.level) + place.index as usize)
+    pub(super) fn mark(&self, place: Place) -> &AtomicU64 {
+        self.marks.get((1 << place.level) + place.index as usize)
     }
 
     /// The tokens of a bucket.
@@ -100,7 +94,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn empty_slot(&self, at: Offset) -> Option<usize> {
         let empties = !self.tokens(at) & self.bucket.full();
-        // One beside the state saves a flush: those are the lower ones.
+        // One in the line of the state saves a flush: those are the lower ones.
         (empties != 0).then(|| empties.trailing_zeros() as usize)
     }
 
@@ -114,10 +108,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// first.
     #[inline(always)]
     fn levels(&self, geometry: Geometry) -> impl Iterator<Item = u32> + use<M, K, V> {
-        let (top, bottom) = (geometry.top(), geometry.bottom());
-        let is_bottom_first = self.geometry.0[1].load(Ordering::Relaxed) != 0;
-        let both = if is_bottom_first { [bottom, top] } else { [top, bottom] };
-        both.into_iter().chain(geometry.interims())
+        self.both_levels(geometry).into_iter().chain(geometry.interims())
+    }
+
+    #[inline(always)]
+    fn both_levels(&self, geometry: Geometry) -> [u32; 2] {
+        // Neither choice is a branch: which level comes first is worth no wrong guess.
+        let is_bottom_first = self.geometry.0[1].load(Ordering::Relaxed) as u32 & 1;
+        [geometry.top() - is_bottom_first, geometry.bottom() + is_bottom_first]
     }
 
     /// What a bucket says of a key, at one instant: the state did not change meanwhile.
@@ -126,7 +124,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         let at = place.at;
         loop {
-            let state = medium.load(at) & self.bucket.state_mask();
+            let wraps = self.wraps();
+            let state = medium.load(at) & self.bucket.seen_mask();
             let mut tokens = state & TOKENS;
             let mut found = None;
             while tokens != 0 {
@@ -138,12 +137,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 tokens &= tokens - 1;
             }
             fence(Ordering::Acquire);
-            if medium.load(at) & self.bucket.state_mask() == state {
+            let is_same = medium.load(at) & self.bucket.seen_mask() == state;
+            if is_same && self.wraps() == wraps {
                 return match found {
                     Some((slot, value)) => Probe::Found { slot, value, state },
                     None => Probe::Absent { state },
                 };
             }
+        }
+    }
+
+    /// How often a version has come around to one that was there before. Equal states mean an
+    /// unchanged bucket only if that did not happen meanwhile.
+    #[inline(always)]
+    pub(super) fn wraps(&self) -> u64 {
+        match self.bucket.state_mask() {
+            u64::MAX => 0,
+            _ => self.geometry.0[2].load(Ordering::Acquire),
         }
     }
 
@@ -162,7 +172,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[cold]
     fn recorded_value(&self, place: Place, slot: usize) -> Option<V> {
-        let number = self.lock_word(place).load(Ordering::Acquire) >> RECORD_SHIFT;
+        let number = self.mark(place).load(Ordering::Acquire) >> RECORD_SHIFT;
         let index = (number as usize).checked_sub(1)?;
         let record = self.records.read_one(self.medium(), index);
         record.value.filter(|_| record.slot == slot)
@@ -171,36 +181,83 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Hints that a search for a key with these hashes follows.
     #[inline(always)]
     pub(super) fn prefetch(&self, geometry: Geometry, hashes: &Hashes) {
-        for level in self.levels(geometry) {
+        for level in self.both_levels(geometry) {
             for place in self.places(level, hashes) {
                 self.medium().prefetch(place.at);
             }
         }
     }
 
-    /// As [`Core::prefetch`], for a mutation: the buckets and their locks are going to be written.
     #[inline(always)]
-    pub(super) fn prefetch_write(&self, geometry: Geometry, hashes: &Hashes) {
-        for level in self.levels(geometry) {
-            for place in self.places(level, hashes) {
-                self.medium().prefetch_write(place.at);
-                self.locks.prefetch_write((1 << place.level) + place.index as usize);
-            }
-        }
+    pub(super) fn get(&self, key: K) -> Option<V> {
+        let hashes = self.hashes(key);
+        self.prefetch(self.geometry(), &hashes);
+        self.get_hashed(key, &hashes)
     }
 
-    pub(super) fn get(&self, key: K) -> Option<V> {
-        self.prefetch(self.geometry(), &self.hashes(key));
-        self.find(key, &self.hashes(key)).map(|found| found.value)
+    #[inline(always)]
+    pub(super) fn get_hashed(&self, key: K, hashes: &Hashes) -> Option<V> {
+        self.find(key, hashes).map(|found| found.value)
     }
 
     /// Where a key is. `None` was true at one instant: none of the buckets read has changed since
     /// it was read, nor has the geometry. Both answers are durable.
     #[inline(always)]
     fn find(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
+        if self.bucket.is_usual()
+            && let Some(found) = self.find_usual(key, hashes)
+        {
+            return found;
+        }
+        self.find_anyhow(key, hashes)
+    }
+
+    /// As [`Core::find`], in as few instructions as nearly every search needs: a processor overlaps
+    /// the cache misses of operations as far as they fit its reorder window together. `None`: a
+    /// resize, a writer, or a change that may not be durable yet is in the way.
+    #[inline(always)]
+    fn find_usual(&self, key: K, hashes: &Hashes) -> Option<Option<Found<V>>> {
+        let medium = self.medium();
+        let geometry = self.geometry();
+        if geometry.resize() != Resize::No {
+            return None;
+        }
+        let mut seen = [(Offset(0), 0); 4];
+        let mut marks = 0;
+        for (turn, level) in self.both_levels(geometry).into_iter().enumerate() {
+            let places = self.places(level, hashes);
+            let scans = places.map(|place| self.bucket.scan(medium, place.at, key.word(0)));
+            let [(first, hits_1), (second, hits_2)] = scans;
+            let hits = hits_1 | hits_2 << 4;
+            if hits != 0 {
+                let bit = hits.trailing_zeros() as usize;
+                let (which, slot) = (bit >> 2, bit & 3);
+                let (place, state) = (places[which], [first, second][which]);
+                let value = self.bucket.value(medium, place.at, slot);
+                fence(Ordering::Acquire);
+                let is_same = (medium.load(place.at) ^ state) & self.bucket.seen_mask() == 0;
+                let is_plain = state & (DIRTY | WRITING) == 0;
+                return (is_same && is_plain).then_some(Some(Found { place, slot, value }));
+            }
+            marks |= first | second;
+            seen[2 * turn] = (places[0].at, first);
+            seen[2 * turn + 1] = (places[1].at, second);
+        }
+        fence(Ordering::Acquire);
+        let mut changes = marks & DIRTY;
+        for (at, state) in seen {
+            changes |= (medium.load(at) ^ state) & self.bucket.seen_mask();
+        }
+        (changes == 0 && self.geometry() == geometry).then_some(None)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_anyhow(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
         let medium = self.medium();
         loop {
             let geometry = self.geometry();
+            let wraps = self.wraps();
             let mut seen = [(Offset(0), 0); PROBES_MAX];
             let mut count = 0;
             for level in self.levels(geometry) {
@@ -228,101 +285,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 medium.fence();
             }
             fence(Ordering::Acquire);
-            let mask = self.bucket.state_mask();
+            let mask = self.bucket.seen_mask();
             // Another version, that is. DIRTY may come and go with values that are replaced in place:
             // what was dirty has been flushed here, and what was not was durable.
             let is_same = |at, state| (medium.load(at) & mask ^ state) & !DIRTY == 0;
             let is_unchanged = seen.iter().all(|&(at, state)| is_same(at, state));
-            if is_unchanged && self.geometry() == geometry {
+            if is_unchanged && self.geometry() == geometry && self.wraps() == wraps {
                 return None;
             }
         }
     }
 
-    // Writing a bucket, whose lock is held.
-
-    #[track_caller]
-    fn flush_item(&self, at: Offset, slot: usize) {
-        let item = at.add(self.bucket.item_at(slot));
-        self.medium().flush_range(item, super::layout::Bucket::<K, V>::ITEM_BYTES);
-    }
-
-    /// Changes the tokens, durably. Until that is so, who meets them is told by DIRTY.
-    pub(super) fn publish(&self, at: Offset, set: u64, clear: u64) {
-        let medium = self.medium();
-        let word = medium.load(at);
-        let next = self.bucket.next(word, (word & TOKENS | set) & !clear);
-        medium.store_release(at, next);
-        medium.flush(at);
-        medium.fence();
-        // Volatile: what a crash leaves of the mark means nothing.
-        medium.store(at, next & !DIRTY);
-    }
-
-    /// Stores an item into an empty slot, and shows it instead of the item in the slots `clear`:
-    /// log-free insertion (section 3.3.2) and update (3.3.4). One flush and one fence if the item
-    /// is in the line of its token: lines keep the order of their stores.
-    pub(super) fn fill(&self, at: Offset, slot: usize, key: K, value: V, clear: u64) {
-        let medium = self.medium();
-        // A reader that sees these stores also sees the version that made the slot empty.
-        fence(Ordering::Release);
-        self.bucket.fill(medium, at, slot, key, value);
-        if !self.bucket.is_beside_state(slot) {
-            self.flush_item(at, slot);
-            medium.fence();
-        }
-        self.publish(at, 1 << slot, clear);
-    }
-
-    /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
-    /// log-free into an empty slot, else over the old value, with a record of the new one.
-    fn update_slot(&self, place: Place, slot: usize, key: K, value: V) {
-        let (medium, at) = (self.medium(), place.at);
-        let design = &self.shape.design;
-        if design.in_place_update
-            && let Some(word) = self.bucket.value_word(at, slot)
-        {
-            let state = medium.load(at);
-            medium.store(at, state | DIRTY);
-            medium.store_release(word, value.word(0));
-            medium.flush(word);
-            medium.fence();
-            medium.store(at, state);
-            return;
-        }
-        if design.log_free_update
-            && let Some(empty) = self.empty_slot(at)
-        {
-            self.fill(at, empty, key, value, 1 << slot);
-            return;
-        }
-        let record = self.records.write(medium, &Record::update(place, slot, value));
-        // From here on recovery ends the update, so a reader may report the new value.
-        let lock_word = self.lock_word(place);
-        let lock = lock_word.load(Ordering::Relaxed);
-        lock_word.store(lock | record.number() << RECORD_SHIFT, Ordering::Relaxed);
-        let word = medium.load(at);
-        // Who sees the mark sees the number of the record, and who sees the value sees the mark.
-        fence(Ordering::Release);
-        medium.store(at, word | WRITING);
-        fence(Ordering::Release);
-        self.bucket.fill_value(medium, at, slot, value);
-        let next = self.bucket.next(medium.load(at), word & TOKENS);
-        fence(Ordering::Release);
-        medium.store(at, next);
-        self.flush_item(at, slot);
-        medium.fence();
-        medium.store(at, next & !DIRTY);
-        lock_word.store(lock, Ordering::Release);
-        // Before the lock is given back: recovery must not do it again over a later value.
-        self.records.erase(medium, record);
-    }
-
     // Mutations.
 
     /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
-    /// before. `decide` may be called several times. `inserts`: whether it may put something where
-    /// nothing was.
+    /// before. `decide` may be called several times. `inserts`: whether it is likely to put
+    /// something where nothing was.
+    #[inline(always)]
     pub(super) fn mutate(
         &self,
         key: K,
@@ -332,36 +311,93 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hashes = self.hashes(key);
         // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
         // overlap with the fence of the operation before.
-        self.prefetch_write(self.geometry(), &hashes);
+        self.prefetch(self.geometry(), &hashes);
+        let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
+        self.mutate_hashed(&mut unfenced, key, &hashes, inserts, decide)
+    }
+
+    /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
+    pub(super) fn mutate_many<T>(
+        &self,
+        items: &[T],
+        out: &mut [Option<V>],
+        key_of: impl Fn(&T) -> K,
+        inserts: bool,
+        decide: impl Fn(&T, Option<V>) -> Action<V>,
+    ) -> Result<(), Error> {
+        let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
+        let mut ahead = Ahead::new(self, items, key_of);
+        for (index, (item, out)) in items.iter().zip(out).enumerate() {
+            let (key, hashes) = ahead.next(index);
+            let decide = |found| decide(item, found);
+            *out = self.mutate_hashed(&mut unfenced, key, &hashes, inserts, decide)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let mut ahead = Ahead::new(self, keys, |&key| key);
+        for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
+            let (key, hashes) = ahead.next(index);
+            *out = self.get_hashed(key, &hashes);
+        }
+    }
+
+    #[inline(always)]
+    fn mutate_hashed<const MOST: usize>(
+        &self,
+        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
+        key: K,
+        hashes: &Hashes,
+        inserts: bool,
+        decide: impl Fn(Option<V>) -> Action<V>,
+    ) -> Result<Option<V>, Error> {
+        let mut inserts = inserts;
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
-            let stripe = inserts.then(|| {
-                let stripes = self.stripes.len() as u64;
-                Locked::wait(self.stripes.get((hashes.stripe % stripes) as usize))
-            });
-            if let Some(found) = self.find(key, &hashes) {
-                if let Some(value) = self.mutate_found(key, &found, &decide) {
-                    return Ok(Some(value));
+            let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
+            if let Some(found) = self.find(key, hashes) {
+                let locked = unfenced.lock(found.place);
+                if !self.is_still(key, &found) {
+                    spin(&mut retries);
+                    continue;
                 }
-                spin(&mut retries);
-                continue;
+                let value = self.bucket.value(self.medium(), found.place.at, found.slot);
+                match decide(Some(value)) {
+                    Action::Keep => {}
+                    Action::Put(new) => {
+                        if self.update_slot(found.place, found.slot, key, new) {
+                            unfenced.push(found.place, locked);
+                            unfenced.end_change(stripe, 0, 0);
+                        }
+                    }
+                    // Algorithm 2.
+                    Action::Remove => {
+                        self.show(found.place.at, 0, 1 << found.slot);
+                        unfenced.push(found.place, locked);
+                        self.count_at(found.place.level, -1);
+                        unfenced.end_change(stripe, 0, 1);
+                    }
+                }
+                return Ok(Some(value));
             }
             let Action::Put(value) = decide(None) else { return Ok(None) };
             if stripe.is_none() {
+                inserts = true;
                 continue;
             }
             let geometry = self.geometry();
-            match self.insert(geometry, key, value, &hashes, || ()) {
+            match self.insert(unfenced, geometry, key, value, hashes) {
                 Placed::Done => {
-                    drop(stripe);
-                    self.count(geometry);
+                    unfenced.end_change(stripe, 1, 0);
                     return Ok(None);
                 }
                 Placed::Stale => {}
                 Placed::NoRoom => {
                     drop(stripe);
+                    unfenced.settle();
                     self.make_room(geometry)?;
                     // Another thread may be at it.
                     spin(&mut retries);
@@ -370,62 +406,76 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    /// Acts on a key where it was found; returns the value that was there. `None`: it is there no
-    /// longer.
-    fn mutate_found(
-        &self,
-        key: K,
-        found: &Found<V>,
-        decide: impl Fn(Option<V>) -> Action<V>,
-    ) -> Option<V> {
+    /// Whether a key is where it was found; its bucket is locked.
+    #[inline(always)]
+    fn is_still(&self, key: K, found: &Found<V>) -> bool {
         let &Found { place, slot, .. } = found;
-        let locked = Locked::wait(self.lock_word(place));
-        let medium = self.medium();
-        let is_there = self.tokens(place.at) & 1 << slot != 0
-            && self.bucket.key(medium, place.at, slot) == key;
-        if !is_there {
-            return None;
-        }
-        let value = self.bucket.value(medium, place.at, slot);
-        match decide(Some(value)) {
-            Action::Keep => {}
-            Action::Put(new) => self.update_slot(place, slot, key, new),
-            // Algorithm 2.
-            Action::Remove => {
-                self.publish(place.at, 0, 1 << slot);
-                drop(locked);
-                self.count_at(place.level, -1);
-            }
-        }
-        Some(value)
+        self.tokens(place.at) & 1 << slot != 0
+            && self.bucket.key(self.medium(), place.at, slot) == key
     }
 
-    /// Waits for a bucket's lock while `geometry` lasts: the caller may hold an interim bucket,
-    /// which in the next geometry others wait for who hold this one.
-    fn lock_under(&self, geometry: Geometry, place: Place) -> Option<Locked<'_>> {
-        let mut turn = 0;
-        loop {
-            let locked = Locked::attempt(self.lock_word(place));
-            if self.geometry() != geometry {
-                return None;
-            }
-            if locked.is_some() {
-                return locked;
-            }
-            spin(&mut turn);
+    /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
+    /// log-free into an empty slot, else over the old value, with a record of the new one. Whether
+    /// a fence is still to come.
+    #[inline(always)]
+    fn update_slot(&self, place: Place, slot: usize, key: K, value: V) -> bool {
+        let (medium, at) = (self.medium(), place.at);
+        let design = &self.shape.design;
+        if design.in_place_update
+            && let Some(word) = self.bucket.value_word(at, slot)
+        {
+            medium.store(at, medium.load(at) | DIRTY);
+            medium.store_release(word, value.word(0));
+            medium.flush(word);
+            return true;
         }
+        if design.log_free_update
+            && let Some(empty) = self.empty_slot(at)
+        {
+            self.fill(at, empty, key, value, 1 << slot);
+            return true;
+        }
+        self.update_recorded(place, slot, value);
+        false
+    }
+
+    #[cold]
+    fn update_recorded(&self, place: Place, slot: usize, value: V) {
+        let (medium, at) = (self.medium(), place.at);
+        let record = self.records.write(medium, &Record::update(place, slot, value));
+        // From here on recovery ends the update, so a reader may report the new value.
+        let mark = self.mark(place);
+        let unmarked = mark.load(Ordering::Relaxed);
+        mark.store(unmarked | record.number() << RECORD_SHIFT, Ordering::Relaxed);
+        let word = medium.load(at);
+        // Who sees WRITING sees the number of the record, and who sees the value sees WRITING.
+        fence(Ordering::Release);
+        medium.store(at, word | WRITING);
+        fence(Ordering::Release);
+        self.bucket.fill_value(medium, at, slot, value);
+        let word = medium.load(at);
+        self.note_wrap(word);
+        let next = self.bucket.next(word, word & TOKENS) & !WRITING;
+        fence(Ordering::Release);
+        medium.store(at, next);
+        self.flush_item(at, slot);
+        medium.fence();
+        medium.store(at, next & !DIRTY);
+        mark.store(unmarked, Ordering::Release);
+        // Before the lock is given back: recovery must not do it again over a later value.
+        self.records.erase(medium, record);
     }
 
     /// Algorithm 3: into the less-loaded top bucket, then the less-loaded bottom bucket, then by
-    /// at most one movement. `then` is called when the item is durable, before anybody else can
-    /// change it.
-    pub(super) fn insert(
+    /// at most one movement.
+    #[inline(always)]
+    pub(super) fn insert<const MOST: usize>(
         &self,
+        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
         geometry: Geometry,
         key: K,
         value: V,
         hashes: &Hashes,
-        then: impl Fn(),
     ) -> Placed {
         let top = self.places(geometry.top(), hashes);
         let bottom = self.places(geometry.bottom(), hashes);
@@ -437,13 +487,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if self.empty_slot(place.at).is_none() {
                     continue;
                 }
-                let Some(_locked) = self.lock_under(geometry, place) else {
+                let Some(locked) = unfenced.lock_under(geometry, place) else {
                     return Placed::Stale;
                 };
                 if let Some(slot) = self.empty_slot(place.at) {
                     self.fill(place.at, slot, key, value, 0);
+                    unfenced.push(place, locked);
                     self.count_at(place.level, 1);
-                    then();
                     return Placed::Done;
                 }
             }
@@ -451,19 +501,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if !self.shape.design.movement {
             return Placed::NoRoom;
         }
-        self.insert_by_movement(geometry, key, value, [top, bottom], then)
+        self.insert_by_movement(unfenced, geometry, key, value, [top, bottom])
     }
 
     /// TryMovement: moves an item of one of the key's full buckets to its other bucket in that
     /// level, or from the bottom level to the top one, and takes its slot.
     #[cold]
-    fn insert_by_movement(
+    fn insert_by_movement<const MOST: usize>(
         &self,
+        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
         geometry: Geometry,
         key: K,
         value: V,
         [top, bottom]: [[Place; 2]; 2],
-        then: impl Fn(),
     ) -> Placed {
         let design = &self.shape.design;
         let top_level = geometry.top();
@@ -472,7 +522,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let ways = [Some((top, top_level)), to_bottom, to_top];
         for (places, to_level) in ways.into_iter().flatten() {
             for from in places {
-                let Some(_locked) = self.lock_under(geometry, from) else {
+                let Some(locked) = unfenced.lock_under(geometry, from) else {
                     return Placed::Stale;
                 };
                 // Another thread's removal may have made room.
@@ -482,8 +532,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 };
                 if let Some(slot) = freed {
                     self.fill(from.at, slot, key, value, 0);
+                    unfenced.push(from, locked);
                     self.count_at(from.level, 1);
-                    then();
                     return Placed::Done;
                 }
             }
@@ -502,7 +552,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     continue;
                 }
                 // Not waited for: whoever holds it may be waiting for the one held here.
-                let Some(_locked) = Locked::attempt(self.lock_word(to)) else { continue };
+                let Some(_locked) = Locked::attempt(medium, to.at) else { continue };
                 if self.geometry() != geometry {
                     // Its level may have become interim, and this bucket been emptied for good.
                     return None;
@@ -512,12 +562,51 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 // A crash between copy and erasure leaves the item twice; recovery looks here.
                 let _record = self.records.write(medium, &Record::<V>::movement(from, slot));
                 self.fill(to.at, empty, key, value, 0);
+                medium.fence();
                 self.publish(from.at, 0, 1 << slot);
+                medium.store(to.at, medium.load(to.at) & !DIRTY);
                 self.count_at(from.level, -1);
                 self.count_at(to.level, 1);
                 return Some(slot);
             }
         }
         None
+    }
+}
+
+/// The keys of a batch, each with its hashes, whose buckets are being fetched some keys ahead.
+struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
+    core: &'a Core<M, K, V>,
+    items: &'a [T],
+    key_of: F,
+    hashes: [Hashes; BATCH],
+}
+
+impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T, F> {
+    #[inline(always)]
+    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F) -> Self {
+        let hashes = [Hashes { choices: [0; 2], stripe: 0 }; BATCH];
+        let mut ahead = Ahead { core, items, key_of, hashes };
+        for index in 0..items.len().min(BATCH) {
+            ahead.fetch(index);
+        }
+        ahead
+    }
+
+    #[inline(always)]
+    fn fetch(&mut self, index: usize) {
+        let hashes = self.core.hashes((self.key_of)(&self.items[index]));
+        self.core.prefetch(self.core.geometry(), &hashes);
+        self.hashes[index % BATCH] = hashes;
+    }
+
+    /// The key numbered `index`, which is one more each time.
+    #[inline(always)]
+    fn next(&mut self, index: usize) -> (K, Hashes) {
+        let hashes = self.hashes[index % BATCH];
+        if index + BATCH < self.items.len() {
+            self.fetch(index + BATCH);
+        }
+        ((self.key_of)(&self.items[index]), hashes)
     }
 }

@@ -12,7 +12,8 @@
 //! A *movement* record says which item may be in the table twice. It needs no erasure: recovery
 //! looks whether that is so.
 
-use super::ops::{Locked, Place};
+use super::bucket::Stripe;
+use super::ops::Place;
 use index::Fixed;
 use index::hash::Hasher;
 use pmem::sync::{AtomicU64, Ordering, fence, thread_index};
@@ -59,7 +60,7 @@ pub(super) struct Records {
 pub(super) struct Written<'a> {
     index: usize,
     at: Offset,
-    _locked: Locked<'a>,
+    _locked: Stripe<'a>,
 }
 
 impl Written<'_> {
@@ -122,8 +123,8 @@ impl Records {
         let first = thread_index() % RECORDS;
         let free = (0..RECORDS)
             .map(|turn| (first + turn) % RECORDS)
-            .find_map(|index| Some((index, Locked::attempt(&self.locks[index])?)));
-        let (index, locked) = free.unwrap_or_else(|| (first, Locked::wait(&self.locks[first])));
+            .find_map(|index| Some((index, Stripe::attempt(&self.locks[index])?)));
+        let (index, locked) = free.unwrap_or_else(|| (first, Stripe::wait(&self.locks[first])));
         let at = self.at(index);
         let value = (0..value_words::<V>() as usize)
             .map(|word| record.value.map_or(0, |value| value.word(word)));

@@ -7,9 +7,10 @@
 //! runs again.
 
 use super::Core;
-use super::layout::{DIRTY, Geometry, Resize, TOKENS, WRITING};
+use super::layout::{DIRTY, Geometry, LOCK, Resize, TOKENS, WRITING};
 use super::ops::Place;
 use super::records::Record;
+use crate::parallel::in_parallel;
 use index::Fixed;
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset, OpenError};
@@ -49,32 +50,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// Runs `work` over parts of a level's buckets, on several threads if there are many; returns
-    /// the sum.
+    /// Runs `work` over parts of a level's buckets.
     fn in_parallel(
         &self,
         level: u32,
         work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
     ) -> Result<u64, OpenError> {
-        let buckets = 1u64 << level;
-        let most = (buckets / BUCKETS_PER_THREAD).max(1);
-        let threads = (self.settings.recovery_threads() as u64).min(most);
-        if threads == 1 {
-            return work(0..buckets);
-        }
-        std::thread::scope(|scope| {
-            let work = &work;
-            let parts: Vec<_> = (0..threads)
-                .map(|part| {
-                    let range = buckets * part / threads..buckets * (part + 1) / threads;
-                    scope.spawn(move || work(range))
-                })
-                .collect();
-            parts
-                .into_iter()
-                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .sum()
-        })
+        in_parallel(&self.settings, 1 << level, BUCKETS_PER_THREAD, work)
     }
 
     /// Takes away the volatile marks that a crash left in a level; returns its number of items.
@@ -88,9 +70,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     found: format!("the bucket at {at} has tokens of slots that it has not"),
                 });
             }
-            if word & (DIRTY | WRITING) != 0 {
+            if word & (DIRTY | WRITING | LOCK) != 0 {
                 self.unless_read_only()?;
-                self.medium().store(at, word & !(DIRTY | WRITING));
+                self.medium().store(at, word & !(DIRTY | WRITING | LOCK));
             }
             items += u64::from((word & TOKENS).count_ones());
         }
@@ -134,8 +116,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// Deletes the item in a slot if it is also in another bucket of the top or bottom level: items
-    /// are moved nowhere else.
+    /// Deletes the item in a slot if it is also in another bucket of `levels`.
     fn delete_if_twice(
         &self,
         levels: impl Iterator<Item = u32>,
@@ -185,10 +166,5 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         }
         Ok(undrained)
-    }
-
-    /// Whether a resize is under way that recovery could not end.
-    pub(super) fn is_resizing(&self) -> bool {
-        self.geometry().resize() != Resize::No
     }
 }

@@ -5,14 +5,14 @@
 //! many times as many insertions, so a few buckets for each insertion end it long before the next.
 
 use super::Core;
+use super::bucket::{Locked, Unfenced};
 use super::layout::{
-    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, LOCK, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize,
-    TOKENS,
+    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize, TOKENS,
 };
-use super::ops::{Locked, Place, Placed};
+use super::ops::{Place, Placed};
 use index::{Error, Fixed};
 use pmem::pool::Draft;
-use pmem::sync::{Ordering, spin};
+use pmem::sync::{Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
 /// Interim buckets that an insertion rehashes.
@@ -23,6 +23,8 @@ const LOOK_LOG2_MAX: u32 = 10;
 const SHRINK_WITHIN: f64 = 0.9;
 /// Bits of the word of progress that count buckets not yet drained; above is the generation.
 const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
+/// Most slots of a bucket.
+const SLOTS_MAX: usize = 8;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
 
@@ -30,14 +32,19 @@ const ATTEMPTS: u32 = 3;
 struct Stale;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Counts an insertion; does what insertions do besides.
-    pub(super) fn count(&self, geometry: Geometry) {
-        let sum = self.count_insertion();
+    /// Counts insertions of the calling thread, and does what insertions do besides.
+    #[inline(always)]
+    pub(super) fn look_after(&self, inserted: u64, _removed: u64) {
+        if inserted == 0 {
+            return;
+        }
+        let before = self.counts.add(thread_index(), 4, inserted).wrapping_sub(inserted);
+        let geometry = self.geometry();
         if geometry.resize() != Resize::No {
-            self.rehash_next(BUCKETS_PER_INSERTION);
+            self.rehash_next(inserted * BUCKETS_PER_INSERTION);
         }
         let look_log2 = geometry.top().saturating_sub(3).min(LOOK_LOG2_MAX);
-        if sum & ((1 << look_log2) - 1) == 0 {
+        if before.wrapping_add(inserted) >> look_log2 != before >> look_log2 {
             self.look_around(geometry);
         }
     }
@@ -122,7 +129,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let top = next.top();
         let new_level = if next.resize() == Resize::Expand { top } else { next.bottom() };
-        if top > LEVEL_MAX || 2usize << new_level > self.locks.len() {
+        if top > LEVEL_MAX || 2usize << new_level > self.marks.len() {
             return Err(SpaceError::Full {
                 needed_bytes: self.bucket.bytes << top,
                 reason: "no address space is reserved for a larger table".into(),
@@ -141,11 +148,16 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         })?;
         if let Some(extent) = extent {
             self.bases[new_level as usize].store(extent.start.0, Ordering::Release);
-            self.locks.advise(1 << new_level..2 << new_level, false);
+            self.marks.advise(1 << new_level..2 << new_level, false);
         }
         self.start_rehash(next, 1 << next.interim().unwrap_or(0));
         self.resizes.fetch_add(1, Ordering::Relaxed);
         Ok(true)
+    }
+
+    /// Whether a resize is under way.
+    pub(super) fn is_resizing(&self) -> bool {
+        self.geometry().resize() != Resize::No
     }
 
     /// Interim buckets that have not been drained, if this geometry is still the one counted for.
@@ -193,50 +205,40 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    /// The mark of a bucket that was emptied in this resize.
-    fn mark(geometry: Geometry) -> u64 {
-        geometry.generation() << 1
-    }
-
-    /// Marks an interim bucket that is found empty by recovery.
+    /// Marks an interim bucket as emptied in this resize.
     pub(super) fn mark_drained(&self, geometry: Geometry, place: Place) {
-        self.lock_word(place).store(Self::mark(geometry), Ordering::Relaxed);
+        self.mark(place).store(geometry.generation(), Ordering::Release);
     }
 
     /// Rehashes the items of an interim bucket.
     fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
-        let word = self.lock_word(place);
-        let is_drained = || word.load(Ordering::Acquire) & !LOCK == Self::mark(geometry);
+        let mark = self.mark(place);
+        let is_drained = || mark.load(Ordering::Acquire) == geometry.generation();
         if is_drained() {
             return Ok(());
         }
-        let _locked = Locked::wait(word);
+        let _locked = Locked::wait(self.medium(), place.at);
         if self.geometry() != geometry {
             return Err(Stale);
         }
         if is_drained() {
             return Ok(());
         }
-        let mut tokens = self.tokens(place.at);
-        while tokens != 0 {
-            let slot = tokens.trailing_zeros() as usize;
-            tokens &= tokens - 1;
-            match self.relocate(geometry, place, slot) {
-                Placed::Done => {}
-                // Nobody ends this resize while one of its buckets is not empty; only a shrink
-                // that finds no room can have been turned.
-                Placed::Stale => return Err(Stale),
-                Placed::NoRoom => {
-                    if geometry.resize() == Resize::Shrink && self.turn_to_expansion(geometry) {
-                        return Err(Stale);
-                    }
-                    // It stays where it is found as well, and is tried again.
-                    return Ok(());
+        match self.copy_out(geometry, place) {
+            Placed::Done => {}
+            // Nobody ends this resize while one of its buckets is not empty; only a shrink that
+            // finds no room can have been turned.
+            Placed::Stale => return Err(Stale),
+            Placed::NoRoom => {
+                if geometry.resize() == Resize::Shrink && self.turn_to_expansion(geometry) {
+                    return Err(Stale);
                 }
+                // It stays where it is found as well, and is tried again.
+                return Ok(());
             }
         }
         debug_assert_eq!(self.tokens(place.at) & TOKENS, 0);
-        word.store(LOCK | Self::mark(geometry), Ordering::Release);
+        self.mark_drained(geometry, place);
         // Not if another resize has begun since: it visits this bucket again.
         let count = |counted: u64| {
             let generation = geometry.generation() << UNDRAINED_BITS;
@@ -249,17 +251,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// Inserts an item of a locked interim bucket into the other levels, then deletes it here.
-    /// The locks of both buckets are held until the deletion is durable: else somebody could
-    /// change the copy, and a search or a crash bring back what stood here.
-    fn relocate(&self, geometry: Geometry, place: Place, slot: usize) -> Placed {
-        let key = self.bucket.key(self.medium(), place.at, slot);
-        let value = self.bucket.value(self.medium(), place.at, slot);
-        let delete = || {
-            self.publish(place.at, 0, 1 << slot);
-            self.count_at(place.level, -1);
-        };
-        self.insert(geometry, key, value, &self.hashes(key), delete)
+    /// Inserts the items of a locked interim bucket into the other levels, and then deletes them
+    /// here.
+    fn copy_out(&self, geometry: Geometry, place: Place) -> Placed {
+        let medium = self.medium();
+        let mut unfenced = Unfenced::<M, K, V, SLOTS_MAX>::from(self, place);
+        let mut tokens = self.tokens(place.at);
+        while tokens != 0 {
+            let slot = tokens.trailing_zeros() as usize;
+            tokens &= tokens - 1;
+            let key = self.bucket.key(medium, place.at, slot);
+            let value = self.bucket.value(medium, place.at, slot);
+            match self.insert(&mut unfenced, geometry, key, value, &self.hashes(key)) {
+                Placed::Done => unfenced.end_copy(slot),
+                other => return other,
+            }
+        }
+        Placed::Done
     }
 
     /// Called by the thread that emptied the last bucket of the interim level.

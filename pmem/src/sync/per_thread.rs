@@ -1,7 +1,7 @@
 //! Lines that belong to one thread each.
 
 use super::array::{Array, Line};
-use super::{THREADS_MAX, thread_indices_end};
+use super::{AtomicU64, Ordering, THREADS_MAX, thread_indices_end};
 use std::io;
 
 /// One line for each thread, and a last one shared by all threads without a number.
@@ -23,6 +23,19 @@ impl PerThread {
     #[inline(always)]
     pub fn line(&self, index: usize) -> &Line {
         self.lines.get(index)
+    }
+
+    /// Adds `n` to a word of the calling thread's line, `thread` being its index; returns the sum.
+    #[inline(always)]
+    pub fn add(&self, thread: usize, word: usize, n: u64) -> u64 {
+        let word: &AtomicU64 = &self.line(thread).0[word];
+        if thread < THREADS_MAX {
+            let sum = word.load(Ordering::Relaxed).wrapping_add(n);
+            word.store(sum, Ordering::Release);
+            sum
+        } else {
+            word.fetch_add(n, Ordering::Release).wrapping_add(n)
+        }
     }
 
     /// All lines that a thread may have used so far, the shared one first.
