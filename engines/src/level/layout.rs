@@ -70,6 +70,9 @@ pub struct Design {
     pub bottom_to_top: bool,
     /// The level with more items is searched first (section 3.2.1).
     pub dynamic_search: bool,
+    /// All four buckets are fetched, and those of the usual form searched, at once; `dynamic_search`
+    /// then says which level comes first where not.
+    pub levels_at_once: bool,
     /// An update uses an empty slot of the bucket, if there is one (section 3.3.4).
     pub log_free_update: bool,
     /// A value that lies in one word is overwritten there.
@@ -84,6 +87,7 @@ impl Default for Design {
             movement: true,
             bottom_to_top: true,
             dynamic_search: true,
+            levels_at_once: true,
             log_free_update: true,
             in_place_update: true,
         }
@@ -91,7 +95,7 @@ impl Default for Design {
 }
 
 impl Design {
-    fn bits(&self) -> [bool; 7] {
+    fn bits(&self) -> [bool; 8] {
         [
             self.two_hashes,
             self.two_levels,
@@ -100,6 +104,7 @@ impl Design {
             self.dynamic_search,
             self.log_free_update,
             self.in_place_update,
+            self.levels_at_once,
         ]
     }
 
@@ -117,6 +122,7 @@ impl Design {
             dynamic_search: is_on(4),
             log_free_update: is_on(5),
             in_place_update: is_on(6),
+            levels_at_once: is_on(7),
         }
     }
 }
@@ -149,6 +155,7 @@ impl Shape {
         let fits = |shape: &Shape| {
             ((u64::from(shape.slots) * 3) << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
         };
+        if let Ok(n) = std::env::var("SLOTS") { shape.slots = n.parse().unwrap(); }
         while !fits(&shape) && shape.initial_log2 < LEVEL_MAX {
             shape.initial_log2 += 1;
         }
@@ -266,19 +273,21 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
     }
 
-    /// Keys and values of one word each, four to a bucket: the usual form, whose keys lie in the
-    /// state's line.
+    /// Keys and values of one word each: the usual form, whose keys lie in two lines.
     #[inline(always)]
     pub(super) fn is_usual(&self) -> bool {
-        K::BYTES == 8 && V::BYTES == 8 && self.slots == 4
+        K::BYTES == 8 && V::BYTES == 8
     }
 
     /// Of a bucket of the usual form: its state, and a bit for each slot that has the key.
     #[inline(always)]
     pub(super) fn scan<M: Medium>(&self, medium: &M, bucket: Offset, key: u64) -> (u64, u64) {
-        let [state, keys @ ..] = medium.load_words(bucket, [0, 1, 3, 5, 7]);
-        let bit = |slot: usize| u64::from(keys[slot] == key) << slot;
-        (state, (bit(0) | bit(1) | bit(2) | bit(3)) & state)
+        let [state, a, b, c, d] = medium.load_words(bucket, [0, 1, 3, 5, 7]);
+        let mut hits = bits(key, [a, b, c, d]);
+        if self.slots > 4 {
+            hits |= bits(key, medium.load_words(bucket.add(LINE), [1, 3, 5, 7])) << 4;
+        }
+        (state, hits & state & TOKENS)
     }
 
     /// The key in `slot`, in as many steps as it has words.
@@ -367,6 +376,13 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
             from += len;
         }
     }
+}
+
+/// A bit for each of four words that is the key.
+#[inline(always)]
+fn bits(key: u64, [a, b, c, d]: [u64; 4]) -> u64 {
+    let bit = |word: u64, slot: u32| u64::from(word == key) << slot;
+    bit(a, 0) | bit(b, 1) | bit(c, 2) | bit(d, 3)
 }
 
 /// A mask of the `len` low bytes of a word.

@@ -191,7 +191,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
         let hashes = self.hashes(key);
-        self.prefetch(self.geometry(), &hashes);
+        if self.shape.design.levels_at_once {
+            self.prefetch(self.geometry(), &hashes);
+        }
         self.get_hashed(key, &hashes)
     }
 
@@ -222,31 +224,38 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if geometry.resize() != Resize::No {
             return None;
         }
-        let mut seen = [(Offset(0), 0); 4];
-        let mut marks = 0;
-        for (turn, level) in self.both_levels(geometry).into_iter().enumerate() {
-            let places = self.places(level, hashes);
-            let scans = places.map(|place| self.bucket.scan(medium, place.at, key.word(0)));
-            let [(first, hits_1), (second, hits_2)] = scans;
-            let hits = hits_1 | hits_2 << 4;
-            if hits != 0 {
-                let bit = hits.trailing_zeros() as usize;
-                let (which, slot) = (bit >> 2, bit & 3);
-                let (place, state) = (places[which], [first, second][which]);
-                let value = self.bucket.value(medium, place.at, slot);
-                fence(Ordering::Acquire);
-                let is_same = (medium.load(place.at) ^ state) & self.bucket.seen_mask() == 0;
-                let is_plain = state & (DIRTY | WRITING) == 0;
-                return (is_same && is_plain).then_some(Some(Found { place, slot, value }));
+        let [first, second] = self.both_levels(geometry);
+        let [one, two] = self.places(first, hashes);
+        let [three, four] = self.places(second, hashes);
+        let places = [one, two, three, four];
+        let key_word = key.word(0);
+        let (mut states, mut hits) = ([0; 4], 0);
+        // Which level has a key is anybody's guess, and a processor that guesses wrong has nothing to
+        // overlap the cache misses with.
+        let at_once = self.shape.design.levels_at_once;
+        for turn in 0..4 {
+            let (state, hit) = self.bucket.scan(medium, places[turn].at, key_word);
+            states[turn] = state;
+            hits |= hit << (8 * turn);
+            if !at_once && hits != 0 {
+                break;
             }
-            marks |= first | second;
-            seen[2 * turn] = (places[0].at, first);
-            seen[2 * turn + 1] = (places[1].at, second);
+        }
+        if hits != 0 {
+            let bit = hits.trailing_zeros() as usize;
+            let (turn, slot) = (bit >> 3 & 3, bit & 7);
+            let (place, state) = (places[turn], states[turn]);
+            let value = self.bucket.value(medium, place.at, slot);
+            fence(Ordering::Acquire);
+            let is_same = (medium.load(place.at) ^ state) & self.bucket.seen_mask() == 0;
+            let is_plain = state & (DIRTY | WRITING) == 0;
+            return (is_same && is_plain).then_some(Some(Found { place, slot, value }));
         }
         fence(Ordering::Acquire);
-        let mut changes = marks & DIRTY;
-        for (at, state) in seen {
-            changes |= (medium.load(at) ^ state) & self.bucket.seen_mask();
+        let mut changes = 0;
+        for (place, state) in places.into_iter().zip(states) {
+            let change = (medium.load(place.at) ^ state) & self.bucket.seen_mask();
+            changes |= state & DIRTY | change;
         }
         (changes == 0 && self.geometry() == geometry).then_some(None)
     }
