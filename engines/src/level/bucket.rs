@@ -1,77 +1,30 @@
-//! Writing a bucket: its lock, its tokens, its items, and changes that share a fence.
+//! Changing a bucket: its lock, its tokens, its items, and changes that share a fence.
 
 use super::Core;
-use super::layout::{Bucket, DIRTY, Geometry, LOCK, TOKENS};
+use super::layout::{Bucket, Geometry, LOCK};
 use super::ops::Place;
 use index::Fixed;
 use pmem::sync::{Ordering, fence, spin};
-use pmem::{LINE, Medium, Offset};
+use pmem::{Medium, Offset};
 
-/// The lock of a hash's stripe, held until dropped.
-pub(super) type Stripe<'a> = crate::lock::Locked<'a, 1>;
-
-/// A bucket's lock, held until dropped: a bit of the state, whose line a mutation has read before
-/// and writes after. (In the sidecar it would be a cold line more.) What a crash leaves of it means
-/// nothing.
-pub(super) struct Locked<'a, M: Medium> {
-    medium: &'a M,
-    at: Offset,
-}
-
-impl<'a, M: Medium> Locked<'a, M> {
-    #[inline(always)]
-    pub(super) fn attempt(medium: &'a M, at: Offset) -> Option<Self> {
-        let word = medium.load(at);
-        let is_locked = word & LOCK == 0 && medium.compare_exchange(at, word, word | LOCK).is_ok();
-        // Not `then_some`: a guard made too early would unlock for another holder when dropped.
-        is_locked.then(|| Locked { medium, at })
-    }
-
-    pub(super) fn wait(medium: &'a M, at: Offset) -> Self {
-        let mut turn = 0;
-        loop {
-            if let Some(locked) = Locked::attempt(medium, at) {
-                return locked;
-            }
-            spin(&mut turn);
-        }
-    }
-
-    /// Leaves the bucket locked, for somebody else to unlock.
-    #[inline(always)]
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl<M: Medium> Drop for Locked<'_, M> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        unlock(self.medium, self.at, LOCK);
-    }
-}
-
-/// Clears bits of a locked bucket's state, the lock among them.
-#[inline(always)]
-fn unlock<M: Medium>(medium: &M, at: Offset, bits: u64) {
-    // Volatile: who locks the bucket next sees what was done to it.
-    fence(Ordering::Release);
-    medium.store(at, medium.load(at) & !bits);
-}
+/// The lock of a bucket, of a stripe or of a record, held until dropped.
+pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they
-/// hold until then; at most `MOST`. Whoever meets them is told by [`DIRTY`].
+/// hold until then; at most `MOST`.
 ///
 /// While there are any, locks are only tried for: who waited could be waited for.
 pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> {
     core: &'a Core<M, K, V>,
     count: usize,
-    buckets: [Offset; MOST],
-    stripes: [Option<Stripe<'a>>; MOST],
-    /// Items that were inserted where they had not been.
+    buckets: [Place; MOST],
+    /// What the words of the buckets become when the changes are durable.
+    words: [u64; MOST],
+    stripes: [Option<Locked<'a>>; MOST],
+    /// Items that were inserted where they had not been, and removed.
     inserted: u64,
     removed: u64,
-    /// The interim bucket from which the changes copy items, and the tokens of those.
+    /// The locked interim bucket from which the changes copy items, and the tokens of those.
     source: Option<Place>,
     copied: u64,
 }
@@ -82,7 +35,8 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         Unfenced {
             core,
             count: 0,
-            buckets: [Offset(0); MOST],
+            buckets: [Place { level: 0, index: 0 }; MOST],
+            words: [0; MOST],
             stripes: [const { None }; MOST],
             inserted: 0,
             removed: 0,
@@ -100,31 +54,31 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
 
     /// Waits for the lock of a stripe; nothing else may be held.
     #[inline(always)]
-    pub(super) fn lock_stripe(&mut self, stripe: u64) -> Stripe<'a> {
+    pub(super) fn lock_stripe(&mut self, stripe: u64) -> Locked<'a> {
         let word = self.core.stripes.get(stripe as usize);
-        Stripe::attempt(word).unwrap_or_else(|| {
+        Locked::attempt(word).unwrap_or_else(|| {
             self.settle();
-            Stripe::wait(word)
+            Locked::wait(word)
         })
     }
 
     /// Waits for the lock of a bucket.
     #[inline(always)]
-    pub(super) fn lock(&mut self, place: Place) -> Locked<'a, M> {
-        let medium = self.core.medium();
-        Locked::attempt(medium, place.at).unwrap_or_else(|| {
+    pub(super) fn lock(&mut self, place: Place) -> Locked<'a> {
+        let word = self.core.word(place);
+        Locked::attempt(word).unwrap_or_else(|| {
             self.settle();
-            Locked::wait(medium, place.at)
+            Locked::wait(word)
         })
     }
 
     /// Waits for the lock of a bucket while `geometry` lasts: the caller may hold an interim bucket,
     /// which in the next geometry others wait for who hold this one.
     #[inline(always)]
-    pub(super) fn lock_under(&mut self, geometry: Geometry, place: Place) -> Option<Locked<'a, M>> {
+    pub(super) fn lock_under(&mut self, geometry: Geometry, place: Place) -> Option<Locked<'a>> {
         let mut turn = 0;
         loop {
-            let locked = Locked::attempt(self.core.medium(), place.at);
+            let locked = Locked::attempt(self.core.word(place));
             if self.core.geometry() != geometry {
                 return None;
             }
@@ -136,17 +90,19 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         }
     }
 
-    /// Takes over a bucket that was changed, to be unlocked when the change is durable.
+    /// Takes over a bucket that was changed; `word` is what its word becomes when the change is
+    /// durable.
     #[inline(always)]
-    pub(super) fn push(&mut self, place: Place, locked: Locked<'a, M>) {
-        locked.keep();
-        self.buckets[self.count] = place.at;
+    pub(super) fn push(&mut self, place: Place, locked: Locked<'a>, word: u64) {
+        std::mem::forget(locked);
+        self.buckets[self.count] = place;
+        self.words[self.count] = word & !LOCK;
         self.count += 1;
     }
 
     /// Ends the change that was pushed last: the lock of its stripe goes with the bucket's.
     #[inline(always)]
-    pub(super) fn end_change(&mut self, stripe: Option<Stripe<'a>>, inserted: u64, removed: u64) {
+    pub(super) fn end_change(&mut self, stripe: Option<Locked<'a>>, inserted: u64, removed: u64) {
         self.stripes[self.count - 1] = stripe;
         self.inserted += inserted;
         self.removed += removed;
@@ -167,23 +123,18 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         }
     }
 
-    /// Makes the changes durable, and gives the locks back.
+    /// Makes the changes durable, then visible, and gives the locks back.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if self.count == 0 {
             return;
         }
-        let medium = self.core.medium();
-        medium.fence();
+        self.core.medium().fence();
         if let Some(source) = self.source {
-            // The copies are durable and still locked: else somebody could change one, and a search
-            // or a crash bring back what stood here.
-            self.core.publish(source.at, 0, self.copied);
-            self.core.count_at(source.level, -i64::from(self.copied.count_ones()));
-            self.copied = 0;
+            self.delete_copied(source);
         }
         for index in 0..self.count {
-            unlock(medium, self.buckets[index], LOCK | DIRTY);
+            self.core.set_word(self.buckets[index], self.words[index]);
             self.stripes[index] = None;
         }
         self.count = 0;
@@ -192,6 +143,19 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             (self.inserted, self.removed) = (0, 0);
             self.core.look_after(inserted, removed);
         }
+    }
+
+    /// The copies are durable: shows them, and deletes what was copied. The copies stay locked until
+    /// that is durable: else somebody could change one, and a search or a crash bring back what
+    /// stood here.
+    fn delete_copied(&mut self, source: Place) {
+        let core = self.core;
+        for index in 0..self.count {
+            core.set_word(self.buckets[index], self.words[index] | LOCK);
+        }
+        core.delete(source, self.copied);
+        core.count_at(source.level, -i64::from(self.copied.count_ones()));
+        self.copied = 0;
     }
 }
 
@@ -209,45 +173,44 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
     }
 
-    /// Changes the tokens. Until that has been fenced, who meets them is told by [`DIRTY`].
+    /// Stores the word of a locked bucket, or of one that nobody else has yet.
+    #[inline(always)]
+    pub(super) fn set_word(&self, place: Place, word: u64) {
+        if Bucket::<K, V>::is_first_version(word) {
+            // A search that was held up since then could not tell the two.
+            self.geometry.0[2].fetch_add(1, Ordering::Release);
+        }
+        self.word(place).store(word, Ordering::Release);
+    }
+
+    /// Changes the tokens of a locked bucket; a fence is still to come.
     #[inline(always)]
     pub(super) fn show(&self, at: Offset, set: u64, clear: u64) {
         let medium = self.medium();
-        let word = medium.load(at);
-        self.note_wrap(word);
-        medium.store_release(at, self.bucket.next(word, (word & TOKENS | set) & !clear));
+        medium.store_release(at, (medium.load(at) | set) & !clear);
         medium.flush(at);
     }
 
-    /// Changes the tokens, durably.
-    pub(super) fn publish(&self, at: Offset, set: u64, clear: u64) {
-        let medium = self.medium();
-        self.show(at, set, clear);
-        medium.fence();
-        medium.store(at, medium.load(at) & !DIRTY);
+    /// Deletes the items in the slots `clear` of a locked bucket, durably.
+    pub(super) fn delete(&self, place: Place, clear: u64) {
+        self.show(self.at(place), 0, clear);
+        self.medium().fence();
+        let word = self.word(place).load(Ordering::Relaxed);
+        self.set_word(place, self.bucket.next(word, None, clear));
     }
 
-    /// Called before the version after that of `word` is shown: if that one was there before, a
-    /// search that was held up from then on could not tell it from the old one.
-    #[inline(always)]
-    pub(super) fn note_wrap(&self, word: u64) {
-        if self.bucket.wraps(word) {
-            self.geometry.0[2].fetch_add(1, Ordering::Release);
-        }
-    }
-
-    /// Stores an item into an empty slot, and shows it instead of the item in the slots `clear`:
+    /// Stores an item into an empty slot, and sets its token instead of those of the slots `clear`:
     /// log-free insertion (section 3.3.2) and update (3.3.4). One flush if the item is in the line
-    /// of its token, since lines keep the order of their stores; a fence is still to come.
+    /// of its token, since lines keep the order of their stores; a fence is still to come, and the
+    /// fingerprint.
     #[inline(always)]
     pub(super) fn fill(&self, at: Offset, slot: usize, key: K, value: V, clear: u64) {
         let medium = self.medium();
         // A reader that sees these stores also sees the version that made the slot empty.
         fence(Ordering::Release);
         self.bucket.fill(medium, at, slot, key, value);
-        let beyond = self.bucket.beyond_state(slot);
+        let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {
-            debug_assert!(beyond.start >= LINE);
             medium.flush_range(at.add(beyond.start), beyond.end - beyond.start);
             medium.fence();
         }

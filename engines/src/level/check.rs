@@ -1,11 +1,12 @@
 //! Scans, and verification of the invariants. Exact when nothing writes.
 
 use super::Core;
-use super::layout::{DIRTY, LOCK, TOKENS};
+use super::layout::LOCK;
 use super::ops::Place;
 use index::{CheckReport, Fixed};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence};
+use std::cell::Cell;
 use std::ops::Range;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
@@ -20,7 +21,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let buckets = 1u64 << level;
             let range: Range<u64> = buckets * part / parts..buckets * (part + 1) / parts;
             for index in range {
-                for (key, value) in self.items(self.place(level, index)).into_iter().flatten() {
+                for (key, value) in self.items(Place { level, index }).into_iter().flatten() {
                     visit(key, value);
                 }
             }
@@ -29,40 +30,46 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// The items of a bucket at one instant, durable.
     fn items(&self, place: Place) -> [Option<(K, V)>; 8] {
-        let medium = self.medium();
-        let mask = self.bucket.seen_mask();
+        let (medium, at) = (self.medium(), self.at(place));
         loop {
             let wraps = self.wraps();
-            let state = medium.load(place.at) & mask;
+            let word = self.word(place).load(Ordering::Acquire);
+            let tokens = self.tokens(at);
+            let is_whole = Cell::new(true);
             let items = std::array::from_fn(|slot| {
-                (state & TOKENS & 1 << slot != 0).then(|| {
-                    let key = self.bucket.key(medium, place.at, slot);
-                    (key, self.value(place, slot, state))
-                })
+                if tokens & 1 << slot == 0 {
+                    return None;
+                }
+                let value = self.value(place, slot, word);
+                is_whole.set(is_whole.get() && value.is_some());
+                value.map(|value| (self.bucket.key(medium, at, slot), value))
             });
             fence(Ordering::Acquire);
-            if medium.load(place.at) & mask == state && self.wraps() == wraps {
-                if state & DIRTY != 0 {
-                    medium.flush_range(place.at, self.bucket.bytes);
-                    medium.fence();
-                }
-                return items;
+            let now = self.word(place).load(Ordering::Relaxed);
+            if (now ^ word) & !LOCK != 0 || self.wraps() != wraps || !is_whole.get() {
+                continue;
             }
+            if now & LOCK != 0 {
+                medium.flush_range(at, self.bucket.bytes);
+                medium.fence();
+            }
+            return items;
         }
     }
 
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
-        let medium = self.medium();
         let geometry = self.geometry();
         for level in geometry.levels() {
             for index in 0..1 << level {
-                let place = self.place(level, index);
+                let place = Place { level, index };
+                let at = self.at(place);
+                let word = self.word(place).load(Ordering::Acquire);
                 report.looked_at += u64::from(self.bucket.slots);
-                if medium.load(place.at) & LOCK != 0 {
+                if word & LOCK != 0 {
                     report.fault(|| format!("{place}: locked, though nothing writes"));
                 }
-                let tokens = self.tokens(place.at);
+                let tokens = self.medium().load(at) & self.bucket.token_bits();
                 if tokens & !self.bucket.full() != 0 {
                     report.fault(|| format!("{place}: tokens {tokens:#x} of slots it has not"));
                 }
@@ -82,8 +89,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     fn check_item(&self, place: Place, slot: usize, report: &mut CheckReport) {
         let medium = self.medium();
-        let key = self.bucket.key(medium, place.at, slot);
+        let key = self.bucket.key(medium, self.at(place), slot);
         let hashes = self.hashes(key);
+        let print = self.bucket.print_in(self.word(place).load(Ordering::Acquire), slot);
+        if print != hashes.print {
+            let expected = hashes.print;
+            report.fault(|| format!("{place}, slot {slot}: fingerprint {print}, not {expected}"));
+        }
         if !self.places(place.level, &hashes).contains(&place) {
             report.fault(|| format!("{place}, slot {slot}: the key belongs to other buckets"));
         }
@@ -92,10 +104,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for level in geometry.levels() {
             let [first, second] = self.places(level, &hashes);
             for other in [first, second].into_iter().take(1 + usize::from(second != first)) {
-                let tokens = self.tokens(other.at);
+                let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
                 copies += (0..self.bucket.slots as usize)
                     .filter(|slot| tokens & 1 << slot != 0)
-                    .filter(|&slot| self.bucket.key(medium, other.at, slot) == key)
+                    .filter(|&slot| self.bucket.key(medium, at, slot) == key)
                     .count();
             }
         }
@@ -107,6 +119,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "level {}, bucket {} at {}", self.level, self.index, self.at)
+        write!(f, "level {}, bucket {}", self.level, self.index)
     }
 }

@@ -1,41 +1,32 @@
-//! What lies where: buckets with their locks in the pool, marks in the sidecar.
+//! What lies where: buckets in the pool, a word for each in the sidecar.
 //!
 //! ```text
 //! pool, bucket of S slots, aligned to a line
-//!   | state | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
+//!   | tokens | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
+//!     8 bytes, or 4 where that saves a line
 //!
-//! state, 8 bytes (or 4, where that saves a line)
-//!    63 (31)    …    11   10     9         8       7 … 0
-//!   | version          | LOCK | WRITING | DIRTY | tokens |
-//!
-//! sidecar, a word per bucket, touched by resizes and recorded updates only
-//!    63 … 48                      47 … 0
-//!   | record of what is written  | resize in which it was drained |
+//! sidecar, a word per bucket
+//!    63 … 32               31 … 2      1         0
+//!   | fingerprint per slot | version | WRITING | LOCK |   8 bits each, or 4 if there are more than
+//!                                                         4 slots; 0: the slot is empty
 //! ```
 //!
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
 //! index `1 << l`, so that no two levels share one.
-//!
-//! Of the state only the tokens are ever read from what a crash left.
 
 use index::Fixed;
 use pmem::{LINE, Medium, Offset, WORD};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A token per slot, in the lowest bits: the slot holds an item.
-pub(super) const TOKENS: u64 = 0xff;
-/// What the state or an item of the bucket says may not be durable yet.
-pub(super) const DIRTY: u64 = 1 << 8;
-/// An item is being overwritten: its value is in the record that the sidecar names.
-pub(super) const WRITING: u64 = 1 << 9;
-/// The bucket is locked. Who holds the lock alone changes the bucket.
-pub(super) const LOCK: u64 = 1 << 10;
-/// One version; every change of the tokens is a new one.
-const VERSION: u64 = 1 << 11;
-
-/// Where the number of a record begins in a bucket's word in the sidecar.
-pub(super) const RECORD_SHIFT: u32 = 48;
+/// The bucket is locked. Who holds the lock alone changes the bucket and its word.
+pub(super) const LOCK: u64 = 1;
+/// A value of the bucket is being overwritten, and is in a record.
+pub(super) const WRITING: u64 = 1 << 1;
+/// One version; every change of the fingerprints, or of a value of several words, is a new one.
+const VERSION: u64 = 1 << 2;
+/// Where the fingerprints begin.
+const PRINTS_SHIFT: u32 = 32;
 
 /// Owner of the extents of levels; their index is the level.
 pub(super) const BUCKETS: u8 = 1;
@@ -66,13 +57,14 @@ pub struct Design {
     pub two_levels: bool,
     /// D4: an insertion may move one item.
     pub movement: bool,
+    /// A search reads the buckets only of slots whose fingerprint in the sidecar is the key's. Without,
+    /// it reads one bucket after the other, as in the paper.
+    pub fingerprints: bool,
     /// An insertion may move an item from the bottom level to the top one (section 3.2.1).
     pub bottom_to_top: bool,
-    /// The level with more items is searched first (section 3.2.1).
+    /// The level with more items is searched first (section 3.2.1). It makes little difference with
+    /// fingerprints.
     pub dynamic_search: bool,
-    /// All four buckets are fetched, and those of the usual form searched, at once; `dynamic_search`
-    /// then says which level comes first where not.
-    pub levels_at_once: bool,
     /// An update uses an empty slot of the bucket, if there is one (section 3.3.4).
     pub log_free_update: bool,
     /// A value that lies in one word is overwritten there.
@@ -85,9 +77,9 @@ impl Default for Design {
             two_hashes: true,
             two_levels: true,
             movement: true,
+            fingerprints: true,
             bottom_to_top: true,
             dynamic_search: true,
-            levels_at_once: true,
             log_free_update: true,
             in_place_update: true,
         }
@@ -104,7 +96,7 @@ impl Design {
             self.dynamic_search,
             self.log_free_update,
             self.in_place_update,
-            self.levels_at_once,
+            self.fingerprints,
         ]
     }
 
@@ -122,7 +114,7 @@ impl Design {
             dynamic_search: is_on(4),
             log_free_update: is_on(5),
             in_place_update: is_on(6),
-            levels_at_once: is_on(7),
+            fingerprints: is_on(7),
         }
     }
 }
@@ -155,7 +147,6 @@ impl Shape {
         let fits = |shape: &Shape| {
             ((u64::from(shape.slots) * 3) << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
         };
-        if let Ok(n) = std::env::var("SLOTS") { shape.slots = n.parse().unwrap(); }
         while !fits(&shape) && shape.initial_log2 < LEVEL_MAX {
             shape.initial_log2 += 1;
         }
@@ -191,7 +182,7 @@ impl Shape {
 #[derive(Debug)]
 pub(super) struct Bucket<K, V> {
     pub(super) slots: u32,
-    state_bytes: u64,
+    tokens_bytes: u64,
     pub(super) bytes: u64,
     pair: PhantomData<fn() -> (K, V)>,
 }
@@ -202,20 +193,20 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     const WHOLE_WORDS: bool = K::BYTES.is_multiple_of(8) && V::BYTES.is_multiple_of(8);
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
-        let bytes = |state_bytes: u64| {
-            (state_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
+        let bytes = |tokens_bytes: u64| {
+            (tokens_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
         };
-        let state_bytes = if Self::WHOLE_WORDS || bytes(8) == bytes(4) { 8 } else { 4 };
-        if bytes(state_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
+        let tokens_bytes = if Self::WHOLE_WORDS || bytes(8) == bytes(4) { 8 } else { 4 };
+        if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
             return Err(format!(
                 "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \
                  {BUCKET_BYTES_MAX}, and a key at least one",
                 K::BYTES,
                 V::BYTES,
-                bytes(state_bytes)
+                bytes(tokens_bytes)
             ));
         }
-        Ok(Bucket { slots, state_bytes, bytes: bytes(state_bytes), pair: PhantomData })
+        Ok(Bucket { slots, tokens_bytes, bytes: bytes(tokens_bytes), pair: PhantomData })
     }
 
     /// The tokens of a full bucket.
@@ -224,44 +215,118 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         (1 << self.slots) - 1
     }
 
-    /// The bits of a bucket's first word that are its state.
-    #[inline(always)]
-    pub(super) fn state_mask(&self) -> u64 {
-        if Self::WHOLE_WORDS || self.state_bytes == 8 { u64::MAX } else { u32::MAX.into() }
+    /// The bits of a bucket's first word that are for tokens, of slots that it has or not.
+    pub(super) fn token_bits(&self) -> u64 {
+        (1 << (8 * self.tokens_bytes.min(7))) - 1
     }
 
-    /// A first word with these tokens, in the version after its own, [`DIRTY`] and locked if it
-    /// was.
+    /// log2 of the bits of a fingerprint.
     #[inline(always)]
-    pub(super) fn next(&self, first_word: u64, tokens: u64) -> u64 {
-        let mask = self.state_mask();
-        let version = (first_word & !(VERSION - 1)).wrapping_add(VERSION) & mask;
-        first_word & (!mask | LOCK) | version | tokens | DIRTY
+    fn print_log2(&self) -> u32 {
+        if self.slots <= 4 { 3 } else { 2 }
     }
 
-    /// Whether the version after this state's is one that was there before.
+    /// The lowest bit of each fingerprint in a bucket's word.
     #[inline(always)]
-    pub(super) fn wraps(&self, first_word: u64) -> bool {
-        self.state_mask() != u64::MAX && self.next(first_word, 0) & self.state_mask() < VERSION
+    fn lows(&self) -> u64 {
+        let lows = if self.slots <= 4 { 0x0101_0101 } else { 0x1111_1111 };
+        (lows & ((1 << (self.slots << self.print_log2())) - 1)) << PRINTS_SHIFT
     }
 
-    /// The bits of a state by which a search knows that a bucket has not changed: all but the lock,
-    /// which changes nothing.
+    /// The fingerprint of a key with this hash. Not 0.
     #[inline(always)]
-    pub(super) fn seen_mask(&self) -> u64 {
-        self.state_mask() & !LOCK
+    pub(super) fn print(&self, hash: u64) -> u64 {
+        // Mixed: the bits of the hash that chose the bucket are equal for all keys in it.
+        let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let bits = 1 << self.print_log2();
+        // As evenly as may be: each of the values from 1 on.
+        1 + (mixed * ((1 << bits) - 1) >> 32)
+    }
+
+    /// The lanes of a word, a bit each, that may hold this fingerprint; all that do are among them.
+    #[inline(always)]
+    pub(super) fn lanes_with(&self, word: u64, print: u64) -> u64 {
+        self.zero_lanes(word ^ print * self.lows())
+    }
+
+    /// The lanes of a word that hold nothing, and maybe others above such a one.
+    #[inline(always)]
+    fn zero_lanes(&self, word: u64) -> u64 {
+        let lows = self.lows();
+        let word = word & !((1 << PRINTS_SHIFT) - 1);
+        // A lane of zeros borrows; so may those above it.
+        word.wrapping_sub(lows) & !word & lows << ((1 << self.print_log2()) - 1)
+    }
+
+    /// The slot of the lowest lane of a mask of lanes, which has any.
+    #[inline(always)]
+    pub(super) fn slot_of(&self, lanes: u64) -> usize {
+        (lanes.trailing_zeros().wrapping_sub(PRINTS_SHIFT) >> self.print_log2()) as usize & 7
+    }
+
+    /// An empty slot, if the word says that there is one.
+    #[inline(always)]
+    pub(super) fn empty_slot(&self, word: u64) -> Option<usize> {
+        let lanes = self.zero_lanes(word);
+        // The lowest is exact; and in the line of the tokens, if any is, which saves a flush.
+        (lanes != 0).then(|| self.slot_of(lanes))
+    }
+
+    /// The number of items.
+    #[inline(always)]
+    pub(super) fn count(&self, word: u64) -> u32 {
+        let mut any = word >> PRINTS_SHIFT;
+        // Every bit of a lane, folded onto its lowest.
+        for shift in 0..self.print_log2() {
+            any |= any >> (1 << shift);
+        }
+        (any << PRINTS_SHIFT & self.lows()).count_ones()
+    }
+
+    /// The fingerprint in a slot.
+    pub(super) fn print_in(&self, word: u64, slot: usize) -> u64 {
+        word >> self.shift_of(slot) & ((1 << (1 << self.print_log2())) - 1)
+    }
+
+    #[inline(always)]
+    fn shift_of(&self, slot: usize) -> u32 {
+        PRINTS_SHIFT + ((slot as u32) << self.print_log2())
+    }
+
+    /// The word in its next version, with these fingerprints changed: those of the slots `clear`, a
+    /// bit each, to none, that of `set.0` to `set.1`.
+    #[inline(always)]
+    pub(super) fn next(&self, word: u64, set: Option<(usize, u64)>, clear: u64) -> u64 {
+        let all = (1 << (1 << self.print_log2())) - 1;
+        let mut word = word;
+        let mut left = clear;
+        while left != 0 {
+            word &= !(all << self.shift_of(left.trailing_zeros() as usize));
+            left &= left - 1;
+        }
+        if let Some((slot, print)) = set {
+            word = word & !(all << self.shift_of(slot)) | print << self.shift_of(slot);
+        }
+        let low = (1 << PRINTS_SHIFT) - 1;
+        word & !low | word.wrapping_add(VERSION) & low
+    }
+
+    /// Whether the word's version is the first one, for the second time.
+    #[inline(always)]
+    pub(super) fn is_first_version(word: u64) -> bool {
+        word & ((1 << PRINTS_SHIFT) - VERSION) == 0
     }
 
     /// Byte of the bucket at which the item in `slot` begins.
     #[inline(always)]
     pub(super) fn item_at(&self, slot: usize) -> u64 {
-        let state_bytes = if Self::WHOLE_WORDS { 8 } else { self.state_bytes };
-        state_bytes + slot as u64 * Self::ITEM_BYTES
+        let tokens_bytes = if Self::WHOLE_WORDS { 8 } else { self.tokens_bytes };
+        tokens_bytes + slot as u64 * Self::ITEM_BYTES
     }
 
-    /// The bytes of the item in `slot` that are not in the line of the state.
+    /// The bytes of the item in `slot` that are not in the line of the tokens.
     #[inline(always)]
-    pub(super) fn beyond_state(&self, slot: usize) -> Range<u64> {
+    pub(super) fn beyond_tokens(&self, slot: usize) -> Range<u64> {
         let at = self.item_at(slot);
         at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE)
     }
@@ -271,23 +336,6 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     pub(super) fn value_word(&self, bucket: Offset, slot: usize) -> Option<Offset> {
         let at = self.item_at(slot) + K::BYTES as u64;
         (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
-    }
-
-    /// Keys and values of one word each: the usual form, whose keys lie in two lines.
-    #[inline(always)]
-    pub(super) fn is_usual(&self) -> bool {
-        K::BYTES == 8 && V::BYTES == 8
-    }
-
-    /// Of a bucket of the usual form: its state, and a bit for each slot that has the key.
-    #[inline(always)]
-    pub(super) fn scan<M: Medium>(&self, medium: &M, bucket: Offset, key: u64) -> (u64, u64) {
-        let [state, a, b, c, d] = medium.load_words(bucket, [0, 1, 3, 5, 7]);
-        let mut hits = bits(key, [a, b, c, d]);
-        if self.slots > 4 {
-            hits |= bits(key, medium.load_words(bucket.add(LINE), [1, 3, 5, 7])) << 4;
-        }
-        (state, hits & state & TOKENS)
     }
 
     /// The key in `slot`, in as many steps as it has words.
@@ -376,13 +424,6 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
             from += len;
         }
     }
-}
-
-/// A bit for each of four words that is the key.
-#[inline(always)]
-fn bits(key: u64, [a, b, c, d]: [u64; 4]) -> u64 {
-    let bit = |word: u64, slot: u32| u64::from(word == key) << slot;
-    bit(a, 0) | bit(b, 1) | bit(c, 2) | bit(d, 3)
 }
 
 /// A mask of the `len` low bytes of a word.

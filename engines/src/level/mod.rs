@@ -21,8 +21,9 @@
 //! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
 //!    new one and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the stripe of its hash.
-//! 4. Every change of a bucket's tokens gives it a new version. What is not known to be durable
-//!    yet is marked DIRTY, from before the store until after the fence.
+//! 4. A fingerprint is shown when the item's token is durable, and taken away when the token's
+//!    erasure is. In between the bucket is locked, and who reads it makes durable what it reports.
+//!    Every change of fingerprints is a new version.
 //! 5. Whoever waits for a lock holds none, or the stripe of its key, or the lock of a bucket that
 //!    is interim in the present geometry: then it waits for a bucket that is not, and gives up when
 //!    the geometry changes.
@@ -30,11 +31,10 @@
 //! Departures from the paper, and why:
 //!
 //! 1. Readers take no lock (section 3.4 locks each slot): they read a bucket between two looks at
-//!    its state. A negative search is valid only if no bucket that it read has changed, since an
-//!    item may be moved from a bucket not yet searched to one that was.
-//! 2. The version is in the state word, beside the tokens: a change of tokens takes one store, and
-//!    a search reads no line but the buckets'. What a crash leaves of it means nothing. Where the
-//!    state has but 4 bytes, the version has 22 bits.
+//!    its word in the sidecar. A negative search is valid only if no bucket that it looked at has
+//!    changed, since an item may be moved from a bucket not yet searched to one that was.
+//! 2. A fingerprint per slot in the sidecar: a search reads four words there and one bucket, instead
+//!    of four buckets.
 //! 3. A stripe by hash besides the bucket's lock: with locks on slots only, two insertions of one
 //!    key into different buckets both succeed.
 //! 4. The log has the new value, not the old one: what a reader has reported while the old value
@@ -45,6 +45,7 @@
 //! 7. Rehashing locks source and destination until the deletion is durable.
 //! 8. A shrink that cannot place an item turns back into an expansion.
 
+mod batch;
 mod bucket;
 mod check;
 mod layout;
@@ -65,6 +66,7 @@ use layout::{
     BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
     Resize,
 };
+use ops::Place;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use records::Records;
@@ -100,6 +102,8 @@ struct Core<M: Medium, K, V> {
     /// Per level, where its buckets begin; 0 if it never was.
     bases: [AtomicU64; 64],
     /// A word per bucket, as [`layout`] says.
+    words: Array<AtomicU64>,
+    /// Per bucket, the resize in which it was drained last; used for interim levels only.
     marks: Array<AtomicU64>,
     stripes: Array<AtomicU64>,
     records: Records,
@@ -228,6 +232,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             settings,
             bucket,
             bases,
+            words: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             marks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
             geometry: geometry_line,
@@ -316,7 +321,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let level = |name, level: u32| Level {
             name,
             pairs: (0..1 << level)
-                .map(|index| u64::from(self.tokens(self.place(level, index).at).count_ones()))
+                .map(|index| self.word(Place { level, index }).load(Ordering::Relaxed))
+                .map(|word| u64::from(self.bucket.count(word)))
                 .sum(),
             slots: u64::from(self.bucket.slots) << level,
             pool_bytes: self.bucket.bytes << level,

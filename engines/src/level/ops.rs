@@ -1,8 +1,9 @@
 //! Search, deletion, insertion and update: algorithms 1 to 4 (section 4).
 
 use super::Core;
+use super::batch::Ahead;
 use super::bucket::{Locked, Unfenced};
-use super::layout::{DIRTY, Geometry, LEVELS_MAX, RECORD_SHIFT, Resize, TOKENS, WRITING};
+use super::layout::{Geometry, LEVELS_MAX, LOCK, Resize, WRITING};
 use super::records::Record;
 use super::{BATCH, STRIPES};
 use crate::action::Action;
@@ -11,33 +12,30 @@ use index::{Error, Fixed};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
-/// A bucket: where it is, in which level, and its number there.
+/// A bucket: its level, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) level: u32,
     pub(super) index: u64,
-    pub(super) at: Offset,
 }
 
-/// The two hash values of a key.
-#[derive(Debug, Clone, Copy)]
+/// What the hash of a key comes to.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hashes {
-    pub(super) choices: [u64; 2],
+    choices: [u64; 2],
+    pub(super) print: u64,
     pub(super) stripe: u64,
 }
 
-/// What one bucket says of a key.
-enum Probe<V> {
-    Found { slot: usize, value: V, state: u64 },
-    Absent { state: u64 },
+/// Where a key was found.
+pub(super) struct Found<V> {
+    pub(super) place: Place,
+    pub(super) slot: usize,
+    pub(super) value: V,
 }
 
-/// Where a key was found.
-struct Found<V> {
-    place: Place,
-    slot: usize,
-    value: V,
-}
+/// What one bucket says of a key: where it is and the value, and the bucket's word.
+type Probe<V> = (Option<(usize, V)>, u64);
 
 /// How the attempt to place an item ended.
 pub(super) enum Placed {
@@ -62,246 +60,233 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hash = self.hash(key);
         let second = if self.shape.design.two_hashes { h2(hash) } else { h1(hash) };
         let stripe = hash >> STRIPE_SHIFT & (STRIPES as u64 - 1);
-        Hashes { choices: [h1(hash), second], stripe }
-    }
-
-    #[inline(always)]
-    pub(super) fn place(&self, level: u32, hash: u64) -> Place {
-        let index = hash & ((1 << level) - 1);
-        let base = self.bases[level as usize & 63].load(Ordering::Relaxed);
-        Place { level, index, at: Offset(base).add(index * self.bucket.bytes) }
+        Hashes { choices: [h1(hash), second], print: self.bucket.print(hash), stripe }
     }
 
     /// The two buckets of a key in a level, which may be one.
     #[inline(always)]
     pub(super) fn places(&self, level: u32, hashes: &Hashes) -> [Place; 2] {
-        hashes.choices.map(|hash| self.place(level, hash))
+        let mask = (1 << level) - 1;
+        let [first, second] = hashes.choices;
+        [Place { level, index: first & mask }, Place { level, index: second & mask }]
+    }
+
+    /// Where a bucket begins.
+    #[inline(always)]
+    pub(super) fn at(&self, place: Place) -> Offset {
+        let base = self.bases[place.level as usize & 63].load(Ordering::Relaxed);
+        Offset(base).add(place.index * self.bucket.bytes)
     }
 
     /// The bucket's word of the sidecar.
     #[inline(always)]
-    pub(super) fn mark(&self, place: Place) -> &AtomicU64 {
-        self.marks.get((1 << place.level) + place.index as usize)
+    pub(super) fn word(&self, place: Place) -> &AtomicU64 {
+        self.words.get((1 << place.level) + place.index as usize)
     }
 
     /// The tokens of a bucket.
     #[inline(always)]
     pub(super) fn tokens(&self, at: Offset) -> u64 {
-        self.medium().load(at) & TOKENS
-    }
-
-    /// An empty slot of a bucket, and whether it has one.
-    #[inline(always)]
-    pub(super) fn empty_slot(&self, at: Offset) -> Option<usize> {
-        let empties = !self.tokens(at) & self.bucket.full();
-        // One in the line of the state saves a flush: those are the lower ones.
-        (empties != 0).then(|| empties.trailing_zeros() as usize)
-    }
-
-    fn count_tokens(&self, at: Offset) -> u32 {
-        self.tokens(at).count_ones()
+        self.medium().load(at) & self.bucket.full()
     }
 
     // Search, algorithm 1.
 
-    /// Levels in the order in which they are searched. Dynamic search: the one with more items
-    /// first.
+    /// The top and the bottom level in the order in which they are searched. Dynamic search: the
+    /// one with more items first.
     #[inline(always)]
-    fn levels(&self, geometry: Geometry) -> impl Iterator<Item = u32> + use<M, K, V> {
-        self.both_levels(geometry).into_iter().chain(geometry.interims())
-    }
-
-    #[inline(always)]
-    fn both_levels(&self, geometry: Geometry) -> [u32; 2] {
-        // Neither choice is a branch: which level comes first is worth no wrong guess.
+    pub(super) fn both_levels(&self, geometry: Geometry) -> [u32; 2] {
         let is_bottom_first = self.geometry.0[1].load(Ordering::Relaxed) as u32 & 1;
         [geometry.top() - is_bottom_first, geometry.bottom() + is_bottom_first]
     }
 
-    /// What a bucket says of a key, at one instant: the state did not change meanwhile.
+    /// The four buckets of a key while no resize is under way.
     #[inline(always)]
-    fn probe(&self, place: Place, key: K) -> Probe<V> {
-        let medium = self.medium();
-        let at = place.at;
-        loop {
-            let wraps = self.wraps();
-            let state = medium.load(at) & self.bucket.seen_mask();
-            let mut tokens = state & TOKENS;
-            let mut found = None;
-            while tokens != 0 {
-                let slot = tokens.trailing_zeros() as usize;
-                if self.bucket.key(medium, at, slot) == key {
-                    found = Some((slot, self.value(place, slot, state)));
-                    break;
-                }
-                tokens &= tokens - 1;
-            }
-            fence(Ordering::Acquire);
-            let is_same = medium.load(at) & self.bucket.seen_mask() == state;
-            if is_same && self.wraps() == wraps {
-                return match found {
-                    Some((slot, value)) => Probe::Found { slot, value, state },
-                    None => Probe::Absent { state },
-                };
-            }
-        }
+    pub(super) fn four_places(&self, geometry: Geometry, hashes: &Hashes) -> [Place; 4] {
+        let [first, second] = self.both_levels(geometry);
+        let [one, two] = self.places(first, hashes);
+        let [three, four] = self.places(second, hashes);
+        [one, two, three, four]
     }
 
-    /// How often a version has come around to one that was there before. Equal states mean an
-    /// unchanged bucket only if that did not happen meanwhile.
+    /// The lanes of four words that may hold a fingerprint, those of the first one lowest. One
+    /// number: which bucket has a key is anybody's guess, and a processor that guesses wrong has
+    /// nothing to overlap the cache misses with.
+    #[inline(always)]
+    pub(super) fn lanes_of_four(&self, words: &[u64; 4], print: u64) -> u128 {
+        let [one, two, three, four] = [0, 1, 2, 3].map(|turn| {
+            let word: u64 = words[turn];
+            self.bucket.lanes_with(word, print)
+        });
+        u128::from(one >> 32 | two) | u128::from(three >> 32 | four) << 64
+    }
+
+    /// The number of the word among four, and the slot, of the lowest of these lanes.
+    #[inline(always)]
+    pub(super) fn first_of_four(&self, lanes: u128) -> (usize, usize) {
+        let bit = lanes.trailing_zeros();
+        ((bit >> 5) as usize & 3, self.bucket.slot_of(1 << (bit & 31) << 32))
+    }
+
+    /// How often a version has come around to the first one. Equal words mean an unchanged bucket
+    /// only if that did not happen meanwhile.
     #[inline(always)]
     pub(super) fn wraps(&self) -> u64 {
-        match self.bucket.state_mask() {
-            u64::MAX => 0,
-            _ => self.geometry.0[2].load(Ordering::Acquire),
-        }
-    }
-
-    /// The value in a slot. One that is being overwritten is read from its record, which is there,
-    /// and durable, for as long as the state says so; what is read else is found out by the caller,
-    /// who looks at the state again.
-    #[inline(always)]
-    pub(super) fn value(&self, place: Place, slot: usize, state: u64) -> V {
-        if state & WRITING != 0
-            && let Some(value) = self.recorded_value(place, slot)
-        {
-            return value;
-        }
-        self.bucket.value(self.medium(), place.at, slot)
-    }
-
-    #[cold]
-    fn recorded_value(&self, place: Place, slot: usize) -> Option<V> {
-        let number = self.mark(place).load(Ordering::Acquire) >> RECORD_SHIFT;
-        let index = (number as usize).checked_sub(1)?;
-        let record = self.records.read_one(self.medium(), index);
-        record.value.filter(|_| record.slot == slot)
+        self.geometry.0[2].load(Ordering::Acquire)
     }
 
     /// Hints that a search for a key with these hashes follows.
     #[inline(always)]
     pub(super) fn prefetch(&self, geometry: Geometry, hashes: &Hashes) {
-        for level in self.both_levels(geometry) {
-            for place in self.places(level, hashes) {
-                self.medium().prefetch(place.at);
-            }
+        for place in self.four_places(geometry, hashes) {
+            self.words.prefetch((1 << place.level) + place.index as usize);
         }
     }
 
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
-        let hashes = self.hashes(key);
-        if self.shape.design.levels_at_once {
-            self.prefetch(self.geometry(), &hashes);
-        }
-        self.get_hashed(key, &hashes)
+        self.find(key, &self.hashes(key)).map(|found| found.value)
     }
 
+    /// Where a key is. `None` was true at one instant: none of the buckets looked at has changed
+    /// since then, nor has the geometry. Both answers are durable.
     #[inline(always)]
-    pub(super) fn get_hashed(&self, key: K, hashes: &Hashes) -> Option<V> {
-        self.find(key, hashes).map(|found| found.value)
-    }
-
-    /// Where a key is. `None` was true at one instant: none of the buckets read has changed since
-    /// it was read, nor has the geometry. Both answers are durable.
-    #[inline(always)]
-    fn find(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
-        if self.bucket.is_usual()
-            && let Some(found) = self.find_usual(key, hashes)
-        {
-            return found;
+    pub(super) fn find(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
+        match self.find_usual(key, hashes) {
+            Some(found) => found,
+            None => self.find_anyhow(key, hashes),
         }
-        self.find_anyhow(key, hashes)
     }
 
     /// As [`Core::find`], in as few instructions as nearly every search needs: a processor overlaps
     /// the cache misses of operations as far as they fit its reorder window together. `None`: a
-    /// resize, a writer, or a change that may not be durable yet is in the way.
+    /// resize or a writer is in the way.
     #[inline(always)]
     fn find_usual(&self, key: K, hashes: &Hashes) -> Option<Option<Found<V>>> {
         let medium = self.medium();
         let geometry = self.geometry();
-        if geometry.resize() != Resize::No {
+        let wraps = self.wraps();
+        if geometry.resize() != Resize::No || !self.shape.design.fingerprints {
             return None;
         }
-        let [first, second] = self.both_levels(geometry);
-        let [one, two] = self.places(first, hashes);
-        let [three, four] = self.places(second, hashes);
-        let places = [one, two, three, four];
-        let key_word = key.word(0);
-        let (mut states, mut hits) = ([0; 4], 0);
-        // Which level has a key is anybody's guess, and a processor that guesses wrong has nothing to
-        // overlap the cache misses with.
-        let at_once = self.shape.design.levels_at_once;
+        let places = self.four_places(geometry, hashes);
+        let mut words = [0; 4];
         for turn in 0..4 {
-            let (state, hit) = self.bucket.scan(medium, places[turn].at, key_word);
-            states[turn] = state;
-            hits |= hit << (8 * turn);
-            if !at_once && hits != 0 {
-                break;
-            }
+            words[turn] = self.word(places[turn]).load(Ordering::Acquire);
         }
-        if hits != 0 {
-            let bit = hits.trailing_zeros() as usize;
-            let (turn, slot) = (bit >> 3 & 3, bit & 7);
-            let (place, state) = (places[turn], states[turn]);
-            let value = self.bucket.value(medium, place.at, slot);
+        let mut lanes = self.lanes_of_four(&words, hashes.print);
+        while lanes != 0 {
+            let (turn, slot) = self.first_of_four(lanes);
+            lanes &= lanes - 1;
+            let (place, word) = (places[turn], words[turn]);
+            let at = self.at(place);
+            if self.bucket.key(medium, at, slot) != key {
+                continue;
+            }
+            let is_there = medium.load(at) & 1 << slot != 0;
+            let value = self.bucket.value(medium, at, slot);
             fence(Ordering::Acquire);
-            let is_same = (medium.load(place.at) ^ state) & self.bucket.seen_mask() == 0;
-            let is_plain = state & (DIRTY | WRITING) == 0;
-            return (is_same && is_plain).then_some(Some(Found { place, slot, value }));
+            let now = self.word(place).load(Ordering::Relaxed);
+            // Unlocked, or somebody may be changing the value, and what was read not be durable.
+            let is_usual = is_there && now & (LOCK | WRITING) == 0 && (now ^ word) & !LOCK == 0;
+            return (is_usual && self.wraps() == wraps).then_some(Some(Found {
+                place,
+                slot,
+                value,
+            }));
         }
         fence(Ordering::Acquire);
         let mut changes = 0;
-        for (place, state) in places.into_iter().zip(states) {
-            let change = (medium.load(place.at) ^ state) & self.bucket.seen_mask();
-            changes |= state & DIRTY | change;
+        for turn in 0..4 {
+            changes |= self.word(places[turn]).load(Ordering::Relaxed) ^ words[turn];
         }
-        (changes == 0 && self.geometry() == geometry).then_some(None)
+        let is_same = changes & !LOCK == 0 && self.geometry() == geometry;
+        (is_same && self.wraps() == wraps).then_some(None)
     }
 
     #[cold]
     #[inline(never)]
     fn find_anyhow(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
-        let medium = self.medium();
         loop {
             let geometry = self.geometry();
             let wraps = self.wraps();
-            let mut seen = [(Offset(0), 0); PROBES_MAX];
+            let mut seen = [(Place { level: 0, index: 0 }, 0); PROBES_MAX];
             let mut count = 0;
-            for level in self.levels(geometry) {
+            for level in self.both_levels(geometry).into_iter().chain(geometry.interims()) {
                 let [first, second] = self.places(level, hashes);
                 for place in [first, second].into_iter().take(1 + usize::from(second != first)) {
-                    match self.probe(place, key) {
-                        Probe::Found { slot, value, state } => {
-                            if state & DIRTY != 0 {
-                                self.flush_item(place.at, slot);
-                                medium.persist(place.at);
-                            }
-                            return Some(Found { place, slot, value });
-                        }
-                        Probe::Absent { state } => {
-                            seen[count] = (place.at, state);
-                            count += 1;
-                        }
+                    let (found, word) = self.probe(place, key, hashes.print);
+                    if let Some((slot, value)) = found {
+                        return Some(Found { place, slot, value });
                     }
+                    seen[count] = (place, word);
+                    count += 1;
                 }
             }
-            let seen = &seen[..count];
-            if seen.iter().any(|(_, state)| state & DIRTY != 0) {
-                // A removal, perhaps of this very key, that may not be durable yet.
-                seen.iter().for_each(|&(at, _)| medium.flush(at));
-                medium.fence();
-            }
             fence(Ordering::Acquire);
-            let mask = self.bucket.seen_mask();
-            // Another version, that is. DIRTY may come and go with values that are replaced in place:
-            // what was dirty has been flushed here, and what was not was durable.
-            let is_same = |at, state| (medium.load(at) & mask ^ state) & !DIRTY == 0;
-            let is_unchanged = seen.iter().all(|&(at, state)| is_same(at, state));
+            let is_same = |&(place, word): &(Place, u64)| {
+                (self.word(place).load(Ordering::Relaxed) ^ word) & !LOCK == 0
+            };
+            let is_unchanged = seen[..count].iter().all(is_same);
             if is_unchanged && self.geometry() == geometry && self.wraps() == wraps {
                 return None;
             }
+        }
+    }
+
+    /// What a bucket says of a key, at one instant and durably: its word did not change meanwhile.
+    fn probe(&self, place: Place, key: K, print: u64) -> Probe<V> {
+        let (medium, at) = (self.medium(), self.at(place));
+        let slots = 0..self.bucket.slots as usize;
+        loop {
+            let wraps = self.wraps();
+            let word = self.word(place).load(Ordering::Acquire);
+            let mut lanes = self.bucket.lanes_with(word, print);
+            let mut has_print = !self.shape.design.fingerprints;
+            while lanes != 0 && !has_print {
+                has_print = self.bucket.key(medium, at, self.bucket.slot_of(lanes)) == key;
+                lanes &= lanes - 1;
+            }
+            // The tokens decide: the key may be on its way out, or from one slot to another.
+            let tokens = self.tokens(at);
+            let slot = slots
+                .clone()
+                .filter(|_| has_print)
+                .find(|&slot| tokens & 1 << slot != 0 && self.bucket.key(medium, at, slot) == key);
+            let found = slot.map(|slot| (slot, self.value(place, slot, word)));
+            fence(Ordering::Acquire);
+            let now = self.word(place).load(Ordering::Relaxed);
+            if (now ^ word) & !LOCK != 0 || self.wraps() != wraps {
+                continue;
+            }
+            let Some((slot, value)) = found else {
+                if has_print && now & LOCK != 0 {
+                    // A removal that may not be durable yet.
+                    medium.persist(at);
+                }
+                return (None, word);
+            };
+            let Some(value) = value else { continue };
+            if now & LOCK != 0 {
+                self.flush_item(at, slot);
+                medium.persist(at);
+            }
+            return (Some((slot, value)), word);
+        }
+    }
+
+    /// The value in a slot. One that is being overwritten is read from its record, which is there,
+    /// and durable, for as long as the word says so; `None` if that has just ended. The caller looks
+    /// at the word again.
+    #[inline(always)]
+    pub(super) fn value(&self, place: Place, slot: usize, word: u64) -> Option<V> {
+        if word & WRITING == 0 {
+            return Some(self.bucket.value(self.medium(), self.at(place), slot));
+        }
+        match self.records.update_of(self.medium(), place) {
+            Some((recorded, value)) if recorded == slot => Some(value),
+            Some(_) => Some(self.bucket.value(self.medium(), self.at(place), slot)),
+            None => None,
         }
     }
 
@@ -335,7 +320,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         decide: impl Fn(&T, Option<V>) -> Action<V>,
     ) -> Result<(), Error> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
-        let mut ahead = Ahead::new(self, items, key_of);
+        let mut ahead = Ahead::new(self, items, key_of, inserts);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
             let (key, hashes) = ahead.next(index);
             let decide = |found| decide(item, found);
@@ -345,10 +330,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        let mut ahead = Ahead::new(self, keys, |&key| key);
+        let mut ahead = Ahead::new(self, keys, |&key| key, false);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
             let (key, hashes) = ahead.next(index);
-            *out = self.get_hashed(key, &hashes);
+            *out = self.find(key, &hashes).map(|found| found.value);
         }
     }
 
@@ -368,25 +353,30 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
             if let Some(found) = self.find(key, hashes) {
-                let locked = unfenced.lock(found.place);
-                if !self.is_still(key, &found) {
+                let Found { place, slot, .. } = found;
+                let locked = unfenced.lock(place);
+                let at = self.at(place);
+                let is_still = self.tokens(at) & 1 << slot != 0
+                    && self.bucket.key(self.medium(), at, slot) == key;
+                if !is_still {
                     spin(&mut retries);
                     continue;
                 }
-                let value = self.bucket.value(self.medium(), found.place.at, found.slot);
+                let value = self.bucket.value(self.medium(), at, slot);
                 match decide(Some(value)) {
                     Action::Keep => {}
                     Action::Put(new) => {
-                        if self.update_slot(found.place, found.slot, key, new) {
-                            unfenced.push(found.place, locked);
+                        if let Some(word) = self.update_slot(place, slot, key, new, hashes) {
+                            unfenced.push(place, locked, word);
                             unfenced.end_change(stripe, 0, 0);
                         }
                     }
                     // Algorithm 2.
                     Action::Remove => {
-                        self.show(found.place.at, 0, 1 << found.slot);
-                        unfenced.push(found.place, locked);
-                        self.count_at(found.place.level, -1);
+                        self.show(at, 0, 1 << slot);
+                        let word = self.word(place).load(Ordering::Relaxed);
+                        unfenced.push(place, locked, self.bucket.next(word, None, 1 << slot));
+                        self.count_at(place.level, -1);
                         unfenced.end_change(stripe, 0, 1);
                     }
                 }
@@ -415,62 +405,51 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    /// Whether a key is where it was found; its bucket is locked.
-    #[inline(always)]
-    fn is_still(&self, key: K, found: &Found<V>) -> bool {
-        let &Found { place, slot, .. } = found;
-        self.tokens(place.at) & 1 << slot != 0
-            && self.bucket.key(self.medium(), place.at, slot) == key
-    }
-
     /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
-    /// log-free into an empty slot, else over the old value, with a record of the new one. Whether
-    /// a fence is still to come.
+    /// log-free into an empty slot, else over the old value, with a record of the new one. Returns
+    /// what the bucket's word becomes after a fence that is still to come; `None`: all is done.
     #[inline(always)]
-    fn update_slot(&self, place: Place, slot: usize, key: K, value: V) -> bool {
-        let (medium, at) = (self.medium(), place.at);
+    fn update_slot(
+        &self,
+        place: Place,
+        slot: usize,
+        key: K,
+        value: V,
+        hashes: &Hashes,
+    ) -> Option<u64> {
+        let (medium, at) = (self.medium(), self.at(place));
+        let word = self.word(place).load(Ordering::Relaxed);
         let design = &self.shape.design;
         if design.in_place_update
-            && let Some(word) = self.bucket.value_word(at, slot)
+            && let Some(at) = self.bucket.value_word(at, slot)
         {
-            medium.store(at, medium.load(at) | DIRTY);
-            medium.store_release(word, value.word(0));
-            medium.flush(word);
-            return true;
+            medium.store_release(at, value.word(0));
+            medium.flush(at);
+            return Some(word);
         }
         if design.log_free_update
-            && let Some(empty) = self.empty_slot(at)
+            && let Some(empty) = self.bucket.empty_slot(word)
         {
             self.fill(at, empty, key, value, 1 << slot);
-            return true;
+            return Some(self.bucket.next(word, Some((empty, hashes.print)), 1 << slot));
         }
         self.update_recorded(place, slot, value);
-        false
+        None
     }
 
     #[cold]
     fn update_recorded(&self, place: Place, slot: usize, value: V) {
-        let (medium, at) = (self.medium(), place.at);
+        let (medium, at) = (self.medium(), self.at(place));
         let record = self.records.write(medium, &Record::update(place, slot, value));
         // From here on recovery ends the update, so a reader may report the new value.
-        let mark = self.mark(place);
-        let unmarked = mark.load(Ordering::Relaxed);
-        mark.store(unmarked | record.number() << RECORD_SHIFT, Ordering::Relaxed);
-        let word = medium.load(at);
-        // Who sees WRITING sees the number of the record, and who sees the value sees WRITING.
-        fence(Ordering::Release);
-        medium.store(at, word | WRITING);
+        let word = self.word(place).load(Ordering::Relaxed);
+        self.set_word(place, word | WRITING);
+        // Who sees the value sees that it is being written.
         fence(Ordering::Release);
         self.bucket.fill_value(medium, at, slot, value);
-        let word = medium.load(at);
-        self.note_wrap(word);
-        let next = self.bucket.next(word, word & TOKENS) & !WRITING;
-        fence(Ordering::Release);
-        medium.store(at, next);
         self.flush_item(at, slot);
         medium.fence();
-        medium.store(at, next & !DIRTY);
-        mark.store(unmarked, Ordering::Release);
+        self.set_word(place, self.bucket.next(word, None, 0));
         // Before the lock is given back: recovery must not do it again over a later value.
         self.records.erase(medium, record);
     }
@@ -490,18 +469,20 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let bottom = self.places(geometry.bottom(), hashes);
         let levels = if self.shape.design.two_levels { 2 } else { 1 };
         for places in [top, bottom].into_iter().take(levels) {
-            let [first, second] = places.map(|place| self.count_tokens(place.at));
-            let order = if first > second { [places[1], places[0]] } else { places };
-            for place in order {
-                if self.empty_slot(place.at).is_none() {
-                    continue;
-                }
+            for place in self.less_loaded_first(places) {
+                let word = self.word(place).load(Ordering::Relaxed);
+                let Some(slot) = self.bucket.empty_slot(word) else { continue };
+                // While the lock is taken.
+                let at = self.at(place);
+                self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
                 let Some(locked) = unfenced.lock_under(geometry, place) else {
                     return Placed::Stale;
                 };
-                if let Some(slot) = self.empty_slot(place.at) {
-                    self.fill(place.at, slot, key, value, 0);
-                    unfenced.push(place, locked);
+                let word = self.word(place).load(Ordering::Relaxed);
+                if let Some(slot) = self.bucket.empty_slot(word) {
+                    self.fill(at, slot, key, value, 0);
+                    let word = self.bucket.next(word, Some((slot, hashes.print)), 0);
+                    unfenced.push(place, locked, word);
                     self.count_at(place.level, 1);
                     return Placed::Done;
                 }
@@ -510,7 +491,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if !self.shape.design.movement {
             return Placed::NoRoom;
         }
-        self.insert_by_movement(unfenced, geometry, key, value, [top, bottom])
+        self.insert_by_movement(unfenced, geometry, key, value, hashes)
+    }
+
+    #[inline(always)]
+    pub(super) fn less_loaded_first(&self, [first, second]: [Place; 2]) -> [Place; 2] {
+        let load = |place| self.bucket.count(self.word(place).load(Ordering::Relaxed));
+        if load(first) > load(second) { [second, first] } else { [first, second] }
     }
 
     /// TryMovement: moves an item of one of the key's full buckets to its other bucket in that
@@ -522,26 +509,25 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         geometry: Geometry,
         key: K,
         value: V,
-        [top, bottom]: [[Place; 2]; 2],
+        hashes: &Hashes,
     ) -> Placed {
         let design = &self.shape.design;
-        let top_level = geometry.top();
-        let to_bottom = design.two_levels.then_some((bottom, geometry.bottom()));
-        let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top_level));
-        let ways = [Some((top, top_level)), to_bottom, to_top];
-        for (places, to_level) in ways.into_iter().flatten() {
-            for from in places {
+        let (top, bottom) = (geometry.top(), geometry.bottom());
+        let to_bottom = design.two_levels.then_some((bottom, bottom));
+        let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top));
+        for (from_level, to_level) in [Some((top, top)), to_bottom, to_top].into_iter().flatten() {
+            for from in self.places(from_level, hashes) {
                 let Some(locked) = unfenced.lock_under(geometry, from) else {
                     return Placed::Stale;
                 };
                 // Another thread's removal may have made room.
-                let freed = match self.empty_slot(from.at) {
-                    Some(slot) => Some(slot),
-                    None => self.move_one(geometry, from, to_level),
-                };
+                let empty = self.bucket.empty_slot(self.word(from).load(Ordering::Relaxed));
+                let freed = empty.or_else(|| self.move_one(geometry, from, to_level));
                 if let Some(slot) = freed {
-                    self.fill(from.at, slot, key, value, 0);
-                    unfenced.push(from, locked);
+                    self.fill(self.at(from), slot, key, value, 0);
+                    let word = self.word(from).load(Ordering::Relaxed);
+                    let word = self.bucket.next(word, Some((slot, hashes.print)), 0);
+                    unfenced.push(from, locked, word);
                     self.count_at(from.level, 1);
                     return Placed::Done;
                 }
@@ -553,69 +539,36 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Moves an item of a locked bucket to another of its buckets, in `to_level`; returns the slot
     /// that this frees.
     fn move_one(&self, geometry: Geometry, from: Place, to_level: u32) -> Option<usize> {
-        let medium = self.medium();
+        let (medium, from_at) = (self.medium(), self.at(from));
         for slot in 0..self.bucket.slots as usize {
-            let key = self.bucket.key(medium, from.at, slot);
-            for to in self.places(to_level, &self.hashes(key)) {
-                if to == from || self.empty_slot(to.at).is_none() {
+            let key = self.bucket.key(medium, from_at, slot);
+            let hashes = self.hashes(key);
+            for to in self.places(to_level, &hashes) {
+                let has_room =
+                    |to| self.bucket.empty_slot(self.word(to).load(Ordering::Relaxed)).is_some();
+                if to == from || !has_room(to) {
                     continue;
                 }
                 // Not waited for: whoever holds it may be waiting for the one held here.
-                let Some(_locked) = Locked::attempt(medium, to.at) else { continue };
+                let Some(_locked) = Locked::attempt(self.word(to)) else { continue };
                 if self.geometry() != geometry {
                     // Its level may have become interim, and this bucket been emptied for good.
                     return None;
                 }
-                let Some(empty) = self.empty_slot(to.at) else { continue };
-                let value = self.bucket.value(medium, from.at, slot);
-                // A crash between copy and erasure leaves the item twice; recovery looks here.
+                let word = self.word(to).load(Ordering::Relaxed);
+                let Some(empty) = self.bucket.empty_slot(word) else { continue };
+                let value = self.bucket.value(medium, from_at, slot);
+                // A crash between copy and deletion leaves the item twice; recovery looks here.
                 let _record = self.records.write(medium, &Record::<V>::movement(from, slot));
-                self.fill(to.at, empty, key, value, 0);
+                self.fill(self.at(to), empty, key, value, 0);
                 medium.fence();
-                self.publish(from.at, 0, 1 << slot);
-                medium.store(to.at, medium.load(to.at) & !DIRTY);
+                self.set_word(to, self.bucket.next(word, Some((empty, hashes.print)), 0));
+                self.delete(from, 1 << slot);
                 self.count_at(from.level, -1);
                 self.count_at(to.level, 1);
                 return Some(slot);
             }
         }
         None
-    }
-}
-
-/// The keys of a batch, each with its hashes, whose buckets are being fetched some keys ahead.
-struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
-    core: &'a Core<M, K, V>,
-    items: &'a [T],
-    key_of: F,
-    hashes: [Hashes; BATCH],
-}
-
-impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T, F> {
-    #[inline(always)]
-    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F) -> Self {
-        let hashes = [Hashes { choices: [0; 2], stripe: 0 }; BATCH];
-        let mut ahead = Ahead { core, items, key_of, hashes };
-        for index in 0..items.len().min(BATCH) {
-            ahead.fetch(index);
-        }
-        ahead
-    }
-
-    #[inline(always)]
-    fn fetch(&mut self, index: usize) {
-        let hashes = self.core.hashes((self.key_of)(&self.items[index]));
-        self.core.prefetch(self.core.geometry(), &hashes);
-        self.hashes[index % BATCH] = hashes;
-    }
-
-    /// The key numbered `index`, which is one more each time.
-    #[inline(always)]
-    fn next(&mut self, index: usize) -> (K, Hashes) {
-        let hashes = self.hashes[index % BATCH];
-        if index + BATCH < self.items.len() {
-            self.fetch(index + BATCH);
-        }
-        ((self.key_of)(&self.items[index]), hashes)
     }
 }

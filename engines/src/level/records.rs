@@ -12,7 +12,7 @@
 //! A *movement* record says which item may be in the table twice. It needs no erasure: recovery
 //! looks whether that is so.
 
-use super::bucket::Stripe;
+use super::bucket::Locked;
 use super::ops::Place;
 use index::Fixed;
 use index::hash::Hasher;
@@ -58,16 +58,8 @@ pub(super) struct Records {
 
 /// A record that was written, until dropped or erased.
 pub(super) struct Written<'a> {
-    index: usize,
     at: Offset,
-    _locked: Stripe<'a>,
-}
-
-impl Written<'_> {
-    /// Its number, which is not 0.
-    pub(super) fn number(&self) -> u64 {
-        self.index as u64 + 1
-    }
+    _locked: Locked<'a>,
 }
 
 /// For checksums.
@@ -123,8 +115,8 @@ impl Records {
         let first = thread_index() % RECORDS;
         let free = (0..RECORDS)
             .map(|turn| (first + turn) % RECORDS)
-            .find_map(|index| Some((index, Stripe::attempt(&self.locks[index])?)));
-        let (index, locked) = free.unwrap_or_else(|| (first, Stripe::wait(&self.locks[first])));
+            .find_map(|index| Some((index, Locked::attempt(&self.locks[index])?)));
+        let (index, locked) = free.unwrap_or_else(|| (first, Locked::wait(&self.locks[first])));
         let at = self.at(index);
         let value = (0..value_words::<V>() as usize)
             .map(|word| record.value.map_or(0, |value| value.word(word)));
@@ -138,7 +130,7 @@ impl Records {
         medium.store(at, checksum);
         medium.flush_range(at, self.record_bytes);
         medium.fence();
-        Written { index, at, _locked: locked }
+        Written { at, _locked: locked }
     }
 
     /// Erases a record, durably.
@@ -158,9 +150,19 @@ impl Records {
         }
     }
 
-    /// The record at an index, whole or not.
-    pub(super) fn read_one<M: Medium, V: Fixed>(&self, medium: &M, index: usize) -> Record<V> {
-        Self::decode(medium, self.at(index % RECORDS))
+    /// The slot and the new value of an update of an item in `place` that is on record, for a reader
+    /// who finds out by itself whether that is still under way.
+    pub(super) fn update_of<M: Medium, V: Fixed>(
+        &self,
+        medium: &M,
+        place: Place,
+    ) -> Option<(usize, V)> {
+        (0..RECORDS).find_map(|index| {
+            let record = Self::decode::<M, V>(medium, self.at(index));
+            let is_of_place = record.level == place.level && record.index == place.index;
+            let is_written = medium.load(self.at(index)) != 0;
+            record.value.filter(|_| is_of_place && is_written).map(|value| (record.slot, value))
+        })
     }
 
     /// Every whole record, with its place.

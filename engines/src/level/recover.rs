@@ -7,12 +7,12 @@
 //! runs again.
 
 use super::Core;
-use super::layout::{DIRTY, Geometry, LOCK, Resize, TOKENS, WRITING};
+use super::layout::{Geometry, Resize};
 use super::ops::Place;
 use super::records::Record;
 use crate::parallel::in_parallel;
 use index::Fixed;
-use pmem::sync::{Ordering, fence};
+use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         for level in geometry.levels() {
-            let pairs = self.in_parallel(level, |range| self.tidy(level, range))?;
+            let pairs = self.in_parallel(level, |range| self.rebuild(level, range))?;
             self.at_open[level as usize & 3].fetch_add(pairs, Ordering::Relaxed);
         }
         for (at, record) in self.records.read(self.medium()) {
@@ -59,22 +59,26 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         in_parallel(&self.settings, 1 << level, BUCKETS_PER_THREAD, work)
     }
 
-    /// Takes away the volatile marks that a crash left in a level; returns its number of items.
-    fn tidy(&self, level: u32, range: Range<u64>) -> Result<u64, OpenError> {
+    /// Rebuilds the words of a level's buckets; returns its number of items.
+    fn rebuild(&self, level: u32, range: Range<u64>) -> Result<u64, OpenError> {
+        let medium = self.medium();
         let mut items = 0;
         for index in range {
-            let at = self.place(level, index).at;
-            let word = self.medium().load(at);
-            if word & TOKENS & !self.bucket.full() != 0 {
+            let place = Place { level, index };
+            let at = self.at(place);
+            let tokens = medium.load(at) & self.bucket.token_bits();
+            if tokens & !self.bucket.full() != 0 {
                 return Err(OpenError::Corrupt {
                     found: format!("the bucket at {at} has tokens of slots that it has not"),
                 });
             }
-            if word & (DIRTY | WRITING | LOCK) != 0 {
-                self.unless_read_only()?;
-                self.medium().store(at, word & !(DIRTY | WRITING | LOCK));
+            let mut word = 0;
+            for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
+                let print = self.hashes(self.bucket.key(medium, at, slot)).print;
+                word = self.bucket.next(word, Some((slot, print)), 0);
             }
-            items += u64::from((word & TOKENS).count_ones());
+            self.word(place).store(word, Ordering::Release);
+            items += u64::from(tokens.count_ones());
         }
         Ok(items)
     }
@@ -96,14 +100,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let is_place = geometry.levels().any(|in_use| in_use == level)
             && index < 1 << level
             && slot < self.bucket.slots as usize
-            && self.tokens(self.place(level, index).at) & 1 << slot != 0;
+            && self.tokens(self.at(Place { level, index })) & 1 << slot != 0;
         if is_place {
-            let place = self.place(level, index);
+            let place = Place { level, index };
             match value {
                 Some(value) => {
                     self.unless_read_only()?;
-                    self.bucket.fill_value(self.medium(), place.at, slot, value);
-                    self.medium().flush_range(place.at, self.bucket.bytes);
+                    self.bucket.fill_value(self.medium(), self.at(place), slot, value);
+                    self.medium().flush_range(self.at(place), self.bucket.bytes);
                     self.medium().fence();
                 }
                 None => self.delete_if_twice(geometry.levels(), place, slot)?,
@@ -124,20 +128,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         slot: usize,
     ) -> Result<(), OpenError> {
         let medium = self.medium();
-        let key = self.bucket.key(medium, place.at, slot);
+        let key = self.bucket.key(medium, self.at(place), slot);
         let hashes = self.hashes(key);
         let holds = |other: Place| {
-            let tokens = self.tokens(other.at);
+            let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
             other != place
-                && (0..self.bucket.slots as usize).any(|slot| {
-                    tokens & 1 << slot != 0 && self.bucket.key(medium, other.at, slot) == key
-                })
+                && (0..self.bucket.slots as usize)
+                    .any(|slot| tokens & 1 << slot != 0 && self.bucket.key(medium, at, slot) == key)
         };
         let is_twice = levels.flat_map(|level| self.places(level, &hashes)).any(holds);
         if is_twice {
             self.unless_read_only()?;
-            fence(Ordering::Release);
-            self.publish(place.at, 0, 1 << slot);
+            self.delete(place, 1 << slot);
             self.count_at(place.level, -1);
         }
         Ok(())
@@ -153,13 +155,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     ) -> Result<u64, OpenError> {
         let mut undrained = 0;
         for index in range {
-            let place = self.place(interim, index);
-            let tokens = self.tokens(place.at);
+            let place = Place { level: interim, index };
+            let tokens = self.tokens(self.at(place));
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
                 let others = geometry.levels().filter(|&level| level != interim);
                 self.delete_if_twice(others, place, slot)?;
             }
-            match self.tokens(place.at) {
+            match self.tokens(self.at(place)) {
                 0 if geometry.interim() == Some(interim) => self.mark_drained(geometry, place),
                 0 => {}
                 _ => undrained += 1,

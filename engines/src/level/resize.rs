@@ -7,12 +7,12 @@
 use super::Core;
 use super::bucket::{Locked, Unfenced};
 use super::layout::{
-    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize, TOKENS,
+    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize,
 };
 use super::ops::{Place, Placed};
 use index::{Error, Fixed};
 use pmem::pool::Draft;
-use pmem::sync::{Ordering, spin, thread_index};
+use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
 /// Interim buckets that an insertion rehashes.
@@ -74,7 +74,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[cold]
     pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), Error> {
         let full = || SpaceError::Full {
-            needed_bytes: 0,
+            needed_bytes: self.bucket.bytes << (geometry.top() + 1),
             reason: "the buckets of a key are full, and the table may not grow".into(),
         };
         if geometry.resize() != Resize::No {
@@ -148,7 +148,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         })?;
         if let Some(extent) = extent {
             self.bases[new_level as usize].store(extent.start.0, Ordering::Release);
-            self.marks.advise(1 << new_level..2 << new_level, false);
+            self.words.advise(1 << new_level..2 << new_level, false);
         }
         self.start_rehash(next, 1 << next.interim().unwrap_or(0));
         self.resizes.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let Some(interim) = geometry.interim() else { return };
             // In circles: a bucket may have been left, or passed by somebody who was held up.
             let next = self.progress.0[1].fetch_add(1, Ordering::Relaxed) & ((1 << interim) - 1);
-            let _ = self.drain(geometry, self.place(interim, next));
+            let _ = self.drain(geometry, Place { level: interim, index: next });
         }
     }
 
@@ -195,7 +195,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let geometry = self.geometry();
                 let Some(interim) = geometry.interim() else { return };
                 let drained = (0..1 << interim)
-                    .try_for_each(|index| self.drain(geometry, self.place(interim, index)));
+                    .try_for_each(|index| self.drain(geometry, Place { level: interim, index }));
                 if drained.is_ok() {
                     break;
                 }
@@ -205,19 +205,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
+    fn mark_of(&self, place: Place) -> &AtomicU64 {
+        self.marks.get((1 << place.level) + place.index as usize)
+    }
+
     /// Marks an interim bucket as emptied in this resize.
     pub(super) fn mark_drained(&self, geometry: Geometry, place: Place) {
-        self.mark(place).store(geometry.generation(), Ordering::Release);
+        self.mark_of(place).store(geometry.generation(), Ordering::Release);
     }
 
     /// Rehashes the items of an interim bucket.
     fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
-        let mark = self.mark(place);
+        let mark = self.mark_of(place);
         let is_drained = || mark.load(Ordering::Acquire) == geometry.generation();
         if is_drained() {
             return Ok(());
         }
-        let _locked = Locked::wait(self.medium(), place.at);
+        let _locked = Locked::wait(self.word(place));
         if self.geometry() != geometry {
             return Err(Stale);
         }
@@ -237,7 +241,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Ok(());
             }
         }
-        debug_assert_eq!(self.tokens(place.at) & TOKENS, 0);
+        debug_assert_eq!(self.tokens(self.at(place)), 0);
         self.mark_drained(geometry, place);
         // Not if another resize has begun since: it visits this bucket again.
         let count = |counted: u64| {
@@ -256,12 +260,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn copy_out(&self, geometry: Geometry, place: Place) -> Placed {
         let medium = self.medium();
         let mut unfenced = Unfenced::<M, K, V, SLOTS_MAX>::from(self, place);
-        let mut tokens = self.tokens(place.at);
+        let at = self.at(place);
+        let mut tokens = self.tokens(at);
         while tokens != 0 {
             let slot = tokens.trailing_zeros() as usize;
             tokens &= tokens - 1;
-            let key = self.bucket.key(medium, place.at, slot);
-            let value = self.bucket.value(medium, place.at, slot);
+            let key = self.bucket.key(medium, at, slot);
+            let value = self.bucket.value(medium, at, slot);
             match self.insert(&mut unfenced, geometry, key, value, &self.hashes(key)) {
                 Placed::Done => unfenced.end_copy(slot),
                 other => return other,
@@ -290,6 +295,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             Ok(())
         });
         self.start_rehash(next, next.interim().map_or(0, |interim| 1 << interim));
+        self.compare_levels(next);
     }
 
     /// A shrink that finds no room for an item becomes an expansion: its three levels are those

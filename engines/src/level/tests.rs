@@ -66,6 +66,15 @@ fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
         .unwrap()
 }
 
+/// Stores an item into slot 0 of a bucket.
+fn store(table: &Table, place: Place, key: u64) {
+    let core = &table.core;
+    core.fill(core.at(place), 0, key, 1, 0);
+    core.medium().fence();
+    let word = core.word(place).load(Ordering::Relaxed);
+    core.set_word(place, core.bucket.next(word, Some((0, core.hashes(key).print)), 0));
+}
+
 /// Asserts that a key that a crash left twice is there once.
 fn assert_once(table: &Table, key: u64) {
     assert_eq!((table.len(), table.get(key)), (1, Some(1)));
@@ -80,9 +89,9 @@ fn assert_once(table: &Table, key: u64) {
 fn moved_within(table: &Table, level: u32, begin: impl Fn(&Table, Geometry)) {
     let geometry = table.core.geometry();
     let (key, [from, to]) = key_of_two(table, level);
-    table.core.fill(from.at, 0, key, 1, 0);
+    store(table, from, key);
     let _record = table.core.records.write(table.core.medium(), &Record::<u64>::movement(from, 0));
-    table.core.fill(to.at, 0, key, 1, 0);
+    store(table, to, key);
     begin(table, geometry);
     assert_once(&after_crash(table), key);
 }
@@ -107,11 +116,11 @@ fn a_movement_that_a_shrink_overtakes() {
 fn a_rehash_that_the_turning_of_its_shrink_overtakes() {
     let table = grown();
     let (key, [from, _]) = key_of_two(&table, table.core.geometry().top());
-    table.core.fill(from.at, 0, key, 1, 0);
+    store(&table, from, key);
     assert!(table.core.begin_shrink(table.core.geometry()).unwrap());
     let geometry = table.core.geometry();
     let to = table.core.places(geometry.top(), &table.core.hashes(key))[0];
-    table.core.fill(to.at, 0, key, 1, 0);
+    store(&table, to, key);
     let turned = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
     let recorded = table.core.pool.extend(|draft| {
         record(draft, turned);
@@ -126,11 +135,11 @@ fn a_rehash_that_another_expansion_overtakes() {
     let table = table(3, 0.85);
     let geometry = table.core.geometry();
     let (key, [from, _]) = key_of_two(&table, geometry.bottom());
-    table.core.fill(from.at, 0, key, 1, 0);
+    store(&table, from, key);
     table.core.begin_expansion(geometry).unwrap();
     let geometry = table.core.geometry();
     let to = table.core.places(geometry.bottom(), &table.core.hashes(key))[0];
-    table.core.fill(to.at, 0, key, 1, 0);
+    store(&table, to, key);
     table.core.begin_expansion(geometry).unwrap();
     assert_once(&after_crash(&table), key);
 }

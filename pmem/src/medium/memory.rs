@@ -301,19 +301,6 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 
     #[inline(always)]
-    fn load_words<const N: usize>(&self, at: Offset, words: [u64; N]) -> [u64; N] {
-        let line = self.aligned::<6>(at);
-        let mut loaded = [0; N];
-        for (loaded, word) in loaded.iter_mut().zip(words) {
-            // SAFETY: `aligned` has checked that the line lies in the reservation, and a number of
-            // three bits is one of its words; the rest is as for `atomic`.
-            let word = unsafe { AtomicU64::from_ptr(line.add((word & 7) as usize)) };
-            *loaded = word.load(Ordering::Acquire);
-        }
-        loaded
-    }
-
-    #[inline(always)]
     fn prefetch(&self, at: Offset) {
         let line = self.reservation.base.as_ptr().wrapping_add(at.0 as usize);
         #[cfg(target_arch = "x86_64")]

@@ -108,13 +108,6 @@ pub trait Medium: Send + Sync + 'static {
     /// Loads two words in one step, with acquire ordering.
     fn load_pair(&self, at: Offset) -> (u64, u64);
 
-    /// Loads words of the line that begins at `at`, in the order given and as [`Medium::load`]
-    /// does; of their numbers in the line the low three bits count. One check for all of them.
-    #[inline(always)]
-    fn load_words<const N: usize>(&self, at: Offset, words: [u64; N]) -> [u64; N] {
-        words.map(|word| self.load(at.word(word & 7)))
-    }
-
     /// Hints that the line at `at` is about to be read.
     fn prefetch(&self, at: Offset);
 
