@@ -1,7 +1,7 @@
 //! Changing a bucket: its lock, its tokens, its items, and changes that share a fence.
 
 use super::Core;
-use super::layout::{Bucket, Geometry, LOCK};
+use super::layout::{Bucket, Geometry, LOCK, is_first_version, next_version};
 use super::ops::Place;
 use index::Fixed;
 use pmem::sync::{Ordering, fence, spin};
@@ -35,7 +35,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         Unfenced {
             core,
             count: 0,
-            buckets: [Place { level: 0, index: 0 }; MOST],
+            buckets: [Place { level: 0, word: 0 }; MOST],
             words: [0; MOST],
             stripes: [const { None }; MOST],
             inserted: 0,
@@ -176,7 +176,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Stores the word of a locked bucket, or of one that nobody else has yet.
     #[inline(always)]
     pub(super) fn set_word(&self, place: Place, word: u64) {
-        if Bucket::<K, V>::is_first_version(word) {
+        if is_first_version(word) {
             // A search that was held up since then could not tell the two.
             self.geometry.0[2].fetch_add(1, Ordering::Release);
         }
@@ -196,7 +196,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.show(self.at(place), 0, clear);
         self.medium().fence();
         let word = self.word(place).load(Ordering::Relaxed);
-        self.set_word(place, self.bucket.next(word, None, clear));
+        self.set_word(place, next_version(self.bucket.without(word, clear)));
     }
 
     /// Stores an item into an empty slot, and sets its token instead of those of the slots `clear`:

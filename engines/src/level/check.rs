@@ -21,7 +21,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let buckets = 1u64 << level;
             let range: Range<u64> = buckets * part / parts..buckets * (part + 1) / parts;
             for index in range {
-                for (key, value) in self.items(Place { level, index }).into_iter().flatten() {
+                for (key, value) in self.items(Place::new(level, index)).into_iter().flatten() {
                     visit(key, value);
                 }
             }
@@ -62,7 +62,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let geometry = self.geometry();
         for level in geometry.levels() {
             for index in 0..1 << level {
-                let place = Place { level, index };
+                let place = Place::new(level, index);
                 let at = self.at(place);
                 let word = self.word(place).load(Ordering::Acquire);
                 report.looked_at += u64::from(self.bucket.slots);
@@ -119,6 +119,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "level {}, bucket {}", self.level, self.index)
+        write!(f, "level {}, bucket {}", self.level, self.index())
     }
 }

@@ -184,6 +184,12 @@ pub(super) struct Bucket<K, V> {
     pub(super) slots: u32,
     tokens_bytes: u64,
     pub(super) bytes: u64,
+    /// log2 of the bits of a fingerprint; how many fingerprints there are; the lowest and the highest
+    /// bit of each lane.
+    lane_log2: u32,
+    prints: u64,
+    lows: u32,
+    highs: u32,
     pair: PhantomData<fn() -> (K, V)>,
 }
 
@@ -206,7 +212,19 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
                 bytes(tokens_bytes)
             ));
         }
-        Ok(Bucket { slots, tokens_bytes, bytes: bytes(tokens_bytes), pair: PhantomData })
+        let (lane_log2, lows) = if slots <= 4 { (3, 0x0101_0101) } else { (2, 0x1111_1111) };
+        let lane_bits = 1 << lane_log2;
+        let lows = lows & u32::MAX >> (32 - slots * lane_bits);
+        Ok(Bucket {
+            slots,
+            tokens_bytes,
+            bytes: bytes(tokens_bytes),
+            lane_log2,
+            prints: (1 << lane_bits) - 1,
+            lows,
+            highs: lows << (lane_bits - 1),
+            pair: PhantomData,
+        })
     }
 
     /// The tokens of a full bucket.
@@ -220,54 +238,38 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         (1 << (8 * self.tokens_bytes.min(7))) - 1
     }
 
-    /// log2 of the bits of a fingerprint.
-    #[inline(always)]
-    fn print_log2(&self) -> u32 {
-        if self.slots <= 4 { 3 } else { 2 }
-    }
-
-    /// The lowest bit of each fingerprint in a bucket's word.
-    #[inline(always)]
-    fn lows(&self) -> u64 {
-        let lows = if self.slots <= 4 { 0x0101_0101 } else { 0x1111_1111 };
-        (lows & ((1 << (self.slots << self.print_log2())) - 1)) << PRINTS_SHIFT
-    }
-
     /// The fingerprint of a key with this hash. Not 0.
     #[inline(always)]
     pub(super) fn print(&self, hash: u64) -> u64 {
         // Mixed: the bits of the hash that chose the bucket are equal for all keys in it.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let bits = 1 << self.print_log2();
-        // As evenly as may be: each of the values from 1 on.
-        1 + (mixed * ((1 << bits) - 1) >> 32)
+        1 + (mixed * self.prints >> 32)
     }
 
-    /// The lanes of a word, a bit each, that may hold this fingerprint; all that do are among them.
+    /// The lanes of a word's fingerprints, a bit each, that may be this one; all that are, are among
+    /// them.
     #[inline(always)]
-    pub(super) fn lanes_with(&self, word: u64, print: u64) -> u64 {
-        self.zero_lanes(word ^ print * self.lows())
+    pub(super) fn lanes_with(&self, word: u64, print: u64) -> u32 {
+        self.zero_lanes((word >> PRINTS_SHIFT) as u32 ^ (print as u32).wrapping_mul(self.lows))
     }
 
-    /// The lanes of a word that hold nothing, and maybe others above such a one.
+    /// The lanes that are 0, and maybe others above such a one.
     #[inline(always)]
-    fn zero_lanes(&self, word: u64) -> u64 {
-        let lows = self.lows();
-        let word = word & !((1 << PRINTS_SHIFT) - 1);
+    fn zero_lanes(&self, prints: u32) -> u32 {
         // A lane of zeros borrows; so may those above it.
-        word.wrapping_sub(lows) & !word & lows << ((1 << self.print_log2()) - 1)
+        prints.wrapping_sub(self.lows) & !prints & self.highs
     }
 
     /// The slot of the lowest lane of a mask of lanes, which has any.
     #[inline(always)]
-    pub(super) fn slot_of(&self, lanes: u64) -> usize {
-        (lanes.trailing_zeros().wrapping_sub(PRINTS_SHIFT) >> self.print_log2()) as usize & 7
+    pub(super) fn slot_of(&self, lanes: u32) -> usize {
+        (lanes.trailing_zeros() >> self.lane_log2 & 7) as usize
     }
 
     /// An empty slot, if the word says that there is one.
     #[inline(always)]
     pub(super) fn empty_slot(&self, word: u64) -> Option<usize> {
-        let lanes = self.zero_lanes(word);
+        let lanes = self.zero_lanes((word >> PRINTS_SHIFT) as u32);
         // The lowest is exact; and in the line of the tokens, if any is, which saves a flush.
         (lanes != 0).then(|| self.slot_of(lanes))
     }
@@ -275,46 +277,41 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// The number of items.
     #[inline(always)]
     pub(super) fn count(&self, word: u64) -> u32 {
-        let mut any = word >> PRINTS_SHIFT;
+        let mut any = (word >> PRINTS_SHIFT) as u32;
         // Every bit of a lane, folded onto its lowest.
-        for shift in 0..self.print_log2() {
-            any |= any >> (1 << shift);
+        any |= any >> 1;
+        any |= any >> 2;
+        if self.lane_log2 == 3 {
+            any |= any >> 4;
         }
-        (any << PRINTS_SHIFT & self.lows()).count_ones()
+        (any & self.lows).count_ones()
     }
 
     /// The fingerprint in a slot.
     pub(super) fn print_in(&self, word: u64, slot: usize) -> u64 {
-        word >> self.shift_of(slot) & ((1 << (1 << self.print_log2())) - 1)
+        word >> self.shift_of(slot) & self.prints
     }
 
     #[inline(always)]
     fn shift_of(&self, slot: usize) -> u32 {
-        PRINTS_SHIFT + ((slot as u32) << self.print_log2())
+        PRINTS_SHIFT + ((slot as u32) << self.lane_log2)
     }
 
-    /// The word in its next version, with these fingerprints changed: those of the slots `clear`, a
-    /// bit each, to none, that of `set.0` to `set.1`.
+    /// The word with a fingerprint in a slot that is empty.
     #[inline(always)]
-    pub(super) fn next(&self, word: u64, set: Option<(usize, u64)>, clear: u64) -> u64 {
-        let all = (1 << (1 << self.print_log2())) - 1;
-        let mut word = word;
-        let mut left = clear;
+    pub(super) fn with(&self, word: u64, slot: usize, print: u64) -> u64 {
+        word | print << self.shift_of(slot)
+    }
+
+    /// The word without the fingerprints of some slots, a bit each.
+    #[inline(always)]
+    pub(super) fn without(&self, mut word: u64, slots: u64) -> u64 {
+        let mut left = slots;
         while left != 0 {
-            word &= !(all << self.shift_of(left.trailing_zeros() as usize));
+            word &= !(self.prints << self.shift_of(left.trailing_zeros() as usize));
             left &= left - 1;
         }
-        if let Some((slot, print)) = set {
-            word = word & !(all << self.shift_of(slot)) | print << self.shift_of(slot);
-        }
-        let low = (1 << PRINTS_SHIFT) - 1;
-        word & !low | word.wrapping_add(VERSION) & low
-    }
-
-    /// Whether the word's version is the first one, for the second time.
-    #[inline(always)]
-    pub(super) fn is_first_version(word: u64) -> bool {
-        word & ((1 << PRINTS_SHIFT) - VERSION) == 0
+        word
     }
 
     /// Byte of the bucket at which the item in `slot` begins.
@@ -424,6 +421,19 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
             from += len;
         }
     }
+}
+
+/// A bucket's word in its next version.
+#[inline(always)]
+pub(super) fn next_version(word: u64) -> u64 {
+    let low = (1 << PRINTS_SHIFT) - 1;
+    word & !low | word.wrapping_add(VERSION) & low
+}
+
+/// Whether the version of a bucket's word is the first one, for the second time.
+#[inline(always)]
+pub(super) fn is_first_version(word: u64) -> bool {
+    word & ((1 << PRINTS_SHIFT) - VERSION) == 0
 }
 
 /// A mask of the `len` low bytes of a word.

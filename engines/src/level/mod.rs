@@ -321,7 +321,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let level = |name, level: u32| Level {
             name,
             pairs: (0..1 << level)
-                .map(|index| self.word(Place { level, index }).load(Ordering::Relaxed))
+                .map(|index| self.word(Place::new(level, index)).load(Ordering::Relaxed))
                 .map(|word| u64::from(self.bucket.count(word)))
                 .sum(),
             slots: u64::from(self.bucket.slots) << level,

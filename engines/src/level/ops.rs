@@ -3,7 +3,7 @@
 use super::Core;
 use super::batch::Ahead;
 use super::bucket::{Locked, Unfenced};
-use super::layout::{Geometry, LEVELS_MAX, LOCK, Resize, WRITING};
+use super::layout::{Geometry, LEVELS_MAX, LOCK, Resize, WRITING, next_version};
 use super::records::Record;
 use super::{BATCH, STRIPES};
 use crate::action::Action;
@@ -12,11 +12,27 @@ use index::{Error, Fixed};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
-/// A bucket: its level, and its number there.
+/// A bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) level: u32,
-    pub(super) index: u64,
+    /// Index of its word in the sidecar.
+    pub(super) word: u64,
+}
+
+impl Place {
+    /// The bucket of a level that the low bits of `choice` choose.
+    #[inline(always)]
+    pub(super) fn new(level: u32, choice: u64) -> Place {
+        let buckets = 1 << level;
+        Place { level, word: choice & (buckets - 1) | buckets }
+    }
+
+    /// Its number in the level.
+    #[inline(always)]
+    pub(super) fn index(self) -> u64 {
+        self.word ^ 1 << self.level
+    }
 }
 
 /// What the hash of a key comes to.
@@ -32,6 +48,14 @@ pub(super) struct Found<V> {
     pub(super) place: Place,
     pub(super) slot: usize,
     pub(super) value: V,
+}
+
+/// What the sidecar says of a key's four buckets.
+struct Words {
+    geometry: Geometry,
+    wraps: u64,
+    places: [Place; 4],
+    words: [u64; 4],
 }
 
 /// What one bucket says of a key: where it is and the value, and the bucket's word.
@@ -66,22 +90,21 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// The two buckets of a key in a level, which may be one.
     #[inline(always)]
     pub(super) fn places(&self, level: u32, hashes: &Hashes) -> [Place; 2] {
-        let mask = (1 << level) - 1;
         let [first, second] = hashes.choices;
-        [Place { level, index: first & mask }, Place { level, index: second & mask }]
+        [Place::new(level, first), Place::new(level, second)]
     }
 
     /// Where a bucket begins.
     #[inline(always)]
     pub(super) fn at(&self, place: Place) -> Offset {
         let base = self.bases[place.level as usize & 63].load(Ordering::Relaxed);
-        Offset(base).add(place.index * self.bucket.bytes)
+        Offset(base).add(place.index() * self.bucket.bytes)
     }
 
     /// The bucket's word of the sidecar.
     #[inline(always)]
     pub(super) fn word(&self, place: Place) -> &AtomicU64 {
-        self.words.get((1 << place.level) + place.index as usize)
+        self.words.get(place.word as usize)
     }
 
     /// The tokens of a bucket.
@@ -114,18 +137,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// nothing to overlap the cache misses with.
     #[inline(always)]
     pub(super) fn lanes_of_four(&self, words: &[u64; 4], print: u64) -> u128 {
-        let [one, two, three, four] = [0, 1, 2, 3].map(|turn| {
-            let word: u64 = words[turn];
-            self.bucket.lanes_with(word, print)
-        });
-        u128::from(one >> 32 | two) | u128::from(three >> 32 | four) << 64
+        let lanes = |turn: usize| self.bucket.lanes_with(words[turn], print);
+        let low = u64::from(lanes(0)) | u64::from(lanes(1)) << 32;
+        let high = u64::from(lanes(2)) | u64::from(lanes(3)) << 32;
+        u128::from(low) | u128::from(high) << 64
     }
 
     /// The number of the word among four, and the slot, of the lowest of these lanes.
     #[inline(always)]
     pub(super) fn first_of_four(&self, lanes: u128) -> (usize, usize) {
         let bit = lanes.trailing_zeros();
-        ((bit >> 5) as usize & 3, self.bucket.slot_of(1 << (bit & 31) << 32))
+        ((bit >> 5) as usize & 3, self.bucket.slot_of(1 << (bit & 31)))
     }
 
     /// How often a version has come around to the first one. Equal words mean an unchanged bucket
@@ -139,33 +161,45 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn prefetch(&self, geometry: Geometry, hashes: &Hashes) {
         for place in self.four_places(geometry, hashes) {
-            self.words.prefetch((1 << place.level) + place.index as usize);
+            self.words.prefetch(place.word as usize);
+        }
+    }
+
+    /// As [`Core::prefetch`], of an operation of its own: what its words lead to is fetched at the
+    /// same time, if it is where most items are, or most of them go.
+    #[inline(always)]
+    fn prefetch_all(&self, hashes: &Hashes, inserts: bool) {
+        let geometry = self.geometry();
+        let [first, second] = self.both_levels(geometry);
+        let likely = if inserts { geometry.top() } else { first };
+        for place in self.places(likely, hashes) {
+            self.medium().prefetch(self.at(place));
+        }
+        for place in self.places(first, hashes).into_iter().chain(self.places(second, hashes)) {
+            self.words.prefetch(place.word as usize);
         }
     }
 
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
-        self.find(key, &self.hashes(key)).map(|found| found.value)
+        let hashes = self.hashes(key);
+        self.prefetch_all(&hashes, false);
+        self.find(key, &hashes).map(|found| found.value)
     }
 
     /// Where a key is. `None` was true at one instant: none of the buckets looked at has changed
     /// since then, nor has the geometry. Both answers are durable.
     #[inline(always)]
     pub(super) fn find(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
-        match self.find_usual(key, hashes) {
-            Some(found) => found,
-            None => self.find_anyhow(key, hashes),
-        }
+        let usual = self.look(hashes).and_then(|words| self.find_usual(&words, key, hashes));
+        usual.unwrap_or_else(|| self.find_anyhow(key, hashes))
     }
 
-    /// As [`Core::find`], in as few instructions as nearly every search needs: a processor overlaps
-    /// the cache misses of operations as far as they fit its reorder window together. `None`: a
-    /// resize or a writer is in the way.
+    /// The words of a key's buckets, unless a resize is under way.
     #[inline(always)]
-    fn find_usual(&self, key: K, hashes: &Hashes) -> Option<Option<Found<V>>> {
-        let medium = self.medium();
-        let geometry = self.geometry();
+    fn look(&self, hashes: &Hashes) -> Option<Words> {
         let wraps = self.wraps();
+        let geometry = self.geometry();
         if geometry.resize() != Resize::No || !self.shape.design.fingerprints {
             return None;
         }
@@ -174,7 +208,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for turn in 0..4 {
             words[turn] = self.word(places[turn]).load(Ordering::Acquire);
         }
-        let mut lanes = self.lanes_of_four(&words, hashes.print);
+        Some(Words { geometry, wraps, places, words })
+    }
+
+    /// As [`Core::find`], in as few instructions as nearly every search needs: a processor overlaps
+    /// the cache misses of operations as far as they fit its reorder window together. `None`: a
+    /// writer is in the way.
+    #[inline(always)]
+    fn find_usual(&self, seen: &Words, key: K, hashes: &Hashes) -> Option<Option<Found<V>>> {
+        let medium = self.medium();
+        let Words { geometry, wraps, places, words } = seen;
+        let mut lanes = self.lanes_of_four(words, hashes.print);
         while lanes != 0 {
             let (turn, slot) = self.first_of_four(lanes);
             lanes &= lanes - 1;
@@ -188,8 +232,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             fence(Ordering::Acquire);
             let now = self.word(place).load(Ordering::Relaxed);
             // Unlocked, or somebody may be changing the value, and what was read not be durable.
-            let is_usual = is_there && now & (LOCK | WRITING) == 0 && (now ^ word) & !LOCK == 0;
-            return (is_usual && self.wraps() == wraps).then_some(Some(Found {
+            let is_usual = is_there && now & (LOCK | WRITING) == 0 && now == word & !LOCK;
+            return (is_usual && self.wraps() == *wraps).then_some(Some(Found {
                 place,
                 slot,
                 value,
@@ -200,8 +244,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for turn in 0..4 {
             changes |= self.word(places[turn]).load(Ordering::Relaxed) ^ words[turn];
         }
-        let is_same = changes & !LOCK == 0 && self.geometry() == geometry;
-        (is_same && self.wraps() == wraps).then_some(None)
+        let is_same = changes & !LOCK == 0 && self.geometry() == *geometry;
+        (is_same && self.wraps() == *wraps).then_some(None)
     }
 
     #[cold]
@@ -210,7 +254,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         loop {
             let geometry = self.geometry();
             let wraps = self.wraps();
-            let mut seen = [(Place { level: 0, index: 0 }, 0); PROBES_MAX];
+            let mut seen = [(Place { level: 0, word: 0 }, 0); PROBES_MAX];
             let mut count = 0;
             for level in self.both_levels(geometry).into_iter().chain(geometry.interims()) {
                 let [first, second] = self.places(level, hashes);
@@ -305,7 +349,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hashes = self.hashes(key);
         // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
         // overlap with the fence of the operation before.
-        self.prefetch(self.geometry(), &hashes);
+        self.prefetch_all(&hashes, inserts);
         let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
         self.mutate_hashed(&mut unfenced, key, &hashes, inserts, decide)
     }
@@ -352,7 +396,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
-            if let Some(found) = self.find(key, hashes) {
+            let seen = self.look(hashes);
+            let usual = seen.as_ref().and_then(|seen| self.find_usual(seen, key, hashes));
+            if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hashes)) {
                 let Found { place, slot, .. } = found;
                 let locked = unfenced.lock(place);
                 let at = self.at(place);
@@ -375,7 +421,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     Action::Remove => {
                         self.show(at, 0, 1 << slot);
                         let word = self.word(place).load(Ordering::Relaxed);
-                        unfenced.push(place, locked, self.bucket.next(word, None, 1 << slot));
+                        unfenced.push(
+                            place,
+                            locked,
+                            next_version(self.bucket.without(word, 1 << slot)),
+                        );
                         self.count_at(place.level, -1);
                         unfenced.end_change(stripe, 0, 1);
                     }
@@ -386,6 +436,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             if stripe.is_none() {
                 inserts = true;
                 continue;
+            }
+            if let Some(seen) = seen
+                && self.insert_usual(unfenced, &seen, key, value, hashes)
+            {
+                unfenced.end_change(stripe, 1, 0);
+                return Ok(None);
             }
             let geometry = self.geometry();
             match self.insert(unfenced, geometry, key, value, hashes) {
@@ -431,7 +487,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Some(empty) = self.bucket.empty_slot(word)
         {
             self.fill(at, empty, key, value, 1 << slot);
-            return Some(self.bucket.next(word, Some((empty, hashes.print)), 1 << slot));
+            let word = next_version(self.bucket.without(word, 1 << slot));
+            return Some(next_version(self.bucket.with(word, empty, hashes.print)));
         }
         self.update_recorded(place, slot, value);
         None
@@ -449,14 +506,40 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.bucket.fill_value(medium, at, slot, value);
         self.flush_item(at, slot);
         medium.fence();
-        self.set_word(place, self.bucket.next(word, None, 0));
+        self.set_word(place, next_version(word));
         // Before the lock is given back: recovery must not do it again over a later value.
         self.records.erase(medium, record);
     }
 
+    /// As [`Core::insert`], into the less-loaded top bucket; whether it has room and is as it was
+    /// seen.
+    #[inline(always)]
+    fn insert_usual<const MOST: usize>(
+        &self,
+        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
+        seen: &Words,
+        key: K,
+        value: V,
+        hashes: &Hashes,
+    ) -> bool {
+        let first = if seen.places[0].level == seen.geometry.top() { 0 } else { 2 };
+        let load = |turn: usize| self.bucket.count(seen.words[turn]);
+        let turn = first + usize::from(load(first) > load(first + 1));
+        let (place, word) = (seen.places[turn], seen.words[turn]);
+        let Some(slot) = self.bucket.empty_slot(word) else { return false };
+        let at = self.at(place);
+        let Some(locked) = unfenced.lock_under(seen.geometry, place) else { return false };
+        if self.word(place).load(Ordering::Relaxed) != word | LOCK {
+            return false;
+        }
+        self.fill(at, slot, key, value, 0);
+        unfenced.push(place, locked, next_version(self.bucket.with(word, slot, hashes.print)));
+        self.count_at(place.level, 1);
+        true
+    }
+
     /// Algorithm 3: into the less-loaded top bucket, then the less-loaded bottom bucket, then by
     /// at most one movement.
-    #[inline(always)]
     pub(super) fn insert<const MOST: usize>(
         &self,
         unfenced: &mut Unfenced<'_, M, K, V, MOST>,
@@ -481,7 +564,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let word = self.word(place).load(Ordering::Relaxed);
                 if let Some(slot) = self.bucket.empty_slot(word) {
                     self.fill(at, slot, key, value, 0);
-                    let word = self.bucket.next(word, Some((slot, hashes.print)), 0);
+                    let word = next_version(self.bucket.with(word, slot, hashes.print));
                     unfenced.push(place, locked, word);
                     self.count_at(place.level, 1);
                     return Placed::Done;
@@ -526,7 +609,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if let Some(slot) = freed {
                     self.fill(self.at(from), slot, key, value, 0);
                     let word = self.word(from).load(Ordering::Relaxed);
-                    let word = self.bucket.next(word, Some((slot, hashes.print)), 0);
+                    let word = next_version(self.bucket.with(word, slot, hashes.print));
                     unfenced.push(from, locked, word);
                     self.count_at(from.level, 1);
                     return Placed::Done;
@@ -562,7 +645,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let _record = self.records.write(medium, &Record::<V>::movement(from, slot));
                 self.fill(self.at(to), empty, key, value, 0);
                 medium.fence();
-                self.set_word(to, self.bucket.next(word, Some((empty, hashes.print)), 0));
+                self.set_word(to, next_version(self.bucket.with(word, empty, hashes.print)));
                 self.delete(from, 1 << slot);
                 self.count_at(from.level, -1);
                 self.count_at(to.level, 1);

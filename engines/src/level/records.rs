@@ -39,11 +39,11 @@ pub(super) struct Record<V> {
 
 impl<V> Record<V> {
     pub(super) fn update(place: Place, slot: usize, value: V) -> Self {
-        Record { level: place.level, index: place.index, slot, value: Some(value) }
+        Record { level: place.level, index: place.index(), slot, value: Some(value) }
     }
 
     pub(super) fn movement(place: Place, slot: usize) -> Self {
-        Record { level: place.level, index: place.index, slot, value: None }
+        Record { level: place.level, index: place.index(), slot, value: None }
     }
 }
 
@@ -159,7 +159,7 @@ impl Records {
     ) -> Option<(usize, V)> {
         (0..RECORDS).find_map(|index| {
             let record = Self::decode::<M, V>(medium, self.at(index));
-            let is_of_place = record.level == place.level && record.index == place.index;
+            let is_of_place = record.level == place.level && record.index == place.index();
             let is_written = medium.load(self.at(index)) != 0;
             record.value.filter(|_| is_of_place && is_written).map(|value| (record.slot, value))
         })

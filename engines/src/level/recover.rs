@@ -64,7 +64,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         let mut items = 0;
         for index in range {
-            let place = Place { level, index };
+            let place = Place::new(level, index);
             let at = self.at(place);
             let tokens = medium.load(at) & self.bucket.token_bits();
             if tokens & !self.bucket.full() != 0 {
@@ -75,7 +75,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let mut word = 0;
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
                 let print = self.hashes(self.bucket.key(medium, at, slot)).print;
-                word = self.bucket.next(word, Some((slot, print)), 0);
+                word = self.bucket.with(word, slot, print);
             }
             self.word(place).store(word, Ordering::Release);
             items += u64::from(tokens.count_ones());
@@ -100,9 +100,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let is_place = geometry.levels().any(|in_use| in_use == level)
             && index < 1 << level
             && slot < self.bucket.slots as usize
-            && self.tokens(self.at(Place { level, index })) & 1 << slot != 0;
+            && self.tokens(self.at(Place::new(level, index))) & 1 << slot != 0;
         if is_place {
-            let place = Place { level, index };
+            let place = Place::new(level, index);
             match value {
                 Some(value) => {
                     self.unless_read_only()?;
@@ -155,7 +155,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     ) -> Result<u64, OpenError> {
         let mut undrained = 0;
         for index in range {
-            let place = Place { level: interim, index };
+            let place = Place::new(interim, index);
             let tokens = self.tokens(self.at(place));
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
                 let others = geometry.levels().filter(|&level| level != interim);

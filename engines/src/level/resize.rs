@@ -183,7 +183,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let Some(interim) = geometry.interim() else { return };
             // In circles: a bucket may have been left, or passed by somebody who was held up.
             let next = self.progress.0[1].fetch_add(1, Ordering::Relaxed) & ((1 << interim) - 1);
-            let _ = self.drain(geometry, Place { level: interim, index: next });
+            let _ = self.drain(geometry, Place::new(interim, next));
         }
     }
 
@@ -195,7 +195,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let geometry = self.geometry();
                 let Some(interim) = geometry.interim() else { return };
                 let drained = (0..1 << interim)
-                    .try_for_each(|index| self.drain(geometry, Place { level: interim, index }));
+                    .try_for_each(|index| self.drain(geometry, Place::new(interim, index)));
                 if drained.is_ok() {
                     break;
                 }
@@ -206,7 +206,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     fn mark_of(&self, place: Place) -> &AtomicU64 {
-        self.marks.get((1 << place.level) + place.index as usize)
+        self.marks.get(place.word as usize)
     }
 
     /// Marks an interim bucket as emptied in this resize.

@@ -1,6 +1,6 @@
 //! Crashes between the steps of two threads, laid out by hand; and a shrink beside writers.
 
-use super::layout::{Geometry, Resize};
+use super::layout::{Geometry, Resize, next_version};
 use super::ops::Place;
 use super::records::Record;
 use super::resize::record;
@@ -72,7 +72,7 @@ fn store(table: &Table, place: Place, key: u64) {
     core.fill(core.at(place), 0, key, 1, 0);
     core.medium().fence();
     let word = core.word(place).load(Ordering::Relaxed);
-    core.set_word(place, core.bucket.next(word, Some((0, core.hashes(key).print)), 0));
+    core.set_word(place, next_version(core.bucket.with(word, 0, core.hashes(key).print)));
 }
 
 /// Asserts that a key that a crash left twice is there once.
