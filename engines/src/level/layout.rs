@@ -227,6 +227,12 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         })
     }
 
+    /// The base of a level that begins at `start`: buckets lie as far apart from it as their words in
+    /// the sidecar from index 0.
+    pub(super) fn base(&self, level: u32, start: Offset) -> u64 {
+        start.0.wrapping_sub(self.bytes << level)
+    }
+
     /// The tokens of a full bucket.
     #[inline(always)]
     pub(super) fn full(&self) -> u64 {

@@ -80,6 +80,8 @@ pub const ENGINE_ID: u32 = 2;
 const STRIPES: usize = 1 << 13;
 /// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
 const BATCH: usize = 16;
+/// No base of a level: those are aligned.
+const NO_BASE: u64 = u64::MAX;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -99,7 +101,7 @@ struct Core<M: Medium, K, V> {
     shape: Shape,
     settings: Settings,
     bucket: Bucket<K, V>,
-    /// Per level, where its buckets begin; 0 if it never was.
+    /// Per level, where a bucket would lie whose word has index 0; [`NO_BASE`] if it never was.
     bases: [AtomicU64; 64],
     /// A word per bucket, as [`layout`] says.
     words: Array<AtomicU64>,
@@ -195,7 +197,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
         }
         let geometry = Geometry::new(top as u32, lowest as u32, resize, 1);
-        let bases = [const { AtomicU64::new(0) }; 64];
+        let bases = [const { AtomicU64::new(NO_BASE) }; 64];
         for extent in pool.extents_of(BUCKETS) {
             let level = u32::from(extent.index);
             if level > LEVEL_MAX || extent.bytes != bucket.bytes << level {
@@ -204,10 +206,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     extent.bytes, bucket.bytes
                 )));
             }
-            bases[level as usize].store(extent.start.0, Ordering::Relaxed);
+            bases[level as usize].store(bucket.base(level, extent.start), Ordering::Relaxed);
         }
         for level in geometry.levels() {
-            if bases[level as usize].load(Ordering::Relaxed) == 0 {
+            if bases[level as usize].load(Ordering::Relaxed) == NO_BASE {
                 return Err(corrupt(format!("level {level} has no extent")));
             }
         }

@@ -50,12 +50,11 @@ pub(super) struct Found<V> {
     pub(super) value: V,
 }
 
-/// What the sidecar says of a key's four buckets.
-struct Words {
-    geometry: Geometry,
-    wraps: u64,
-    places: [Place; 4],
-    words: [u64; 4],
+/// The buckets of a key in the two levels of a geometry, those of the level with more items first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Four {
+    pub(super) geometry: Geometry,
+    pub(super) places: [Place; 4],
 }
 
 /// What one bucket says of a key: where it is and the value, and the bucket's word.
@@ -98,7 +97,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn at(&self, place: Place) -> Offset {
         let base = self.bases[place.level as usize & 63].load(Ordering::Relaxed);
-        Offset(base).add(place.index() * self.bucket.bytes)
+        Offset(base.wrapping_add(place.word.wrapping_mul(self.bucket.bytes)))
     }
 
     /// The bucket's word of the sidecar.
@@ -123,13 +122,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         [geometry.top() - is_bottom_first, geometry.bottom() + is_bottom_first]
     }
 
-    /// The four buckets of a key while no resize is under way.
+    /// The four buckets of a key; `None`: there are more, or they are to be searched one by one.
     #[inline(always)]
-    pub(super) fn four_places(&self, geometry: Geometry, hashes: &Hashes) -> [Place; 4] {
+    pub(super) fn four(&self, hashes: &Hashes) -> Option<Four> {
+        let geometry = self.geometry();
+        if geometry.resize() != Resize::No || !self.shape.design.fingerprints {
+            return None;
+        }
         let [first, second] = self.both_levels(geometry);
         let [one, two] = self.places(first, hashes);
         let [three, four] = self.places(second, hashes);
-        [one, two, three, four]
+        Some(Four { geometry, places: [one, two, three, four] })
     }
 
     /// The lanes of four words that may hold a fingerprint, those of the first one lowest. One
@@ -157,72 +160,63 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.geometry.0[2].load(Ordering::Acquire)
     }
 
-    /// Hints that a search for a key with these hashes follows.
+    /// Hints that the words of four buckets are about to be read.
     #[inline(always)]
-    pub(super) fn prefetch(&self, geometry: Geometry, hashes: &Hashes) {
-        for place in self.four_places(geometry, hashes) {
+    pub(super) fn prefetch_words(&self, four: &Four) {
+        for place in four.places {
             self.words.prefetch(place.word as usize);
         }
     }
 
-    /// As [`Core::prefetch`], of an operation of its own: what its words lead to is fetched at the
-    /// same time, if it is where most items are, or most of them go.
+    /// Hints that an item in one of two buckets is about to be read or written; which, their words
+    /// will tell, but then it is late: these are where most items are.
     #[inline(always)]
-    fn prefetch_all(&self, hashes: &Hashes, inserts: bool) {
-        let geometry = self.geometry();
-        let [first, second] = self.both_levels(geometry);
-        let likely = if inserts { geometry.top() } else { first };
-        for place in self.places(likely, hashes) {
-            self.medium().prefetch(self.at(place));
-        }
-        for place in self.places(first, hashes).into_iter().chain(self.places(second, hashes)) {
-            self.words.prefetch(place.word as usize);
+    fn prefetch_likely(&self, four: &Four) {
+        for turn in 0..2 {
+            self.medium().prefetch(self.at(four.places[turn]));
         }
     }
 
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
         let hashes = self.hashes(key);
-        self.prefetch_all(&hashes, false);
-        self.find(key, &hashes).map(|found| found.value)
+        let usual = self.four(&hashes).and_then(|four| {
+            self.prefetch_likely(&four);
+            self.find_usual(&four, &self.words_of(&four), key, &hashes)
+        });
+        usual.unwrap_or_else(|| self.find_anyhow(key, &hashes)).map(|found| found.value)
     }
 
-    /// Where a key is. `None` was true at one instant: none of the buckets looked at has changed
-    /// since then, nor has the geometry. Both answers are durable.
-    #[inline(always)]
-    pub(super) fn find(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
-        let usual = self.look(hashes).and_then(|words| self.find_usual(&words, key, hashes));
-        usual.unwrap_or_else(|| self.find_anyhow(key, hashes))
-    }
+    // A key is found, or was nowhere at one instant: none of the buckets looked at has changed since
+    // then, nor has the geometry. Both answers are durable.
 
-    /// The words of a key's buckets, unless a resize is under way.
     #[inline(always)]
-    fn look(&self, hashes: &Hashes) -> Option<Words> {
-        let wraps = self.wraps();
-        let geometry = self.geometry();
-        if geometry.resize() != Resize::No || !self.shape.design.fingerprints {
-            return None;
-        }
-        let places = self.four_places(geometry, hashes);
+    pub(super) fn words_of(&self, four: &Four) -> [u64; 4] {
         let mut words = [0; 4];
         for turn in 0..4 {
-            words[turn] = self.word(places[turn]).load(Ordering::Acquire);
+            words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
         }
-        Some(Words { geometry, wraps, places, words })
+        words
     }
 
-    /// As [`Core::find`], in as few instructions as nearly every search needs: a processor overlaps
+    /// In as few instructions as nearly every search needs: a processor overlaps
     /// the cache misses of operations as far as they fit its reorder window together. `None`: a
     /// writer is in the way.
     #[inline(always)]
-    fn find_usual(&self, seen: &Words, key: K, hashes: &Hashes) -> Option<Option<Found<V>>> {
+    fn find_usual(
+        &self,
+        four: &Four,
+        words: &[u64; 4],
+        key: K,
+        hashes: &Hashes,
+    ) -> Option<Option<Found<V>>> {
         let medium = self.medium();
-        let Words { geometry, wraps, places, words } = seen;
+        let wraps = self.wraps();
         let mut lanes = self.lanes_of_four(words, hashes.print);
         while lanes != 0 {
             let (turn, slot) = self.first_of_four(lanes);
             lanes &= lanes - 1;
-            let (place, word) = (places[turn], words[turn]);
+            let (place, word) = (four.places[turn], words[turn]);
             let at = self.at(place);
             if self.bucket.key(medium, at, slot) != key {
                 continue;
@@ -233,7 +227,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let now = self.word(place).load(Ordering::Relaxed);
             // Unlocked, or somebody may be changing the value, and what was read not be durable.
             let is_usual = is_there && now & (LOCK | WRITING) == 0 && now == word & !LOCK;
-            return (is_usual && self.wraps() == *wraps).then_some(Some(Found {
+            return (is_usual && self.wraps() == wraps).then_some(Some(Found {
                 place,
                 slot,
                 value,
@@ -242,10 +236,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         fence(Ordering::Acquire);
         let mut changes = 0;
         for turn in 0..4 {
-            changes |= self.word(places[turn]).load(Ordering::Relaxed) ^ words[turn];
+            changes |= self.word(four.places[turn]).load(Ordering::Relaxed) ^ words[turn];
         }
-        let is_same = changes & !LOCK == 0 && self.geometry() == *geometry;
-        (is_same && self.wraps() == *wraps).then_some(None)
+        let is_same = changes & !LOCK == 0 && self.geometry() == four.geometry;
+        (is_same && self.wraps() == wraps).then_some(None)
     }
 
     #[cold]
@@ -347,11 +341,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
         let hashes = self.hashes(key);
-        // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
-        // overlap with the fence of the operation before.
-        self.prefetch_all(&hashes, inserts);
+        let four = self.four(&hashes);
+        if let Some(four) = &four {
+            // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
+            // overlap with the fence of the operation before.
+            self.prefetch_likely(four);
+            self.prefetch_words(four);
+        }
         let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, &hashes, inserts, decide)
+        self.mutate_hashed(&mut unfenced, key, &hashes, four, inserts, decide)
     }
 
     /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
@@ -366,9 +364,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
         let mut ahead = Ahead::new(self, items, key_of, inserts);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
-            let (key, hashes) = ahead.next(index);
+            let (key, hashes, four) = ahead.next(index);
             let decide = |found| decide(item, found);
-            *out = self.mutate_hashed(&mut unfenced, key, &hashes, inserts, decide)?;
+            *out = self.mutate_hashed(&mut unfenced, key, &hashes, four, inserts, decide)?;
         }
         Ok(())
     }
@@ -376,8 +374,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         let mut ahead = Ahead::new(self, keys, |&key| key, false);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
-            let (key, hashes) = ahead.next(index);
-            *out = self.find(key, &hashes).map(|found| found.value);
+            let (key, hashes, four) = ahead.next(index);
+            let found =
+                four.and_then(|four| self.find_usual(&four, &self.words_of(&four), key, &hashes));
+            let found = found.unwrap_or_else(|| self.find_anyhow(key, &hashes));
+            *out = found.map(|found| found.value);
         }
     }
 
@@ -387,17 +388,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         unfenced: &mut Unfenced<'_, M, K, V, MOST>,
         key: K,
         hashes: &Hashes,
-        inserts: bool,
+        mut four: Option<Four>,
+        mut inserts: bool,
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
-        let mut inserts = inserts;
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
-            let seen = self.look(hashes);
-            let usual = seen.as_ref().and_then(|seen| self.find_usual(seen, key, hashes));
+            let words = four.as_ref().map_or([0; 4], |four| self.words_of(four));
+            let usual = four.as_ref().and_then(|four| self.find_usual(four, &words, key, hashes));
+            let is_usual = usual.is_some();
             if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hashes)) {
                 let Found { place, slot, .. } = found;
                 let locked = unfenced.lock(place);
@@ -437,8 +439,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 inserts = true;
                 continue;
             }
-            if let Some(seen) = seen
-                && self.insert_usual(unfenced, &seen, key, value, hashes)
+            if is_usual
+                && let Some(four) = &four
+                && self.insert_usual(unfenced, four, &words, key, value, hashes)
             {
                 unfenced.end_change(stripe, 1, 0);
                 return Ok(None);
@@ -458,6 +461,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     spin(&mut retries);
                 }
             }
+            four = self.four(hashes);
         }
     }
 
@@ -511,24 +515,35 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.records.erase(medium, record);
     }
 
+    /// Which of four buckets is the less-loaded one of the top level.
+    #[inline(always)]
+    pub(super) fn less_loaded(&self, four: &Four, words: &[u64; 4]) -> usize {
+        let first = if four.places[0].level == four.geometry.top() { 0 } else { 2 };
+        let load = |turn: usize| self.bucket.count(words[turn]);
+        first + usize::from(load(first) > load(first + 1))
+    }
+
     /// As [`Core::insert`], into the less-loaded top bucket; whether it has room and is as it was
     /// seen.
     #[inline(always)]
     fn insert_usual<const MOST: usize>(
         &self,
         unfenced: &mut Unfenced<'_, M, K, V, MOST>,
-        seen: &Words,
+        four: &Four,
+        words: &[u64; 4],
         key: K,
         value: V,
         hashes: &Hashes,
     ) -> bool {
-        let first = if seen.places[0].level == seen.geometry.top() { 0 } else { 2 };
-        let load = |turn: usize| self.bucket.count(seen.words[turn]);
-        let turn = first + usize::from(load(first) > load(first + 1));
-        let (place, word) = (seen.places[turn], seen.words[turn]);
+        let turn = self.less_loaded(four, words);
+        let (place, word) = (four.places[turn], words[turn]);
         let Some(slot) = self.bucket.empty_slot(word) else { return false };
         let at = self.at(place);
-        let Some(locked) = unfenced.lock_under(seen.geometry, place) else { return false };
+        let beyond = self.bucket.beyond_tokens(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch_write(at.add(beyond.start));
+        }
+        let Some(locked) = unfenced.lock_under(four.geometry, place) else { return false };
         if self.word(place).load(Ordering::Relaxed) != word | LOCK {
             return false;
         }
@@ -577,8 +592,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.insert_by_movement(unfenced, geometry, key, value, hashes)
     }
 
-    #[inline(always)]
-    pub(super) fn less_loaded_first(&self, [first, second]: [Place; 2]) -> [Place; 2] {
+    fn less_loaded_first(&self, [first, second]: [Place; 2]) -> [Place; 2] {
         let load = |place| self.bucket.count(self.word(place).load(Ordering::Relaxed));
         if load(first) > load(second) { [second, first] } else { [first, second] }
     }

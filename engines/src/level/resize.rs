@@ -4,12 +4,12 @@
 //! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
 //! many times as many insertions, so a few buckets for each insertion end it long before the next.
 
-use super::Core;
 use super::bucket::{Locked, Unfenced};
 use super::layout::{
     BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize,
 };
 use super::ops::{Place, Placed};
+use super::{Core, NO_BASE};
 use index::{Error, Fixed};
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
@@ -135,7 +135,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 reason: "no address space is reserved for a larger table".into(),
             });
         }
-        let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != 0;
+        let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != NO_BASE;
         let extent = self.pool.extend(|draft| {
             record(draft, next);
             // A level that was there before is as it was left: empty.
@@ -147,7 +147,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         })?;
         if let Some(extent) = extent {
-            self.bases[new_level as usize].store(extent.start.0, Ordering::Release);
+            let base = self.bucket.base(new_level, extent.start);
+            self.bases[new_level as usize].store(base, Ordering::Release);
             self.words.advise(1 << new_level..2 << new_level, false);
         }
         self.start_rehash(next, 1 << next.interim().unwrap_or(0));
