@@ -13,6 +13,7 @@ mod items;
 mod limits;
 mod open_errors;
 mod open_locks;
+mod pair_sizes;
 mod places;
 mod posix;
 mod processes;

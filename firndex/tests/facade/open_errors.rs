@@ -124,10 +124,10 @@ fn pools_made_otherwise() {
     refuse_words(&|words| words[2] = words[2].swap_bytes(), &["byte order", "another machine"]);
     refuse_words(&|words| words[0] = words[0].swap_bytes(), &["byte order", "another machine"]);
     refuse_words(&|words| words[11] += 8 << 32, &["engine is number 9", "iceberg", other_build]);
-    let sizes = "open it with the types it was made with";
-    refuse_words(&|words| words[12] += 8, &["key size is 16 bytes", "expected 8 bytes", sizes]);
+    // An engine with sizes that it does not take: no build makes that.
+    refuse_words(&|words| words[12] += 8, &["size is 16", "expected", "8 bytes", "open it with"]);
     let value_size = |words: &mut crate::superblocks::Words| words[12] -= 4 << 32;
-    refuse_words(&value_size, &["value size is 4 bytes", "expected 8 bytes", sizes]);
+    refuse_words(&value_size, &["size is", "4 bytes", "expected", "8 bytes", "open it with"]);
 }
 
 #[test]
