@@ -83,3 +83,56 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(key_bytes: u32, value_bytes: u32) -> Contents {
+        Contents { kind: Kind::Table, key_bytes, value_bytes }
+    }
+
+    #[test]
+    fn engines_take_what_fits_their_buckets() {
+        for (key_bytes, value_bytes, iceberg, level) in [
+            (8, 8, true, true),
+            (8, 4, false, true),
+            (4, 8, false, true),
+            (16, 0, false, true),
+            (1, 126, false, true),
+            (127, 0, false, true),
+            (120, 8, false, false),
+            (1, 127, false, false),
+            (0, 8, false, false),
+            (0, 0, false, false),
+            (u32::MAX, u32::MAX, false, false),
+        ] {
+            let contents = table(key_bytes, value_bytes);
+            let takes = [Engine::Iceberg, Engine::Level].map(|engine| engine.takes(contents));
+            assert_eq!(takes, [iceberg, level], "{key_bytes} and {value_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn the_engine_asked_for_counts_and_else_the_first_that_takes_it() {
+        for (contents, asked, chosen) in [
+            (Contents::STORE, None, Engine::Iceberg),
+            (Contents::STORE, Some(Engine::Level), Engine::Level),
+            (table(8, 8), None, Engine::Iceberg),
+            (table(8, 8), Some(Engine::Level), Engine::Level),
+            (table(8, 16), None, Engine::Level),
+        ] {
+            assert_eq!(contents.engine(asked).unwrap(), chosen);
+        }
+        for (contents, asked, engine, advice) in [
+            (table(4, 4), Some(Engine::Iceberg), "iceberg", "engine level"),
+            (table(100, 100), Some(Engine::Iceberg), "iceberg", "`Store`"),
+            (table(100, 100), Some(Engine::Level), "level", "`Store`"),
+            (table(100, 100), None, "level", "`Store`"),
+        ] {
+            let message = contents.engine(asked).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{engine} takes")), "{message}");
+            assert!(message.contains(advice), "{message}");
+        }
+    }
+}

@@ -228,13 +228,14 @@ impl Options {
     /// # let directory = tempfile::tempdir().unwrap();
     /// # let path = directory.path().join("names.firn");
     /// use firndex::Options;
+    /// use std::net::Ipv6Addr;
     ///
     /// let names = Options::new().create_table_of::<[u8; 16], [u8; 15]>(&path)?;
-    /// names.put(*b"2001:db8::1 ....", *b"printer, floor2")?;
+    /// names.put(Ipv6Addr::LOCALHOST.octets(), *b"printer, floor2")?;
     /// names.close()?;
     ///
     /// let names = Options::new().open_table_of::<[u8; 16], [u8; 15]>(&path)?;
-    /// assert_eq!(names.get(*b"2001:db8::1 ....")?, Some(*b"printer, floor2"));
+    /// assert_eq!(names.get(Ipv6Addr::LOCALHOST.octets())?, Some(*b"printer, floor2"));
     ///
     /// let squares = Options::new().in_memory_table_of::<u32, u128>()?;
     /// squares.put(u32::MAX, u128::from(u32::MAX).pow(2))?;

@@ -19,6 +19,7 @@ mod posix;
 mod processes;
 mod read_only;
 mod reclaim;
+mod shrink;
 mod store_model;
 mod superblocks;
 mod sync_marks;
