@@ -41,7 +41,7 @@ fn steps(seed: u64, thread: u64) -> impl Iterator<Item = Step> {
     let mut random = Random(seed << 8 | thread);
     (0..).map(move |number| {
         let key = random.below(KEYS) * THREADS + thread;
-        let puts = if seed.is_multiple_of(3) { 1 } else { 6 };
+        let puts = if seed % 3 == 2 { 1 } else { 6 };
         let act = match random.below(10) {
             drawn if drawn < puts => Act::Put,
             drawn if drawn < puts + 2 => Act::Update,

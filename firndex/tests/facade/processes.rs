@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable. Each plays one role, named in its
 //! environment, and ends well only if its assertions held.
 
-use crate::{creation, durability, forks, full, open_locks, read_only};
+use crate::{creation, durability, forks, full, open_locks, read_only, shrink};
 use firndex::{Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,7 @@ pub(crate) fn play_role() {
         "fork and drop" => forks::fork_and_drop(&options, &path),
         "fork and close" => forks::fork_and_close(&options, &path),
         "fork and hand over" => forks::fork_and_hand_over(&options, &path),
+        "grow and shrink" => shrink::grow_and_shrink(&path),
         "fill a file system" => full::fill_a_file_system(&options, &path),
         "fill a file" => full::fill_a_file(&options, &path),
         other => panic!("no role is called {other}"),

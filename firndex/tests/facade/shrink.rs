@@ -2,8 +2,12 @@
 //! cannot.
 
 use crate::byte_map::ByteMap;
-use crate::places;
+use crate::exactly_once::Random;
+use crate::{places, processes};
 use firndex::{Engine, Error, Options, Store, Table, inspect};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -250,5 +254,98 @@ fn a_shrink_is_a_write() {
         std::fs::copy(&path, &copy).unwrap();
         assert_holds(&Options::new().read_only(true).open_table(&copy).unwrap(), 10);
         assert_holds(&table, 10);
+    }
+}
+
+/// Keys that a killed process updates; the others come and go in waves.
+const UPDATED: u64 = 500;
+/// Written when a process begins, after each update, and after each shrink that halved the table.
+const BEGUN: u8 = 0xef;
+const RETURNED: u8 = 0xf0;
+const HALVED: u8 = 0xf1;
+
+/// A role: one thread grows the table by a wave of pairs, removes them and shrinks it, again and
+/// again; another updates the rest, key *n* modulo their count with *n*.
+pub(crate) fn grow_and_shrink(path: &Path) {
+    const WAVE: u64 = 6000;
+    let table = &Options::new().open_table(path).unwrap();
+    let mut output = processes::unbuffered_output();
+    output.write_all(&[BEGUN]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let keys: Vec<u64> = (UPDATED..UPDATED + WAVE).collect();
+            let pairs: Vec<(u64, u64)> = keys.iter().map(|&key| (key, value_of(key))).collect();
+            let mut output = processes::unbuffered_output();
+            loop {
+                table.put_many(&pairs).unwrap();
+                table.remove_many(&keys).unwrap();
+                while table.shrink().unwrap() {
+                    output.write_all(&[HALVED]).unwrap();
+                }
+            }
+        });
+        for number in UPDATED.. {
+            table.update(number % UPDATED, number).unwrap();
+            output.write_all(&[RETURNED]).unwrap();
+        }
+    });
+}
+
+#[test]
+fn killed_in_the_midst() {
+    for engine in SHRINKING {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let mut random = Random(5);
+        let updated: Vec<(u64, u64)> = (0..UPDATED).map(|key| (key, key)).collect();
+        let mut halvings = 0;
+        for round in 0..12 {
+            if round % 4 == 0 {
+                let _ = std::fs::remove_file(&path);
+                let table = Options::new().engine(engine).create_table(&path).unwrap();
+                table.put_many(&updated).unwrap();
+            }
+            let mut command = processes::process("grow and shrink", engine, &path, 0);
+            let mut writer = command.stdout(Stdio::piped()).spawn().unwrap();
+            let mut output = writer.stdout.take().unwrap();
+            let mut byte = [0];
+            while byte != [BEGUN] {
+                output.read_exact(&mut byte).unwrap();
+            }
+            let reader = std::thread::spawn(move || {
+                let mut written = Vec::new();
+                output.read_to_end(&mut written).unwrap();
+                written
+            });
+            std::thread::sleep(Duration::from_micros(random.below(40_000)));
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+            let written = reader.join().unwrap();
+            let count = |wanted| written.iter().filter(|&&byte| byte == wanted).count() as u64;
+            halvings += count(HALVED);
+
+            let table = Options::new().open_table(&path).unwrap();
+            let report = table.check().unwrap();
+            assert!(report.is_sound(), "round {round}: {:#?}", report.findings);
+            // The one that was under way may have happened.
+            let next = UPDATED + count(RETURNED);
+            for key in 0..UPDATED {
+                let found = table.get(key).unwrap().unwrap();
+                let last = next - 1 - (next - 1 - key) % UPDATED;
+                let pending = found == next && next % UPDATED == key;
+                assert!(found == last || pending, "round {round}: {found}, expected {last}");
+            }
+            let mut pairs = 0;
+            table
+                .for_each(|key, value| {
+                    assert!(key < UPDATED || value == value_of(key), "key {key}: {value}");
+                    pairs += 1;
+                })
+                .unwrap();
+            assert_eq!((table.len(), report.pairs), (pairs, pairs));
+            // As the next process expects them.
+            table.put_many(&updated).unwrap();
+        }
+        assert!(halvings > 5, "halved only {halvings} times");
     }
 }
