@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use firndex::{CheckReport, Kind, OpenError, Options, Stats, Store, Table};
+use firndex::{CheckReport, Kind, OpenError, Options, PoolInfo, Stats, Store, Table};
 
 use crate::failure::Failure;
 use crate::quote::quote;
@@ -20,18 +20,38 @@ impl Pool {
     /// Opens a pool to look at it. One that was closed properly is opened read-only, so that a
     /// file without write permission serves as well; any other must be recovered, which writes.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
-        let info = firndex::inspect(path).map_err(|error| explain(path, error))?;
-        Self::open(path, info.kind, Options::default().read_only(info.clean))
+        Self::open_inspected(path, &inspect(path)?)
+    }
+
+    /// As [`Pool::open_to_read`], of what `inspect` has told.
+    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo) -> Result<Self> {
+        Self::open(path, info, Options::default().read_only(info.clean))
     }
 
     /// Opens a pool to change it.
     pub(crate) fn open_to_write(path: &Path) -> Result<Self> {
-        let info = firndex::inspect(path).map_err(|error| explain(path, error))?;
-        Self::open(path, info.kind, Options::default())
+        Self::open(path, &inspect(path)?, Options::default())
     }
 
-    fn open(path: &Path, kind: Kind, options: Options) -> Result<Self> {
-        match kind {
+    /// Whether the pool's keys and values can be told on a command line.
+    pub(crate) fn can_open(info: &PoolInfo) -> bool {
+        info.kind == Kind::Store || (info.key_bytes, info.value_bytes) == (8, 8)
+    }
+
+    fn open(path: &Path, info: &PoolInfo, options: Options) -> Result<Self> {
+        if !Self::can_open(info) {
+            let (keys, values) = (info.key_bytes, info.value_bytes);
+            return Err(Failure::new(
+                format!(
+                    "{} is a table of keys of {keys} and values of {values} bytes, and the command \
+                     line opens stores and tables of keys and values of 8 bytes",
+                    path.display()
+                ),
+                "open it in a program, with firndex::Options::open_table_of",
+            )
+            .into());
+        }
+        match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
             Kind::Store => options.open_store(path).map(Pool::Store),
         }
@@ -67,6 +87,11 @@ impl Pool {
             Pool::Store(store) => store.close(),
         }?)
     }
+}
+
+/// What the pool says about itself.
+pub(crate) fn inspect(path: &Path) -> Result<PoolInfo> {
+    firndex::inspect(path).map_err(|error| explain(path, error))
 }
 
 /// Adds what only the command line knows: the command that would have made the pool.

@@ -33,6 +33,23 @@ pub enum Error {
         /// Engines that offer it.
         others: &'static str,
     },
+    /// No table was made: its engine does not take keys and values of these sizes.
+    #[error(
+        "{engine} takes {takes}, not keys of {key_bytes} and values of {value_bytes} bytes; \
+         {advice}"
+    )]
+    PairSizes {
+        /// The engine asked for; where none was, the one that takes the most.
+        engine: &'static str,
+        /// What it takes.
+        takes: &'static str,
+        /// Bytes of the keys asked for.
+        key_bytes: u32,
+        /// Bytes of the values asked for.
+        value_bytes: u32,
+        /// What to do.
+        advice: String,
+    },
     /// The pool was opened read-only.
     #[error("the pool was opened read-only; open it for writing to change it")]
     ReadOnly,

@@ -38,6 +38,7 @@
 
 #![forbid(unsafe_code)]
 
+mod contents;
 mod error;
 mod handle;
 mod open;
@@ -45,6 +46,7 @@ mod options;
 mod store;
 mod table;
 mod table_index;
+mod word_types;
 
 pub use error::{Error, Result};
 pub use handle::Stats;

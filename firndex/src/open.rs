@@ -1,12 +1,13 @@
 //! From a path to an engine on a medium.
 
+use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::table_index::TableIndex;
-use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table};
+use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
 use index::hash::{HASH_ID, Hasher};
-use index::{Index, Items, Records};
+use index::{Fixed, Index, Items, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{CacheFlush, KernelKeeps, Memory};
@@ -25,9 +26,6 @@ pub(crate) enum Mode {
     Open,
     OpenOrCreate,
 }
-
-/// Size in bytes of a table's key, and of its value.
-const WORD_BYTES: u32 = 8;
 
 impl Engine {
     fn id(self) -> u32 {
@@ -53,14 +51,16 @@ impl Engine {
         }
     }
 
-    fn index<M: pmem::Medium>(
+    /// The table in a pool whose pairs are known to be of these types' sizes.
+    fn index<M: pmem::Medium, K: Fixed, V: Fixed>(
         self,
         pool: &Arc<Pool<M>>,
         options: &Options,
-    ) -> std::result::Result<Box<dyn Index<u64, u64>>, OpenError> {
+    ) -> std::result::Result<Box<dyn Index<K, V>>, OpenError> {
+        let pool = Arc::clone(pool);
         Ok(match self {
-            Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(pool), options.settings)?),
-            Engine::Level => Box::new(LevelHashing::open(Arc::clone(pool), options.settings)?),
+            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, options.settings)?),
+            Engine::Level => Box::new(LevelHashing::<M, K, V>::open(pool, options.settings)?),
         })
     }
 
@@ -98,13 +98,6 @@ impl Kind {
             Kind::Store => PoolKind::Store,
         }
     }
-
-    fn pair_bytes(self) -> u32 {
-        match self {
-            Kind::Table => WORD_BYTES,
-            Kind::Store => 0,
-        }
-    }
 }
 
 /// A pool on one of the real media. The engines are compiled once for each variant.
@@ -115,7 +108,11 @@ enum AnyPool {
     Flushed(Pool<Memory<CacheFlush>>),
 }
 
-pub(crate) fn table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
+pub(crate) fn table<K: Fixed, V: Fixed>(
+    options: &Options,
+    path: &Path,
+    mode: Mode,
+) -> Result<Table<K, V>> {
     unless_beaten(mode, |mode| try_table(options, path, mode))
 }
 
@@ -134,9 +131,13 @@ fn unless_beaten<T>(mode: Mode, open: impl Fn(Mode) -> Result<T>) -> Result<T> {
     }
 }
 
-fn try_table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u64>> {
+fn try_table<K: Fixed, V: Fixed>(
+    options: &Options,
+    path: &Path,
+    mode: Mode,
+) -> Result<Table<K, V>> {
     let started = Instant::now();
-    let (pool, engine, mut file) = open(options, path, mode, Kind::Table)?;
+    let (pool, engine, mut file) = open(options, path, mode, Contents::table::<K, V>())?;
     let (index, handle) = match pool {
         AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
@@ -147,7 +148,7 @@ fn try_table(options: &Options, path: &Path, mode: Mode) -> Result<Table<u64, u6
 
 fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
-    let (pool, engine, mut file) = open(options, path, mode, Kind::Store)?;
+    let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
     let (records, handle) = match pool {
         AnyPool::Kept(pool) => store_on(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
@@ -156,9 +157,9 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     Ok(Store::new(records, Handle::new(handle, Some(file), engine, started.elapsed())))
 }
 
-pub(crate) fn table_in_memory(options: &Options) -> Result<Table<u64, u64>> {
+pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
     let started = Instant::now();
-    let (pool, engine) = in_memory(options, Kind::Table)?;
+    let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
     let (index, handle) = match pool {
         AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
@@ -168,7 +169,7 @@ pub(crate) fn table_in_memory(options: &Options) -> Result<Table<u64, u64>> {
 
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
-    let (pool, engine) = in_memory(options, Kind::Store)?;
+    let (pool, engine) = in_memory(options, Contents::STORE)?;
     let (records, handle) = match pool {
         AnyPool::Kept(pool) => store_on(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
@@ -176,24 +177,24 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 
-type TableParts = (TableIndex<u64, u64>, Arc<dyn PoolHandle>);
+type TableParts<K, V> = (TableIndex<K, V>, Arc<dyn PoolHandle>);
 type StoreParts = (Box<dyn Records>, Arc<dyn PoolHandle>);
 
-fn table_on<M: pmem::Medium>(
+fn table_on<M: pmem::Medium, K: Fixed, V: Fixed>(
     pool: Pool<M>,
     engine: Engine,
     options: &Options,
-) -> Result<TableParts> {
+) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
     Ok((TableIndex::new(engine.index(&pool, options)?), pool))
 }
 
 /// As [`table_on`], where the usual engine's operations are compiled into their callers.
-fn table_on_kept(
+fn table_on_kept<K: Fixed, V: Fixed>(
     pool: Pool<Memory<KernelKeeps>>,
     engine: Engine,
     options: &Options,
-) -> Result<TableParts> {
+) -> Result<TableParts<K, V>> {
     match engine {
         Engine::Iceberg => {
             let pool = Arc::new(pool);
@@ -213,13 +214,13 @@ fn store_on<M: pmem::Medium>(
     Ok((engine.records(&pool, options)?, pool))
 }
 
-fn spec(options: &Options, engine: Engine, kind: Kind) -> Spec {
+fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
     let random = || RandomState::new().hash_one(std::process::id());
     Spec {
-        kind: kind.pool_kind(),
+        kind: contents.kind.pool_kind(),
         engine: engine.id(),
-        key_bytes: kind.pair_bytes(),
-        value_bytes: kind.pair_bytes(),
+        key_bytes: contents.key_bytes,
+        value_bytes: contents.value_bytes,
         hash_id: HASH_ID,
         hash_seed: options.hash_seed.unwrap_or_else(random),
         uuid: u128::from(random()) << 64 | u128::from(random()),
@@ -228,9 +229,9 @@ fn spec(options: &Options, engine: Engine, kind: Kind) -> Spec {
     }
 }
 
-fn in_memory(options: &Options, kind: Kind) -> Result<(AnyPool, Engine)> {
-    let engine = options.engine.unwrap_or(Engine::Iceberg);
-    let (spec, place) = (spec(options, engine, kind), Place::default());
+fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)> {
+    let engine = contents.engine(options.engine)?;
+    let (spec, place) = (spec(options, engine, contents), Place::default());
     let flush = forced_flush(options)?;
     let medium = Memory::dram(options.max_bytes)
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
@@ -258,19 +259,19 @@ fn open(
     options: &Options,
     path: &Path,
     mode: Mode,
-    kind: Kind,
+    contents: Contents,
 ) -> Result<(AnyPool, Engine, PoolFile)> {
     if mode == Mode::Create {
-        return create(options, path, kind);
+        return create(options, path, contents);
     }
     let access = if options.read_only { Access::Read } else { Access::Write };
     let (file, superblock) = match PoolFile::open(path, access) {
         Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {
-            return create(options, path, kind);
+            return create(options, path, contents);
         }
         opened => opened?,
     };
-    let engine = check_superblock(&superblock, options, kind)?;
+    let engine = check_superblock(&superblock, options.engine, contents)?;
     superblock.check_state(&file.place())?;
     let (end, size_max, place) = (superblock.end, options.max_bytes, file.place());
     let medium = medium_for(options.medium, &file)?;
@@ -289,9 +290,13 @@ fn open(
     Ok((pool, engine, file))
 }
 
-fn create(options: &Options, path: &Path, kind: Kind) -> Result<(AnyPool, Engine, PoolFile)> {
-    let engine = options.engine.unwrap_or(Engine::Iceberg);
-    let spec = spec(options, engine, kind);
+fn create(
+    options: &Options,
+    path: &Path,
+    contents: Contents,
+) -> Result<(AnyPool, Engine, PoolFile)> {
+    let engine = contents.engine(options.engine)?;
+    let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
     let (size_max, place) = (options.max_bytes, file.place());
     let pool = match (medium_for(options.medium, &file)?, forced_flush(options)?) {
@@ -332,41 +337,48 @@ fn mismatch(
     Error::Open(OpenError::Mismatch { field, found, expected, advice })
 }
 
-fn check_superblock(superblock: &Superblock, options: &Options, kind: Kind) -> Result<Engine> {
+/// Whether the pool is one of `asked` and of what `contents` says; its engine.
+fn check_superblock(
+    superblock: &Superblock,
+    asked: Option<Engine>,
+    contents: Contents,
+) -> Result<Engine> {
     const OTHER_BUILD: &str = "open it with the firndex version that made it";
-    let found = Kind::of(superblock.kind);
-    if found != kind {
-        let advice = match found {
+    let found = Contents::of(superblock);
+    if found.kind != contents.kind {
+        let advice = match found.kind {
             Kind::Table => "open it as a `Table`",
             Kind::Store => "open it as a `Store`",
         };
-        return Err(mismatch("kind", found, kind, advice));
+        return Err(mismatch("kind", found.kind, contents.kind, advice));
     }
     let Some(engine) = Engine::from_id(superblock.engine) else {
         let names: Vec<&str> = Engine::ALL.iter().map(|engine| engine.name()).collect();
         let found = format!("number {}", superblock.engine);
         return Err(mismatch("engine", found, names.join(" or "), OTHER_BUILD));
     };
-    if options.engine.is_some_and(|wanted| wanted != engine) {
-        let wanted = options.engine.map_or("", Engine::name);
-        return Err(mismatch("engine", engine, wanted, "ask for the engine it was made with"));
+    if let Some(asked) = asked
+        && asked != engine
+    {
+        return Err(mismatch("engine", engine, asked, "ask for the engine it was made with"));
     }
     if superblock.hash_id != HASH_ID {
         return Err(mismatch("hash function", superblock.hash_id, HASH_ID, OTHER_BUILD));
     }
-    for (field, found) in
-        [("key size", superblock.key_bytes), ("value size", superblock.value_bytes)]
-    {
-        let expected = kind.pair_bytes();
+    for (field, found, expected) in [
+        ("key size", found.key_bytes, contents.key_bytes),
+        ("value size", found.value_bytes, contents.value_bytes),
+    ] {
         if found != expected {
             let (found, expected) = (format!("{found} bytes"), format!("{expected} bytes"));
-            return Err(mismatch(
-                field,
-                found,
-                expected,
-                "open it with the types it was made with",
-            ));
+            let advice = "open it with types of the sizes it was made with";
+            return Err(mismatch(field, found, expected, advice));
         }
+    }
+    if !engine.takes(found) {
+        let sizes = format!("{} and {} bytes", found.key_bytes, found.value_bytes);
+        let expected = format!("{}, which is what {engine} takes", engine.pair_sizes());
+        return Err(mismatch("pair of key and value size", sizes, expected, OTHER_BUILD));
     }
     Ok(engine)
 }
@@ -379,6 +391,10 @@ pub struct PoolInfo {
     pub kind: Kind,
     /// The engine it is built on.
     pub engine: Engine,
+    /// Bytes of a table's keys; 0 in a store.
+    pub key_bytes: u32,
+    /// Bytes of a table's values; 0 in a store.
+    pub value_bytes: u32,
     /// Whether it was closed, and has not been opened for writing since.
     pub clean: bool,
     /// Number of times it was opened for writing.
@@ -389,15 +405,21 @@ pub struct PoolInfo {
     pub bytes: u64,
 }
 
-/// Reads what the superblock of the pool at `path` says, without locking or changing anything.
-/// Beside a writer it may be out of date at once.
+/// Reads what the superblock of the pool at `path` says, whatever it holds, without locking or
+/// changing anything. Beside a writer it may be out of date at once.
 pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
     let superblock = PoolFile::inspect(path.as_ref())?;
-    let kind = Kind::of(superblock.kind);
-    let engine = check_superblock(&superblock, &Options::default(), kind)?;
+    let found = Contents::of(&superblock);
+    let contents = match found.kind {
+        Kind::Table => found,
+        Kind::Store => Contents::STORE,
+    };
+    let engine = check_superblock(&superblock, None, contents)?;
     Ok(PoolInfo {
-        kind,
+        kind: found.kind,
         engine,
+        key_bytes: found.key_bytes,
+        value_bytes: found.value_bytes,
         clean: superblock.clean,
         incarnation: superblock.incarnation,
         uuid: superblock.uuid,
@@ -425,13 +447,14 @@ mod tests {
         let can_flush = CacheFlush::detect().is_some();
         for force in [false, true].into_iter().filter(|force| can_flush || !force) {
             let options = Options::new().medium(Medium::Mapped).force_flushes(force);
-            for kind in [Kind::Table, Kind::Store] {
-                let (pool, _) = in_memory(&options, kind).unwrap();
+            let words = Contents::table::<u64, u64>();
+            for contents in [words, Contents::STORE] {
+                let (pool, _) = in_memory(&options, contents).unwrap();
                 assert_eq!(flushes(&pool), (force, MediumKind::Dram));
             }
             let path = directory.path().join(force.to_string());
             let open = |options: &Options, mode| {
-                let (pool, _, mut file) = open(options, &path, mode, Kind::Table).unwrap();
+                let (pool, _, mut file) = open(options, &path, mode, words).unwrap();
                 file.publish().unwrap();
                 let found = flushes(&pool);
                 match pool {

@@ -18,6 +18,9 @@ use std::path::Path;
 /// A mutation fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space; the
 /// table is then as it was. Dropping a table closes it, ignoring errors.
 ///
+/// Keys and values are words unless the table was made by [`Options::create_table_of`] or its
+/// like: any integers and byte arrays that an engine takes.
+///
 /// ```
 /// # fn main() -> firndex::Result<()> {
 /// # let directory = tempfile::tempdir().unwrap();

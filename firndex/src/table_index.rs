@@ -1,5 +1,6 @@
 //! The engine under a table.
 
+use crate::word_types::{self, of_word};
 use engines::iceberg;
 use index::{Error, Fixed, Index};
 use pmem::medium::{KernelKeeps, Memory};
@@ -8,7 +9,7 @@ use std::ops::Deref;
 /// An engine behind one virtual call; the usual one, on the usual media, has its operations on
 /// single pairs compiled into the table's, and so into their callers.
 pub(crate) struct TableIndex<K, V> {
-    /// Of the same table; only where keys and values are words.
+    /// Of the same table; only where keys and values have 8 bytes.
     usual: Option<iceberg::Singles<Memory<KernelKeeps>>>,
     any: Box<dyn Index<K, V>>,
 }
@@ -18,9 +19,22 @@ impl<K: Fixed, V: Fixed> TableIndex<K, V> {
         TableIndex { usual: None, any }
     }
 
+    pub(crate) fn usual(iceberg: iceberg::Iceberg<Memory<KernelKeeps>>) -> Self {
+        TableIndex { usual: Some(iceberg.singles()), any: word_types::boxed(iceberg) }
+    }
+
+    /// Keys and values of other sizes compile to the virtual call alone.
+    #[inline(always)]
+    fn singles(&self) -> Option<&iceberg::Singles<Memory<KernelKeeps>>> {
+        match (K::BYTES, V::BYTES) {
+            (8, 8) => self.usual.as_ref(),
+            _ => None,
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
-        match &self.usual {
+        match self.singles() {
             Some(usual) => usual.get(key.word(0)).map(of_word),
             None => self.any.get(key),
         }
@@ -28,7 +42,7 @@ impl<K: Fixed, V: Fixed> TableIndex<K, V> {
 
     #[inline(always)]
     pub(crate) fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        match &self.usual {
+        match self.singles() {
             Some(usual) => usual.insert(key.word(0), value.word(0)).map(of_words),
             None => self.any.insert(key, value),
         }
@@ -36,7 +50,7 @@ impl<K: Fixed, V: Fixed> TableIndex<K, V> {
 
     #[inline(always)]
     pub(crate) fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        match &self.usual {
+        match self.singles() {
             Some(usual) => usual.update(key.word(0), value.word(0)).map(of_words),
             None => self.any.update(key, value),
         }
@@ -44,7 +58,7 @@ impl<K: Fixed, V: Fixed> TableIndex<K, V> {
 
     #[inline(always)]
     pub(crate) fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        match &self.usual {
+        match self.singles() {
             Some(usual) => usual.upsert(key.word(0), value.word(0)).map(of_words),
             None => self.any.upsert(key, value),
         }
@@ -52,22 +66,11 @@ impl<K: Fixed, V: Fixed> TableIndex<K, V> {
 
     #[inline(always)]
     pub(crate) fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        match &self.usual {
+        match self.singles() {
             Some(usual) => usual.remove(key.word(0)).map(of_words),
             None => self.any.remove(key),
         }
     }
-}
-
-impl TableIndex<u64, u64> {
-    pub(crate) fn usual(iceberg: iceberg::Iceberg<Memory<KernelKeeps>>) -> Self {
-        TableIndex { usual: Some(iceberg.singles()), any: Box::new(iceberg) }
-    }
-}
-
-#[inline(always)]
-fn of_word<V: Fixed>(word: u64) -> V {
-    V::of_words(|_| word)
 }
 
 #[inline(always)]

@@ -1,9 +1,14 @@
 //! Keys and values of a fixed size, as words.
 
 /// A type that can be a key or a value of a table: a fixed number of bytes, every pattern of which
-/// is a value.
+/// is a value, and two values are equal if their bytes are.
 ///
-/// Tables store the words, so they are part of the file format: a value's words never change.
+/// Tables store the words, so they are part of the file format: a value's words never change. Those
+/// of an integer are of its little-endian bytes, those of an array of its bytes in order. Types of
+/// one size read each other's tables.
+///
+/// There is none for `bool` and `char`, which not every pattern is; for floats, whose equality is
+/// not that of their bytes; and for `usize`, whose size is not the file's.
 pub trait Fixed: Copy + PartialEq + Send + Sync + 'static {
     /// Bytes of a value.
     const BYTES: usize;
@@ -12,7 +17,7 @@ pub trait Fixed: Copy + PartialEq + Send + Sync + 'static {
     /// end.
     fn word(self, index: usize) -> u64;
 
-    /// The value whose words `word` tells.
+    /// The value whose words `word` tells; what they have beyond its end is ignored.
     fn of_words(word: impl Fn(usize) -> u64) -> Self;
 }
 
@@ -27,5 +32,57 @@ impl Fixed for u64 {
     #[inline(always)]
     fn of_words(word: impl Fn(usize) -> u64) -> u64 {
         word(0)
+    }
+}
+
+/// By way of the bytes: for a constant index the compiler leaves a move or nothing.
+macro_rules! fixed_integers {
+    ($($integer:ty),+) => {$(
+        impl Fixed for $integer {
+            const BYTES: usize = size_of::<$integer>();
+
+            #[inline(always)]
+            fn word(self, index: usize) -> u64 {
+                self.to_le_bytes().word(index)
+            }
+
+            #[inline(always)]
+            fn of_words(word: impl Fn(usize) -> u64) -> Self {
+                Self::from_le_bytes(Fixed::of_words(word))
+            }
+        }
+    )+};
+}
+fixed_integers!(u8, u16, u32, u128, i8, i16, i32, i64, i128);
+
+impl<const N: usize> Fixed for [u8; N] {
+    const BYTES: usize = N;
+
+    #[inline(always)]
+    fn word(self, index: usize) -> u64 {
+        // The length of the rest is known to the compiler, so that no copy is a call.
+        let (words, rest) = self.as_chunks::<8>();
+        match words.get(index) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None if index == words.len() => {
+                let mut bytes = [0; 8];
+                bytes[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(bytes)
+            }
+            None => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn of_words(word: impl Fn(usize) -> u64) -> Self {
+        let mut value = [0; N];
+        let (words, rest) = value.as_chunks_mut::<8>();
+        for (index, bytes) in words.iter_mut().enumerate() {
+            *bytes = word(index).to_le_bytes();
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&word(N / 8).to_le_bytes()[..rest.len()]);
+        }
+        value
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::HumanCount;
+use serde_json::json;
 
 use crate::failure::Status;
 use crate::output;
@@ -14,24 +15,34 @@ use crate::pool::Pool;
 ///
 /// For a pool from which much was removed. Not below the size that it was made with, and only where
 /// the engine offers it: level. The file keeps its size; what is freed is used when the pool grows
-/// again.
+/// again. Prints the slots that there are then and those that there were; exits with 0 also if
+/// nothing could be halved.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex shrink fruit.firn
+  firndex shrink fruit.firn --json    {\"capacity\":…,\"capacity_before\":…}
   firndex stat fruit.firn             how full it is now")]
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let path = arguments.pool.display();
     let pool = Pool::open_to_write(&arguments.pool)?;
     let before = pool.stats().capacity;
-    while pool.shrink()? {}
+    while pool.shrink().with_context(|| format!("shrinking {path}"))? {}
     let after = pool.stats().capacity;
-    pool.close()?;
-    let text = format!("{} slots, {} before\n", HumanCount(after), HumanCount(before));
-    output::data(text.as_bytes())?;
+    pool.close().with_context(|| format!("closing {path}"))?;
+    if arguments.json {
+        output::json(&json!({ "capacity": after, "capacity_before": before }))?;
+    } else {
+        let text = format!("{} slots, {} before\n", HumanCount(after), HumanCount(before));
+        output::data(text.as_bytes())?;
+    }
     Ok(Status::Done)
 }

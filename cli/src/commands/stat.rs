@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use firndex::Stats;
+use firndex::{PoolInfo, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
 use crate::failure::Status;
 use crate::output::{self, finite};
-use crate::pool::Pool;
+use crate::pool::{self, Pool};
 
 /// Print how many pairs a pool holds, how full and how large it is
 ///
 /// The sidecar is memory that an open pool takes beside its file. A pool that was closed properly
-/// is only read; one that was cut off is recovered first, and the time that took is shown.
+/// is only read; one that was cut off is recovered first, and the time that took is shown. Of a table
+/// whose keys or values have other sizes than 8 bytes, only what its superblock says is printed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -31,7 +32,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool)?;
+    let path = &arguments.pool;
+    let info = pool::inspect(path)?;
+    if !Pool::can_open(&info) {
+        if arguments.json {
+            output::json(&info_to_json(&info))?;
+        } else {
+            output::data(info_to_text(&info).as_bytes())?;
+        }
+        return Ok(Status::Done);
+    }
+    let pool = Pool::open_inspected(path, &info)?;
     let stats = pool.stats();
     pool.close()?;
     if arguments.json {
@@ -40,6 +51,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         output::data(to_text(&stats).as_bytes())?;
     }
     Ok(Status::Done)
+}
+
+fn info_to_json(info: &PoolInfo) -> Value {
+    json!({
+        "kind": info.kind.to_string(),
+        "engine": info.engine.to_string(),
+        "key_bytes": info.key_bytes,
+        "value_bytes": info.value_bytes,
+        "clean": info.clean,
+        "pool_bytes": info.bytes,
+        "incarnation": info.incarnation,
+        "uuid": uuid(info.uuid),
+    })
+}
+
+fn info_to_text(info: &PoolInfo) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
+    row("kind", info.kind.to_string());
+    row("engine", info.engine.to_string());
+    row("keys", format!("{} bytes each", info.key_bytes));
+    row("values", format!("{} bytes each", info.value_bytes));
+    row("closed", if info.clean { "yes" } else { "no" }.into());
+    row("pool", BinaryBytes(info.bytes).to_string());
+    row("incarnation", incarnation(info.incarnation));
+    row("uuid", uuid(info.uuid));
+    text
+}
+
+fn push_row(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "{name:<16}{value}");
+}
+
+fn incarnation(count: u64) -> String {
+    format!("{} (times opened for writing)", HumanCount(count))
 }
 
 fn to_json(stats: &Stats) -> Value {
@@ -79,9 +125,7 @@ fn to_json(stats: &Stats) -> Value {
 
 fn to_text(stats: &Stats) -> String {
     let mut text = String::new();
-    let mut row = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<16}{value}");
-    };
+    let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
     row("kind", stats.kind.to_string());
     row("engine", stats.engine.to_string());
     row("medium", stats.medium.to_string());
@@ -113,7 +157,7 @@ fn to_text(stats: &Stats) -> String {
         ),
     );
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
-    row("incarnation", format!("{} (times opened for writing)", HumanCount(stats.incarnation)));
+    row("incarnation", incarnation(stats.incarnation));
     row("recovery", format!("{:.3} ms", finite(stats.recovery_ms)));
     row("uuid", uuid(stats.uuid));
     text

@@ -9,6 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::workspace::{Workspace, list};
+use firndex::Engine;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
@@ -47,9 +48,17 @@ fn demand_nothing_lost(json: &Value, kills: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_duplicates_are_found() {
+    for &engine in Engine::ALL {
+        nothing_is_lost_on(engine);
+    }
+}
+
+fn nothing_is_lost_on(engine: Engine) {
     let workspace = Workspace::new();
     fill(&workspace);
-    let demo = workspace.run(["demo", "dir", "--kills", "5", "--seed", "7", "--json"]).demand(0);
+    let pool = ["--engine", engine.name(), "--pool", "kept"];
+    let demo = ["demo", "dir", "--kills", "5", "--seed", "7", "--json"];
+    let demo = workspace.run(demo.iter().chain(&pool)).demand(0);
     let json = demo.json();
     demand_nothing_lost(&json, 5);
     let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
@@ -61,6 +70,13 @@ fn nothing_acknowledged_is_lost_and_duplicates_are_found() {
     for rate in ["puts_per_s", "gets_per_s", "load_factor", "bytes_per_key"] {
         assert!(json[rate].as_f64() > Some(0.0), "{rate}: {json}");
     }
+    let kept = workspace.run(["stat", "kept", "--json"]).demand(0).json();
+    assert_eq!(
+        (&kept["engine"], &kept["pairs"]),
+        (&engine.name().into(), &json["unique"]),
+        "{kept}"
+    );
+    workspace.run(["check", "kept"]).demand(0);
     assert_eq!(workspace.leftovers(), [""; 0].map(std::path::PathBuf::from));
 }
 

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::workspace::Workspace;
+use firndex::Engine;
 
 impl Workspace {
     #[track_caller]
@@ -70,23 +71,26 @@ fn tsv_and_jsonl_and_stdin() {
 
 #[test]
 fn the_last_of_duplicates_wins_and_they_are_counted() {
-    // The same key within one batch, in different batches, and from before the load.
-    for (kind, first_value) in [("store", 10_000), ("table", 10_000)] {
-        let workspace = Workspace::with_pool(kind);
-        workspace.run(["put", "pool", "5", "1"]).demand(0);
-        let mut csv = String::from("k,v\n");
-        for (index, key) in [7, 8, 7, 7].into_iter().chain(1000..4000).chain([7, 5]).enumerate() {
-            writeln!(csv, "{key},{}", first_value + index).unwrap();
+    for &engine in Engine::ALL {
+        // The same key within one batch, in different batches, and from before the load.
+        for (kind, first_value) in [("store", 10_000), ("table", 10_000)] {
+            let workspace = Workspace::with_pool_on(engine, kind);
+            workspace.run(["put", "pool", "5", "1"]).demand(0);
+            let mut csv = String::from("k,v\n");
+            for (index, key) in [7, 8, 7, 7].into_iter().chain(1000..4000).chain([7, 5]).enumerate()
+            {
+                writeln!(csv, "{key},{}", first_value + index).unwrap();
+            }
+            workspace.write("more.csv", csv);
+            let load = workspace.run(["load", "pool", "more.csv"]).demand(0);
+            let stderr = load.stderr();
+            assert!(stderr.contains("loaded 3,006 records"), "{stderr}");
+            assert!(stderr.contains("3,002 new keys, 4 duplicates"), "{stderr}");
+            workspace.demand_value("7", "13004");
+            workspace.demand_value("8", "10001");
+            workspace.demand_value("5", "13005");
+            workspace.demand_pairs(3003);
         }
-        workspace.write("more.csv", csv);
-        let load = workspace.run(["load", "pool", "more.csv"]).demand(0);
-        let stderr = load.stderr();
-        assert!(stderr.contains("loaded 3,006 records"), "{stderr}");
-        assert!(stderr.contains("3,002 new keys, 4 duplicates"), "{stderr}");
-        workspace.demand_value("7", "13004");
-        workspace.demand_value("8", "10001");
-        workspace.demand_value("5", "13005");
-        workspace.demand_pairs(3003);
     }
 }
 
@@ -122,19 +126,22 @@ fn what_is_malformed_is_named_and_what_came_before_it_stays() {
 
 #[test]
 fn a_table_loads_numbers_and_names_what_is_none() {
-    let workspace = Workspace::with_pool("table");
-    workspace.write("good.jsonl", "{\"key\":1,\"value\":\"10\"}\n{\"key\":\"2\",\"value\":20}\n");
-    workspace.run(["load", "pool", "good.jsonl"]).demand(0);
-    workspace.demand_value("1", "10");
-    workspace.demand_value("2", "20");
-    workspace.write("bad.csv", "k,v\n3,30\n4,4e1\n5,50\n");
-    workspace.run(["load", "pool", "bad.csv"]).demand_error(&[
-        "line 3",
-        "the value \"4e1\"",
-        "hint:",
-    ]);
-    workspace.demand_value("3", "30");
-    workspace.demand_pairs(3);
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "table");
+        workspace
+            .write("good.jsonl", "{\"key\":1,\"value\":\"10\"}\n{\"key\":\"2\",\"value\":20}\n");
+        workspace.run(["load", "pool", "good.jsonl"]).demand(0);
+        workspace.demand_value("1", "10");
+        workspace.demand_value("2", "20");
+        workspace.write("bad.csv", "k,v\n3,30\n4,4e1\n5,50\n");
+        workspace.run(["load", "pool", "bad.csv"]).demand_error(&[
+            "line 3",
+            "the value \"4e1\"",
+            "hint:",
+        ]);
+        workspace.demand_value("3", "30");
+        workspace.demand_pairs(3);
+    }
 }
 
 #[test]
@@ -163,26 +170,28 @@ fn files_that_cannot_be_loaded_are_errors() {
 
 #[test]
 fn what_a_killed_load_had_stored_is_there() {
-    let workspace = Workspace::with_pool("store");
-    let mut load = workspace
-        .command(["load", "pool", "-"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut csv = String::from("k,v\n");
-    for number in 0..300_000 {
-        writeln!(csv, "key{number},value{number}").unwrap();
-    }
-    // Once this much went into the pipe, all but its buffer, the reader's and the last batch, well
-    // below two megabytes together, has been stored.
-    load.stdin.as_mut().unwrap().write_all(csv.as_bytes()).unwrap();
-    assert!(csv.len() > 5 << 20);
-    workspace.run(["get", "pool", "key0"]).demand_error(&["in use by another process"]);
-    load.kill().unwrap();
-    load.wait().unwrap();
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        let mut load = workspace
+            .command(["load", "pool", "-"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut csv = String::from("k,v\n");
+        for number in 0..300_000 {
+            writeln!(csv, "key{number},value{number}").unwrap();
+        }
+        // Once this much went into the pipe, all but its buffer, the reader's and the last batch, well
+        // below two megabytes together, has been stored.
+        load.stdin.as_mut().unwrap().write_all(csv.as_bytes()).unwrap();
+        assert!(csv.len() > 5 << 20);
+        workspace.run(["get", "pool", "key0"]).demand_error(&["in use by another process"]);
+        load.kill().unwrap();
+        load.wait().unwrap();
 
-    workspace.demand_value("key0", "value0");
-    workspace.demand_value("key150000", "value150000");
-    workspace.run(["check", "pool"]).demand(0);
+        workspace.demand_value("key0", "value0");
+        workspace.demand_value("key150000", "value150000");
+        workspace.run(["check", "pool"]).demand(0);
+    }
 }

@@ -4,52 +4,60 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use crate::workspace::Workspace;
+use firndex::Engine;
 
 #[test]
 fn stat_and_check_tell_a_person_and_a_program() {
-    let workspace = Workspace::with_pool("store");
-    for key in ["apple", "pear", "plum"] {
-        workspace.run(["put", "pool", key, "fruit"]).demand(0);
-    }
-    let stat = workspace.run(["stat", "pool"]).demand(0);
-    let text = String::from_utf8(stat.stdout().to_vec()).unwrap();
-    assert!(text.lines().any(|line| line.starts_with("pairs") && line.ends_with(" 3")), "{text}");
-    assert_eq!(stat.stderr(), "");
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        for key in ["apple", "pear", "plum"] {
+            workspace.run(["put", "pool", key, "fruit"]).demand(0);
+        }
+        let stat = workspace.run(["stat", "pool"]).demand(0);
+        let text = String::from_utf8(stat.stdout().to_vec()).unwrap();
+        assert!(
+            text.lines().any(|line| line.starts_with("pairs") && line.ends_with(" 3")),
+            "{text}"
+        );
+        assert_eq!(stat.stderr(), "");
 
-    let json = workspace.run(["stat", "pool", "--json"]).demand(0).json();
-    assert_eq!(json["kind"], "store");
-    assert_eq!(json["engine"], "iceberg");
-    assert_eq!(json["pairs"], 3);
-    assert!(json["capacity"].as_u64() >= Some(3), "{json}");
-    assert!(json["levels"][0]["slots"].is_u64(), "{json}");
-    for number in ["load_factor", "bytes_per_pair", "recovery_ms"] {
-        assert!(json[number].is_f64(), "{number}: {json}");
-    }
-    assert_eq!(json["uuid"].as_str().map(str::len), Some(36), "{json}");
+        let json = workspace.run(["stat", "pool", "--json"]).demand(0).json();
+        assert_eq!(json["kind"], "store");
+        assert_eq!(json["engine"], engine.name());
+        assert_eq!(json["pairs"], 3);
+        assert!(json["capacity"].as_u64() >= Some(3), "{json}");
+        assert!(json["levels"][0]["slots"].is_u64(), "{json}");
+        for number in ["load_factor", "bytes_per_pair", "recovery_ms"] {
+            assert!(json[number].is_f64(), "{number}: {json}");
+        }
+        assert_eq!(json["uuid"].as_str().map(str::len), Some(36), "{json}");
 
-    let check = workspace.run(["check", "pool"]).demand(0);
-    assert!(check.stdout().starts_with(b"sound: 3 pairs"));
-    let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
-    assert_eq!(json["ok"], true);
-    assert_eq!(json["pairs"], 3);
-    assert!(json["looked_at"].is_u64());
-    assert_eq!(json["faults"], 0);
-    assert_eq!(json["findings"], serde_json::json!([]));
+        let check = workspace.run(["check", "pool"]).demand(0);
+        assert!(check.stdout().starts_with(b"sound: 3 pairs"));
+        let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
+        assert_eq!(json["ok"], true);
+        assert_eq!(json["pairs"], 3);
+        assert!(json["looked_at"].is_u64());
+        assert_eq!(json["faults"], 0);
+        assert_eq!(json["findings"], serde_json::json!([]));
+    }
 }
 
 #[test]
 fn looking_changes_nothing_and_needs_no_permission_to_write() {
-    for (kind, key, value) in [("store", "apple", "red"), ("table", "1", "2")] {
-        let workspace = Workspace::with_pool(kind);
-        workspace.run(["put", "pool", key, value]).demand(0);
-        let path = workspace.path("pool");
-        std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
-        let before = std::fs::read(&path).unwrap();
-        workspace.run(["get", "pool", key]).demand(0);
-        workspace.run(["get", "pool", "99"]).demand(1);
-        workspace.run(["stat", "pool"]).demand(0);
-        workspace.run(["check", "pool"]).demand(0);
-        assert!(std::fs::read(&path).unwrap() == before, "looking changed the pool");
+    for &engine in Engine::ALL {
+        for (kind, key, value) in [("store", "apple", "red"), ("table", "1", "2")] {
+            let workspace = Workspace::with_pool_on(engine, kind);
+            workspace.run(["put", "pool", key, value]).demand(0);
+            let path = workspace.path("pool");
+            std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap();
+            let before = std::fs::read(&path).unwrap();
+            workspace.run(["get", "pool", key]).demand(0);
+            workspace.run(["get", "pool", "99"]).demand(1);
+            workspace.run(["stat", "pool"]).demand(0);
+            workspace.run(["check", "pool"]).demand(0);
+            assert!(std::fs::read(&path).unwrap() == before, "looking changed the pool");
+        }
     }
 }
 
@@ -70,6 +78,8 @@ fn what_is_no_pool_is_refused_and_left_alone() {
             &["stat", file, "--json"],
             &["check", file],
             &["check", file, "--json"],
+            &["shrink", file],
+            &["shrink", file, "--json"],
         ] {
             let refused = workspace.run(command).demand_error(&[file]);
             if file.starts_with("missing") {
@@ -83,31 +93,78 @@ fn what_is_no_pool_is_refused_and_left_alone() {
     assert!(!workspace.path("missing").exists());
 }
 
+/// A pool of that name in the workspace: a table of sizes that a command line cannot tell.
+fn make_wide_table(workspace: &Workspace) {
+    let path = workspace.path("wide");
+    let table = firndex::Options::new().create_table_of::<[u8; 16], [u8; 15]>(path).unwrap();
+    table.put([1; 16], [2; 15]).unwrap();
+    table.close().unwrap();
+}
+
+#[test]
+fn a_table_of_other_sizes_is_told_and_left_alone() {
+    let workspace = Workspace::new();
+    make_wide_table(&workspace);
+    workspace.write("more.csv", "k,v\n1,2\n");
+    let before = std::fs::read(workspace.path("wide")).unwrap();
+    for command in [
+        &["get", "wide", "1"][..],
+        &["put", "wide", "1", "2"],
+        &["del", "wide", "1"],
+        &["load", "wide", "more.csv"],
+        &["check", "wide"],
+        &["shrink", "wide"],
+    ] {
+        let says = ["wide", "keys of 16 and values of 15 bytes", "open_table_of"];
+        workspace.run(command).demand_error(&says);
+    }
+    let stat = workspace.run(["stat", "wide"]).demand(0);
+    let text = String::from_utf8(stat.stdout().to_vec()).unwrap();
+    for (name, value) in [
+        ("kind", "table"),
+        ("engine", "level"),
+        ("keys", "16 bytes each"),
+        ("values", "15 bytes each"),
+        ("closed", "yes"),
+    ] {
+        let told = |line: &str| line.starts_with(name) && line.ends_with(value);
+        assert!(text.lines().any(told), "{name} {value}: {text}");
+    }
+    let json = workspace.run(["stat", "wide", "--json"]).demand(0).json();
+    for (name, value) in [("key_bytes", 16), ("value_bytes", 15), ("incarnation", 1)] {
+        assert_eq!(json[name], value, "{json}");
+    }
+    assert_eq!((&json["engine"], &json["clean"]), (&"level".into(), &true.into()), "{json}");
+    assert!(std::fs::read(workspace.path("wide")).unwrap() == before, "looking changed the pool");
+}
+
 #[test]
 fn damage_is_found_and_told() {
-    let workspace = Workspace::with_pool("store");
-    workspace.run(["put", "pool", "a key to be damaged", "1"]).demand(0);
-    workspace.run(["put", "pool", "another key", "2"]).demand(0);
-    let path = workspace.path("pool");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let key = b"a key to be damaged";
-    let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
-    bytes[at] ^= 0x20;
-    std::fs::write(&path, &bytes).unwrap();
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        workspace.run(["put", "pool", "a key to be damaged", "1"]).demand(0);
+        workspace.run(["put", "pool", "another key", "2"]).demand(0);
+        let path = workspace.path("pool");
+        let mut bytes = std::fs::read(&path).unwrap();
+        let key = b"a key to be damaged";
+        let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+        bytes[at] ^= 0x20;
+        std::fs::write(&path, &bytes).unwrap();
 
-    let check = workspace.run(["check", "pool"]).demand(2);
-    let text = String::from_utf8(check.stdout().to_vec()).unwrap();
-    assert!(text.lines().count() >= 2 && text.contains("not sound: 2 pairs"), "{text}");
-    assert!(check.stderr().starts_with("firndex: pool is not sound"), "{}", check.stderr());
-    let json = workspace.run(["check", "pool", "--json"]).demand(2).json();
-    assert_eq!(json["ok"], false);
-    assert!(json["faults"].as_u64() > Some(0), "{json}");
-    assert!(json["findings"][0].is_string(), "{json}");
-    assert_eq!(workspace.run(["get", "pool", "another key"]).demand(0).stdout(), b"2");
+        let check = workspace.run(["check", "pool"]).demand(2);
+        let text = String::from_utf8(check.stdout().to_vec()).unwrap();
+        assert!(text.lines().count() >= 2 && text.contains("not sound: 2 pairs"), "{text}");
+        assert!(check.stderr().starts_with("firndex: pool is not sound"), "{}", check.stderr());
+        let json = workspace.run(["check", "pool", "--json"]).demand(2).json();
+        assert_eq!(json["ok"], false);
+        assert!(json["faults"].as_u64() > Some(0), "{json}");
+        assert!(json["findings"][0].is_string(), "{json}");
+        assert_eq!(workspace.run(["get", "pool", "another key"]).demand(0).stdout(), b"2");
 
-    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    for command in ["check", "stat"] {
-        workspace.run([command, "pool"]).demand_error(&["truncated"]);
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        for command in ["check", "stat"] {
+            workspace.run([command, "pool"]).demand_error(&["truncated"]);
+        }
     }
 }
 
@@ -138,7 +195,7 @@ fn help_teaches_and_wrong_arguments_are_errors() {
     let workspace = Workspace::new();
     let help = workspace.run(["--help"]).demand(0);
     let text = String::from_utf8(help.stdout().to_vec()).unwrap();
-    for command in ["demo", "create", "put", "get", "del", "load", "stat", "check"] {
+    for command in ["demo", "create", "put", "get", "del", "load", "stat", "check", "shrink"] {
         assert!(text.contains(&format!("firndex {command} ")), "{command}: {text}");
         let help = workspace.run([command, "--help"]).demand(0);
         let text = String::from_utf8(help.stdout().to_vec()).unwrap();

@@ -5,4 +5,5 @@ mod demo;
 mod load;
 mod look;
 mod pairs;
+mod shrink;
 mod workspace;

@@ -4,69 +4,76 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::workspace::Workspace;
+use firndex::Engine;
 
 #[test]
 fn a_store_gives_back_what_was_put() {
-    let workspace = Workspace::with_pool("store");
-    workspace.run(["get", "pool", "apple"]).demand(1);
-    let put = workspace.run(["put", "pool", "apple", "red"]).demand(0);
-    assert_eq!(put.stdout(), b"");
-    let get = workspace.run(["get", "pool", "apple"]).demand(0);
-    assert_eq!(get.stdout(), b"red");
-    assert_eq!(get.stderr(), "");
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        workspace.run(["get", "pool", "apple"]).demand(1);
+        let put = workspace.run(["put", "pool", "apple", "red"]).demand(0);
+        assert_eq!(put.stdout(), b"");
+        let get = workspace.run(["get", "pool", "apple"]).demand(0);
+        assert_eq!(get.stdout(), b"red");
+        assert_eq!(get.stderr(), "");
 
-    let replaced = workspace.run(["put", "pool", "apple", "green"]).demand(0);
-    assert!(replaced.stderr().contains("replaced"));
-    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"green");
+        let replaced = workspace.run(["put", "pool", "apple", "green"]).demand(0);
+        assert!(replaced.stderr().contains("replaced"));
+        assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"green");
 
-    workspace.run(["del", "pool", "apple"]).demand(0);
-    let absent = workspace.run(["del", "pool", "apple"]).demand(1);
-    assert_eq!(absent.stdout(), b"");
-    let absent = workspace.run(["get", "pool", "apple"]).demand(1);
-    assert_eq!(absent.stdout(), b"");
-    assert_eq!(absent.stderr(), "not found\n");
+        workspace.run(["del", "pool", "apple"]).demand(0);
+        let absent = workspace.run(["del", "pool", "apple"]).demand(1);
+        assert_eq!(absent.stdout(), b"");
+        let absent = workspace.run(["get", "pool", "apple"]).demand(1);
+        assert_eq!(absent.stdout(), b"");
+        assert_eq!(absent.stderr(), "not found\n");
+    }
 }
 
 #[test]
 fn keys_and_values_are_raw_bytes() {
-    let workspace = Workspace::with_pool("store");
-    let key = OsStr::from_bytes(b"\xff\xfe key\n");
-    let value = OsStr::from_bytes(b"\x80\x01\n\n");
-    workspace.run([OsStr::new("put"), OsStr::new("pool"), key, value]).demand(0);
-    let get = workspace.run([OsStr::new("get"), OsStr::new("pool"), key]).demand(0);
-    assert_eq!(get.stdout(), value.as_bytes());
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        let key = OsStr::from_bytes(b"\xff\xfe key\n");
+        let value = OsStr::from_bytes(b"\x80\x01\n\n");
+        workspace.run([OsStr::new("put"), OsStr::new("pool"), key, value]).demand(0);
+        let get = workspace.run([OsStr::new("get"), OsStr::new("pool"), key]).demand(0);
+        assert_eq!(get.stdout(), value.as_bytes());
 
-    workspace.run(["put", "pool", "--", "-k", "--json"]).demand(0);
-    assert_eq!(workspace.run(["get", "pool", "--", "-k"]).demand(0).stdout(), b"--json");
-    workspace.run(["put", "pool", "", ""]).demand(0);
-    assert_eq!(workspace.run(["get", "pool", ""]).demand(0).stdout(), b"");
-    workspace.run(["del", "pool", ""]).demand(0);
-    workspace.run(["get", "pool", ""]).demand(1);
+        workspace.run(["put", "pool", "--", "-k", "--json"]).demand(0);
+        assert_eq!(workspace.run(["get", "pool", "--", "-k"]).demand(0).stdout(), b"--json");
+        workspace.run(["put", "pool", "", ""]).demand(0);
+        assert_eq!(workspace.run(["get", "pool", ""]).demand(0).stdout(), b"");
+        workspace.run(["del", "pool", ""]).demand(0);
+        workspace.run(["get", "pool", ""]).demand(1);
+    }
 }
 
 #[test]
 fn a_table_keeps_numbers() {
-    let workspace = Workspace::with_pool("table");
-    let largest = u64::MAX.to_string();
-    for (key, value) in [("7", "49"), ("0", "0"), (&largest, &largest)] {
-        workspace.run(["put", "pool", key, value]).demand(0);
-    }
-    for (key, value) in [("7", "49"), ("007", "49"), ("0", "0"), (&largest, &largest)] {
-        let get = workspace.run(["get", "pool", key]).demand(0);
-        assert_eq!(get.stdout(), value.as_bytes());
-    }
-    workspace.run(["get", "pool", "8"]).demand(1);
-    workspace.run(["del", "pool", "0"]).demand(0);
-    workspace.run(["get", "pool", "0"]).demand(1);
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "table");
+        let largest = u64::MAX.to_string();
+        for (key, value) in [("7", "49"), ("0", "0"), (&largest, &largest)] {
+            workspace.run(["put", "pool", key, value]).demand(0);
+        }
+        for (key, value) in [("7", "49"), ("007", "49"), ("0", "0"), (&largest, &largest)] {
+            let get = workspace.run(["get", "pool", key]).demand(0);
+            assert_eq!(get.stdout(), value.as_bytes());
+        }
+        workspace.run(["get", "pool", "8"]).demand(1);
+        workspace.run(["del", "pool", "0"]).demand(0);
+        workspace.run(["get", "pool", "0"]).demand(1);
 
-    for wrong in ["seven", "-1", "1.5", "", "18446744073709551616"] {
-        let words = ["decimal number", "--kind store"];
-        workspace.run(["put", "pool", "--", wrong, "1"]).demand_error(&words);
-        workspace.run(["put", "pool", "--", "7", wrong]).demand_error(&words);
-        workspace.run(["get", "pool", "--", wrong]).demand_error(&words);
-        workspace.run(["del", "pool", "--", wrong]).demand_error(&words);
+        for wrong in ["seven", "-1", "1.5", "", "18446744073709551616"] {
+            let words = ["decimal number", "--kind store"];
+            workspace.run(["put", "pool", "--", wrong, "1"]).demand_error(&words);
+            workspace.run(["put", "pool", "--", "7", wrong]).demand_error(&words);
+            workspace.run(["get", "pool", "--", wrong]).demand_error(&words);
+            workspace.run(["del", "pool", "--", wrong]).demand_error(&words);
+        }
+        assert_eq!(workspace.run(["get", "pool", "7"]).demand(0).stdout(), b"49");
     }
-    assert_eq!(workspace.run(["get", "pool", "7"]).demand(0).stdout(), b"49");
 }
 
 #[test]
@@ -89,15 +96,17 @@ fn create_refuses_what_exists() {
 
 #[test]
 fn what_is_too_long_is_refused_and_nothing_lost() {
-    let workspace = Workspace::with_pool("store");
-    workspace.run(["put", "pool", "apple", "red"]).demand(0);
-    let long = OsString::from_vec(vec![b'k'; (64 << 10) + 1]);
-    let (put, get, pool) = (OsStr::new("put"), OsStr::new("get"), OsStr::new("pool"));
-    workspace.run([put, pool, &long, OsStr::new("v")]).demand_error(&["65536"]);
-    workspace.run([get, pool, &long]).demand(1);
+    for &engine in Engine::ALL {
+        let workspace = Workspace::with_pool_on(engine, "store");
+        workspace.run(["put", "pool", "apple", "red"]).demand(0);
+        let long = OsString::from_vec(vec![b'k'; (64 << 10) + 1]);
+        let (put, get, pool) = (OsStr::new("put"), OsStr::new("get"), OsStr::new("pool"));
+        workspace.run([put, pool, &long, OsStr::new("v")]).demand_error(&["65536"]);
+        workspace.run([get, pool, &long]).demand(1);
 
-    let longest = OsStr::from_bytes(&long.as_bytes()[1..]);
-    workspace.run([put, pool, longest, OsStr::new("v")]).demand(0);
-    assert_eq!(workspace.run([get, pool, longest]).demand(0).stdout(), b"v");
-    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+        let longest = OsStr::from_bytes(&long.as_bytes()[1..]);
+        workspace.run([put, pool, longest, OsStr::new("v")]).demand(0);
+        assert_eq!(workspace.run([get, pool, longest]).demand(0).stdout(), b"v");
+        assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+    }
 }

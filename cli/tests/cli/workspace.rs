@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use firndex::Engine;
 use tempfile::TempDir;
 
 /// A directory for one test, removed at its end; commands run in it.
@@ -21,6 +22,15 @@ impl Workspace {
     pub(crate) fn with_pool(kind: &str) -> Self {
         let workspace = Workspace::new();
         workspace.run(["create", "pool", "--kind", kind]).demand(0);
+        workspace
+    }
+
+    /// As [`Workspace::with_pool`], on this engine.
+    pub(crate) fn with_pool_on(engine: Engine, kind: &str) -> Self {
+        let workspace = Workspace::new();
+        let create = ["create", "pool", "--kind", kind, "--engine", engine.name()];
+        let created = workspace.run(create).demand(0);
+        assert!(created.stderr().contains(&format!("engine {engine}")), "{}", created.stderr());
         workspace
     }
 

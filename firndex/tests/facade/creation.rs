@@ -2,7 +2,7 @@
 
 use crate::exactly_once::Random;
 use crate::{places, processes};
-use firndex::Options;
+use firndex::{Engine, Options};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -11,8 +11,14 @@ use std::time::Duration;
 const BEGUN: u8 = 0xef;
 const KILLS: u64 = 15;
 
+/// Tables and stores take turns, and so do the engines under each.
+fn engine(number: u64) -> Engine {
+    Engine::ALL[(number / 2) as usize % Engine::ALL.len()]
+}
+
 fn options(number: u64) -> Options {
-    Options::new().capacity(if number.is_multiple_of(3) { 50_000 } else { 0 })
+    let capacity = if number.is_multiple_of(3) { 50_000 } else { 0 };
+    Options::new().engine(engine(number)).capacity(capacity)
 }
 
 /// A role: makes numbered pools, stores where the number is odd, and uses each a little.
@@ -30,12 +36,12 @@ pub(crate) fn create_pools(directory: &Path) {
 
 fn works(path: &Path, number: u64) {
     if number.is_multiple_of(2) {
-        let table = Options::new().open_table(path).unwrap();
+        let table = options(number).open_table(path).unwrap();
         assert!(table.check().unwrap().is_sound());
         assert!(matches!(table.put(number, 2).unwrap(), None | Some(1)));
         assert_eq!((table.get(number).unwrap(), table.len()), (Some(2), 1));
     } else {
-        let store = Options::new().open_store(path).unwrap();
+        let store = options(number).open_store(path).unwrap();
         assert!(store.check().unwrap().is_sound());
         let before = store.put("number", "2").unwrap();
         assert!(before.is_none_or(|before| before == "1"));
@@ -51,7 +57,7 @@ fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
     while round < KILLS || (created <= 3 && round < 20 * KILLS) {
         round += 1;
         let directory = in_directory();
-        let mut command = processes::process("create pools", directory.path(), 0);
+        let mut command = processes::process("create pools", Engine::Iceberg, directory.path(), 0);
         let mut creator = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = creator.stdout.as_mut().unwrap();
         let mut byte = [0];
@@ -85,16 +91,21 @@ fn killed_on_a_disk() {
 fn a_creation_that_fails_leaves_nothing() {
     let directory = places::on_disk();
     let path = directory.path().join("pool");
-    for max_bytes in [0, 1, 8191, 8192, 20_000] {
-        let error = Options::new().max_bytes(max_bytes).create_table(&path).unwrap_err();
+    for &engine in Engine::ALL {
+        let options = Options::new().engine(engine);
+        // The last ends amid the engine's first extents.
+        for max_bytes in [0, 1, 8191, 8192, 12_000] {
+            let options = options.clone().max_bytes(max_bytes);
+            let error = options.create_table(&path).unwrap_err();
+            assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
+            let error = options.open_or_create_store(&path).unwrap_err();
+            assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
+            assert!(error.to_string().contains(&format!("limit is {max_bytes} bytes")), "{error}");
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        }
+        let error = options.capacity(u64::MAX).create_table(&path).unwrap_err();
         assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
-        let error = Options::new().max_bytes(max_bytes).open_or_create_store(&path).unwrap_err();
-        assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
-        assert!(error.to_string().contains(&format!("limit is {max_bytes} bytes")), "{error}");
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
-    let error = Options::new().capacity(u64::MAX).create_table(&path).unwrap_err();
-    assert!(matches!(error, firndex::Error::PoolFull(_)), "{error:?}");
     let error = Options::new().medium(firndex::Medium::Dax).create_table(&path).unwrap_err();
     assert!(error.to_string().contains("use the medium `mapped`"), "{error}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -3,12 +3,13 @@
 
 use crate::exactly_once::Random;
 use crate::{places, processes};
-use firndex::{Options, Store, Table};
+use firndex::{Engine, Error, Options};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+use tempfile::TempDir;
 
 const THREADS: u64 = 2;
 const KEYS: u64 = 12_000;
@@ -16,7 +17,8 @@ const KEYS: u64 = 12_000;
 const BEGUN: u8 = 0xef;
 /// Written by thread *n* as `ACKNOWLEDGED + n` after each operation.
 const ACKNOWLEDGED: u8 = 0xf0;
-const KILLS: u64 = 12;
+/// Kills on each engine.
+const KILLS: u64 = 9;
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
@@ -33,14 +35,16 @@ struct Step {
     tag: u64,
 }
 
-/// The operations of a thread of the process with this seed, in order.
+/// The operations of a thread of the process with this seed, in order. One process of three mostly
+/// removes, so that tables shrink as well as they grow.
 fn steps(seed: u64, thread: u64) -> impl Iterator<Item = Step> {
     let mut random = Random(seed << 8 | thread);
     (0..).map(move |number| {
         let key = random.below(KEYS) * THREADS + thread;
+        let puts = if seed % 3 == 2 { 1 } else { 6 };
         let act = match random.below(10) {
-            0..=5 => Act::Put,
-            6 | 7 => Act::Update,
+            drawn if drawn < puts => Act::Put,
+            drawn if drawn < puts + 2 => Act::Update,
             _ => Act::Remove,
         };
         Step { key, act, tag: seed << 40 | thread << 32 | number }
@@ -76,9 +80,22 @@ fn tag_of(value: &[u8]) -> u64 {
     tag
 }
 
-/// Does all steps until killed.
-fn act_until_killed(seed: u64, act: impl Fn(&Step) + Sync) {
+/// Does all steps until killed, beside someone who shrinks the table where its engine can.
+fn act_until_killed(
+    seed: u64,
+    shrink: impl Fn() -> firndex::Result<bool> + Sync,
+    act: impl Fn(&Step) + Sync,
+) {
     std::thread::scope(|scope| {
+        scope.spawn(|| {
+            loop {
+                match shrink() {
+                    Ok(_) => std::thread::sleep(Duration::from_micros(500)),
+                    Err(Error::NotOffered { .. }) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
         for thread in 0..THREADS {
             let act = &act;
             scope.spawn(move || {
@@ -93,30 +110,38 @@ fn act_until_killed(seed: u64, act: impl Fn(&Step) + Sync) {
 }
 
 /// A role.
-pub(crate) fn write_store(path: &Path, seed: u64) {
+pub(crate) fn write_store(options: &Options, path: &Path, seed: u64) {
     processes::unbuffered_output().write_all(&[BEGUN]).unwrap();
-    let store = Store::open(path).unwrap();
-    act_until_killed(seed, |step| {
-        let key = step.key.to_le_bytes();
-        match step.act {
-            Act::Put => drop(store.put(key, value_of(step.tag)).unwrap()),
-            Act::Update => drop(store.update(key, value_of(step.tag)).unwrap()),
-            Act::Remove => drop(store.remove(key).unwrap()),
-        }
-    });
+    let store = options.open_or_create_store(path).unwrap();
+    act_until_killed(
+        seed,
+        || store.shrink(),
+        |step| {
+            let key = step.key.to_le_bytes();
+            match step.act {
+                Act::Put => drop(store.put(key, value_of(step.tag)).unwrap()),
+                Act::Update => drop(store.update(key, value_of(step.tag)).unwrap()),
+                Act::Remove => drop(store.remove(key).unwrap()),
+            }
+        },
+    );
 }
 
 /// A role.
-pub(crate) fn write_table(path: &Path, seed: u64) {
+pub(crate) fn write_table(options: &Options, path: &Path, seed: u64) {
     processes::unbuffered_output().write_all(&[BEGUN]).unwrap();
-    let table = Table::open(path).unwrap();
-    act_until_killed(seed, |step| {
-        match step.act {
-            Act::Put => table.put(step.key, step.tag).unwrap(),
-            Act::Update => table.update(step.key, step.tag).unwrap(),
-            Act::Remove => table.remove(step.key).unwrap(),
-        };
-    });
+    let table = options.open_or_create_table(path).unwrap();
+    act_until_killed(
+        seed,
+        || table.shrink(),
+        |step| {
+            match step.act {
+                Act::Put => table.put(step.key, step.tag).unwrap(),
+                Act::Update => table.update(step.key, step.tag).unwrap(),
+                Act::Remove => table.remove(step.key).unwrap(),
+            };
+        },
+    );
 }
 
 /// The states that each key may be in: several where an operation was under way at a kill.
@@ -193,13 +218,23 @@ fn read_table(path: &Path) -> HashMap<u64, u64> {
     found
 }
 
-fn kill_again_and_again(role: &str, directory: &Path, read: fn(&Path) -> HashMap<u64, u64>) {
+fn kill_again_and_again(
+    role: &str,
+    in_directory: fn() -> TempDir,
+    read: fn(&Path) -> HashMap<u64, u64>,
+) {
+    for &engine in Engine::ALL {
+        kill_on(engine, role, in_directory().path(), read);
+    }
+}
+
+fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> HashMap<u64, u64>) {
     let path = directory.join("pool");
     let mut model = Model::default();
     let mut random = Random(role.len() as u64);
     let mut operations = 0;
     for seed in 1..=KILLS {
-        let mut command = processes::process(role, &path, seed);
+        let mut command = processes::process(role, engine, &path, seed);
         let mut writer = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = writer.stdout.take().unwrap();
         let mut byte = [0];
@@ -239,20 +274,20 @@ fn kill_again_and_again(role: &str, directory: &Path, read: fn(&Path) -> HashMap
 
 #[test]
 fn killed_stores_in_memory() {
-    kill_again_and_again("write store", places::in_ram().path(), read_store);
+    kill_again_and_again("write store", places::in_ram, read_store);
 }
 
 #[test]
 fn killed_stores_on_a_disk() {
-    kill_again_and_again("write store", places::on_disk().path(), read_store);
+    kill_again_and_again("write store", places::on_disk, read_store);
 }
 
 #[test]
 fn killed_tables_in_memory() {
-    kill_again_and_again("write table", places::in_ram().path(), read_table);
+    kill_again_and_again("write table", places::in_ram, read_table);
 }
 
 #[test]
 fn killed_tables_on_a_disk() {
-    kill_again_and_again("write table", places::on_disk().path(), read_table);
+    kill_again_and_again("write table", places::on_disk, read_table);
 }

@@ -4,7 +4,7 @@
 use crate::byte_map::ByteMap;
 use crate::items::CutItems;
 use crate::places;
-use firndex::Store;
+use firndex::{Engine, Options};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -196,17 +196,22 @@ fn with_one_hash_for_all_keys() {
 
 #[test]
 fn in_a_store_that_grows() {
-    let directory = places::in_ram();
-    let path = directory.path().join("pool");
-    let store = Store::open(&path).unwrap();
-    let contents = history(&store, 40_000, 150_000);
-    assert!(store.stats().resizes > 3, "it did not grow: {:?}", store.stats());
-    store.close().unwrap();
-    assert_eq!(Store::open(&path).unwrap().sound_contents(), contents);
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let options = Options::new().engine(engine);
+        let store = options.create_store(&path).unwrap();
+        let contents = history(&store, 40_000, 75_000);
+        assert!(store.stats().resizes > 3, "it did not grow: {:?}", store.stats());
+        store.close().unwrap();
+        assert_eq!(options.open_store(&path).unwrap().sound_contents(), contents);
+    }
 }
 
 #[test]
 fn in_a_store_of_few_keys() {
-    let store = Store::in_memory().unwrap();
-    history(&store, 4, 60_000);
+    for &engine in Engine::ALL {
+        let store = Options::new().engine(engine).in_memory_store().unwrap();
+        history(&store, 4, 40_000);
+    }
 }

@@ -1,7 +1,7 @@
 //! Flushes forced for measuring change nothing that a user sees but the speed.
 
 use crate::places;
-use firndex::{Error, Medium, OpenError, Options, Store, Table};
+use firndex::{Engine, Error, Medium, OpenError, Options, Store, Table};
 
 const PAIRS: u64 = 20_000;
 
@@ -54,12 +54,15 @@ fn assert_stored(store: &Store, medium: Medium) {
 #[test]
 fn pools_in_memory() {
     let Some(options) = forced() else { return };
-    let table = options.in_memory_table().unwrap();
-    fill_table(&table);
-    assert_filled(&table, Medium::Dram);
-    let store = options.in_memory_store().unwrap();
-    fill_store(&store);
-    assert_stored(&store, Medium::Dram);
+    for &engine in Engine::ALL {
+        let options = options.clone().engine(engine);
+        let table = options.in_memory_table().unwrap();
+        fill_table(&table);
+        assert_filled(&table, Medium::Dram);
+        let store = options.in_memory_store().unwrap();
+        fill_store(&store);
+        assert_stored(&store, Medium::Dram);
+    }
 }
 
 #[test]
@@ -67,8 +70,12 @@ fn pools_in_files_open_with_and_without() {
     let Some(forced) = forced() else { return };
     let plain = Options::new().medium(Medium::Mapped);
     let directory = places::in_ram();
-    for (number, [make, open]) in [[&forced, &plain], [&plain, &forced]].into_iter().enumerate() {
-        let path = directory.path().join(format!("table {number}"));
+    let ways = [[&forced, &plain], [&plain, &forced]].into_iter().enumerate();
+    for ((number, [make, open]), &engine) in
+        ways.flat_map(|way| Engine::ALL.iter().map(move |engine| (way, engine)))
+    {
+        let make = make.clone().engine(engine);
+        let path = directory.path().join(format!("table {number} on {engine}"));
         let table = make.create_table(&path).unwrap();
         fill_table(&table);
         assert_filled(&table, Medium::Mapped);
@@ -76,7 +83,7 @@ fn pools_in_files_open_with_and_without() {
         drop(table);
         assert_filled(&open.open_table(&path).unwrap(), Medium::Mapped);
 
-        let path = directory.path().join(format!("store {number}"));
+        let path = directory.path().join(format!("store {number} on {engine}"));
         let store = make.create_store(&path).unwrap();
         fill_store(&store);
         assert_stored(&store, Medium::Mapped);

@@ -3,15 +3,15 @@
 
 use crate::posix::forked;
 use crate::{places, processes};
-use firndex::{Error, Store, Table};
+use firndex::{Engine, Error, Options, Table};
 use std::path::Path;
 
 fn is_forked<T>(result: firndex::Result<T>) -> bool {
     matches!(result, Err(Error::Forked))
 }
 
-fn make(path: &Path) -> Table {
-    let table = Table::open(path).unwrap();
+fn make(options: &Options, path: &Path) -> Table {
+    let table = options.create_table(path).unwrap();
     for key in 0..5000 {
         table.put(key, key).unwrap();
     }
@@ -23,9 +23,9 @@ fn is_whole(table: &Table) -> bool {
 }
 
 /// A role.
-pub(crate) fn fork_and_use(path: &Path) {
-    let table = make(path);
-    let store = Store::open(path.with_extension("store")).unwrap();
+pub(crate) fn fork_and_use(options: &Options, path: &Path) {
+    let table = make(options, path);
+    let store = options.create_store(path.with_extension("store")).unwrap();
     store.put("key", "parent").unwrap();
     let child = forked(|| {
         let refused = [
@@ -41,6 +41,7 @@ pub(crate) fn fork_and_use(path: &Path) {
             is_forked(table.remove_many(&[1])),
             is_forked(table.for_each(|_, _| {})),
             is_forked(table.check()),
+            is_forked(table.shrink()),
             is_forked(table.sync()),
             is_forked(store.get("key")),
             is_forked(store.put("key", "child")),
@@ -54,6 +55,7 @@ pub(crate) fn fork_and_use(path: &Path) {
             is_forked(store.remove_many(&[b"key"])),
             is_forked(store.for_each(|_, _| {})),
             is_forked(store.check()),
+            is_forked(store.shrink()),
             is_forked(store.sync()),
         ];
         let advice = Error::Forked.to_string();
@@ -69,8 +71,8 @@ pub(crate) fn fork_and_use(path: &Path) {
 }
 
 /// A role: a child that drops what it inherited changes nothing, and unlocks nothing.
-pub(crate) fn fork_and_drop(path: &Path) {
-    let table = make(path);
+pub(crate) fn fork_and_drop(options: &Options, path: &Path) {
+    let table = make(options, path);
     table.sync().unwrap();
     table.put(1, 1).unwrap();
     let mut inherited = Some(table);
@@ -81,13 +83,13 @@ pub(crate) fn fork_and_drop(path: &Path) {
     assert!(child.ended_well());
     let table = inherited.unwrap();
     assert!(!firndex::inspect(path).unwrap().clean, "the child marked the parent's pool as clean");
-    processes::run("be refused", path);
+    processes::run("be refused", Engine::Iceberg, path);
     assert!(is_whole(&table));
 }
 
 /// A role: a child that lives on does not keep a pool that the parent has closed.
-pub(crate) fn fork_and_close(path: &Path) {
-    let table = make(path);
+pub(crate) fn fork_and_close(options: &Options, path: &Path) {
+    let table = make(options, path);
     let (wait, end) = std::io::pipe().unwrap();
     let child = forked(|| std::io::Read::read(&mut &wait, &mut [0]).is_ok());
     table.close().unwrap();
@@ -98,8 +100,8 @@ pub(crate) fn fork_and_close(path: &Path) {
 }
 
 /// A role: what the error tells a child to do, a child can do.
-pub(crate) fn fork_and_hand_over(path: &Path) {
-    let table = make(path);
+pub(crate) fn fork_and_hand_over(options: &Options, path: &Path) {
+    let table = make(options, path);
     let mut inherited = Some(table);
     let (wait, go_on) = std::io::pipe().unwrap();
     let child = forked(|| {
@@ -120,8 +122,10 @@ pub(crate) fn fork_and_hand_over(path: &Path) {
 }
 
 fn play(role: &str) {
-    let directory = places::in_ram();
-    processes::run(role, &directory.path().join("pool"));
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        processes::run(role, engine, &directory.path().join("pool"));
+    }
 }
 
 #[test]

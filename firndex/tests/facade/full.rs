@@ -2,7 +2,7 @@
 
 use crate::byte_map::ByteMap;
 use crate::{places, processes};
-use firndex::{Error, Options, Store, Table};
+use firndex::{Engine, Error, Options, Store, Table};
 use std::path::Path;
 use std::process::Command;
 
@@ -71,18 +71,21 @@ fn exercise_full_table(table: &Table) -> u64 {
 
 #[test]
 fn a_table_at_its_limit() {
-    let directory = places::in_ram();
-    let path = directory.path().join("pool");
-    let table = Options::new().max_bytes(600_000).open_or_create_table(&path).unwrap();
-    let pairs = exercise_full_table(&table);
-    table.close().unwrap();
-    assert!(std::fs::metadata(&path).unwrap().len() <= 602_112, "the limit, to a full page");
-    let table = Table::open(&path).unwrap();
-    assert_table_has(&table, 0..pairs);
-    for key in pairs..3 * pairs {
-        table.put(key, !key).unwrap();
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let options = Options::new().engine(engine).max_bytes(600_000);
+        let table = options.open_or_create_table(&path).unwrap();
+        let pairs = exercise_full_table(&table);
+        table.close().unwrap();
+        assert!(std::fs::metadata(&path).unwrap().len() <= 602_112, "the limit, to a full page");
+        let table = Table::open(&path).unwrap();
+        assert_table_has(&table, 0..pairs);
+        for key in pairs..3 * pairs {
+            table.put(key, !key).unwrap();
+        }
+        assert_table_has(&table, 0..3 * pairs);
     }
-    assert_table_has(&table, 0..3 * pairs);
 }
 
 fn key_of(key: u64) -> [u8; 8] {
@@ -140,18 +143,21 @@ fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
 }
 
 fn exercise_store_at_its_limit(len: usize) {
-    let directory = places::in_ram();
-    let path = directory.path().join("pool");
-    let store = Options::new().max_bytes(6 << 20).open_or_create_store(&path).unwrap();
-    let keys = exercise_full_store(&store, len);
-    drop(store);
-    let store = Store::open(&path).unwrap();
-    assert_store_has(&store, keys.clone(), len);
-    let end = keys.end + 100;
-    for key in keys.end..end {
-        store.put(key_of(key), value_of(key, len)).unwrap();
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let options = Options::new().engine(engine).max_bytes(6 << 20);
+        let store = options.open_or_create_store(&path).unwrap();
+        let keys = exercise_full_store(&store, len);
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_store_has(&store, keys.clone(), len);
+        let end = keys.end + 100;
+        for key in keys.end..end {
+            store.put(key_of(key), value_of(key, len)).unwrap();
+        }
+        assert_store_has(&store, keys.start..end, len);
     }
-    assert_store_has(&store, keys.start..end, len);
 }
 
 #[test]
@@ -172,47 +178,51 @@ fn a_store_of_large_values_at_its_limit() {
 /// On an error some of a batch is stored: each pair whole, nothing lost.
 #[test]
 fn batches_into_a_full_pool() {
-    for len in [20, 5000] {
-        let store = Options::new().max_bytes(5 << 20).in_memory_store().unwrap();
-        let mut stored = 0;
-        for first in (0u64..).step_by(100) {
-            let pairs: Vec<_> =
-                (first..first + 100).map(|key| (key_of(key), value_of(key, len))).collect();
-            let slices: Vec<(&[u8], &[u8])> =
-                pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-            match store.put_many(&slices) {
-                Ok(replaced) => assert!(replaced.iter().all(Option::is_none)),
-                Err(error) => {
-                    is_full::<()>(Err(error));
-                    break;
+    for &engine in Engine::ALL {
+        for len in [20, 5000] {
+            let options = Options::new().engine(engine).max_bytes(5 << 20);
+            let store = options.in_memory_store().unwrap();
+            let mut stored = 0;
+            for first in (0u64..).step_by(100) {
+                let pairs: Vec<_> =
+                    (first..first + 100).map(|key| (key_of(key), value_of(key, len))).collect();
+                let slices: Vec<(&[u8], &[u8])> =
+                    pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                match store.put_many(&slices) {
+                    Ok(replaced) => assert!(replaced.iter().all(Option::is_none)),
+                    Err(error) => {
+                        is_full::<()>(Err(error));
+                        break;
+                    }
                 }
+                stored = first + 100;
             }
-            stored = first + 100;
+            let contents = store.sound_contents();
+            assert!((0..stored).all(|key| contents.contains_key(&key_of(key)[..])));
+            for (key, value) in &contents {
+                let key = u64::from_be_bytes(key[..].try_into().unwrap());
+                assert!(key < stored + 100 && *value == value_of(key, len));
+            }
+            let keys: Vec<&[u8]> = contents.keys().map(Vec::as_slice).collect();
+            assert!(store.remove_many(&keys).unwrap().iter().all(Option::is_some));
+            assert!(store.sound_contents().is_empty());
         }
-        let contents = store.sound_contents();
-        assert!((0..stored).all(|key| contents.contains_key(&key_of(key)[..])));
-        for (key, value) in &contents {
-            let key = u64::from_be_bytes(key[..].try_into().unwrap());
-            assert!(key < stored + 100 && *value == value_of(key, len));
-        }
-        let keys: Vec<&[u8]> = contents.keys().map(Vec::as_slice).collect();
-        assert!(store.remove_many(&keys).unwrap().iter().all(Option::is_some));
-        assert!(store.sound_contents().is_empty());
+        let options = Options::new().engine(engine).max_bytes(300_000);
+        let table = options.in_memory_table().unwrap();
+        let pairs: Vec<(u64, u64)> = (0..100_000).map(|key| (key, !key)).collect();
+        is_full(table.put_many(&pairs));
+        assert!(table.check().unwrap().is_sound());
+        let found = table.get_many(&(0..100_000).collect::<Vec<_>>()).unwrap();
+        assert!(found.iter().zip(0..).all(|(found, key)| found.is_none_or(|value| value == !key)));
+        assert_eq!(found.iter().flatten().count() as u64, table.len());
     }
-    let table = Options::new().max_bytes(300_000).in_memory_table().unwrap();
-    let pairs: Vec<(u64, u64)> = (0..100_000).map(|key| (key, !key)).collect();
-    is_full(table.put_many(&pairs));
-    assert!(table.check().unwrap().is_sound());
-    let found = table.get_many(&(0..100_000).collect::<Vec<_>>()).unwrap();
-    assert!(found.iter().zip(0..).all(|(found, key)| found.is_none_or(|value| value == !key)));
-    assert_eq!(found.iter().flatten().count() as u64, table.len());
 }
 
 /// A role: the directory is a file system of a few megabytes, all of it this process's own.
-pub(crate) fn fill_a_file_system(directory: &Path) {
+pub(crate) fn fill_a_file_system(options: &Options, directory: &Path) {
     let filler = directory.join("filler");
     for helper in [true, false] {
-        let options = Options::new().helper(helper);
+        let options = options.clone().helper(helper);
         let path = directory.join("table");
         std::fs::write(&filler, vec![1; 2 << 20]).unwrap();
         let table = options.open_or_create_table(&path).unwrap();
@@ -247,15 +257,16 @@ pub(crate) fn fill_a_file_system(directory: &Path) {
         }
         // Where not even a new pool fits.
         std::fs::write(&filler, vec![1; 4_190_208]).unwrap();
-        is_full(Table::open(directory.join("no room")).map(|table| table.len()));
+        let nowhere = options.open_or_create_table(directory.join("no room"));
+        is_full(nowhere.map(|table| table.len()));
         assert!(!directory.join("no room").exists());
         std::fs::remove_file(&filler).unwrap();
     }
 }
 
 /// A role: no file of this process may become larger than a megabyte.
-pub(crate) fn fill_a_file(path: &Path) {
-    let table = Table::open(path).unwrap();
+pub(crate) fn fill_a_file(options: &Options, path: &Path) {
+    let table = options.create_table(path).unwrap();
     let pairs = exercise_full_table(&table);
     drop(table);
     assert_table_has(&Table::open(path).unwrap(), 0..pairs);
@@ -265,18 +276,20 @@ pub(crate) fn fill_a_file(path: &Path) {
 /// it does at a quota or when another process was faster.
 #[test]
 fn a_limit_that_shows_only_on_allocation() {
-    let directory = places::on_disk();
-    let path = directory.path().join("pool");
-    let mut command = Command::new("sh");
-    // Blocks of 512 bytes; the signal that comes with the error would end the process.
-    command.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\""]);
-    command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
-    processes::environment(&mut command, "fill a file", &path, 0);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
-    assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
-    assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
+    for &engine in Engine::ALL {
+        let directory = places::on_disk();
+        let path = directory.path().join("pool");
+        let mut command = Command::new("sh");
+        // Blocks of 512 bytes; the signal that comes with the error would end the process.
+        command.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\""]);
+        command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
+        processes::environment(&mut command, "fill a file", engine, &path, 0);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}", output.status);
+        assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
+        assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
+    }
 }
 
 /// Commands that run what follows them where it may mount: as root, and as anyone else.
@@ -299,11 +312,13 @@ fn a_small_file_system() {
         eprintln!("a_small_file_system: skipped, since nothing can be mounted here");
         return;
     };
-    let mut command = unshared(unshare);
-    command.arg(format!("{MOUNT} && exec \"$@\"")).arg(directory.path());
-    command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
-    processes::environment(&mut command, "fill a file system", directory.path(), 0);
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
+    for &engine in Engine::ALL {
+        let mut command = unshared(unshare);
+        command.arg(format!("{MOUNT} && exec \"$@\"")).arg(directory.path());
+        command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
+        processes::environment(&mut command, "fill a file system", engine, directory.path(), 0);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{engine}: {}: {said}", output.status);
+    }
 }

@@ -3,8 +3,9 @@
 
 use crate::items::CutItems;
 use crate::places;
-use crate::superblocks::{change, decode, make_store, make_table};
-use firndex::{Options, Store, Table};
+use crate::superblocks::{change, decode, make_store_on, make_table_on};
+use engines::level;
+use firndex::{Engine, Options, Store, Table};
 use pmem::superblock::{Extent, HEAP};
 use proptest::prelude::*;
 use std::path::Path;
@@ -16,6 +17,8 @@ use std::time::Duration;
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 const SIZE_MAX_BYTES: u64 = 64 << 20;
 const HASH_BITS: u32 = 4;
+/// A bucket of Level hashing with four pairs of words: a state word, then the pairs.
+const LEVEL_BUCKET_BYTES: usize = 128;
 
 /// One change of a pool's bytes. Positions count the things of their kind, in a circle.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ enum Blow {
         at: usize,
         value: Word,
     },
-    /// State word of a level-3 node.
+    /// State word of a level-3 node or a bucket, or any word of a record.
     State {
         at: usize,
         value: Word,
@@ -133,6 +136,10 @@ fn word() -> impl Strategy<Value = Word> {
     ]
 }
 
+fn engine() -> impl Strategy<Value = Engine> {
+    prop::sample::select(Engine::ALL)
+}
+
 fn blow() -> impl Strategy<Value = Blow> {
     let at = any::<usize>;
     let few = prop::collection::vec(any::<u8>(), 1..64);
@@ -193,6 +200,21 @@ impl Anatomy {
                     let segments = extent.bytes as usize >> superblock.segment_log2;
                     let first = extent.start.0 as usize + (segments << superblock.segment_log2);
                     anatomy.descriptors.extend((0..segments).map(|index| first + 8 * index));
+                }
+                1 if superblock.engine == level::ENGINE_ID => {
+                    for bucket in range(extent).step_by(LEVEL_BUCKET_BYTES) {
+                        anatomy.states.push(bucket);
+                        let tokens = load(bytes, bucket);
+                        for slot in 0..4 {
+                            let key = bucket + 8 + 16 * slot;
+                            if tokens >> slot & 1 == 1 {
+                                anatomy.keys.push(key);
+                            }
+                        }
+                    }
+                }
+                2 if superblock.engine == level::ENGINE_ID => {
+                    anatomy.states.extend(range(extent).step_by(8));
                 }
                 3 => {
                     anatomy.keys.extend(range(extent).step_by(32));
@@ -337,7 +359,7 @@ fn exercise_table(path: &Path) {
             let _ = (table.put(key, 1), table.update(key + 1, 2), table.remove(key + 2));
         }
         let _ = (table.put_many(&[(0, 1), (1 << 40, 2)]), table.remove_many(&keys[..200]));
-        let _ = (table.check(), table.sync(), table.close());
+        let _ = (table.shrink(), table.check(), table.sync(), table.close());
     }
 }
 
@@ -365,7 +387,7 @@ fn exercise_store(path: &Path) {
         let _ = store.put_many(&pairs).map(drop);
         let _ = store.remove_many(&slices[..100]).map(drop);
         let _ = store.remove("large").map(drop);
-        let _ = (store.check(), store.sync(), store.close());
+        let _ = (store.shrink(), store.check(), store.sync(), store.close());
     }
 }
 
@@ -394,26 +416,31 @@ fn exercise_items(path: &Path) {
     let _ = records.check();
 }
 
-/// The bytes of a pool made once.
-fn made(bytes: &'static OnceLock<Vec<u8>>, make: fn(&Path)) -> &'static [u8] {
-    bytes.get_or_init(|| {
+/// The bytes of a pool on each engine, made once.
+type Made = OnceLock<Vec<Vec<u8>>>;
+
+/// The bytes of the pool that `make` makes on `engine`.
+fn made(bytes: &'static Made, engine: Engine, make: fn(Engine, &Path)) -> &'static [u8] {
+    let made_on = |&engine: &Engine| {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
-        make(&path);
+        make(engine, &path);
         std::fs::read(&path).unwrap()
-    })
+    };
+    let all = bytes.get_or_init(|| Engine::ALL.iter().map(made_on).collect());
+    &all[Engine::ALL.iter().position(|&other| other == engine).unwrap()]
 }
 
-fn make_items(path: &Path) {
+fn make_items(_: Engine, path: &Path) {
     let items = CutItems::create(path, HASH_BITS);
     for key in 0..100u32 {
         items.try_put(&key.to_le_bytes(), &[key as u8; 50]).unwrap();
     }
 }
 
-static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
-static STORE: OnceLock<Vec<u8>> = OnceLock::new();
-static ITEMS: OnceLock<Vec<u8>> = OnceLock::new();
+static TABLES: Made = OnceLock::new();
+static STORES: Made = OnceLock::new();
+static ITEMS: Made = OnceLock::new();
 
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -423,81 +450,91 @@ proptest! {
     #![proptest_config(cases(200))]
 
     #[test]
-    fn tables(blows in prop::collection::vec(blow(), 1..6)) {
-        survive(made(&TABLE, make_table), &blows, exercise_table);
+    fn tables(blows in prop::collection::vec(blow(), 1..6), engine in engine()) {
+        survive(made(&TABLES, engine, make_table_on), &blows, exercise_table);
     }
 
     #[test]
-    fn stores(blows in prop::collection::vec(blow(), 1..6)) {
-        survive(made(&STORE, make_store), &blows, exercise_store);
+    fn stores(blows in prop::collection::vec(blow(), 1..6), engine in engine()) {
+        survive(made(&STORES, engine, make_store_on), &blows, exercise_store);
     }
 
     #[test]
     fn items_in_groups(blows in prop::collection::vec(blow(), 1..6)) {
-        survive(made(&ITEMS, make_items), &blows, exercise_items);
+        survive(made(&ITEMS, Engine::Iceberg, make_items), &blows, exercise_items);
     }
 }
 
 /// The largest numbers that a superblock can hold are as good as any.
 #[test]
 fn counters_at_their_end() {
-    for counters in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX - 1, u64::MAX - 1)] {
-        let (sequence, incarnation) = counters;
-        let blows = [Blow::Counters { sequence, incarnation }];
-        survive(made(&TABLE, make_table), &blows, |path| {
-            for _ in 0..3 {
-                // Refused or opened, but if opened then with everything.
-                if let Ok(table) = Table::open(path) {
-                    crate::superblocks::assert_intact(&table);
+    for &engine in Engine::ALL {
+        for counters in [(u64::MAX, 1), (1, u64::MAX), (u64::MAX - 1, u64::MAX - 1)] {
+            let (sequence, incarnation) = counters;
+            let blows = [Blow::Counters { sequence, incarnation }];
+            survive(made(&TABLES, engine, make_table_on), &blows, |path| {
+                for _ in 0..3 {
+                    // Refused or opened, but if opened then with everything.
+                    if let Ok(table) = Table::open(path) {
+                        crate::superblocks::assert_intact(&table);
+                    }
                 }
-            }
-        });
+            });
+        }
     }
 }
 
 #[test]
 fn what_was_not_damaged_still_reads_well() {
-    let bytes = made(&STORE, make_store);
-    let directory = places::in_ram();
-    let path = directory.path().join("pool");
-    let anatomy = Anatomy::of(bytes);
-    let mut struck = bytes.to_vec();
-    anatomy.strike(&mut struck, &Blow::Slot { at: 5, value: Word::Any(u64::MAX - 15) });
-    anatomy.strike(&mut struck, &Blow::Item { at: 9, word: 1, value: Word::Any(1 << 50) });
-    std::fs::write(&path, &struck).unwrap();
-    let store = Store::open(&path).unwrap();
-    let read = |key: u32| store.get(key.to_le_bytes()).map(|found| found.map(|bytes| bytes.len()));
-    let (mut well, mut badly) = (0, Vec::new());
-    for key in 0..300 {
-        match read(key) {
-            Ok(len) => {
-                assert_eq!(len, Some(key as usize % 97));
-                well += 1;
+    for &engine in Engine::ALL {
+        let bytes = made(&STORES, engine, make_store_on);
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let anatomy = Anatomy::of(bytes);
+        let mut struck = bytes.to_vec();
+        anatomy.strike(&mut struck, &Blow::Slot { at: 5, value: Word::Any(u64::MAX - 15) });
+        anatomy.strike(&mut struck, &Blow::Item { at: 9, word: 1, value: Word::Any(1 << 50) });
+        std::fs::write(&path, &struck).unwrap();
+        let store = Store::open(&path).unwrap();
+        let read =
+            |key: u32| store.get(key.to_le_bytes()).map(|found| found.map(|bytes| bytes.len()));
+        let (mut well, mut badly) = (0, Vec::new());
+        for key in 0..300 {
+            match read(key) {
+                Ok(len) => {
+                    assert_eq!(len, Some(key as usize % 97));
+                    well += 1;
+                }
+                Err(error) => badly.push(error),
             }
-            Err(error) => badly.push(error),
         }
+        assert!(well >= 298 && well + badly.len() == 300, "{badly:?}");
+        assert!(!badly.is_empty());
+        for error in &badly {
+            assert!(matches!(error, firndex::Error::Corrupt(_)), "{error:?}");
+            assert!(error.to_string().contains("run `check`"), "{error}");
+        }
+        let report = store.check().unwrap();
+        assert!(!report.is_sound() && report.findings.len() >= badly.len(), "{report:?}");
     }
-    assert!(well >= 298 && well + badly.len() == 300, "{badly:?}");
-    assert!(!badly.is_empty());
-    for error in &badly {
-        assert!(matches!(error, firndex::Error::Corrupt(_)), "{error:?}");
-        assert!(error.to_string().contains("run `check`"), "{error}");
-    }
-    let report = store.check().unwrap();
-    assert!(!report.is_sound() && report.findings.len() >= badly.len(), "{report:?}");
 }
 
 #[test]
 fn a_flipped_bit_of_a_value_is_found_by_check() {
-    let bytes = made(&STORE, make_store);
-    let directory = places::in_ram();
-    let path = directory.path().join("pool");
-    let anatomy = Anatomy::of(bytes);
-    for at in [3, 30, 200] {
-        let mut struck = bytes.to_vec();
-        anatomy.strike(&mut struck, &Blow::Item { at, word: 2, value: Word::Flipped(1 << 9) });
-        std::fs::write(&path, &struck).unwrap();
-        let report = Store::open(&path).unwrap().check().unwrap();
-        assert!(report.findings.iter().any(|finding| finding.contains("checksum")), "{report:?}");
+    for &engine in Engine::ALL {
+        let bytes = made(&STORES, engine, make_store_on);
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let anatomy = Anatomy::of(bytes);
+        for at in [3, 30, 200] {
+            let mut struck = bytes.to_vec();
+            anatomy.strike(&mut struck, &Blow::Item { at, word: 2, value: Word::Flipped(1 << 9) });
+            std::fs::write(&path, &struck).unwrap();
+            let report = Store::open(&path).unwrap().check().unwrap();
+            assert!(
+                report.findings.iter().any(|finding| finding.contains("checksum")),
+                "{report:?}"
+            );
+        }
     }
 }

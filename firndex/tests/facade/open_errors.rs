@@ -3,18 +3,22 @@
 
 use crate::places;
 use crate::superblocks::{
-    PAIRS, assert_intact, assert_refused, change, change_words, make_store, make_table,
+    PAIRS, assert_intact, assert_refused, change, change_words, make_store, make_table_on,
 };
-use firndex::{Error, OpenError, Options, Store, Table, inspect};
+use firndex::{Engine, Error, OpenError, Options, Store, Table, inspect};
 use pmem::superblock::{Extent, PoolKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
 fn table() -> (TempDir, PathBuf) {
+    table_on(Engine::Iceberg)
+}
+
+fn table_on(engine: Engine) -> (TempDir, PathBuf) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
-    make_table(&path);
+    make_table_on(engine, &path);
     (directory, path)
 }
 
@@ -58,51 +62,57 @@ fn files_that_are_no_pools() {
 
 #[test]
 fn truncated_pools() {
-    let (_directory, path) = table();
-    let whole = std::fs::read(&path).unwrap();
-    let superblock = crate::superblocks::decode(&whole);
-    let bounds = superblock.extents.iter().flat_map(|extent: &Extent| {
-        [extent.start.0, extent.end(), extent.start.0 + extent.bytes / 2]
-    });
-    let around = bounds.flat_map(|at| [at.saturating_sub(1), at, at + 1]);
-    let short = (8..8192).step_by(37).chain([4095, 4096, 4097, 8191, 8192]);
-    for len in short.chain(around).filter(|&len| len < superblock.end) {
-        std::fs::write(&path, &whole[..len as usize]).unwrap();
-        let truncated = |error: &OpenError| match error {
-            OpenError::Truncated { found_bytes, expected_bytes } => {
-                *found_bytes == len && *expected_bytes >= 8192
-            }
-            _ => false,
-        };
-        let says = ["truncated", &format!("{len} bytes"), "restore the file from a backup"];
-        assert_refused_by_all(&path, truncated, &says);
-    }
-    for len in [superblock.end, superblock.end + 1, whole.len() as u64, whole.len() as u64 + 999] {
-        let mut bytes = whole.clone();
-        bytes.resize(len as usize, 0);
-        std::fs::write(&path, bytes).unwrap();
-        let table = Table::open(&path).unwrap();
-        assert_intact(&table);
-        // Space beyond what is recorded may be gone: growth must not rely on it.
-        for key in PAIRS..10 * PAIRS {
-            table.put(key, key).unwrap();
+    for &engine in Engine::ALL {
+        let (_directory, path) = table_on(engine);
+        let whole = std::fs::read(&path).unwrap();
+        let superblock = crate::superblocks::decode(&whole);
+        let bounds = superblock.extents.iter().flat_map(|extent: &Extent| {
+            [extent.start.0, extent.end(), extent.start.0 + extent.bytes / 2]
+        });
+        let around = bounds.flat_map(|at| [at.saturating_sub(1), at, at + 1]);
+        let short = (8..8192).step_by(37).chain([4095, 4096, 4097, 8191, 8192]);
+        for len in short.chain(around).filter(|&len| len < superblock.end) {
+            std::fs::write(&path, &whole[..len as usize]).unwrap();
+            let truncated = |error: &OpenError| match error {
+                OpenError::Truncated { found_bytes, expected_bytes } => {
+                    *found_bytes == len && *expected_bytes >= 8192
+                }
+                _ => false,
+            };
+            let says = ["truncated", &format!("{len} bytes"), "restore the file from a backup"];
+            assert_refused_by_all(&path, truncated, &says);
         }
-        assert!(table.check().unwrap().is_sound());
+        for len in
+            [superblock.end, superblock.end + 1, whole.len() as u64, whole.len() as u64 + 999]
+        {
+            let mut bytes = whole.clone();
+            bytes.resize(len as usize, 0);
+            std::fs::write(&path, bytes).unwrap();
+            let table = Table::open(&path).unwrap();
+            assert_intact(&table);
+            // Space beyond what is recorded may be gone: growth must not rely on it.
+            for key in PAIRS..10 * PAIRS {
+                table.put(key, key).unwrap();
+            }
+            assert!(table.check().unwrap().is_sound());
+        }
     }
 }
 
 #[test]
 fn a_sparse_copy_gets_its_space_back() {
-    let (_directory, path) = table();
-    let sparse = path.with_extension("sparse");
-    let end = crate::superblocks::decode(&std::fs::read(&path).unwrap()).end;
-    let copied = Command::new("cp").arg("--sparse=always").args([&path, &sparse]).status();
-    if !copied.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: this system's cp makes no sparse copies");
+    for &engine in Engine::ALL {
+        let (_directory, path) = table_on(engine);
+        let sparse = path.with_extension("sparse");
+        let end = crate::superblocks::decode(&std::fs::read(&path).unwrap()).end;
+        let copied = Command::new("cp").arg("--sparse=always").args([&path, &sparse]).status();
+        if !copied.is_ok_and(|status| status.success()) {
+            return eprintln!("skipped: this system's cp makes no sparse copies");
+        }
+        assert_intact(&Table::open(&sparse).unwrap());
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&sparse).unwrap());
+        assert!(blocks * 512 >= end, "{blocks} blocks of 512 bytes are allocated for {end} bytes");
     }
-    assert_intact(&Table::open(&sparse).unwrap());
-    let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&sparse).unwrap());
-    assert!(blocks * 512 >= end, "{blocks} blocks of 512 bytes are allocated for {end} bytes");
 }
 
 #[test]
@@ -124,10 +134,39 @@ fn pools_made_otherwise() {
     refuse_words(&|words| words[2] = words[2].swap_bytes(), &["byte order", "another machine"]);
     refuse_words(&|words| words[0] = words[0].swap_bytes(), &["byte order", "another machine"]);
     refuse_words(&|words| words[11] += 8 << 32, &["engine is number 9", "iceberg", other_build]);
-    let sizes = "open it with the types it was made with";
-    refuse_words(&|words| words[12] += 8, &["key size is 16 bytes", "expected 8 bytes", sizes]);
+    // An engine with sizes that it does not take: no build makes that.
+    refuse_words(&|words| words[12] += 8, &["size is 16", "expected", "8 bytes", "open it with"]);
     let value_size = |words: &mut crate::superblocks::Words| words[12] -= 4 << 32;
-    refuse_words(&value_size, &["value size is 4 bytes", "expected 8 bytes", sizes]);
+    refuse_words(&value_size, &["size is", "4 bytes", "expected", "8 bytes", "open it with"]);
+}
+
+#[test]
+fn another_engine_than_was_asked_for() {
+    for &engine in Engine::ALL {
+        let (directory, path) = table_on(engine);
+        let store = directory.path().join("store");
+        Options::new().engine(engine).create_store(&store).unwrap().close().unwrap();
+        for &other in Engine::ALL.iter().filter(|&&other| other != engine) {
+            let says = [
+                &format!("engine is {engine}"),
+                &format!("expected {other}"),
+                "ask for the engine it was made with",
+            ];
+            let options = Options::new().engine(other);
+            for error in [
+                assert_refused(&path, |path| options.open_table(path), &says),
+                assert_refused(&path, |path| options.open_or_create_table(path), &says),
+                assert_refused(&store, |path| options.open_store(path), &says),
+            ] {
+                let is_typed =
+                    matches!(error, Error::Open(OpenError::Mismatch { field: "engine", .. }));
+                assert!(is_typed, "{error:?}");
+            }
+        }
+        // Nobody has to ask.
+        let table = open_table(&path).unwrap();
+        assert_eq!((inspect(&path).unwrap().engine, table.stats().engine), (engine, engine));
+    }
 }
 
 #[test]
@@ -251,63 +290,67 @@ fn media_that_do_not_fit() {
 
 #[test]
 fn dirty_pools_from_before_a_restart_and_copies_of_dirty_pools() {
-    let (directory, path) = table();
-    let dirty_image = {
+    for &engine in Engine::ALL {
+        let (directory, path) = table_on(engine);
+        let dirty_image = {
+            let table = Table::open(&path).unwrap();
+            table.put(1, 1).unwrap();
+            std::fs::read(&path).unwrap()
+        };
+        let is_dirty = |error: &OpenError| matches!(error, OpenError::Dirty { .. });
+        let ways_on = ["not closed cleanly", "restore a backup", "salvage POOL OUT"];
+        let refused = |path: &Path, found: &str| {
+            let says = [ways_on[0], found, ways_on[1], ways_on[2]];
+            let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
+            for error in
+                [assert_refused(path, open_table, &says), assert_refused(path, read_only, &says)]
+            {
+                assert!(matches!(&error, Error::Open(error) if is_dirty(error)), "{error:?}");
+            }
+            assert!(!inspect(path).unwrap().clean);
+        };
+        // Written over the pool: the inode is right, and only the boot tells.
+        let mut rebooted = dirty_image.clone();
+        change(&mut rebooted, |superblock| superblock.place.boot_id[0] ^= 1);
+        std::fs::write(&path, &rebooted).unwrap();
+        refused(&path, "restarted");
+        let copy = directory.path().join("copy");
+        std::fs::write(&path, &dirty_image).unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        refused(&copy, "copy");
+        change(&mut rebooted, |superblock| superblock.place.inode ^= 1);
+        std::fs::write(&path, &rebooted).unwrap();
+        refused(&path, "copy");
+        // The same image in its own place is what a killed process leaves.
+        std::fs::write(&path, &dirty_image).unwrap();
+        let error = Options::new().read_only(true).open_table(&path).unwrap_err();
+        assert!(matches!(error, Error::Open(OpenError::NeedsRecovery)), "{error:?}");
+        assert!(error.to_string().contains("open it once for writing"), "{error}");
         let table = Table::open(&path).unwrap();
-        table.put(1, 1).unwrap();
-        std::fs::read(&path).unwrap()
-    };
-    let is_dirty = |error: &OpenError| matches!(error, OpenError::Dirty { .. });
-    let ways_on = ["not closed cleanly", "restore a backup", "salvage POOL OUT"];
-    let refused = |path: &Path, found: &str| {
-        let says = [ways_on[0], found, ways_on[1], ways_on[2]];
-        let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
-        for error in
-            [assert_refused(path, open_table, &says), assert_refused(path, read_only, &says)]
-        {
-            assert!(matches!(&error, Error::Open(error) if is_dirty(error)), "{error:?}");
-        }
-        assert!(!inspect(path).unwrap().clean);
-    };
-    // Written over the pool: the inode is right, and only the boot tells.
-    let mut rebooted = dirty_image.clone();
-    change(&mut rebooted, |superblock| superblock.place.boot_id[0] ^= 1);
-    std::fs::write(&path, &rebooted).unwrap();
-    refused(&path, "restarted");
-    let copy = directory.path().join("copy");
-    std::fs::write(&path, &dirty_image).unwrap();
-    std::fs::copy(&path, &copy).unwrap();
-    refused(&copy, "copy");
-    change(&mut rebooted, |superblock| superblock.place.inode ^= 1);
-    std::fs::write(&path, &rebooted).unwrap();
-    refused(&path, "copy");
-    // The same image in its own place is what a killed process leaves.
-    std::fs::write(&path, &dirty_image).unwrap();
-    let error = Options::new().read_only(true).open_table(&path).unwrap_err();
-    assert!(matches!(error, Error::Open(OpenError::NeedsRecovery)), "{error:?}");
-    assert!(error.to_string().contains("open it once for writing"), "{error}");
-    let table = Table::open(&path).unwrap();
-    assert_eq!((table.get(1).unwrap(), table.len()), (Some(1), PAIRS));
+        assert_eq!((table.get(1).unwrap(), table.len()), (Some(1), PAIRS));
+    }
 }
 
 #[test]
 fn a_copy_of_a_clean_pool_is_a_pool() {
-    let (directory, path) = table();
-    let copy = directory.path().join("copy");
-    std::fs::copy(&path, &copy).unwrap();
-    let (original, copied) = (Table::open(&path).unwrap(), Table::open(&copy).unwrap());
-    assert_intact(&copied);
-    copied.put(PAIRS, 1).unwrap();
-    assert_intact(&original);
-    drop(copied);
-    assert_eq!(Table::open(&copy).unwrap().get(PAIRS).unwrap(), Some(1));
-    let mut elsewhere = std::fs::read(&path).unwrap();
-    drop(original);
-    change(&mut elsewhere, |superblock| {
-        superblock.clean = true;
-        superblock.place.boot_id = [1, 2];
-        superblock.place.inode = 3;
-    });
-    std::fs::write(&copy, elsewhere).unwrap();
-    assert_intact(&Table::open(&copy).unwrap());
+    for &engine in Engine::ALL {
+        let (directory, path) = table_on(engine);
+        let copy = directory.path().join("copy");
+        std::fs::copy(&path, &copy).unwrap();
+        let (original, copied) = (Table::open(&path).unwrap(), Table::open(&copy).unwrap());
+        assert_intact(&copied);
+        copied.put(PAIRS, 1).unwrap();
+        assert_intact(&original);
+        drop(copied);
+        assert_eq!(Table::open(&copy).unwrap().get(PAIRS).unwrap(), Some(1));
+        let mut elsewhere = std::fs::read(&path).unwrap();
+        drop(original);
+        change(&mut elsewhere, |superblock| {
+            superblock.clean = true;
+            superblock.place.boot_id = [1, 2];
+            superblock.place.inode = 3;
+        });
+        std::fs::write(&copy, elsewhere).unwrap();
+        assert_intact(&Table::open(&copy).unwrap());
+    }
 }

@@ -1,7 +1,8 @@
 //! Processes started from the tests' own executable. Each plays one role, named in its
 //! environment, and ends well only if its assertions held.
 
-use crate::{creation, durability, forks, full, open_locks, read_only};
+use crate::{creation, durability, forks, full, open_locks, read_only, shrink};
+use firndex::{Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,26 +10,34 @@ use std::process::{Command, Stdio};
 const ROLE: &str = "FIRNDEX_TEST_ROLE";
 const PATH: &str = "FIRNDEX_TEST_PATH";
 const SEED: &str = "FIRNDEX_TEST_SEED";
+const ENGINE: &str = "FIRNDEX_TEST_ENGINE";
 
 /// The executable's arguments that lead to [`play_role`].
 pub(crate) const ARGUMENTS: [&str; 4] = ["--exact", "role", "--nocapture", "--test-threads=1"];
 
-/// The environment of a process that plays `role` at `path`.
-pub(crate) fn environment(command: &mut Command, role: &str, path: &Path, seed: u64) {
-    command.env(ROLE, role).env(PATH, path).env(SEED, seed.to_string());
+/// The environment of a process that plays `role` at `path`, on `engine` if it makes a pool.
+pub(crate) fn environment(
+    command: &mut Command,
+    role: &str,
+    engine: Engine,
+    path: &Path,
+    seed: u64,
+) {
+    command.env(ROLE, role).env(ENGINE, engine.name());
+    command.env(PATH, path).env(SEED, seed.to_string());
 }
 
 /// A process that will play `role` at `path`.
-pub(crate) fn process(role: &str, path: &Path, seed: u64) -> Command {
+pub(crate) fn process(role: &str, engine: Engine, path: &Path, seed: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(ARGUMENTS).stdin(Stdio::null());
-    environment(&mut command, role, path, seed);
+    environment(&mut command, role, engine, path, seed);
     command
 }
 
 /// Runs a role to its end, which must be a good one.
-pub(crate) fn run(role: &str, path: &Path) {
-    let output = process(role, path, 0).output().unwrap();
+pub(crate) fn run(role: &str, engine: Engine, path: &Path) {
+    let output = process(role, engine, path, 0).output().unwrap();
     assert!(
         output.status.success(),
         "{role}: {}\n{}{}",
@@ -47,19 +56,22 @@ pub(crate) fn play_role() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let path = PathBuf::from(std::env::var_os(PATH).unwrap());
     let seed: u64 = std::env::var(SEED).unwrap().parse().unwrap();
+    let engine = std::env::var(ENGINE).unwrap().parse().unwrap();
+    let options = Options::new().engine(engine);
     match role.as_str() {
         "create pools" => creation::create_pools(&path),
-        "write store" => durability::write_store(&path, seed),
-        "write table" => durability::write_table(&path, seed),
+        "write store" => durability::write_store(&options, &path, seed),
+        "write table" => durability::write_table(&options, &path, seed),
         "hold" => open_locks::hold(&path),
         "be refused" => open_locks::be_refused(&path),
         "open what may not be written" => read_only::open_what_may_not_be_written(&path),
-        "fork and use" => forks::fork_and_use(&path),
-        "fork and drop" => forks::fork_and_drop(&path),
-        "fork and close" => forks::fork_and_close(&path),
-        "fork and hand over" => forks::fork_and_hand_over(&path),
-        "fill a file system" => full::fill_a_file_system(&path),
-        "fill a file" => full::fill_a_file(&path),
+        "fork and use" => forks::fork_and_use(&options, &path),
+        "fork and drop" => forks::fork_and_drop(&options, &path),
+        "fork and close" => forks::fork_and_close(&options, &path),
+        "fork and hand over" => forks::fork_and_hand_over(&options, &path),
+        "grow and shrink" => shrink::grow_and_shrink(&path),
+        "fill a file system" => full::fill_a_file_system(&options, &path),
+        "fill a file" => full::fill_a_file(&options, &path),
         other => panic!("no role is called {other}"),
     }
 }

@@ -1,8 +1,8 @@
 //! Read-only openings, and files that may not be written.
 
-use crate::superblocks::{assert_intact, assert_refused, make_store, make_table};
+use crate::superblocks::{assert_intact, assert_refused, make_store_on, make_table, make_table_on};
 use crate::{places, processes};
-use firndex::{Error, OpenError, Options, Table};
+use firndex::{Engine, Error, OpenError, Options, Table};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -15,53 +15,59 @@ fn is_read_only<T: std::fmt::Debug>(result: firndex::Result<T>) {
 
 #[test]
 fn a_table_opened_read_only_reads_and_changes_nothing() {
-    let directory = places::on_disk();
-    let path = directory.path().join("pool");
-    make_table(&path);
-    let before = std::fs::read(&path).unwrap();
-    let table = Options::new().read_only(true).open_table(&path).unwrap();
-    assert_intact(&table);
-    assert!(table.check().unwrap().is_sound());
-    assert_eq!(table.stats().pairs, crate::superblocks::PAIRS);
-    is_read_only(table.put(1, 2));
-    is_read_only(table.put(1 << 40, 2));
-    is_read_only(table.insert(1 << 40, 2));
-    is_read_only(table.update(1, 2));
-    is_read_only(table.remove(1));
-    is_read_only(table.compare_exchange(1, None, Some(2)));
-    is_read_only(table.modify(1, |value| value));
-    is_read_only(table.put_many(&[(1, 2)]));
-    is_read_only(table.remove_many(&[1]));
-    table.sync().unwrap();
-    assert_intact(&table);
-    table.close().unwrap();
-    assert!(std::fs::read(&path).unwrap() == before);
+    for &engine in Engine::ALL {
+        let directory = places::on_disk();
+        let path = directory.path().join("pool");
+        make_table_on(engine, &path);
+        let before = std::fs::read(&path).unwrap();
+        let table = Options::new().read_only(true).open_table(&path).unwrap();
+        assert_intact(&table);
+        assert!(table.check().unwrap().is_sound());
+        assert_eq!(table.stats().pairs, crate::superblocks::PAIRS);
+        is_read_only(table.put(1, 2));
+        is_read_only(table.put(1 << 40, 2));
+        is_read_only(table.insert(1 << 40, 2));
+        is_read_only(table.update(1, 2));
+        is_read_only(table.remove(1));
+        is_read_only(table.compare_exchange(1, None, Some(2)));
+        is_read_only(table.modify(1, |value| value));
+        is_read_only(table.put_many(&[(1, 2)]));
+        is_read_only(table.remove_many(&[1]));
+        is_read_only(table.shrink());
+        table.sync().unwrap();
+        assert_intact(&table);
+        table.close().unwrap();
+        assert!(std::fs::read(&path).unwrap() == before);
+    }
 }
 
 #[test]
 fn a_store_opened_read_only_reads_and_changes_nothing() {
-    let directory = places::on_disk();
-    let path = directory.path().join("pool");
-    make_store(&path);
-    let before = std::fs::read(&path).unwrap();
-    let store = Options::new().read_only(true).open_store(&path).unwrap();
-    let record = store.get("large").unwrap().unwrap();
-    assert_eq!(record.len(), 600_000);
-    assert!(store.check().unwrap().is_sound());
-    assert_eq!((store.len(), store.stats().pairs), (301, 301));
-    is_read_only(store.put("large", ""));
-    is_read_only(store.put("new", vec![1; 1 << 20]));
-    is_read_only(store.insert("new", ""));
-    is_read_only(store.update("large", ""));
-    is_read_only(store.remove("large"));
-    is_read_only(store.compare_exchange("new", None, Some(b"")));
-    is_read_only(store.modify("large", |_| None));
-    is_read_only(store.put_many(&[(b"new", b"")]));
-    is_read_only(store.remove_many(&[b"large"]));
-    store.sync().unwrap();
-    drop(record);
-    drop(store);
-    assert!(std::fs::read(&path).unwrap() == before);
+    for &engine in Engine::ALL {
+        let directory = places::on_disk();
+        let path = directory.path().join("pool");
+        make_store_on(engine, &path);
+        let before = std::fs::read(&path).unwrap();
+        let store = Options::new().read_only(true).open_store(&path).unwrap();
+        let record = store.get("large").unwrap().unwrap();
+        assert_eq!(record.len(), 600_000);
+        assert!(store.check().unwrap().is_sound());
+        assert_eq!((store.len(), store.stats().pairs), (301, 301));
+        is_read_only(store.put("large", ""));
+        is_read_only(store.put("new", vec![1; 1 << 20]));
+        is_read_only(store.insert("new", ""));
+        is_read_only(store.update("large", ""));
+        is_read_only(store.remove("large"));
+        is_read_only(store.compare_exchange("new", None, Some(b"")));
+        is_read_only(store.modify("large", |_| None));
+        is_read_only(store.put_many(&[(b"new", b"")]));
+        is_read_only(store.remove_many(&[b"large"]));
+        is_read_only(store.shrink());
+        store.sync().unwrap();
+        drop(record);
+        drop(store);
+        assert!(std::fs::read(&path).unwrap() == before);
+    }
 }
 
 /// A role, without the right to write the file.
@@ -87,7 +93,7 @@ fn a_file_that_may_not_be_written() {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         return open_what_may_not_be_written(&path);
     }
-    let mut command = processes::process("open what may not be written", &path, 0);
+    let mut command = processes::process("open what may not be written", Engine::Iceberg, &path, 0);
     match command.uid(NOBODY).gid(NOBODY).current_dir("/").output() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -4,7 +4,7 @@
 use crate::byte_map::ByteMap;
 use crate::items::CutItems;
 use crate::places;
-use firndex::Store;
+use firndex::{Engine, Options, Store};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::path::Path;
@@ -199,11 +199,15 @@ fn cases(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases(40))]
+    #![proptest_config(cases(50))]
 
     #[test]
-    fn a_store_is_a_map(ops in prop::collection::vec(op(), 1..40)) {
-        play(&ops, |path| Store::open(path).unwrap(), |path| Store::open(path).unwrap());
+    fn a_store_is_a_map(
+        ops in prop::collection::vec(op(), 1..40),
+        engine in prop::sample::select(Engine::ALL),
+    ) {
+        let open = |path: &Path| Options::new().engine(engine).open_or_create_store(path).unwrap();
+        play(&ops, open, open);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pool files as bytes: read, changed and written back, their superblocks checksummed again.
 
-use firndex::{Error, Store, Table};
+use firndex::{Engine, Error, Options, Table};
 use pmem::superblock::{COPY_BYTES, COPY_WORDS, Superblock};
 use std::path::Path;
 
@@ -13,9 +13,20 @@ pub(crate) fn value_of(key: u64) -> u64 {
     key.wrapping_mul(31) ^ 7
 }
 
-/// Makes a closed table with [`PAIRS`] pairs, in all three levels.
+/// Makes a closed table with [`PAIRS`] pairs, in all three levels, on the usual engine.
 pub(crate) fn make_table(path: &Path) {
-    let table = firndex::Options::new().resize_at(2.0).create_table(path).unwrap();
+    make_table_on(Engine::Iceberg, path);
+}
+
+/// Makes a closed table with [`PAIRS`] pairs, in all levels of the engine that hold pairs when
+/// nothing resizes.
+pub(crate) fn make_table_on(engine: Engine, path: &Path) {
+    let options = Options::new().engine(engine);
+    let (options, levels) = match engine {
+        Engine::Iceberg => (options.resize_at(2.0), 3),
+        _ => (options, 2),
+    };
+    let table = options.create_table(path).unwrap();
     for key in 0..PAIRS {
         // A full table says so; what it took is what the test has.
         match table.put(key, value_of(key)) {
@@ -23,7 +34,8 @@ pub(crate) fn make_table(path: &Path) {
             Err(error) => panic!("key {key}: {error}"),
         }
     }
-    assert!(table.stats().levels.iter().all(|level| level.pairs > 0), "{:?}", table.stats());
+    let stats = table.stats();
+    assert!(stats.levels[..levels].iter().all(|level| level.pairs > 0), "{stats:?}");
     table.close().unwrap();
 }
 
@@ -37,7 +49,12 @@ pub(crate) fn assert_intact(table: &Table) {
 
 /// Makes a closed store with small, large and colliding-length items.
 pub(crate) fn make_store(path: &Path) {
-    let store = Store::open(path).unwrap();
+    make_store_on(Engine::Iceberg, path);
+}
+
+/// As [`make_store`].
+pub(crate) fn make_store_on(engine: Engine, path: &Path) {
+    let store = Options::new().engine(engine).create_store(path).unwrap();
     for key in 0..300u32 {
         store.put(key.to_le_bytes(), vec![key as u8; key as usize % 97]).unwrap();
     }

@@ -3,7 +3,7 @@
 
 use crate::places;
 use crate::superblocks::decode;
-use firndex::{Options, Store, Table, inspect};
+use firndex::{Engine, Options, Store, inspect};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -33,45 +33,47 @@ fn closing_and_dropping_clean_and_opening_dirties() {
 
 #[test]
 fn sync_cleans_until_the_next_write() {
-    let directory = places::on_disk();
-    let path = directory.path().join("pool");
-    let store = Store::open(&path).unwrap();
-    let put = |store: &Store| drop(store.put("key", "value").unwrap());
-    let writes: [&dyn Fn(&Store); 8] = [
-        &put,
-        &|store| drop(store.insert("new", "value").unwrap()),
-        &|store| drop(store.update("key", "other").unwrap()),
-        &|store| drop(store.remove("new").unwrap()),
-        &|store| drop(store.compare_exchange("key", Some(b"other"), Some(b"third")).unwrap()),
-        &|store| drop(store.modify("key", |_| Some(b"fourth".to_vec())).unwrap()),
-        &|store| drop(store.put_many(&[(b"a", b"1"), (b"b", b"2")]).unwrap()),
-        &|store| drop(store.remove_many(&[b"a"]).unwrap()),
-    ];
-    for write in writes {
-        store.sync().unwrap();
-        assert!(is_clean(&path));
-        let _ = store.get("key").unwrap();
-        let _ = store.get_many(&[b"key"]).unwrap();
-        assert!(store.check().unwrap().is_sound());
-        store.sync().unwrap();
-        assert!(is_clean(&path), "reading dirtied the pool");
-        write(&store);
+    for &engine in Engine::ALL {
+        let directory = places::on_disk();
+        let path = directory.path().join("pool");
+        let store = Options::new().engine(engine).create_store(&path).unwrap();
+        let put = |store: &Store| drop(store.put("key", "value").unwrap());
+        let writes: [&dyn Fn(&Store); 8] = [
+            &put,
+            &|store| drop(store.insert("new", "value").unwrap()),
+            &|store| drop(store.update("key", "other").unwrap()),
+            &|store| drop(store.remove("new").unwrap()),
+            &|store| drop(store.compare_exchange("key", Some(b"other"), Some(b"third")).unwrap()),
+            &|store| drop(store.modify("key", |_| Some(b"fourth".to_vec())).unwrap()),
+            &|store| drop(store.put_many(&[(b"a", b"1"), (b"b", b"2")]).unwrap()),
+            &|store| drop(store.remove_many(&[b"a"]).unwrap()),
+        ];
+        for write in writes {
+            store.sync().unwrap();
+            assert!(is_clean(&path));
+            let _ = store.get("key").unwrap();
+            let _ = store.get_many(&[b"key"]).unwrap();
+            assert!(store.check().unwrap().is_sound());
+            store.sync().unwrap();
+            assert!(is_clean(&path), "reading dirtied the pool");
+            write(&store);
+            assert!(!is_clean(&path));
+        }
+        drop(store);
+
+        let path = directory.path().join("table");
+        let table = Options::new().engine(engine).create_table(&path).unwrap();
+        // Over several resizes: what the helper has left to do, sync does.
+        for key in 0..20_000 {
+            table.put(key, key).unwrap();
+            if key % 1999 == 0 {
+                table.sync().unwrap();
+                assert!(is_clean(&path));
+                assert!(!table.stats().resizing);
+            }
+        }
         assert!(!is_clean(&path));
     }
-    drop(store);
-
-    let path = directory.path().join("table");
-    let table = Table::open(&path).unwrap();
-    // Over several resizes: what the helper has left to do, sync does.
-    for key in 0..20_000 {
-        table.put(key, key).unwrap();
-        if key % 1999 == 0 {
-            table.sync().unwrap();
-            assert!(is_clean(&path));
-            assert!(!table.stats().resizing);
-        }
-    }
-    assert!(!is_clean(&path));
 }
 
 #[test]
@@ -128,70 +130,72 @@ fn read_all(file: &File) -> Vec<u8> {
 /// that was acknowledged before, and opens as a pool.
 #[test]
 fn a_pool_marked_clean_does_not_change() {
-    let directory = places::in_ram();
-    let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
-    let store = Options::new().helper(false).create_store(&path).unwrap();
-    let counters = || (0..WRITERS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
-    let (issued, returned, done) = (counters(), counters(), AtomicBool::new(false));
-    let key_of = |writer: u64, number: u64| [writer as u8, (number % KEYS) as u8];
-    let observed = std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            let (store, issued, returned, done) = (&store, &issued, &returned, &done);
-            scope.spawn(move || {
-                for number in 1.. {
-                    if done.load(Ordering::SeqCst) {
-                        break;
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
+        let store = Options::new().engine(engine).helper(false).create_store(&path).unwrap();
+        let counters = || (0..WRITERS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
+        let (issued, returned, done) = (counters(), counters(), AtomicBool::new(false));
+        let key_of = |writer: u64, number: u64| [writer as u8, (number % KEYS) as u8];
+        let observed = std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (store, issued, returned, done) = (&store, &issued, &returned, &done);
+                scope.spawn(move || {
+                    for number in 1.. {
+                        if done.load(Ordering::SeqCst) {
+                            break;
+                        }
+                        issued[writer as usize].store(number, Ordering::SeqCst);
+                        let value = number.to_le_bytes().repeat(50);
+                        store.put(key_of(writer, number), value).unwrap();
+                        returned[writer as usize].store(number, Ordering::SeqCst);
+                        if number % 8 == 0 {
+                            std::thread::sleep(Duration::from_micros(300));
+                        }
                     }
-                    issued[writer as usize].store(number, Ordering::SeqCst);
-                    let value = number.to_le_bytes().repeat(50);
-                    store.put(key_of(writer, number), value).unwrap();
-                    returned[writer as usize].store(number, Ordering::SeqCst);
-                    if number % 8 == 0 {
-                        std::thread::sleep(Duration::from_micros(300));
-                    }
+                });
+            }
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    store.sync().unwrap();
+                    std::thread::yield_now();
                 }
             });
-        }
-        scope.spawn(|| {
-            while !done.load(Ordering::SeqCst) {
-                store.sync().unwrap();
-                std::thread::yield_now();
-            }
-        });
-        let _ends = Ends(&done);
-        let file = File::open(&path).unwrap();
-        let started = Instant::now();
-        let mut observed = 0;
-        while observed < 200 && started.elapsed() < Duration::from_secs(10) {
-            let Some(sequence) = clean_sequence(&file) else { continue };
-            let load = |counters: &[AtomicU64]| -> Vec<u64> {
-                counters.iter().map(|counter| counter.load(Ordering::SeqCst)).collect()
-            };
-            let returned = load(&returned);
-            let (first, second) = (read_all(&file), read_all(&file));
-            if clean_sequence(&file) != Some(sequence) {
-                continue;
-            }
-            let issued = load(&issued);
-            observed += 1;
-            assert!(first == second, "bytes changed under the mark {sequence}");
-            std::fs::write(&copy, &first).unwrap();
-            let image = Options::new().read_only(true).open_store(&copy).unwrap();
-            assert!(image.check().unwrap().is_sound());
-            for writer in 0..WRITERS {
-                let (from, to) = (returned[writer as usize], issued[writer as usize]);
-                for number in (from + 1).saturating_sub(KEYS).max(1)..=from {
-                    let value = image.get(key_of(writer, number)).unwrap().unwrap();
-                    let found = u64::from_le_bytes(value[..8].try_into().unwrap());
-                    assert!((number..=to).contains(&found), "{found} of {number} to {to}");
-                    assert!(value == found.to_le_bytes().repeat(50), "torn");
+            let _ends = Ends(&done);
+            let file = File::open(&path).unwrap();
+            let started = Instant::now();
+            let mut observed = 0;
+            while observed < 120 && started.elapsed() < Duration::from_secs(10) {
+                let Some(sequence) = clean_sequence(&file) else { continue };
+                let load = |counters: &[AtomicU64]| -> Vec<u64> {
+                    counters.iter().map(|counter| counter.load(Ordering::SeqCst)).collect()
+                };
+                let returned = load(&returned);
+                let (first, second) = (read_all(&file), read_all(&file));
+                if clean_sequence(&file) != Some(sequence) {
+                    continue;
+                }
+                let issued = load(&issued);
+                observed += 1;
+                assert!(first == second, "bytes changed under the mark {sequence}");
+                std::fs::write(&copy, &first).unwrap();
+                let image = Options::new().read_only(true).open_store(&copy).unwrap();
+                assert!(image.check().unwrap().is_sound());
+                for writer in 0..WRITERS {
+                    let (from, to) = (returned[writer as usize], issued[writer as usize]);
+                    for number in (from + 1).saturating_sub(KEYS).max(1)..=from {
+                        let value = image.get(key_of(writer, number)).unwrap().unwrap();
+                        let found = u64::from_le_bytes(value[..8].try_into().unwrap());
+                        assert!((number..=to).contains(&found), "{found} of {number} to {to}");
+                        assert!(value == found.to_le_bytes().repeat(50), "torn");
+                    }
                 }
             }
-        }
-        done.store(true, Ordering::SeqCst);
-        observed
-    });
-    assert!(observed > 20, "the mark was seen standing only {observed} times");
+            done.store(true, Ordering::SeqCst);
+            observed
+        });
+        assert!(observed > 20, "the mark was seen standing only {observed} times");
+    }
 }
 
 /// A sync waits for a batch that is under way, however long it takes: what is marked clean has

@@ -1,7 +1,7 @@
 //! A store under several threads.
 
 use crate::byte_map::ByteMap;
-use firndex::{Options, Store};
+use firndex::{Engine, Options, Store};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -63,66 +63,70 @@ fn values_removed_and_compared_stay_readable_too() {
 
 #[test]
 fn increments_are_never_lost() {
-    const THREADS: u64 = 4;
-    const INCREMENTS: u64 = 20_000;
-    const COUNTERS: u64 = 3;
-    let store = Store::in_memory().unwrap();
-    let count = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let store = &store;
-            scope.spawn(move || {
-                for number in 0..INCREMENTS {
-                    let counter = [((thread + number) % COUNTERS) as u8];
-                    let add_one = |found: Option<&[u8]>| {
-                        Some((found.map_or(0, count) + 1).to_le_bytes().to_vec())
-                    };
-                    store.modify(counter, add_one).unwrap();
-                }
-            });
-        }
-    });
-    let total: u64 =
-        (0..COUNTERS as u8).map(|key| count(&store.get([key]).unwrap().unwrap())).sum();
-    assert_eq!(total, THREADS * INCREMENTS);
-    assert!(store.check().unwrap().is_sound());
+    for &engine in Engine::ALL {
+        const THREADS: u64 = 4;
+        const INCREMENTS: u64 = 20_000;
+        const COUNTERS: u64 = 3;
+        let store = Options::new().engine(engine).in_memory_store().unwrap();
+        let count = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let store = &store;
+                scope.spawn(move || {
+                    for number in 0..INCREMENTS {
+                        let counter = [((thread + number) % COUNTERS) as u8];
+                        let add_one = |found: Option<&[u8]>| {
+                            Some((found.map_or(0, count) + 1).to_le_bytes().to_vec())
+                        };
+                        store.modify(counter, add_one).unwrap();
+                    }
+                });
+            }
+        });
+        let total: u64 =
+            (0..COUNTERS as u8).map(|key| count(&store.get([key]).unwrap().unwrap())).sum();
+        assert_eq!(total, THREADS * INCREMENTS);
+        assert!(store.check().unwrap().is_sound());
+    }
 }
 
 /// More threads than have a number of their own: the rest share what each of the others has alone.
 #[test]
 fn more_threads_than_there_are_numbers() {
-    const THREADS: usize = pmem::sync::THREADS_MAX + 70;
-    const PUTS: u32 = 40;
-    let store = Arc::new(Store::in_memory().unwrap());
-    let barrier = Arc::new(Barrier::new(THREADS));
-    let threads: Vec<_> = (0..THREADS)
-        .map(|thread| {
-            let (store, barrier) = (Arc::clone(&store), Arc::clone(&barrier));
-            let run = move || {
-                let key = (thread as u32).to_le_bytes();
-                store.put(key, value_of(0, 0)).unwrap();
-                barrier.wait();
-                let first = store.get(key).unwrap().unwrap();
-                for number in 1..=PUTS {
-                    assert!(
-                        store.put(key, value_of(0, number)).unwrap().unwrap()
-                            == value_of(0, number - 1)
-                    );
-                    store.put("shared", value_of(1, number)).unwrap();
-                    assert_eq!(store.get("shared").unwrap().unwrap()[5], 1);
-                }
-                assert!(first == value_of(0, 0));
-                drop(first);
-                barrier.wait();
-            };
-            std::thread::Builder::new().stack_size(64 << 10).spawn(run).unwrap()
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let contents = store.sound_contents();
-    assert_eq!(contents.len(), THREADS + 1);
-    for thread in 0..THREADS as u32 {
-        assert!(contents[&thread.to_le_bytes()[..]] == value_of(0, PUTS));
+    for &engine in Engine::ALL {
+        const THREADS: usize = pmem::sync::THREADS_MAX + 70;
+        const PUTS: u32 = 25;
+        let store = Arc::new(Options::new().engine(engine).in_memory_store().unwrap());
+        let barrier = Arc::new(Barrier::new(THREADS));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (store, barrier) = (Arc::clone(&store), Arc::clone(&barrier));
+                let run = move || {
+                    let key = (thread as u32).to_le_bytes();
+                    store.put(key, value_of(0, 0)).unwrap();
+                    barrier.wait();
+                    let first = store.get(key).unwrap().unwrap();
+                    for number in 1..=PUTS {
+                        assert!(
+                            store.put(key, value_of(0, number)).unwrap().unwrap()
+                                == value_of(0, number - 1)
+                        );
+                        store.put("shared", value_of(1, number)).unwrap();
+                        assert_eq!(store.get("shared").unwrap().unwrap()[5], 1);
+                    }
+                    assert!(first == value_of(0, 0));
+                    drop(first);
+                    barrier.wait();
+                };
+                std::thread::Builder::new().stack_size(64 << 10).spawn(run).unwrap()
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let contents = store.sound_contents();
+        assert_eq!(contents.len(), THREADS + 1);
+        for thread in 0..THREADS as u32 {
+            assert!(contents[&thread.to_le_bytes()[..]] == value_of(0, PUTS));
+        }
     }
 }
 
@@ -130,41 +134,43 @@ fn more_threads_than_there_are_numbers() {
 /// all the time, and the pool is small: segments of the heap pass from one size to another.
 #[test]
 fn check_and_stats_beside_writers() {
-    const SIZES: [usize; 5] = [0, 100, 4000, 50_000, 300_000];
-    let store = Options::new().max_bytes(8 << 20).in_memory_store().unwrap();
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for writer in 0..3u8 {
-            let (store, done) = (&store, &done);
-            scope.spawn(move || {
-                for round in 0u32.. {
-                    if done.load(Ordering::Relaxed) {
-                        break;
+    for &engine in Engine::ALL {
+        const SIZES: [usize; 5] = [0, 100, 4000, 50_000, 300_000];
+        let store = Options::new().engine(engine).max_bytes(8 << 20).in_memory_store().unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for writer in 0..3u8 {
+                let (store, done) = (&store, &done);
+                scope.spawn(move || {
+                    for round in 0u32.. {
+                        if done.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let value =
+                            vec![writer; SIZES[(round as usize + writer as usize) % SIZES.len()]];
+                        // Full or not, all of it is removed again.
+                        let keys: Vec<[u8; 2]> = (0..100).map(|key| [writer, key]).collect();
+                        let _ = keys.iter().try_for_each(|key| store.put(key, &value).map(drop));
+                        keys.iter().for_each(|key| drop(store.remove(key).unwrap()));
                     }
-                    let value =
-                        vec![writer; SIZES[(round as usize + writer as usize) % SIZES.len()]];
-                    // Full or not, all of it is removed again.
-                    let keys: Vec<[u8; 2]> = (0..100).map(|key| [writer, key]).collect();
-                    let _ = keys.iter().try_for_each(|key| store.put(key, &value).map(drop));
-                    keys.iter().for_each(|key| drop(store.remove(key).unwrap()));
-                }
-            });
-        }
-        let watch = || {
-            for _ in 0..300 {
-                let _ = store.check().unwrap();
-                let stats = store.stats();
-                assert!(stats.heap_used_bytes <= stats.heap_bytes, "{stats:?}");
-                store
-                    .for_each(|key, value| assert!(value.iter().all(|&byte| byte == key[0])))
-                    .unwrap();
+                });
             }
-        };
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(watch));
-        done.store(true, Ordering::Relaxed);
-        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    });
-    assert!(store.sound_contents().is_empty());
+            let watch = || {
+                for _ in 0..200 {
+                    let _ = store.check().unwrap();
+                    let stats = store.stats();
+                    assert!(stats.heap_used_bytes <= stats.heap_bytes, "{stats:?}");
+                    store
+                        .for_each(|key, value| assert!(value.iter().all(|&byte| byte == key[0])))
+                        .unwrap();
+                }
+            };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(watch));
+            done.store(true, Ordering::Relaxed);
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        });
+        assert!(store.sound_contents().is_empty());
+    }
 }
 
 #[test]

@@ -1,0 +1,138 @@
+//! What a pool holds, and which engine takes it.
+
+use crate::{Engine, Error, Kind, Result};
+use index::Fixed;
+use pmem::superblock::Superblock;
+
+/// What a pool is asked to hold. Sizes are 0 in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) kind: Kind,
+    pub(crate) key_bytes: u32,
+    pub(crate) value_bytes: u32,
+}
+
+/// Bytes of the pairs that a store keeps in its engine: a hash and where the item is.
+const STORE_PAIR: (u32, u32) = (8, 8);
+
+/// Most bytes of a key and its value on Level hashing: four pairs and 4 bytes of state fill the
+/// largest bucket, of 512 bytes.
+const LEVEL_PAIR_BYTES_MAX: u32 = 127;
+
+impl Contents {
+    pub(crate) const STORE: Contents = Contents { kind: Kind::Store, key_bytes: 0, value_bytes: 0 };
+
+    pub(crate) fn table<K: Fixed, V: Fixed>() -> Contents {
+        // No engine takes more than a few hundred bytes.
+        let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Contents { kind: Kind::Table, key_bytes: bytes(K::BYTES), value_bytes: bytes(V::BYTES) }
+    }
+
+    /// What the pool says that it holds.
+    pub(crate) fn of(superblock: &Superblock) -> Contents {
+        Contents {
+            kind: Kind::of(superblock.kind),
+            key_bytes: superblock.key_bytes,
+            value_bytes: superblock.value_bytes,
+        }
+    }
+
+    /// The engine of a new pool: the one asked for, or else the first that takes it.
+    pub(crate) fn engine(self, asked: Option<Engine>) -> Result<Engine> {
+        let of_its_own = || Engine::ALL.iter().copied().find(|engine| engine.takes(self));
+        // Where none does, the error tells what the most capable takes.
+        let engine = asked.or_else(of_its_own).unwrap_or(Engine::Level);
+        if engine.takes(self) {
+            return Ok(engine);
+        }
+        Err(Error::PairSizes {
+            engine: engine.name(),
+            takes: engine.pair_sizes(),
+            key_bytes: self.key_bytes,
+            value_bytes: self.value_bytes,
+            advice: match of_its_own() {
+                Some(other) => {
+                    format!("use the engine {other}, which takes {}", other.pair_sizes())
+                }
+                None => "keep them in a `Store`".into(),
+            },
+        })
+    }
+}
+
+impl Engine {
+    /// Whether pairs of these sizes fit the engine.
+    pub(crate) fn takes(self, contents: Contents) -> bool {
+        let (key_bytes, value_bytes) = match contents.kind {
+            Kind::Table => (contents.key_bytes, contents.value_bytes),
+            Kind::Store => STORE_PAIR,
+        };
+        match self {
+            Engine::Iceberg => (key_bytes, value_bytes) == (8, 8),
+            Engine::Level => {
+                key_bytes > 0 && key_bytes.saturating_add(value_bytes) <= LEVEL_PAIR_BYTES_MAX
+            }
+        }
+    }
+
+    /// Which sizes it takes, in words.
+    pub(crate) fn pair_sizes(self) -> &'static str {
+        match self {
+            Engine::Iceberg => "keys and values of 8 bytes each",
+            Engine::Level => "keys of at least 1 byte that with their value have at most 127",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(key_bytes: u32, value_bytes: u32) -> Contents {
+        Contents { kind: Kind::Table, key_bytes, value_bytes }
+    }
+
+    #[test]
+    fn engines_take_what_fits_their_buckets() {
+        for (key_bytes, value_bytes, iceberg, level) in [
+            (8, 8, true, true),
+            (8, 4, false, true),
+            (4, 8, false, true),
+            (16, 0, false, true),
+            (1, 126, false, true),
+            (127, 0, false, true),
+            (120, 8, false, false),
+            (1, 127, false, false),
+            (0, 8, false, false),
+            (0, 0, false, false),
+            (u32::MAX, u32::MAX, false, false),
+        ] {
+            let contents = table(key_bytes, value_bytes);
+            let takes = [Engine::Iceberg, Engine::Level].map(|engine| engine.takes(contents));
+            assert_eq!(takes, [iceberg, level], "{key_bytes} and {value_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn the_engine_asked_for_counts_and_else_the_first_that_takes_it() {
+        for (contents, asked, chosen) in [
+            (Contents::STORE, None, Engine::Iceberg),
+            (Contents::STORE, Some(Engine::Level), Engine::Level),
+            (table(8, 8), None, Engine::Iceberg),
+            (table(8, 8), Some(Engine::Level), Engine::Level),
+            (table(8, 16), None, Engine::Level),
+        ] {
+            assert_eq!(contents.engine(asked).unwrap(), chosen);
+        }
+        for (contents, asked, engine, advice) in [
+            (table(4, 4), Some(Engine::Iceberg), "iceberg", "engine level"),
+            (table(100, 100), Some(Engine::Iceberg), "iceberg", "`Store`"),
+            (table(100, 100), Some(Engine::Level), "level", "`Store`"),
+            (table(100, 100), None, "level", "`Store`"),
+        ] {
+            let message = contents.engine(asked).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("{engine} takes")), "{message}");
+            assert!(message.contains(advice), "{message}");
+        }
+    }
+}

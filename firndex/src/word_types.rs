@@ -1,0 +1,157 @@
+//! Engines on words, for all types of 8 bytes.
+
+use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Shrunk};
+use std::any::Any;
+use std::time::Duration;
+
+/// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
+pub(crate) fn boxed<K: Fixed, V: Fixed, I>(index: I) -> Box<dyn Index<K, V>>
+where
+    I: Index<u64, u64> + 'static,
+{
+    let as_it_is: fn(I) -> Box<dyn Index<u64, u64>> = |index| Box::new(index);
+    // Where they are words already, batches need not be copied.
+    match (&as_it_is as &dyn Any).downcast_ref::<fn(I) -> Box<dyn Index<K, V>>>() {
+        Some(as_it_is) => as_it_is(index),
+        None => Box::new(OfWords(index)),
+    }
+}
+
+/// The value that is this word.
+#[inline(always)]
+pub(crate) fn of_word<V: Fixed>(word: u64) -> V {
+    V::of_words(|_| word)
+}
+
+fn word_of<V: Fixed>(value: V) -> u64 {
+    value.word(0)
+}
+
+/// An engine whose keys and values are words, under keys and values that are one word each.
+struct OfWords<I>(I);
+
+impl<I: Index<u64, u64>> OfWords<I> {
+    fn pairs_many<K: Fixed, V: Fixed>(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+        run: impl FnOnce(&I, &[(u64, u64)], &mut [Option<u64>]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let pairs: Vec<_> =
+            pairs.iter().map(|&(key, value)| (key.word(0), value.word(0))).collect();
+        converted(out, |out| run(&self.0, &pairs, out))
+    }
+}
+
+/// What `run` leaves in a copy of `out` in words, in `out`: also on an error, since some of the
+/// batch was then done.
+fn converted<V: Fixed, T>(out: &mut [Option<V>], run: impl FnOnce(&mut [Option<u64>]) -> T) -> T {
+    let mut words: Vec<_> = out.iter().map(|value| value.map(word_of)).collect();
+    let done = run(&mut words);
+    for (value, word) in out.iter_mut().zip(words) {
+        *value = word.map(of_word);
+    }
+    done
+}
+
+fn words_of<K: Fixed>(keys: &[K]) -> Vec<u64> {
+    keys.iter().copied().map(word_of).collect()
+}
+
+impl<K: Fixed, V: Fixed, I: Index<u64, u64>> Index<K, V> for OfWords<I> {
+    fn get(&self, key: K) -> Option<V> {
+        self.0.get(key.word(0)).map(of_word)
+    }
+
+    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        Ok(self.0.insert(key.word(0), value.word(0))?.map(of_word))
+    }
+
+    fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        Ok(self.0.update(key.word(0), value.word(0))?.map(of_word))
+    }
+
+    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        Ok(self.0.upsert(key.word(0), value.word(0))?.map(of_word))
+    }
+
+    fn remove(&self, key: K) -> Result<Option<V>, Error> {
+        Ok(self.0.remove(key.word(0))?.map(of_word))
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>, Error> {
+        let (expected, new) = (expected.map(word_of), new.map(word_of));
+        let done = self.0.compare_exchange(key.word(0), expected, new)?;
+        Ok(done.map_err(|found| found.map(of_word)))
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        converted(out, |out| self.0.get_many(&words_of(keys), out));
+    }
+
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.pairs_many(pairs, out, I::insert_many)
+    }
+
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.pairs_many(pairs, out, I::update_many)
+    }
+
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.pairs_many(pairs, out, I::upsert_many)
+    }
+
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+        converted(out, |out| self.0.remove_many(&words_of(keys), out))
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Error> {
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|&(key, expected, new)| (key.word(0), expected.map(word_of), new.map(word_of)))
+            .collect();
+        converted(out, |out| self.0.compare_exchange_many(&changes, out))
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        self.0.for_each(&mut |key, value| visit(of_word(key), of_word(value)));
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        let mut visit = |key, value| visit(of_word(key), of_word(value));
+        self.0.for_each_part(part, parts, &mut visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.0.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.0.check()
+    }
+
+    fn settle(&self) {
+        self.0.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.0.shrink()
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.0.scan_time()
+    }
+}

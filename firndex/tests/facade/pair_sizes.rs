@@ -1,0 +1,296 @@
+//! Tables of other keys and values than words: what is stored is found, by every operation; sizes
+//! are remembered and compared; what no engine takes is refused.
+
+use crate::exactly_once::Random;
+use crate::places;
+use crate::superblocks::{assert_refused, change};
+use firndex::{Engine, Error, Fixed, OpenError, Options, Table, inspect};
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::path::Path;
+
+/// Any value of the type, with some that are special, drawn from `kinds` different ones.
+fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
+    let seed = match random.below(kinds) {
+        0 => return T::of_words(|_| 0),
+        1 => return T::of_words(|_| u64::MAX),
+        2 => return T::of_words(|index| u64::from(index == 0)),
+        seed => seed,
+    };
+    T::of_words(|index| Random(seed << 8 | index as u64).next())
+}
+
+/// All operations against a `HashMap`, over growth and reopenings.
+fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
+    const KINDS: u64 = 3000;
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let options = Options::new().engine(engine);
+    let mut random = Random(K::BYTES as u64 * 1000 + V::BYTES as u64);
+    let mut model = HashMap::new();
+    let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
+    let first_capacity = table.stats().capacity;
+    for number in 0..12_000 {
+        let (key, value) = (any::<K>(&mut random, KINDS), any::<V>(&mut random, 1 << 20));
+        match random.below(if number % 3000 < 2000 { 9 } else { 14 }) {
+            0 => assert_eq!(table.get(key).unwrap(), model.get(&key).copied()),
+            1 | 2 => assert_eq!(table.put(key, value).unwrap(), model.insert(key, value)),
+            3 => {
+                let found = table.insert(key, value).unwrap();
+                assert_eq!(found, model.get(&key).copied());
+                model.entry(key).or_insert(value);
+            }
+            4 => {
+                assert_eq!(table.update(key, value).unwrap(), model.get(&key).copied());
+                model.entry(key).and_modify(|old| *old = value);
+            }
+            5 => {
+                let found = model.get(&key).copied();
+                let expected = if random.below(4) == 0 { Some(value) } else { found };
+                let new = (random.below(2) == 0).then_some(value);
+                let done = table.compare_exchange(key, expected, new).unwrap();
+                if expected == found {
+                    assert_eq!(done, Ok(()));
+                    match new {
+                        Some(value) => model.insert(key, value),
+                        None => model.remove(&key),
+                    };
+                } else {
+                    assert_eq!(done, Err(found));
+                }
+            }
+            6 => {
+                let batch: Vec<(K, V)> = (0..random.below(40))
+                    .map(|_| (any(&mut random, KINDS), any(&mut random, 1 << 20)))
+                    .collect();
+                let keys: Vec<K> = batch.iter().map(|pair| pair.0).collect();
+                let mut out = vec![None; batch.len()];
+                match random.below(4) {
+                    0 => {
+                        table.insert_many_into(&batch, &mut out).unwrap();
+                        for (&(key, value), &found) in batch.iter().zip(&out) {
+                            assert_eq!(found, model.get(&key).copied());
+                            model.entry(key).or_insert(value);
+                        }
+                    }
+                    1 => {
+                        table.update_many_into(&batch, &mut out).unwrap();
+                        for (&(key, value), &found) in batch.iter().zip(&out) {
+                            assert_eq!(found, model.get(&key).copied());
+                            model.entry(key).and_modify(|old| *old = value);
+                        }
+                    }
+                    2 => {
+                        let replaced = table.put_many(&batch).unwrap();
+                        for (&(key, value), replaced) in batch.iter().zip(replaced) {
+                            assert_eq!(replaced, model.insert(key, value));
+                        }
+                    }
+                    _ => {
+                        let removed = table.remove_many(&keys).unwrap();
+                        for (key, removed) in keys.iter().zip(removed) {
+                            assert_eq!(removed, model.remove(key));
+                        }
+                    }
+                }
+                let expected: Vec<_> = keys.iter().map(|key| model.get(key).copied()).collect();
+                assert_eq!(table.get_many(&keys).unwrap(), expected);
+            }
+            7 => {
+                let before = table.modify(key, |found| found.is_none().then_some(value)).unwrap();
+                assert_eq!(before, model.get(&key).copied());
+                match before {
+                    Some(_) => model.remove(&key),
+                    None => model.insert(key, value),
+                };
+            }
+            _ => assert_eq!(table.remove(key).unwrap(), model.remove(&key)),
+        }
+        assert_eq!(table.len(), model.len() as u64);
+        if number % 4000 == 3999 {
+            assert_holds(&table, &model);
+            table.close().unwrap();
+            let info = inspect(&path).unwrap();
+            let sizes = (K::BYTES as u32, V::BYTES as u32);
+            assert_eq!((info.key_bytes, info.value_bytes, info.engine), (sizes.0, sizes.1, engine));
+            table = options.open_table_of(&path).unwrap();
+            assert_holds(&table, &model);
+        }
+    }
+    if K::BYTES > 1 {
+        assert!(table.stats().capacity > first_capacity, "it did not grow: {:?}", table.stats());
+    }
+}
+
+#[track_caller]
+fn assert_holds<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(
+    table: &Table<K, V>,
+    model: &HashMap<K, V>,
+) {
+    let report = table.check().unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+    let mut found = HashMap::new();
+    table.for_each(|key, value| assert_eq!(found.insert(key, value), None, "twice")).unwrap();
+    assert_eq!(found, *model);
+}
+
+#[test]
+fn every_engine_keeps_all_types_of_8_bytes() {
+    for &engine in Engine::ALL {
+        is_a_map::<u64, u64>(engine);
+        is_a_map::<i64, [u8; 8]>(engine);
+    }
+}
+
+/// Each pair of types is an engine to compile, so these are few: small, odd, as large as can be, and
+/// a set, which has keys alone.
+#[test]
+fn level_keeps_what_fits_its_buckets() {
+    is_a_map::<u8, i8>(Engine::Level);
+    is_a_map::<u32, u128>(Engine::Level);
+    is_a_map::<[u8; 16], [u8; 15]>(Engine::Level);
+    is_a_map::<[u8; 111], i128>(Engine::Level);
+    is_a_map::<u16, [u8; 0]>(Engine::Level);
+}
+
+#[test]
+fn types_of_one_size_read_each_other_s_tables() {
+    let directory = places::in_ram();
+    for &engine in Engine::ALL {
+        let path = directory.path().join(engine.name());
+        let table = Options::new().engine(engine).create_table(&path).unwrap();
+        table.put(0x0807_0605_0403_0201, u64::MAX).unwrap();
+        table.put(u64::MAX, 0x0201).unwrap();
+        table.close().unwrap();
+        let table = Options::new().open_table_of::<i64, [u8; 8]>(&path).unwrap();
+        assert_eq!(table.get(0x0807_0605_0403_0201).unwrap(), Some([0xff; 8]));
+        assert_eq!(table.remove(-1).unwrap(), Some([1, 2, 0, 0, 0, 0, 0, 0]));
+    }
+}
+
+/// Creates, in a file and in memory: both are refused, and no file is left.
+fn refusal<K: Fixed, V: Fixed>(options: &Options) -> Error {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let errors = [
+        options.create_table_of::<K, V>(&path).map(drop).unwrap_err(),
+        options.open_or_create_table_of::<K, V>(&path).map(drop).unwrap_err(),
+        options.in_memory_table_of::<K, V>().map(drop).unwrap_err(),
+    ];
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    let said = errors.map(|error| {
+        assert!(matches!(error, Error::PairSizes { .. }), "{error:?}");
+        (error.to_string(), error)
+    });
+    assert!(said[0].0 == said[1].0 && said[1].0 == said[2].0);
+    let [_, _, (_, error)] = said;
+    error
+}
+
+#[track_caller]
+fn assert_says(error: &Error, says: &[&str]) {
+    let message = error.to_string();
+    assert!(says.iter().all(|part| message.contains(part)), "{message}");
+}
+
+#[test]
+fn an_engine_that_does_not_take_the_sizes_says_which_does() {
+    let iceberg = Options::new().engine(Engine::Iceberg);
+    assert_says(
+        &refusal::<[u8; 16], [u8; 15]>(&iceberg),
+        &[
+            "iceberg takes keys and values of 8 bytes each",
+            "not keys of 16 and values of 15 bytes",
+            "use the engine level",
+        ],
+    );
+    // Too much for any engine, or nothing to tell keys by.
+    for options in [iceberg.clone(), iceberg.engine(Engine::Level), Options::new()] {
+        for error in [refusal::<[u8; 1000], u64>(&options), refusal::<[u8; 0], u64>(&options)] {
+            assert_says(&error, &["takes keys", "keep them in a `Store`"]);
+        }
+    }
+    let error = refusal::<[u8; 1000], u64>(&Options::new());
+    assert_says(&error, &["level takes keys of at least 1 byte", "at most 127", "keys of 1000"]);
+}
+
+#[test]
+fn the_engine_of_a_new_table_is_the_first_that_takes_it() {
+    fn engine_for<K: Fixed, V: Fixed>() -> Engine {
+        Options::new().in_memory_table_of::<K, V>().unwrap().stats().engine
+    }
+    assert_eq!(engine_for::<u64, u64>(), Engine::Iceberg);
+    assert_eq!(engine_for::<i64, [u8; 8]>(), Engine::Iceberg);
+    assert_eq!(engine_for::<u32, u128>(), Engine::Level);
+}
+
+fn open_of<K: Fixed, V: Fixed>(path: &Path) -> firndex::Result<Table<K, V>> {
+    Options::new().open_or_create_table_of(path)
+}
+
+#[test]
+fn sizes_are_compared_on_opening() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let table = open_of::<u32, u128>(&path).unwrap();
+    table.put(1, 2).unwrap();
+    table.close().unwrap();
+    let advice = "open it with types of the sizes it was made with";
+    let mismatch = |error: Error, wrong: &str| {
+        let is_typed =
+            matches!(error, Error::Open(OpenError::Mismatch { field, .. }) if field == wrong);
+        assert!(is_typed, "{wrong}");
+    };
+    let key = ["key size is 4 bytes", "expected 8 bytes", advice];
+    mismatch(assert_refused(&path, open_of::<u64, u64>, &key), "key size");
+    mismatch(assert_refused(&path, |path| Table::open(path), &key), "key size");
+    let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
+    mismatch(assert_refused(&path, read_only, &key), "key size");
+    let says = ["value size is 16 bytes", "expected 15 bytes", advice];
+    let other = directory.path().join("other");
+    open_of::<[u8; 16], [u8; 15]>(&other).unwrap().close().unwrap();
+    let mut bytes = std::fs::read(&other).unwrap();
+    change(&mut bytes, |superblock| superblock.value_bytes = 16);
+    std::fs::write(&other, bytes).unwrap();
+    mismatch(assert_refused(&other, open_of::<[u8; 16], [u8; 15]>, &says), "value size");
+    let says = ["key size is 4 bytes", "expected 1000 bytes", advice];
+    mismatch(assert_refused(&path, open_of::<[u8; 1000], u64>, &says), "key size");
+    let iceberg =
+        |path: &Path| Options::new().engine(Engine::Iceberg).open_table_of::<u32, u128>(path);
+    let says = ["engine is level", "expected iceberg", "ask for the engine it was made with"];
+    mismatch(assert_refused(&path, iceberg, &says), "engine");
+    assert_eq!(open_of::<u32, u128>(&path).unwrap().get(1).unwrap(), Some(2));
+}
+
+/// Sizes that the engine does not take can be asked for when the file says them too.
+#[test]
+fn sizes_that_no_build_makes_are_refused() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let other_build = "open it with the firndex version that made it";
+    let with_sizes = |engine, key_bytes, value_bytes| {
+        let _ = std::fs::remove_file(&path);
+        Options::new().engine(engine).create_table(&path).unwrap().close().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        change(&mut bytes, |superblock| {
+            (superblock.key_bytes, superblock.value_bytes) = (key_bytes, value_bytes);
+        });
+        std::fs::write(&path, bytes).unwrap();
+    };
+    with_sizes(Engine::Iceberg, 4, 16);
+    let says = ["key and value size is 4 and 16 bytes", "8 bytes each", "iceberg", other_build];
+    assert_refused(&path, open_of::<u32, u128>, &says);
+    assert_refused(&path, |path| inspect(path), &says);
+    with_sizes(Engine::Level, 1000, 8);
+    let says = ["key and value size is 1000 and 8 bytes", "at most 127", "level", other_build];
+    assert_refused(&path, open_of::<[u8; 1000], u64>, &says);
+    with_sizes(Engine::Level, 0, u32::MAX);
+    assert_refused(&path, open_of::<[u8; 0], u64>, &["4294967295 bytes"]);
+    assert_refused(&path, |path| inspect(path), &["0 and 4294967295 bytes", other_build]);
+    // Sizes that it takes, but not those that its buckets were made for.
+    with_sizes(Engine::Level, 111, 16);
+    let error = open_of::<[u8; 111], i128>(&path).unwrap_err();
+    assert!(matches!(error, Error::Open(OpenError::Corrupt { .. })), "{error:?}");
+    assert_says(&error, &["damaged", "the extent of level"]);
+}

@@ -1,0 +1,66 @@
+//! Keys and values as words: what the words are, and that they lead back to the value.
+
+use index::Fixed;
+use std::fmt::Debug;
+
+/// The words of `value`, its bytes being `bytes`, are those of the definition, and make it again
+/// whatever they have beyond its end.
+#[track_caller]
+fn assert_words<T: Fixed + Debug>(value: T, bytes: &[u8]) {
+    assert_eq!(T::BYTES, bytes.len());
+    let expected = |index: usize| {
+        let byte = |at: usize| bytes.get(8 * index + at).map_or(0, |&byte| u64::from(byte));
+        (0..8).map(|at| byte(at) << (8 * at)).sum::<u64>()
+    };
+    for index in (0..bytes.len() / 8 + 3).chain([1 << 40, usize::MAX]) {
+        let expected = if index < 1 << 32 { expected(index) } else { 0 };
+        assert_eq!(value.word(index), expected, "word {index} of {value:?}");
+    }
+    let len_in = |index: usize| bytes.len().saturating_sub(8 * index).min(8);
+    let asked_for = |index: usize| assert!(len_in(index) > 0, "word {index} of {value:?}");
+    let exact = T::of_words(|index| {
+        asked_for(index);
+        value.word(index)
+    });
+    assert_eq!(exact, value);
+    let beyond = |index: usize| u64::MAX.checked_shl(8 * len_in(index) as u32).unwrap_or(0);
+    assert_eq!(T::of_words(|index| value.word(index) | beyond(index)), value);
+}
+
+#[test]
+fn integers_are_their_little_endian_bytes() {
+    macro_rules! assert_words_of {
+        ($($integer:ty),+) => {$(
+            let digits = 0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128 as $integer;
+            for value in [0, 1, digits, !digits, !0, <$integer>::MIN, <$integer>::MAX] {
+                assert_words(value, &value.to_le_bytes());
+            }
+        )+};
+    }
+    assert_words_of!(u8, u16, u32, u64, u128, i8, i16, i32, i64, i128);
+    assert_eq!((0x0102_0304_u32.word(0), (-2_i16).word(0)), (0x0102_0304, 0xfffe));
+    assert_eq!([(1_u128 << 64 | 2).word(0), (1_u128 << 64 | 2).word(1)], [2, 1]);
+}
+
+#[test]
+fn arrays_of_any_length_are_their_bytes() {
+    fn assert_all<const N: usize>() {
+        let counted = std::array::from_fn(|at| at as u8 + 1);
+        for value in [[0; N], [0xff; N], counted] {
+            assert_words(value, &value);
+        }
+    }
+    macro_rules! assert_all_of {
+        ($($len:literal),+) => {$( assert_all::<$len>(); )+};
+    }
+    assert_all_of!(
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 23, 24, 25, 127, 128
+    );
+}
+
+#[test]
+fn one_size_has_one_set_of_words() {
+    let value = 0x0102_0304_0506_0708_u64;
+    assert_eq!(i64::of_words(|index| value.word(index)), value.cast_signed());
+    assert_eq!(<[u8; 8]>::of_words(|index| value.word(index)), value.to_le_bytes());
+}
