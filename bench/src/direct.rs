@@ -1,7 +1,7 @@
 //! Engines on media that only a laboratory needs.
 
 use crate::contender::{Medium, Setting};
-use crate::map::{Batched, Facts, Map};
+use crate::map::{Batched, Facts, Failure, Map};
 use crate::table::NEVER;
 use anyhow::{Context, Result, bail};
 use engines::Settings;
@@ -22,7 +22,7 @@ pub struct Direct<M: pmem::Medium> {
     /// Dropped before the pool.
     index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<M>>,
-    failure: OnceLock<String>,
+    failure: OnceLock<Failure>,
 }
 
 impl Direct<Delay<Dram>> {
@@ -94,10 +94,13 @@ impl<M: pmem::Medium> Direct<M> {
         change: impl FnOnce(&dyn Index<u64, u64>) -> std::result::Result<T, index::Error>,
     ) -> Option<T> {
         let changed = match self.pool.write() {
-            Ok(_write) => change(&*self.index).map_err(anyhow::Error::from),
-            Err(error) => Err(error.into()),
+            Ok(_write) => change(&*self.index).map_err(|error| match error {
+                index::Error::Full { .. } => Failure::Full(error.to_string()),
+                other => Failure::Other(other.to_string()),
+            }),
+            Err(error) => Err(Failure::Other(error.to_string())),
         };
-        changed.map_err(|error| self.failure.set(format!("{error:#}"))).ok()
+        changed.map_err(|failure| self.failure.set(failure)).ok()
     }
 }
 
@@ -167,7 +170,7 @@ impl<M: pmem::Medium> Map for Direct<M> {
         })
     }
 
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         self.failure.get().cloned()
     }
 }

@@ -109,6 +109,8 @@ fn load_factor(rows: &mut Vec<Row>) {
             }
         }
     }
+    let full = row("load-factor", "full", CONTENDERS[1], "dram", 1);
+    rows.push(Row { load_factor: Some(0.92), level_pairs: Some(vec![9, 4, 0]), ..full });
 }
 
 fn resize(rows: &mut Vec<Row>) {

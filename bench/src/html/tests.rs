@@ -100,6 +100,7 @@ fn every_suite_has_its_charts() {
     let filling = "As the table fills";
     assert_eq!(shapes(filling, "line c"), 2 * 3 * 2, "rate and p99, 3 operations, 2 contenders");
     assert_eq!(shapes(filling, "band"), 2 * 3 + 3, "3 levels of 2 contenders, and the legend");
+    assert_eq!(shapes(filling, "bar c"), 2 + 1 + 1, "a table that was full, and two legends");
 
     let growing = "While the table grows";
     let intervals = rows.iter().filter(|row| row.op == "timeline").count();
