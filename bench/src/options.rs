@@ -24,6 +24,8 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
+    /// The Level hashing paper's own measurements: load factors, searches, expansions, updates
+    Level,
     /// What the machine's memory allows
     Ceilings,
     /// All of them in turn

@@ -3,6 +3,7 @@
 use crate::ceilings::BYTES_PER_PAIR;
 use crate::contender::{Contender, Medium};
 use crate::options::{Options, Suite};
+use crate::suite::level;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,11 @@ pub(crate) fn check(
         tempfile::tempfile_in(&directory)
             .with_context(|| format!("making pools in {}", directory.display()))?;
     }
-    check_memory(pairs)
+    let bytes_per_pair = match suite {
+        Suite::Level | Suite::All => level::BYTES_PER_PAIR,
+        _ => BYTES_PER_PAIR,
+    };
+    check_memory(pairs, bytes_per_pair)
 }
 
 fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<()> {
@@ -51,8 +56,8 @@ fn check_writable(path: &Path) -> Result<()> {
 }
 
 /// What a table and the list of its keys take is the least that a run needs at once.
-fn check_memory(pairs: u64) -> Result<()> {
-    let needed = pairs.saturating_mul(BYTES_PER_PAIR + 8);
+fn check_memory(pairs: u64, bytes_per_pair: u64) -> Result<()> {
+    let needed = pairs.saturating_mul(bytes_per_pair + 8);
     let Some(available) = available_bytes() else { return Ok(()) };
     ensure!(
         needed <= available,

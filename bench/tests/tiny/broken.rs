@@ -95,7 +95,8 @@ fn a_map_of_another_author_is_measured_where_it_can_be() {
         let is_there = |row: &Row| row.suite == suite && row.contender == "broken";
         assert!(rows.iter().any(is_there), "{suite}");
     }
-    let is_of_engines = |row: &Row| ["load-factor", "recovery", "writes"].contains(&row.suite);
+    let is_of_engines =
+        |row: &Row| ["load-factor", "recovery", "writes", "level"].contains(&row.suite);
     assert!(!rows.iter().any(is_of_engines));
 }
 

@@ -238,7 +238,7 @@ fn all_writes_every_field_of_every_suite() {
     assert_eq!(json.len(), rows.len() + 1, "the machine's facts, and all rows");
     let fields = "suite op contender medium threads batch pairs load_factor ops_per_s spread \
                   ceiling ratio p50_ns p99_ns p9999_ns max_ns lines_read lines_written \
-                  blocks_written flushes fences";
+                  blocks_written flushes fences mean_ns took_s log_free expansions";
     for row in &json {
         assert!(fields.split_whitespace().all(|field| row.contains_key(field)), "{row:?}");
     }
@@ -255,6 +255,7 @@ fn all_writes_every_field_of_every_suite() {
         "resize",
         "recovery",
         "writes",
+        "level",
     ];
     for suite in suites {
         assert!(json.iter().any(|row| row["suite"] == suite), "{suite}");
