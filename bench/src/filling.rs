@@ -40,11 +40,10 @@ pub fn check<M: Map>(map: &M, keys: Keys) -> Result<()> {
 pub fn explained<M: Map, T>(map: &M, setting: &Setting, result: Result<T>) -> Result<T> {
     match (result, map.failure()) {
         (Err(error), Some(failure)) => {
-            let error = match (&failure, setting.load_factor, map.facts()) {
-                (Failure::Full(_), Some(asked), Some(facts)) => error.context(format!(
-                    "it cannot be filled to --load-factor {asked}: it is full at {:.3}; ask for \
-                     less (suite load-factor tells how far it goes)",
-                    facts.load_factor
+            let error = match (&failure, setting.load_factor) {
+                (Failure::Full(_), Some(asked)) => error.context(format!(
+                    "it was full before --load-factor {asked}: ask for less (suite load-factor \
+                     tells how far it goes)"
                 )),
                 _ => error,
             };

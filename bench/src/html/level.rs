@@ -64,9 +64,12 @@ pub(super) fn level(rows: &[&Row], palette: &Palette) -> String {
     };
     let mean: (Figure, fn(f64) -> String) = (|row| row.mean_ns, time);
     let log_free: (Figure, fn(f64) -> String) = (|row| row.log_free, plain);
+    let lines: (Figure, fn(f64) -> String) = (|row| row.lines_read, plain);
     let searches = told(&["get_hit", "get_miss"], mean.0);
+    let counted = told(&["get_hit", "get_miss"], lines.0);
     [
         charts("Mean latency of a search over growth", &searches, &OVER_PAIRS, mean, palette),
+        charts("Lines read by a search over growth", &counted, &OVER_PAIRS, lines, palette),
         headed("Where a table is full", bars(&of(&["full"]), &FULL, palette)),
         charts(
             "Load factor at each expansion",

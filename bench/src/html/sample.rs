@@ -198,6 +198,8 @@ fn level(rows: &mut Vec<Row>) {
         {
             let expansions = Some(step / 2);
             rows.push(Row { mean_ns: Some(90.0 * slow), expansions, ..point(op, variant, step) });
+            let medium = Some("count".into());
+            rows.push(Row { lines_read: Some(slow), medium, ..point(op, variant, step) });
         }
         for variant in ["log-free", "logged", "in-place"] {
             let mean_ns = Some(400.0 * slow);

@@ -117,11 +117,11 @@ fn every_suite_has_its_charts() {
     assert!(shapes("Lines, flushes and fences per operation", "gauge") > of("writes"));
 
     let papers = "Level hashing: the paper's own figures";
-    assert_eq!(shapes(papers, "line c"), 3 + 2 + 3 + 2, "a curve for each variant");
+    assert_eq!(shapes(papers, "line c"), 3 + 3 + 2 + 3 + 2, "a curve for each variant");
     let points = of("level") - 3;
     assert_eq!(shapes(papers, "point c"), points, "and a point for each row");
-    // Bars of what has no series, and in the legends of six figures.
-    assert_eq!(shapes(papers, "bar c"), 3 + (2 + 1 + 2 + 1 + 3 + 2));
+    // Bars of what has no series, and in the legends of seven figures.
+    assert_eq!(shapes(papers, "bar c"), 3 + (2 + 2 + 1 + 2 + 1 + 3 + 2));
 }
 
 #[test]

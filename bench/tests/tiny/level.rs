@@ -15,7 +15,9 @@ fn searches_are_measured_between_six_expansions() {
         for threads in [1, 2] {
             let [one, other] = ["level-static", "level-dynamic"].map(|contender| {
                 let found = by(&rows, contender, op);
-                found.into_iter().filter(|row| row.threads == Some(threads)).collect::<Vec<_>>()
+                let is_timed =
+                    |row: &&Row| row.threads == Some(threads) && row.lines_read.is_none();
+                found.into_iter().filter(is_timed).collect::<Vec<_>>()
             });
             let points = |rows: &[&Row]| -> Vec<_> {
                 rows.iter().map(|row| (row.step, row.pairs, row.expansions)).collect()
@@ -39,6 +41,26 @@ fn searches_are_measured_between_six_expansions() {
             let last = one.last().unwrap().pairs.unwrap();
             assert!((30_000..=60_000).contains(&last), "grown to about all pairs: {last}");
         }
+    }
+}
+
+#[test]
+fn lines_that_searches_read_are_counted() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let lines_read = |variant, op, expansions, load: f64| {
+        let found = by(&rows, variant, op).into_iter().find(|row| {
+            row.medium.as_deref() == Some("count")
+                && row.expansions == Some(expansions)
+                && (row.load_factor.unwrap() - load).abs() < 0.01
+        });
+        found.unwrap().lines_read.unwrap()
+    };
+    for expansions in 2..=6 {
+        let lines_read = |variant, op| lines_read(variant, op, expansions, 0.45);
+        let [fixed, dynamic] = ["level-static", "level-dynamic"].map(|v| lines_read(v, "get_hit"));
+        assert!(dynamic < fixed - 0.1, "most pairs are in the bottom level: {dynamic}, {fixed}");
+        let [fixed, dynamic] = ["level-static", "level-dynamic"].map(|v| lines_read(v, "get_miss"));
+        assert!((dynamic - fixed).abs() < 0.01, "a miss reads all: {dynamic}, {fixed}");
     }
 }
 

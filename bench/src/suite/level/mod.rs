@@ -2,7 +2,8 @@
 //! its design decisions switched on and off.
 //!
 //! * `get_hit`, `get_miss` (figure 5): searches in the order of the levels (`level-static`) and the
-//!   fuller level first (`level-dynamic`) as a table grows through six expansions.
+//!   fuller level first (`level-dynamic`) as a table grows through six expansions; on medium `count`
+//!   the lines that they read.
 //! * `full` (figure 2): the load factor at which a table refuses a pair, with decisions D1 to D4
 //!   switched on one after the other. `expansion` (figure 4): the load factors at which one that grows
 //!   only when it is full expands for the first to the sixth time, with and without movements from
@@ -49,8 +50,9 @@ pub fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
         }
         return Ok(rows);
     }
-    rows.extend(search::rows(name, setting)?);
+    rows.extend(search::timed(name, setting)?);
     if is_alone {
+        rows.extend(search::counted(name, setting)?);
         rows.extend(full::rows(name, setting)?);
         rows.extend(expansion::rows(name, setting, memory)?);
         rows.extend(shares::rows(name, setting)?);
