@@ -5,6 +5,7 @@ use crate::contender::{Contender, Medium};
 use crate::options::{Options, Suite};
 use crate::suite::level;
 use anyhow::{Context, Result, ensure};
+use firndex::Engine;
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +16,13 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
+    let level = Engine::Level.name();
+    ensure!(
+        suite != Suite::Level
+            || options.engines.is_empty()
+            || options.engines.iter().any(|name| name == level),
+        "suite level measures engine {level} alone, and --engines leaves it out"
+    );
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }

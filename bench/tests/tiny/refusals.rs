@@ -21,6 +21,8 @@ fn what_cannot_work_is_refused_before_anything_is_measured() {
         let message = refusal(suite, &options("--grow-from 4000"));
         assert!(message.contains("--grow-from 4000"), "{message}");
     }
+    let message = refusal(Suite::Level, &options("--engines iceberg"));
+    assert!(message.contains("engine level alone"), "{message}");
     let missing = Path::new("/nowhere/at/all");
     let files = [
         Options { json: Some(missing.into()), ..options("") },
