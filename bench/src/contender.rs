@@ -187,6 +187,7 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
             },
             Suite::Space => suite::space::round(name, open, setting),
             Suite::Writes => suite::writes::round(name, open, setting),
+            Suite::Level => suite::level::round(name, setting),
             Suite::Ceilings | Suite::All => Ok(Vec::new()),
         }
     }

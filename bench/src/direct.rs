@@ -1,7 +1,7 @@
 //! Engines on media that only a laboratory needs.
 
 use crate::contender::{Medium, Setting};
-use crate::map::{Batched, Facts, Map};
+use crate::map::{Batched, Facts, Failure, Map};
 use crate::table::NEVER;
 use anyhow::{Context, Result, bail};
 use engines::Settings;
@@ -22,7 +22,7 @@ pub struct Direct<M: pmem::Medium> {
     /// Dropped before the pool.
     index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<M>>,
-    failure: OnceLock<String>,
+    failure: OnceLock<Failure>,
 }
 
 impl Direct<Delay<Dram>> {
@@ -45,8 +45,31 @@ impl Direct<Count<Dram>> {
     }
 }
 
-fn memory() -> Result<Dram> {
+/// Anonymous memory for a pool.
+pub(crate) fn memory() -> Result<Dram> {
     Memory::dram(u64::MAX).context("reserving memory")
+}
+
+/// A new pool on `medium` for a table of keys and values of so many bytes. `engine` is the engine's
+/// number and its parameters; everything random follows from `seed`.
+pub(crate) fn new_pool<M: pmem::Medium>(
+    medium: M,
+    engine: (u32, [u64; 16]),
+    pair_bytes: (usize, usize),
+    seed: u64,
+) -> Result<Arc<Pool<M>>> {
+    let spec = Spec {
+        kind: PoolKind::Table,
+        engine: engine.0,
+        key_bytes: u32::try_from(pair_bytes.0)?,
+        value_bytes: u32::try_from(pair_bytes.1)?,
+        hash_id: HASH_ID,
+        hash_seed: seed,
+        uuid: u128::from(seed),
+        segment_log2: SEGMENT_LOG2_DEFAULT,
+        engine_params: engine.1,
+    };
+    Ok(Arc::new(Pool::create(medium, &spec, Place::default())?))
 }
 
 impl<M: pmem::Medium> Direct<M> {
@@ -56,7 +79,7 @@ impl<M: pmem::Medium> Direct<M> {
             settings.resize_at = NEVER;
         }
         let resize_at = settings.resize_at;
-        let (engine_id, engine_params) = match engine {
+        let numbered = match engine {
             Engine::Iceberg => {
                 let shape = iceberg::Shape::default().for_pairs(setting.capacity, resize_at);
                 (iceberg::ENGINE_ID, iceberg::engine_params(&shape))
@@ -67,18 +90,7 @@ impl<M: pmem::Medium> Direct<M> {
             }
             other => return not_here(other),
         };
-        let spec = Spec {
-            kind: PoolKind::Table,
-            engine: engine_id,
-            key_bytes: 8,
-            value_bytes: 8,
-            hash_id: HASH_ID,
-            hash_seed: setting.seed,
-            uuid: u128::from(setting.seed),
-            segment_log2: SEGMENT_LOG2_DEFAULT,
-            engine_params,
-        };
-        let pool = Arc::new(Pool::create(medium, &spec, Place::default())?);
+        let pool = new_pool(medium, numbered, (8, 8), setting.seed)?;
         let index: Box<dyn Index<u64, u64>> = match engine {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
             Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),
@@ -94,10 +106,13 @@ impl<M: pmem::Medium> Direct<M> {
         change: impl FnOnce(&dyn Index<u64, u64>) -> std::result::Result<T, index::Error>,
     ) -> Option<T> {
         let changed = match self.pool.write() {
-            Ok(_write) => change(&*self.index).map_err(anyhow::Error::from),
-            Err(error) => Err(error.into()),
+            Ok(_write) => change(&*self.index).map_err(|error| match error {
+                index::Error::Full { .. } => Failure::Full(error.to_string()),
+                other => Failure::Other(other.to_string()),
+            }),
+            Err(error) => Err(Failure::Other(error.to_string())),
         };
-        changed.map_err(|error| self.failure.set(format!("{error:#}"))).ok()
+        changed.map_err(|failure| self.failure.set(failure)).ok()
     }
 }
 
@@ -167,7 +182,7 @@ impl<M: pmem::Medium> Map for Direct<M> {
         })
     }
 
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         self.failure.get().cloned()
     }
 }

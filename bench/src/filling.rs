@@ -1,8 +1,9 @@
 //! Bringing a map into the state in which it is to be measured, off the clock.
 
+use crate::contender::Setting;
 use crate::crew;
 use crate::keys::{Keys, Writer};
-use crate::map::Map;
+use crate::map::{Failure, Map};
 use anyhow::{Result, ensure};
 use std::ops::Range;
 
@@ -36,9 +37,18 @@ pub fn check<M: Map>(map: &M, keys: Keys) -> Result<()> {
 }
 
 /// A result with what the map knows of why answers were wrong.
-pub fn explained<M: Map, T>(map: &M, result: Result<T>) -> Result<T> {
+pub fn explained<M: Map, T>(map: &M, setting: &Setting, result: Result<T>) -> Result<T> {
     match (result, map.failure()) {
-        (Err(error), Some(failure)) => Err(error.context(failure)),
+        (Err(error), Some(failure)) => {
+            let error = match (&failure, setting.load_factor) {
+                (Failure::Full(_), Some(asked)) => error.context(format!(
+                    "it was full before --load-factor {asked}: ask for less (suite load-factor \
+                     tells how far it goes)"
+                )),
+                _ => error,
+            };
+            Err(error.context(failure))
+        }
         (result, _) => result,
     }
 }

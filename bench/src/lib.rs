@@ -27,7 +27,7 @@ pub mod suite;
 pub mod table;
 
 pub use contender::{Contender, Medium, Opener, Setting};
-pub use map::{Batched, Facts, Map};
+pub use map::{Batched, Facts, Failure, Map};
 pub use options::Options;
 pub use row::Row;
 pub use run::run;

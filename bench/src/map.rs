@@ -1,5 +1,7 @@
 //! What is measured.
 
+use std::fmt;
+
 /// For which operations a map has a call of its own that takes many keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batched {
@@ -26,6 +28,23 @@ pub struct Facts {
     pub bytes: u64,
     /// Pairs in each level, in the order in which a search visits them.
     pub level_pairs: Vec<u64>,
+}
+
+/// Why a map answered wrongly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// It had no room for a pair, and said so; it is as it was.
+    Full(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Full(message) | Failure::Other(message) => f.pad(message),
+        }
+    }
 }
 
 /// A map from words to words, used by several threads at once.
@@ -91,8 +110,9 @@ pub trait Map: Sync {
         None
     }
 
-    /// Why an answer was wrong, if the map knows.
-    fn failure(&self) -> Option<String> {
+    /// Why the first wrong answer was wrong, if the map knows. An insertion that was refused for
+    /// want of room is one: that is [`Failure::Full`].
+    fn failure(&self) -> Option<Failure> {
         None
     }
 }

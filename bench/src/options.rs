@@ -12,7 +12,7 @@ pub enum Suite {
     Micro,
     /// YCSB: Load and A to F
     Ycsb,
-    /// Rates, latencies and pairs per level as a table fills that may not grow
+    /// Rates, latencies and pairs per level as a table fills that may not grow, and where it is full
     LoadFactor,
     /// Insertions through growth: rates, latencies, a timeline
     Resize,
@@ -24,6 +24,8 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
+    /// The Level hashing paper's own measurements: load factors, searches, expansions, updates
+    Level,
     /// What the machine's memory allows
     Ceilings,
     /// All of them in turn
@@ -76,7 +78,8 @@ pub struct Options {
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
     #[arg(long, value_parser = count)]
     pub grow_from: Option<u64>,
-    /// Fill tables so far instead, where a table can tell how full it is; they then may not grow
+    /// Fill tables so far instead, where a table can tell how full it is; they then may not grow,
+    /// and but for suite load-factor it is an error if one is full before
     #[arg(long, value_parser = load_factor)]
     pub load_factor: Option<f64>,
     /// Operations of each kind after the insertions [default: 16M, at most all pairs]

@@ -3,7 +3,9 @@
 use crate::ceilings::BYTES_PER_PAIR;
 use crate::contender::{Contender, Medium};
 use crate::options::{Options, Suite};
+use crate::suite::level;
 use anyhow::{Context, Result, ensure};
+use firndex::Engine;
 use std::fs;
 use std::path::Path;
 
@@ -14,6 +16,13 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
+    let level = Engine::Level.name();
+    ensure!(
+        suite != Suite::Level
+            || options.engines.is_empty()
+            || options.engines.iter().any(|name| name == level),
+        "suite level measures engine {level} alone, and --engines leaves it out"
+    );
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }
@@ -27,7 +36,11 @@ pub(crate) fn check(
         tempfile::tempfile_in(&directory)
             .with_context(|| format!("making pools in {}", directory.display()))?;
     }
-    check_memory(pairs)
+    let bytes_per_pair = match suite {
+        Suite::Level | Suite::All => level::BYTES_PER_PAIR,
+        _ => BYTES_PER_PAIR,
+    };
+    check_memory(pairs, bytes_per_pair)
 }
 
 fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<()> {
@@ -51,8 +64,8 @@ fn check_writable(path: &Path) -> Result<()> {
 }
 
 /// What a table and the list of its keys take is the least that a run needs at once.
-fn check_memory(pairs: u64) -> Result<()> {
-    let needed = pairs.saturating_mul(BYTES_PER_PAIR + 8);
+fn check_memory(pairs: u64, bytes_per_pair: u64) -> Result<()> {
+    let needed = pairs.saturating_mul(bytes_per_pair + 8);
     let Some(available) = available_bytes() else { return Ok(()) };
     ensure!(
         needed <= available,

@@ -15,6 +15,7 @@ type Column = (&'static str, fn(&Row) -> String);
 const COLUMNS: &[Column] = &[
     ("op", |row| row.op.clone()),
     ("step", |row| count(row.step.map(u64::from))),
+    ("exp.", |row| count(row.expansions.map(u64::from))),
     ("contender", |row| row.contender.clone()),
     ("medium", |row| row.medium.clone().unwrap_or_default()),
     ("thr", |row| count(row.threads.map(|threads| threads as u64))),
@@ -25,6 +26,8 @@ const COLUMNS: &[Column] = &[
     ("spread", |row| percents(row.spread)),
     ("ratio", |row| number(row.ratio, 2)),
     ("on CPU", |row| percents(row.cpu_share.filter(|share| *share < CPU_SHARE_EXPECTED))),
+    ("mean", |row| time(row.mean_ns)),
+    ("took", |row| time(row.took_s.map(|took_s| took_s * 1e9))),
     ("p50", |row| time(row.p50_ns)),
     ("p99", |row| time(row.p99_ns)),
     ("p99.99", |row| time(row.p9999_ns)),
@@ -35,6 +38,7 @@ const COLUMNS: &[Column] = &[
     ("flushes", |row| number(row.flushes, 2)),
     ("fences", |row| number(row.fences, 2)),
     ("amplif.", |row| number(row.write_amplification, 2)),
+    ("log-free", |row| percents(row.log_free)),
     ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];

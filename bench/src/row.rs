@@ -11,7 +11,8 @@ pub struct Row {
     pub suite: &'static str,
     /// The operation; with the suffix `_durable` where flushes are real.
     pub op: String,
-    /// Who did it: an engine under its command-line name, a peer, or `machine` for ceilings.
+    /// Who did it: an engine under its command-line name (in suite `level` with its variant after
+    /// it, as in `level-static`), a peer, or `machine` for ceilings.
     pub contender: String,
     /// The medium it lay on.
     pub medium: Option<String>,
@@ -33,6 +34,10 @@ pub struct Row {
     pub ceiling: Option<f64>,
     /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds.
     pub ratio: Option<f64>,
+    /// Mean latency: the time of all threads together per operation, under one clock for all.
+    pub mean_ns: Option<f64>,
+    /// How long one thing took as a whole, in seconds.
+    pub took_s: Option<f64>,
     /// Median latency.
     pub p50_ns: Option<f64>,
     /// Latency that 1 operation in 100 exceeds.
@@ -53,6 +58,8 @@ pub struct Row {
     pub fences: Option<f64>,
     /// Bytes the media write per byte of lines written back.
     pub write_amplification: Option<f64>,
+    /// Part of the updates that wrote no record to the log.
+    pub log_free: Option<f64>,
     /// Bytes per pair, everything included.
     pub bytes_per_pair: Option<f64>,
     /// Part of the time that the threads had a processor: well below 1, others used the machine.
@@ -61,6 +68,8 @@ pub struct Row {
     pub at_s: Option<f64>,
     /// Which row of a series, from 0.
     pub step: Option<u32>,
+    /// Expansions of the table so far, the one included that the row is of.
+    pub expansions: Option<u32>,
     /// Pairs in each level.
     pub level_pairs: Option<Vec<u64>>,
 }
@@ -121,6 +130,8 @@ fn median_of(group: &[Row]) -> Row {
         load_factor: median_by(|row| row.load_factor),
         ceiling: median_by(|row| row.ceiling),
         ratio: median_by(|row| row.ratio),
+        mean_ns: median_by(|row| row.mean_ns),
+        took_s: median_by(|row| row.took_s),
         p50_ns: median_by(|row| row.p50_ns),
         p99_ns: median_by(|row| row.p99_ns),
         p9999_ns: median_by(|row| row.p9999_ns),
@@ -131,6 +142,7 @@ fn median_of(group: &[Row]) -> Row {
         flushes: median_by(|row| row.flushes),
         fences: median_by(|row| row.fences),
         write_amplification: median_by(|row| row.write_amplification),
+        log_free: median_by(|row| row.log_free),
         bytes_per_pair: median_by(|row| row.bytes_per_pair),
         cpu_share: median_by(|row| row.cpu_share),
         at_s: median_by(|row| row.at_s),

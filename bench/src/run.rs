@@ -7,11 +7,12 @@ use crate::row::{self, Row};
 use crate::suite::recovery;
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
+use firndex::Engine;
 use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 9] = [
+const SUITES: [Suite; 10] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
@@ -23,6 +24,7 @@ const SUITES: [Suite; 9] = [
     Suite::Resize,
     Suite::Recovery,
     Suite::Writes,
+    Suite::Level,
 ];
 
 impl Suite {
@@ -36,7 +38,7 @@ impl Suite {
 
     /// Whether its rows are held against the machine's ceilings.
     fn has_ceilings(self) -> bool {
-        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes)
+        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes | Suite::Level)
     }
 
     /// The media that it is run on.
@@ -44,6 +46,7 @@ impl Suite {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
+            Suite::Level => vec![Medium::Dram],
             Suite::Space => {
                 let is_wanted = |medium: &&Medium| !matches!(medium, Medium::Delay { .. });
                 options.media.iter().filter(is_wanted).copied().collect()
@@ -75,6 +78,7 @@ impl Suite {
     fn takes(self, contender: &dyn Contender) -> bool {
         match self {
             Suite::LoadFactor | Suite::Recovery | Suite::Writes => contender.engine().is_some(),
+            Suite::Level => contender.engine() == Some(Engine::Level),
             Suite::Ceilings | Suite::All => false,
             _ => true,
         }
@@ -243,6 +247,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
+        Suite::Level => "level",
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

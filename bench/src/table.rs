@@ -3,9 +3,9 @@
 
 use crate::contender::{Contender, Medium, Opener, Setting};
 use crate::direct::Direct;
-use crate::map::{Batched, Facts, Map};
+use crate::map::{Batched, Facts, Failure, Map};
 use anyhow::{Context, Result, bail};
-use firndex::{Engine, Options, Table};
+use firndex::{Engine, Error, Options, Table};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ pub const NEVER: f64 = 2.0;
 /// A table through the facade, in a file that goes when it does, or in memory.
 pub struct Facade {
     table: Table<u64, u64>,
-    failure: OnceLock<String>,
+    failure: OnceLock<Failure>,
     /// Dropped after the table.
     _directory: Option<TempDir>,
 }
@@ -56,9 +56,13 @@ impl Facade {
     }
 
     #[cold]
-    fn fail(&self, error: &dyn std::fmt::Display) {
+    fn fail(&self, error: &Error) {
+        let failure = match error {
+            Error::PoolFull(_) => Failure::Full(error.to_string()),
+            _ => Failure::Other(error.to_string()),
+        };
         // The first one says why; those after it follow from it.
-        let _ = self.failure.set(error.to_string());
+        let _ = self.failure.set(failure);
     }
 }
 
@@ -124,7 +128,7 @@ impl Map for Facade {
         })
     }
 
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<Failure> {
         self.failure.get().cloned()
     }
 }

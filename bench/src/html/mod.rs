@@ -1,12 +1,13 @@
 //! Rows as one page that needs nothing else: style and charts are in it, nothing is loaded.
 //!
 //! Charts are SVG written by hand: `scale` places figures on axes, `svg` writes shapes,
-//! `ladder` and `plot` make charts of them, `charts` and `series` sort rows into charts,
+//! `ladder` and `plot` make charts of them, `charts`, `series` and `level` sort rows into charts,
 //! `sections` says which of them a suite gets.
 //! The page is XML as well as HTML, so that a test can read it.
 
 mod charts;
 mod ladder;
+mod level;
 mod palette;
 mod plot;
 mod rows;

@@ -83,11 +83,15 @@ pub(super) fn tip(row: &Row) -> String {
     say("spread", row.spread, percent);
     say("ceiling of a thread", row.ceiling, si);
     say("ratio", row.ratio, plain);
+    say("mean", row.mean_ns, time);
+    say("took", row.took_s.map(|took_s| took_s * 1e9), time);
     say("p50", row.p50_ns, time);
     say("p99", row.p99_ns, time);
     say("p99.99", row.p9999_ns, time);
     say("max", row.max_ns, time);
     say("bytes per pair", row.bytes_per_pair, plain);
+    say("part without a record", row.log_free, percent);
+    say("expansions", row.expansions.map(f64::from), plain);
     say("pairs", row.pairs.map(|pairs| pairs as f64), si);
     say("load factor", row.load_factor, plain);
     say("processor's share", row.cpu_share, percent);
@@ -103,6 +107,8 @@ pub(super) fn finite(row: &Row) -> Row {
         spread: finite(row.spread),
         ceiling: finite(row.ceiling),
         ratio: finite(row.ratio),
+        mean_ns: finite(row.mean_ns),
+        took_s: finite(row.took_s),
         p50_ns: finite(row.p50_ns),
         p99_ns: finite(row.p99_ns),
         p9999_ns: finite(row.p9999_ns),
@@ -113,6 +119,7 @@ pub(super) fn finite(row: &Row) -> Row {
         flushes: finite(row.flushes),
         fences: finite(row.fences),
         write_amplification: finite(row.write_amplification),
+        log_free: finite(row.log_free),
         bytes_per_pair: finite(row.bytes_per_pair),
         cpu_share: finite(row.cpu_share),
         at_s: finite(row.at_s),

@@ -109,6 +109,8 @@ fn load_factor(rows: &mut Vec<Row>) {
             }
         }
     }
+    let full = row("load-factor", "full", CONTENDERS[1], "dram", 1);
+    rows.push(Row { load_factor: Some(0.92), level_pairs: Some(vec![9, 4, 0]), ..full });
 }
 
 fn resize(rows: &mut Vec<Row>) {
@@ -183,6 +185,45 @@ fn others(rows: &mut Vec<Row>) {
     }
 }
 
+fn level(rows: &mut Vec<Row>) {
+    let point = |op, variant: &str, step: u32| Row {
+        step: Some(step),
+        pairs: Some(100_000 << step),
+        load_factor: Some(0.1 + 0.1 * f64::from(step)),
+        ..row("level", op, &format!("level-{variant}"), "dram", 1)
+    };
+    for step in 0..7 {
+        let slow = noise(u64::from(step));
+        for (op, variant) in [("get_hit", "static"), ("get_hit", "dynamic"), ("get_miss", "static")]
+        {
+            let expansions = Some(step / 2);
+            rows.push(Row { mean_ns: Some(90.0 * slow), expansions, ..point(op, variant, step) });
+            let medium = Some("count".into());
+            rows.push(Row { lines_read: Some(slow), medium, ..point(op, variant, step) });
+        }
+        for variant in ["log-free", "logged", "in-place"] {
+            let mean_ns = Some(400.0 * slow);
+            rows.push(Row { mean_ns, ..point("update_durable", variant, step) });
+        }
+        for variant in ["2-slots", "8-slots"] {
+            let log_free = Some(slow - 0.4);
+            rows.push(Row { log_free, ..point("update_log_free", variant, step) });
+        }
+    }
+    for variant in ["without-b2t", "with-b2t"] {
+        for step in 0..6 {
+            let expansions = Some(step + 1);
+            rows.push(Row { expansions, ..point("expansion", variant, step) });
+        }
+    }
+    rows.push(Row { step: None, ..point("full", "d1", 0) });
+    for (op, took_s, ratio) in
+        [("expand_full_rehash", 0.4, None), ("expand_in_place", 0.1, Some(4.0))]
+    {
+        rows.push(Row { took_s: Some(took_s), ratio, ..row("level", op, "level", "dram", 1) });
+    }
+}
+
 fn ceilings(rows: &mut Vec<Row>) {
     for medium in ["dram", "mapped"] {
         for threads in [1, 2] {
@@ -212,5 +253,6 @@ pub(super) fn sample() -> (Machine, Vec<Row>) {
     load_factor(&mut rows);
     resize(&mut rows);
     others(&mut rows);
+    level(&mut rows);
     (machine(), rows)
 }

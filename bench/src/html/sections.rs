@@ -2,6 +2,7 @@
 
 use super::charts::{bars, percentiles, rates};
 use super::ladder::{Measure, RATE};
+use super::level::level;
 use super::palette::Palette;
 use super::rows::grouped;
 use super::series::{load_factor, space, timelines};
@@ -25,7 +26,7 @@ struct Look {
 }
 
 /// In the order of the page.
-const LOOKS: [Look; 9] = [
+const LOOKS: [Look; 10] = [
     Look {
         suite: "ceilings",
         title: "What this machine allows",
@@ -76,6 +77,12 @@ const LOOKS: [Look; 9] = [
         note: "Counted, not timed. Write amplification: bytes that the media write, in blocks of \
                256, per byte of lines written back.",
         draw: |rows, _| tables::gauges(rows, &COSTS),
+    },
+    Look {
+        suite: "level",
+        title: "Level hashing: the paper's own figures",
+        note: "The engine itself, its design decisions switched on and off.",
+        draw: level,
     },
 ];
 

@@ -64,10 +64,20 @@ fn interval(row: &Row) -> Option<Interval> {
     Some(Interval { at_s: row.at_s?, ops_per_s: row.ops_per_s?, max_ns: row.max_ns })
 }
 
-/// Rate and p99 over the load factor, and what lies in each level.
+/// Rate and p99 over the load factor, what lies in each level, and where tables were full.
 pub(super) fn load_factor(rows: &[&Row], palette: &Palette) -> String {
-    let mut html = palette.legend(rows, "");
-    for (place, rows) in places(rows) {
+    const FULL: Measure = Measure {
+        caption: "load factor",
+        value: |row| row.load_factor,
+        mark: |_| None,
+        format: plain,
+        second: ("", |_| None),
+    };
+    // Where a table refused a pair. Nothing else was measured there.
+    let (full, rows): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().copied().partition(|row| row.step.is_none() && row.load_factor.is_some());
+    let mut html = palette.legend(&rows, "");
+    for (place, rows) in places(&rows) {
         let factors = Scale::spanning(rows.iter().filter_map(|row| row.load_factor));
         let x = Axis { scale: factors, caption: "load factor", format: plain };
         let ops = grouped(rows.iter().copied(), op);
@@ -90,7 +100,7 @@ pub(super) fn load_factor(rows: &[&Row], palette: &Palette) -> String {
         html += &figures("", "figures small", &p99);
         html += &levels(&rows, &x);
     }
-    html
+    html + &bars(&full, &FULL, palette)
 }
 
 /// Pairs in each level over the load factor, a chart per contender.

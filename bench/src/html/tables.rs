@@ -110,7 +110,7 @@ pub(super) fn gauges(rows: &[&Row], columns: &[(&str, Figure)]) -> String {
 /// All rows with all their fields; fields that no row has are left out.
 pub(super) fn everything(rows: &[Row]) -> String {
     type Cell = fn(&Row) -> Option<String>;
-    let columns: [(&str, bool, Cell); 27] = [
+    let columns: [(&str, bool, Cell); 31] = [
         ("suite", true, |row| Some(row.suite.to_owned())),
         ("op", true, |row| Some(row.op.clone())),
         ("contender", true, |row| Some(row.contender.clone())),
@@ -125,6 +125,8 @@ pub(super) fn everything(rows: &[Row]) -> String {
         ("spread", false, |row| row.spread.map(percent)),
         ("ceiling/s", false, |row| row.ceiling.map(si)),
         ("ratio", false, |row| row.ratio.map(plain)),
+        ("mean", false, |row| row.mean_ns.map(time)),
+        ("took", false, |row| row.took_s.map(|took_s| time(took_s * 1e9))),
         ("p50", false, |row| row.p50_ns.map(time)),
         ("p99", false, |row| row.p99_ns.map(time)),
         ("p99.99", false, |row| row.p9999_ns.map(time)),
@@ -135,6 +137,8 @@ pub(super) fn everything(rows: &[Row]) -> String {
         ("flushes", false, |row| row.flushes.map(plain)),
         ("fences", false, |row| row.fences.map(plain)),
         ("write amplification", false, |row| row.write_amplification.map(plain)),
+        ("log-free", false, |row| row.log_free.map(percent)),
+        ("expansions", false, |row| row.expansions.map(|count| count.to_string())),
         ("bytes/pair", false, |row| row.bytes_per_pair.map(plain)),
         ("cpu share", false, |row| row.cpu_share.map(percent)),
         ("pairs per level", true, |row| row.level_pairs.as_deref().map(listed)),

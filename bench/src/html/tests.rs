@@ -100,6 +100,7 @@ fn every_suite_has_its_charts() {
     let filling = "As the table fills";
     assert_eq!(shapes(filling, "line c"), 2 * 3 * 2, "rate and p99, 3 operations, 2 contenders");
     assert_eq!(shapes(filling, "band"), 2 * 3 + 3, "3 levels of 2 contenders, and the legend");
+    assert_eq!(shapes(filling, "bar c"), 2 + 1 + 1, "a table that was full, and two legends");
 
     let growing = "While the table grows";
     let intervals = rows.iter().filter(|row| row.op == "timeline").count();
@@ -114,6 +115,13 @@ fn every_suite_has_its_charts() {
     assert_eq!(shapes("Space", "mark dashed"), 2);
     assert_eq!(shapes("Space", "mark"), 2 + 2 * contenders, "16 bytes, at each bar too");
     assert!(shapes("Lines, flushes and fences per operation", "gauge") > of("writes"));
+
+    let papers = "Level hashing: the paper's own figures";
+    assert_eq!(shapes(papers, "line c"), 3 + 3 + 2 + 3 + 2, "a curve for each variant");
+    let points = of("level") - 3;
+    assert_eq!(shapes(papers, "point c"), points, "and a point for each row");
+    // Bars of what has no series, and in the legends of seven figures.
+    assert_eq!(shapes(papers, "bar c"), 3 + (2 + 2 + 1 + 2 + 1 + 3 + 2));
 }
 
 #[test]
@@ -181,6 +189,9 @@ fn odd_figures_leave_the_page_whole() {
                 &mut row.load_factor,
                 &mut row.at_s,
                 &mut row.bytes_per_pair,
+                &mut row.mean_ns,
+                &mut row.took_s,
+                &mut row.log_free,
                 &mut row.cpu_share,
                 &mut row.lines_read,
                 &mut row.fences,
@@ -203,7 +214,8 @@ fn what_was_not_measured_is_left_out() {
     checked(&empty);
     assert!(empty.contains("Nothing was measured"));
     let one = |row: Row| page(&machine, "", &[row]);
-    for suite in ["ceilings", "micro", "latency", "load-factor", "resize", "space", "writes", "new"]
+    for suite in
+        ["ceilings", "micro", "latency", "load-factor", "resize", "space", "writes", "level", "new"]
     {
         checked(&one(Row::new(suite, "an_op", "someone")));
     }

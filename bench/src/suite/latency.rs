@@ -46,7 +46,7 @@ pub fn round<M: Map>(
     };
     let done = session.operations();
     let rows = session.rows;
-    explained(&map, done.map(|()| rows))
+    explained(&map, setting, done.map(|()| rows))
 }
 
 impl<M: Map> Session<'_, M> {

@@ -4,15 +4,22 @@
 //! insertions; `get_hit` and `get_miss` at the fill that they led to, a sixteenth of the run's
 //! operations each. Every 16th operation is timed, so that the rates remain those of operations
 //! that overlap.
+//!
+//! A table that refuses a pair for want of room ends the series: row `full` has the load factor at
+//! its first refusal, and the step that was begun has no rows. All that it took must then be there,
+//! and nothing that it refused.
 
 use crate::contender::Setting;
 use crate::filling::{check, explained};
 use crate::keys::{Keys, Writer};
 use crate::latencies;
-use crate::map::{Facts, Map};
+use crate::map::{Facts, Failure, Map};
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
 use quanta::Clock;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Part of the capacity that each step fills.
 pub const STEP: f64 = 0.05;
@@ -41,7 +48,11 @@ pub fn round<M: Map>(
     let mut session = Session { name, map: &map, setting, clock: Clock::new(), rows: Vec::new() };
     let done = session.steps();
     let rows = session.rows;
-    explained(&map, done.map(|()| rows))
+    match (done, map.failure()) {
+        // What is wrong is not that it was full.
+        (Err(error), Some(Failure::Full(_))) => Err(error),
+        (done, _) => explained(&map, setting, done.map(|()| rows)),
+    }
 }
 
 impl<M: Map> Session<'_, M> {
@@ -77,6 +88,58 @@ impl<M: Map> Session<'_, M> {
         Ok(())
     }
 
+    /// Times the insertion of `words`, unless the table refuses one: then it returns those that it
+    /// has not taken, and there is no row.
+    fn insert(&mut self, step: u32, words: &[u64]) -> Result<HashSet<u64>> {
+        let is_full = AtomicBool::new(false);
+        let refused = Mutex::new(HashSet::new());
+        self.time("insert", step, words, |map, key| {
+            if !is_full.load(Ordering::Relaxed) {
+                if map.insert(key, Writer::Insert.value(key)) {
+                    return true;
+                }
+                if !matches!(map.failure(), Some(Failure::Full(_))) {
+                    return false;
+                }
+                is_full.store(true, Ordering::Relaxed);
+            }
+            refused.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+            true
+        })?;
+        let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !refused.is_empty() {
+            self.rows.pop();
+        }
+        Ok(refused)
+    }
+
+    /// Adds row `full`, and looks at everything in the table: it took those of the first `begun` keys
+    /// that are not among `refused`.
+    fn full(&mut self, keys: Keys, begun: u64, refused: &HashSet<u64>) -> Result<()> {
+        let (facts, taken) = (self.facts()?, begun - refused.len() as u64);
+        refuse_growth(&facts)?;
+        ensure!(
+            facts.pairs == taken,
+            "the full table holds {} pairs instead of {taken}",
+            facts.pairs
+        );
+        for key in (0..begun).map(|number| keys.key(number)) {
+            let expected = (!refused.contains(&key)).then(|| Writer::Insert.value(key));
+            let found = self.map.get(key);
+            ensure!(
+                found == expected,
+                "in the full table key {key:#x} holds {found:?} instead of {expected:?}"
+            );
+        }
+        self.rows.push(Row {
+            pairs: Some(facts.pairs),
+            load_factor: Some(facts.load_factor),
+            level_pairs: Some(facts.level_pairs),
+            ..self.setting.row("load-factor", "full", self.name)
+        });
+        Ok(())
+    }
+
     fn steps(&mut self) -> Result<()> {
         let (setting, capacity) = (self.setting, self.facts()?.capacity);
         let load_factor = setting.load_factor.unwrap_or(LOAD_FACTOR_DEFAULT);
@@ -88,9 +151,10 @@ impl<M: Map> Session<'_, M> {
             let bound = |step| pairs * u64::from(step) / u64::from(steps);
             let (before, after) = (bound(step), bound(step + 1));
             let words: Vec<u64> = (before..after).map(|number| keys.key(number)).collect();
-            self.time("insert", step, &words, |map, key| {
-                map.insert(key, Writer::Insert.value(key))
-            })?;
+            let refused = self.insert(step, &words)?;
+            if !refused.is_empty() {
+                return self.full(keys, after, &refused);
+            }
             if setting.flushes || after == 0 {
                 continue;
             }
@@ -103,7 +167,12 @@ impl<M: Map> Session<'_, M> {
             let words: Vec<u64> = (0..gets.min(after)).map(|place| keys.absent(place)).collect();
             self.time("get_miss", step, &words, |map, key| map.get(key).is_none())?;
         }
-        ensure!(self.facts()?.resizes == 0, "the table was told not to grow, and grew");
+        refuse_growth(&self.facts()?)?;
         check(self.map, keys)
     }
+}
+
+fn refuse_growth(facts: &Facts) -> Result<()> {
+    ensure!(facts.resizes == 0, "the table was told not to grow, and grew");
+    Ok(())
 }

@@ -6,6 +6,7 @@
 
 use crate::contender::Setting;
 use crate::crew::{self, Timing};
+use crate::filling::explained;
 use crate::keys::{Keys, Writer};
 use crate::map::{Batched, Map};
 use crate::row::Row;
@@ -59,10 +60,7 @@ pub fn round<M: Map>(
             rows: Vec::new(),
         };
         let done = if is_batched { session.batches() } else { session.singles() };
-        match (done, map.failure()) {
-            (Err(error), Some(failure)) => return Err(error.context(failure)),
-            (done, _) => done?,
-        }
+        explained(&map, setting, done)?;
         rows.append(&mut session.rows);
     }
     Ok(rows)

@@ -1,6 +1,7 @@
 //! What is measured, a suite each.
 
 pub mod latency;
+pub mod level;
 pub mod load_factor;
 pub mod micro;
 pub mod recovery;

@@ -68,7 +68,7 @@ pub fn round<M: Map>(
             }
             Ok(rows)
         })();
-        explained(&map, done)
+        explained(&map, setting, done)
     };
 
     let mut rows = on(&presized, &|map| {

@@ -34,7 +34,7 @@ pub fn round<M: Map>(
         for step in 0..STEPS {
             let bound = |step| setting.pairs * step / STEPS;
             let filled = fill(&map, keys, bound(step)..bound(step + 1), setting.threads);
-            explained(&map, filled)?;
+            explained(&map, setting, filled)?;
             let pairs = bound(step + 1);
             let facts = map.facts();
             let bytes = match &facts {
@@ -50,7 +50,7 @@ pub fn round<M: Map>(
                 ..setting.row("space", op, name)
             });
         }
-        explained(&map, check(&map, keys))?;
+        explained(&map, setting, check(&map, keys))?;
     }
     Ok(rows)
 }

@@ -51,7 +51,7 @@ pub fn round<M: Map>(
             true => session.batches(keys, ops),
         });
         rows.append(&mut session.rows);
-        explained(&map, done)?;
+        explained(&map, setting, done)?;
     }
     Ok(rows)
 }

@@ -52,7 +52,7 @@ pub fn round<M: Map>(
                 continue;
             }
             let row = session.phase(workload);
-            let row = explained(&map, row)?;
+            let row = explained(&map, setting, row)?;
             // The second table's loading is the first one's again.
             if table == 0 || workload != Ycsb::Load {
                 rows.push(row);

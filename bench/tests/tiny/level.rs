@@ -1,0 +1,148 @@
+//! Suite `level`: the figures that the Level hashing paper has of itself.
+
+use crate::{by, is_positive, of, run};
+use bench::Row;
+use bench::options::Suite;
+
+fn load_factors(rows: &[&Row]) -> Vec<f64> {
+    rows.iter().map(|row| row.load_factor.unwrap()).collect()
+}
+
+#[test]
+fn searches_are_measured_between_six_expansions() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    for op in ["get_hit", "get_miss"] {
+        for threads in [1, 2] {
+            let [one, other] = ["level-static", "level-dynamic"].map(|contender| {
+                let found = by(&rows, contender, op);
+                let is_timed =
+                    |row: &&Row| row.threads == Some(threads) && row.lines_read.is_none();
+                found.into_iter().filter(is_timed).collect::<Vec<_>>()
+            });
+            let points = |rows: &[&Row]| -> Vec<_> {
+                rows.iter().map(|row| (row.step, row.pairs, row.expansions)).collect()
+            };
+            assert_eq!(points(&one), points(&other), "both at the same points");
+            assert!(one.iter().chain(&other).all(|row| {
+                let mean_ns = row.threads.unwrap() as f64 * 1e9 / row.ops_per_s.unwrap();
+                is_positive(row.mean_ns) && (row.mean_ns.unwrap() / mean_ns - 1.0).abs() < 1e-6
+            }));
+            let steps: Vec<_> = one.iter().map(|row| row.step.unwrap()).collect();
+            assert_eq!(steps, (0..steps.len() as u32).collect::<Vec<_>>());
+            // A table that refused a pair before the load factor expanded earlier.
+            assert!((33..=9 + 6 * 5).contains(&steps.len()), "{}", steps.len());
+            for expansions in 0..=6 {
+                let found: Vec<_> =
+                    one.iter().filter(|row| row.expansions == Some(expansions)).copied().collect();
+                let load_factors = load_factors(&found);
+                assert!(load_factors.is_sorted() && load_factors.len() >= 4, "{load_factors:?}");
+                assert!(expansions == 0 || load_factors[0] > 0.37, "{load_factors:?}");
+            }
+            let last = one.last().unwrap().pairs.unwrap();
+            assert!((30_000..=60_000).contains(&last), "grown to about all pairs: {last}");
+        }
+    }
+}
+
+#[test]
+fn lines_that_searches_read_are_counted() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let lines_read = |variant, op, expansions, load: f64| {
+        let found = by(&rows, variant, op).into_iter().find(|row| {
+            row.medium.as_deref() == Some("count")
+                && row.expansions == Some(expansions)
+                && (row.load_factor.unwrap() - load).abs() < 0.01
+        });
+        found.unwrap().lines_read.unwrap()
+    };
+    for expansions in 2..=6 {
+        let lines_read = |variant, op| lines_read(variant, op, expansions, 0.45);
+        let [fixed, dynamic] = ["level-static", "level-dynamic"].map(|v| lines_read(v, "get_hit"));
+        assert!(dynamic < fixed - 0.1, "most pairs are in the bottom level: {dynamic}, {fixed}");
+        let [fixed, dynamic] = ["level-static", "level-dynamic"].map(|v| lines_read(v, "get_miss"));
+        assert!((dynamic - fixed).abs() < 0.01, "a miss reads all: {dynamic}, {fixed}");
+    }
+}
+
+#[test]
+fn load_factors_rise_with_each_design_decision() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let variants = ["level-d1", "level-d1-d2", "level-d1-d2-d3", "level-d1-d2-d3-d4"];
+    let full = variants.map(|variant| {
+        let found = by(&rows, variant, "full");
+        assert_eq!((found.len(), found[0].threads), (1, Some(1)));
+        found[0].load_factor.unwrap()
+    });
+    // The paper's figure 2 has about 0.1, 0.5, 0.8 and 0.9.
+    let plausible = [0.03..0.3, 0.4..0.7, 0.75..0.9, 0.88..0.96];
+    for ((load_factor, range), variant) in full.iter().zip(plausible).zip(variants) {
+        assert!(range.contains(load_factor), "{variant}: {load_factor}");
+    }
+    let [without, with] = ["level-without-b2t", "level-with-b2t"].map(|variant| {
+        let found = by(&rows, variant, "expansion");
+        let expansions: Vec<_> = found.iter().map(|row| row.expansions.unwrap()).collect();
+        assert_eq!(expansions, [1, 2, 3, 4, 5, 6], "{variant}");
+        load_factors(&found)
+    });
+    let both = format!("without {without:?}, with {with:?}");
+    assert!(without.iter().chain(&with).all(|load| (0.7..1.0).contains(load)), "{both}");
+    // Figure 4: the second, fourth and sixth come earlier, unless items move to the top level.
+    assert!([1, 3, 5].into_iter().all(|second| with[second] > without[second]), "{both}");
+}
+
+#[test]
+fn expansion_in_place_stands_beside_a_full_rehash() {
+    let rows = run(Suite::Level, "");
+    for suffix in ["", "_durable"] {
+        let one = |op: &str| {
+            let found = by(&rows, "level", &format!("{op}{suffix}"));
+            assert_eq!((found.len(), found[0].threads), (1, Some(1)), "by one thread, once");
+            found[0]
+        };
+        let (rehash, in_place) = (one("expand_full_rehash"), one("expand_in_place"));
+        for row in [rehash, in_place] {
+            let rate = row.pairs.unwrap() as f64 / row.took_s.unwrap();
+            assert!((rate / row.ops_per_s.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
+            assert!((0.8..=0.85).contains(&row.load_factor.unwrap()), "{row:?}");
+        }
+        assert_eq!((in_place.ceiling, rehash.ceiling), (rehash.ops_per_s, None));
+        let ratio = rehash.took_s.unwrap() / in_place.took_s.unwrap();
+        assert!((in_place.ratio.unwrap() / ratio - 1.0).abs() < 1e-6, "{in_place:?}");
+    }
+}
+
+#[test]
+fn updates_are_measured_at_growing_load_factors() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes real");
+    assert!(rows.iter().all(|row| row.op.ends_with("_durable")), "what is not flushed is not here");
+    for variant in ["level-log-free", "level-logged", "level-in-place"] {
+        for threads in [1, 2] {
+            let found = by(&rows, variant, "update_durable");
+            let found: Vec<_> =
+                found.into_iter().filter(|row| row.threads == Some(threads)).collect();
+            assert!(found.iter().all(|row| is_positive(row.mean_ns)));
+            let load_factors = load_factors(&found);
+            assert!((8..=9).contains(&load_factors.len()), "{load_factors:?}");
+            for (tenths, load_factor) in (1..).zip(load_factors) {
+                assert!((load_factor - f64::from(tenths) / 10.0).abs() < 0.01, "{load_factor}");
+            }
+        }
+    }
+}
+
+#[test]
+fn updates_that_need_no_record_are_counted() {
+    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    assert!(of(&rows, "update_log_free").iter().all(|row| row.medium.as_deref() == Some("count")));
+    let by_slots = ["level-2-slots", "level-4-slots", "level-8-slots"].map(|variant| {
+        let found = by(&rows, variant, "update_log_free");
+        let at = |load: f64| {
+            let near = found.iter().find(|row| (row.load_factor.unwrap() - load).abs() < 0.01);
+            near.unwrap().log_free.unwrap()
+        };
+        // Figure 8b: nearly all in an emptier table, ever fewer until the top level is full.
+        assert!(at(0.05) > 0.95 && at(0.05) >= at(0.35) && at(0.35) > at(0.65), "{variant}");
+        at(0.5)
+    });
+    assert!(by_slots.is_sorted(), "the more slots, the likelier one is empty: {by_slots:?}");
+}

@@ -1,0 +1,48 @@
+//! Runs that are refused before anything is measured.
+
+use crate::options;
+use bench::Options;
+use bench::options::Suite;
+use std::path::Path;
+
+/// The message with which a run fails before it measures anything.
+fn refusal(suite: Suite, options: &Options) -> String {
+    let measuring = |what: &str| panic!("began with {what}");
+    let engines = bench::table::engines();
+    let error = bench::run(suite, options, &engines, &mut Vec::new(), &measuring).unwrap_err();
+    format!("{error:#}")
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_measured() {
+    let unknown = refusal(Suite::Micro, &options("--engines iceberg,cuckoo"));
+    assert!(unknown.contains("cuckoo") && unknown.contains("there are iceberg"), "{unknown}");
+    for suite in [Suite::Resize, Suite::All] {
+        let message = refusal(suite, &options("--grow-from 4000"));
+        assert!(message.contains("--grow-from 4000"), "{message}");
+    }
+    let message = refusal(Suite::Level, &options("--engines iceberg"));
+    assert!(message.contains("engine level alone"), "{message}");
+    let missing = Path::new("/nowhere/at/all");
+    let files = [
+        Options { json: Some(missing.into()), ..options("") },
+        Options { html: Some(missing.into()), ..options("") },
+        Options { directory: Some(missing.into()), ..options("--media mapped") },
+    ];
+    for options in files {
+        let message = refusal(Suite::Micro, &options);
+        assert!(message.contains("/nowhere/at/all"), "{message}");
+    }
+    let message = refusal(Suite::Micro, &options("--pairs 99999999G"));
+    assert!(message.contains("memory"), "{message}");
+}
+
+#[test]
+fn a_file_that_is_there_is_kept_until_there_are_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rows.json");
+    std::fs::write(&path, "of an earlier run").unwrap();
+    let options = Options { json: Some(path.clone()), ..options("--engines cuckoo") };
+    refusal(Suite::Micro, &options);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "of an earlier run");
+}
