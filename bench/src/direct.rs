@@ -85,7 +85,7 @@ impl<M: pmem::Medium> Direct<M> {
                 (iceberg::ENGINE_ID, iceberg::engine_params(&shape))
             }
             Engine::Level => {
-                let shape = level::Shape::default().for_pairs(setting.capacity, resize_at);
+                let shape = level::Shape::for_pair_bytes(16).for_pairs(setting.capacity, resize_at);
                 (level::ENGINE_ID, level::engine_params(&shape))
             }
             other => return not_here(other),

@@ -37,6 +37,20 @@ impl Contents {
         }
     }
 
+    /// Key and value sizes of the pairs that the engine keeps.
+    fn sizes(self) -> (u32, u32) {
+        match self.kind {
+            Kind::Table => (self.key_bytes, self.value_bytes),
+            Kind::Store => STORE_PAIR,
+        }
+    }
+
+    /// Bytes of a pair that the engine keeps.
+    pub(crate) fn pair_bytes(self) -> u64 {
+        let (key_bytes, value_bytes) = self.sizes();
+        u64::from(key_bytes) + u64::from(value_bytes)
+    }
+
     /// The engine of a new pool: the one asked for, or else the first that takes it.
     pub(crate) fn engine(self, asked: Option<Engine>) -> Result<Engine> {
         let of_its_own = || Engine::ALL.iter().copied().find(|engine| engine.takes(self));
@@ -63,10 +77,7 @@ impl Contents {
 impl Engine {
     /// Whether pairs of these sizes fit the engine.
     pub(crate) fn takes(self, contents: Contents) -> bool {
-        let (key_bytes, value_bytes) = match contents.kind {
-            Kind::Table => (contents.key_bytes, contents.value_bytes),
-            Kind::Store => STORE_PAIR,
-        };
+        let (key_bytes, value_bytes) = contents.sizes();
         match self {
             Engine::Iceberg => (key_bytes, value_bytes) == (8, 8),
             Engine::Level => {

@@ -39,14 +39,15 @@ impl Engine {
         Engine::ALL.iter().copied().find(|engine| engine.id() == id)
     }
 
-    fn params(self, options: &Options) -> [u64; 16] {
+    fn params(self, options: &Options, contents: Contents) -> [u64; 16] {
         let (pairs, resize_at) = (options.capacity, options.settings.resize_at);
         match self {
             Engine::Iceberg => {
                 iceberg::engine_params(&iceberg::Shape::default().for_pairs(pairs, resize_at))
             }
             Engine::Level => {
-                level::engine_params(&level::Shape::default().for_pairs(pairs, resize_at))
+                let shape = level::Shape::for_pair_bytes(contents.pair_bytes());
+                level::engine_params(&shape.for_pairs(pairs, resize_at))
             }
         }
     }
@@ -199,7 +200,12 @@ fn table_on_kept<K: Fixed, V: Fixed>(
         Engine::Iceberg => {
             let pool = Arc::new(pool);
             let iceberg = Iceberg::open(Arc::clone(&pool), options.settings)?;
-            Ok((TableIndex::usual(iceberg), pool))
+            Ok((TableIndex::iceberg(iceberg), pool))
+        }
+        Engine::Level if (K::BYTES, V::BYTES) == (8, 8) => {
+            let pool = Arc::new(pool);
+            let level = LevelHashing::open(Arc::clone(&pool), options.settings)?;
+            Ok((TableIndex::level(level), pool))
         }
         Engine::Level => table_on(pool, engine, options),
     }
@@ -225,7 +231,7 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
         hash_seed: options.hash_seed.unwrap_or_else(random),
         uuid: u128::from(random()) << 64 | u128::from(random()),
         segment_log2: SEGMENT_LOG2_DEFAULT,
-        engine_params: engine.params(options),
+        engine_params: engine.params(options, contents),
     }
 }
 

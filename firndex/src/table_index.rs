@@ -2,41 +2,60 @@
 
 use crate::word_types::{self, of_word};
 use engines::iceberg;
+use engines::level::{LevelHashing, Searches};
 use index::{Error, Fixed, Index};
 use pmem::medium::{KernelKeeps, Memory};
 use std::ops::Deref;
 
-/// An engine behind one virtual call; the usual one, on the usual media, has its operations on
-/// single pairs compiled into the table's, and so into their callers.
+/// The usual media.
+type Usual = Memory<KernelKeeps>;
+
+/// What is compiled into the table's operations, and so into their callers.
+enum Inlined {
+    Nothing,
+    /// All operations on single pairs.
+    Iceberg(iceberg::Singles<Usual>),
+    /// Look-ups.
+    Level(Searches<Usual, u64, u64>),
+}
+
+/// An engine behind one virtual call; on the usual media some operations are inlined.
 pub(crate) struct TableIndex<K, V> {
     /// Of the same table; only where keys and values have 8 bytes.
-    usual: Option<iceberg::Singles<Memory<KernelKeeps>>>,
+    inlined: Inlined,
     any: Box<dyn Index<K, V>>,
 }
 
 impl<K: Fixed, V: Fixed> TableIndex<K, V> {
     pub(crate) fn new(any: Box<dyn Index<K, V>>) -> Self {
-        TableIndex { usual: None, any }
+        TableIndex { inlined: Inlined::Nothing, any }
     }
 
-    pub(crate) fn usual(iceberg: iceberg::Iceberg<Memory<KernelKeeps>>) -> Self {
-        TableIndex { usual: Some(iceberg.singles()), any: word_types::boxed(iceberg) }
+    pub(crate) fn iceberg(iceberg: iceberg::Iceberg<Usual>) -> Self {
+        let inlined = Inlined::Iceberg(iceberg.singles());
+        TableIndex { inlined, any: word_types::boxed(iceberg) }
+    }
+
+    pub(crate) fn level(level: LevelHashing<Usual>) -> Self {
+        let inlined = Inlined::Level(level.searches());
+        TableIndex { inlined, any: word_types::boxed(level) }
     }
 
     /// Keys and values of other sizes compile to the virtual call alone.
     #[inline(always)]
-    fn singles(&self) -> Option<&iceberg::Singles<Memory<KernelKeeps>>> {
-        match (K::BYTES, V::BYTES) {
-            (8, 8) => self.usual.as_ref(),
+    fn singles(&self) -> Option<&iceberg::Singles<Usual>> {
+        match (&self.inlined, K::BYTES, V::BYTES) {
+            (Inlined::Iceberg(singles), 8, 8) => Some(singles),
             _ => None,
         }
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
-        match self.singles() {
-            Some(usual) => usual.get(key.word(0)).map(of_word),
-            None => self.any.get(key),
+        match (&self.inlined, K::BYTES, V::BYTES) {
+            (Inlined::Iceberg(singles), 8, 8) => singles.get(key.word(0)).map(of_word),
+            (Inlined::Level(searches), 8, 8) => searches.get(key.word(0)).map(of_word),
+            _ => self.any.get(key),
         }
     }
 

@@ -45,6 +45,8 @@ pub(super) const LEVEL_MAX: u32 = 32;
 /// Most levels in use at once.
 pub(super) const LEVELS_MAX: u32 = 16;
 
+/// Fewest bytes for tokens.
+const TOKENS_BYTES_MIN: u64 = 4;
 /// Most bytes of a bucket.
 const BUCKET_BYTES_MAX: u64 = 512;
 
@@ -138,12 +140,26 @@ impl Default for Shape {
 }
 
 impl Shape {
+    /// The shape for keys and values of so many bytes together: four slots as in the paper, but
+    /// three where a fourth would cost every bucket a line more. (With 8-byte keys and values a
+    /// bucket is then one line, and a table three quarters as large.)
+    pub fn for_pair_bytes(pair_bytes: u64) -> Shape {
+        let lines = |slots: u64| (TOKENS_BYTES_MIN + slots * pair_bytes).div_ceil(LINE);
+        let slots = if lines(3) < lines(4) { 3 } else { 4 };
+        Shape { slots, ..Shape::default() }
+    }
+
     /// The shape that holds `pairs` at `resize_at` without growing.
     #[must_use]
     pub fn for_pairs(self, pairs: u64, resize_at: f64) -> Shape {
         let mut shape = self;
-        // A table fills to some nine tenths before an insertion finds no room.
-        let fill = resize_at.min(0.9);
+        // A little less than a table of many pairs fills to before an insertion finds no room.
+        let fill = resize_at.min(match shape.slots {
+            1 => 0.3,
+            2 => 0.65,
+            3 => 0.82,
+            _ => 0.88,
+        });
         let fits = |shape: &Shape| {
             ((u64::from(shape.slots) * 3) << shape.initial_log2) as f64 / 2.0 * fill > pairs as f64
         };

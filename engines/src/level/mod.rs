@@ -90,7 +90,7 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 
 /// An open Level hash table.
 pub struct LevelHashing<M: Medium, K: Fixed = u64, V: Fixed = u64> {
-    core: Core<M, K, V>,
+    core: Arc<Core<M, K, V>>,
     scan_time: Duration,
 }
 
@@ -128,7 +128,7 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
     /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let core = Core::open(pool, settings)?;
+        let core = Arc::new(Core::open(pool, settings)?);
         let started = Instant::now();
         core.recover()?;
         Ok(LevelHashing { core, scan_time: started.elapsed() })
@@ -139,6 +139,12 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.shape
     }
 
+    /// A handle whose look-ups are compiled into their callers: how many of them a processor overlaps
+    /// depends on how few instructions each takes.
+    pub fn searches(&self) -> Searches<M, K, V> {
+        Searches(Arc::clone(&self.core))
+    }
+
     /// Doubles the table beside other operations, in the calling thread, whatever the settings say
     /// of growth. The caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
@@ -146,6 +152,23 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.begin_expansion(self.core.geometry())?;
         self.core.finish_resize();
         Ok(())
+    }
+}
+
+/// Look-ups in an open [`LevelHashing`], without a virtual call.
+pub struct Searches<M: Medium, K: Fixed, V: Fixed>(Arc<Core<M, K, V>>);
+
+impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for Searches<M, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Searches").finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Searches<M, K, V> {
+    /// [`Index::get`].
+    #[inline(always)]
+    pub fn get(&self, key: K) -> Option<V> {
+        self.0.get(key)
     }
 }
 

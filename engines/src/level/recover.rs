@@ -23,6 +23,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         for level in geometry.levels() {
+            self.words.advise(1 << level..2 << level, false);
             let pairs = self.in_parallel(level, |range| self.rebuild(level, range))?;
             self.at_open[level as usize & 3].fetch_add(pairs, Ordering::Relaxed);
         }
