@@ -13,6 +13,10 @@ mod parallel;
 pub struct Settings {
     /// Load factor at which the table doubles; above 1 it never does by itself.
     pub resize_at: f64,
+    /// Load factor below which the table halves, if its engine can: Level hashing. 0: never by itself.
+    /// Never so that it would then be nearly as full as where it doubles: whatever stands here, it
+    /// does not go back and forth.
+    pub shrink_at: f64,
     /// Whether a helper thread prepares space and moves blocks ahead of the writers. Without
     /// one the writers do both in small steps.
     pub helper: bool,
@@ -22,7 +26,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { resize_at: 0.85, helper: true, recovery_threads: 0 }
+        Settings { resize_at: 0.85, shrink_at: 0.0, helper: true, recovery_threads: 0 }
     }
 }
 

@@ -152,6 +152,16 @@ impl Options {
         self
     }
 
+    /// Load factor below which the table halves by itself, where its engine can
+    /// ([`Engine::Level`]; the others never do). Default: 0, never; [`Table::shrink`] does it when asked.
+    /// However high, a table halves only if it is then well below where it doubles, so that it does not
+    /// go back and forth; nor does it get smaller than it was made. The work is done in small steps by
+    /// the operations that follow.
+    pub fn shrink_at(mut self, load_factor: f64) -> Self {
+        self.settings.shrink_at = load_factor;
+        self
+    }
+
     /// Limit of the pool's size in bytes (default: none).
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;

@@ -124,7 +124,12 @@ impl Setup {
     fn settings(&self) -> Settings {
         // Helpers are threads of the operating system, which the machine does not simulate; what
         // they do, operations do in small steps, and `Op::Settle` at once.
-        Settings { resize_at: self.resize_at, helper: false, recovery_threads: 1 }
+        Settings {
+            resize_at: self.resize_at,
+            helper: false,
+            recovery_threads: 1,
+            ..Settings::default()
+        }
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize>
     buckets: [Place; MOST],
     /// What the words of the buckets become when the changes are durable.
     words: [u64; MOST],
+    /// Of each, the token of an item that has to be durable first; 0: none.
+    tokens: [u8; MOST],
+    has_tokens: bool,
     stripes: [Option<Locked<'a>>; MOST],
     /// Items that were inserted where they had not been, and removed.
     inserted: u64,
@@ -37,6 +40,8 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             count: 0,
             buckets: [Place { level: 0, word: 0 }; MOST],
             words: [0; MOST],
+            tokens: [0; MOST],
+            has_tokens: false,
             stripes: [const { None }; MOST],
             inserted: 0,
             removed: 0,
@@ -90,6 +95,27 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         }
     }
 
+    /// Inserts an item into an empty slot of a locked bucket, and takes that over: log-free insertion
+    /// (section 3.3.2). `word` is what its word becomes when the item is durable.
+    #[inline(always)]
+    pub(super) fn insert(
+        &mut self,
+        (place, at, slot): (Place, Offset, usize),
+        locked: Locked<'a>,
+        (key, value): (K, V),
+        word: u64,
+    ) {
+        if MOST > 1 && !self.core.bucket.beyond_tokens(slot).is_empty() {
+            self.core.store_item(at, slot, key, value);
+            self.core.flush_beyond(at, slot);
+            self.tokens[self.count] = 1 << slot;
+            self.has_tokens = true;
+        } else {
+            self.core.fill(at, slot, key, value, 0);
+        }
+        self.push(place, locked, word);
+    }
+
     /// Takes over a bucket that was changed; `word` is what its word becomes when the change is
     /// durable.
     #[inline(always)]
@@ -130,6 +156,9 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             return;
         }
         self.core.medium().fence();
+        if self.has_tokens {
+            self.show_tokens();
+        }
         if let Some(source) = self.source {
             self.delete_copied(source);
         }
@@ -143,6 +172,19 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             (self.inserted, self.removed) = (0, 0);
             self.core.look_after(inserted, removed);
         }
+    }
+
+    /// Sets the tokens of items that were not in the line of their token, and now are durable.
+    fn show_tokens(&mut self) {
+        let core = self.core;
+        for (place, token) in self.buckets.iter().zip(&mut self.tokens).take(self.count) {
+            if *token != 0 {
+                core.show(core.at(*place), u64::from(*token), 0);
+                *token = 0;
+            }
+        }
+        core.medium().fence();
+        self.has_tokens = false;
     }
 
     /// The copies are durable: shows them, and deletes what was copied. The copies stay locked until
@@ -171,6 +213,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn flush_item(&self, at: Offset, slot: usize) {
         let item = at.add(self.bucket.item_at(slot));
         self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
+    }
+
+    /// Flushes what of an item is not in the line of the tokens; whether there is such.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn flush_beyond(&self, at: Offset, slot: usize) -> bool {
+        let beyond = self.bucket.beyond_tokens(slot);
+        self.medium().flush_range(at.add(beyond.start), beyond.end - beyond.start);
+        !beyond.is_empty()
     }
 
     /// Stores the word of a locked bucket, or of one that nobody else has yet.
@@ -205,15 +256,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// fingerprint.
     #[inline(always)]
     pub(super) fn fill(&self, at: Offset, slot: usize, key: K, value: V, clear: u64) {
-        let medium = self.medium();
-        // A reader that sees these stores also sees the version that made the slot empty.
-        fence(Ordering::Release);
-        self.bucket.fill(medium, at, slot, key, value);
-        let beyond = self.bucket.beyond_tokens(slot);
-        if !beyond.is_empty() {
-            medium.flush_range(at.add(beyond.start), beyond.end - beyond.start);
-            medium.fence();
+        self.store_item(at, slot, key, value);
+        if self.flush_beyond(at, slot) {
+            self.medium().fence();
         }
         self.show(at, 1 << slot, clear);
+    }
+
+    /// Stores an item into an empty slot of a locked bucket.
+    #[inline(always)]
+    fn store_item(&self, at: Offset, slot: usize, key: K, value: V) {
+        // A reader that sees these stores also sees the version that made the slot empty.
+        fence(Ordering::Release);
+        self.bucket.fill(self.medium(), at, slot, key, value);
     }
 }

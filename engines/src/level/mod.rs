@@ -67,8 +67,9 @@ use layout::{
     Resize,
 };
 use ops::Place;
+use pmem::superblock::{PoolKind, Superblock};
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
-use pmem::{Medium, OpenError, Pool};
+use pmem::{Medium, OpenError, Pool, WORD};
 use records::Records;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,8 +115,9 @@ struct Core<M: Medium, K, V> {
     geometry: Line,
     /// Word 0: interim buckets not yet drained, and of which resize. Word 1: next one to be drained.
     progress: Line,
-    /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4 (no two
-    /// levels in use share one). Word 4: insertions.
+    /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4. (Levels share
+    /// one only while several are interim; then no more than the sum means anything.) Word 4:
+    /// insertions and removals.
     counts: PerThread,
     /// Items found at open, by level modulo 4.
     at_open: [AtomicU64; 4],
@@ -193,6 +195,7 @@ impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for LevelHashing<M, K, V> {
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
         let superblock = pool.superblock();
+        check_sizes::<K, V>(&superblock)?;
         let corrupt = |found: String| OpenError::Corrupt { found };
         let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
         let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
@@ -376,6 +379,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             resizes: self.resizes.load(Ordering::Relaxed),
         }
     }
+}
+
+/// Whether the pool's pairs are a `K` and a `V`; a store keeps words.
+fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result<(), OpenError> {
+    let recorded = match superblock.kind {
+        PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
+        PoolKind::Store => [WORD as u32; 2],
+    };
+    for (field, found, expected) in
+        [("key size", recorded[0], K::BYTES), ("value size", recorded[1], V::BYTES)]
+    {
+        if found as usize != expected {
+            return Err(OpenError::Mismatch {
+                field,
+                found: format!("{found} bytes"),
+                expected: format!("{expected} bytes"),
+                advice: "open it with the types it was made with",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Takes the first extents and records the sizes, in one step.

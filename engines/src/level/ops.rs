@@ -306,7 +306,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             };
             let Some(value) = value else { continue };
             if now & LOCK != 0 {
-                self.flush_item(at, slot);
+                self.flush_beyond(at, slot);
                 medium.persist(at);
             }
             return (Some((slot, value)), word);
@@ -483,7 +483,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if design.in_place_update
             && let Some(at) = self.bucket.value_word(at, slot)
         {
-            medium.store_release(at, value.word(0));
+            // A reader that sees the value sees the lock.
+            fence(Ordering::Release);
+            medium.store(at, value.word(0));
             medium.flush(at);
             return Some(word);
         }
@@ -491,7 +493,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Some(empty) = self.bucket.empty_slot(word)
         {
             self.fill(at, empty, key, value, 1 << slot);
-            let word = next_version(self.bucket.without(word, 1 << slot));
+            let word = self.bucket.without(word, 1 << slot);
             return Some(next_version(self.bucket.with(word, empty, hashes.print)));
         }
         self.update_recorded(place, slot, value);
@@ -547,8 +549,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if self.word(place).load(Ordering::Relaxed) != word | LOCK {
             return false;
         }
-        self.fill(at, slot, key, value, 0);
-        unfenced.push(place, locked, next_version(self.bucket.with(word, slot, hashes.print)));
+        let word = next_version(self.bucket.with(word, slot, hashes.print));
+        unfenced.insert((place, at, slot), locked, (key, value), word);
         self.count_at(place.level, 1);
         true
     }
@@ -578,9 +580,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 };
                 let word = self.word(place).load(Ordering::Relaxed);
                 if let Some(slot) = self.bucket.empty_slot(word) {
-                    self.fill(at, slot, key, value, 0);
                     let word = next_version(self.bucket.with(word, slot, hashes.print));
-                    unfenced.push(place, locked, word);
+                    unfenced.insert((place, at, slot), locked, (key, value), word);
                     self.count_at(place.level, 1);
                     return Placed::Done;
                 }
@@ -621,10 +622,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let empty = self.bucket.empty_slot(self.word(from).load(Ordering::Relaxed));
                 let freed = empty.or_else(|| self.move_one(geometry, from, to_level));
                 if let Some(slot) = freed {
-                    self.fill(self.at(from), slot, key, value, 0);
                     let word = self.word(from).load(Ordering::Relaxed);
                     let word = next_version(self.bucket.with(word, slot, hashes.print));
-                    unfenced.push(from, locked, word);
+                    unfenced.insert((from, self.at(from), slot), locked, (key, value), word);
                     self.count_at(from.level, 1);
                     return Placed::Done;
                 }

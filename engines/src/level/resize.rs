@@ -1,6 +1,6 @@
 //! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6), beside running operations.
 //!
-//! Whoever inserts while a resize is under way rehashes some interim buckets first. There is no
+//! Whoever inserts or removes while a resize is under way rehashes some interim buckets besides. There is no
 //! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
 //! many times as many insertions, so a few buckets for each insertion end it long before the next.
 
@@ -10,14 +10,15 @@ use super::layout::{
 };
 use super::ops::{Place, Placed};
 use super::{Core, NO_BASE};
+use crate::Settings;
 use index::{Error, Fixed};
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
-/// Interim buckets that an insertion rehashes.
-const BUCKETS_PER_INSERTION: u64 = 2;
-/// log2 of the insertions of a thread between its looks at the load factor, at most.
+/// Interim buckets that an insertion or a removal rehashes.
+const BUCKETS_PER_CHANGE: u64 = 2;
+/// log2 of the insertions and removals of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
@@ -32,19 +33,17 @@ const ATTEMPTS: u32 = 3;
 struct Stale;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Counts insertions of the calling thread, and does what insertions do besides.
+    /// Counts changes of the calling thread, and does what they do besides.
     #[inline(always)]
-    pub(super) fn look_after(&self, inserted: u64, _removed: u64) {
-        if inserted == 0 {
-            return;
-        }
-        let before = self.counts.add(thread_index(), 4, inserted).wrapping_sub(inserted);
+    pub(super) fn look_after(&self, inserted: u64, removed: u64) {
+        let changes = inserted + removed;
+        let before = self.counts.add(thread_index(), 4, changes).wrapping_sub(changes);
         let geometry = self.geometry();
         if geometry.resize() != Resize::No {
-            self.rehash_next(inserted * BUCKETS_PER_INSERTION);
+            self.rehash_next(changes * BUCKETS_PER_CHANGE);
         }
         let look_log2 = geometry.top().saturating_sub(3).min(LOOK_LOG2_MAX);
-        if before.wrapping_add(inserted) >> look_log2 != before >> look_log2 {
+        if before.wrapping_add(changes) >> look_log2 != before >> look_log2 {
             self.look_around(geometry);
         }
     }
@@ -52,13 +51,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[cold]
     fn look_around(&self, geometry: Geometry) {
         self.compare_levels(geometry);
-        let resize_at = self.settings.resize_at;
-        if resize_at <= 1.0
-            && geometry.resize() == Resize::No
-            && self.len() as f64 >= resize_at * self.capacity(geometry) as f64
-        {
-            // Refused for want of space, the table fills on; whoever then finds no room says so.
+        if geometry.resize() != Resize::No {
+            return;
+        }
+        let Settings { resize_at, shrink_at, .. } = self.settings;
+        let (pairs, capacity) = (self.len() as f64, self.capacity(geometry) as f64);
+        // Refused for want of space, the table fills on, and whoever then finds no room says so; or it
+        // stays as large as it is.
+        if resize_at <= 1.0 && pairs >= resize_at * capacity {
             let _ = self.begin_expansion(geometry);
+        } else if pairs < shrink_at * capacity {
+            let _ = self.begin_shrink(geometry);
         }
     }
 

@@ -17,10 +17,14 @@ const LIMIT_BYTES: u64 = 1 << 26;
 type Table = LevelHashing<Dram>;
 
 fn settings(resize_at: f64) -> Settings {
-    Settings { resize_at, helper: false, recovery_threads: 1 }
+    Settings { resize_at, helper: false, recovery_threads: 1, ..Settings::default() }
 }
 
 fn table(initial_log2: u32, resize_at: f64) -> Table {
+    table_of(initial_log2, settings(resize_at))
+}
+
+fn table_of(initial_log2: u32, settings: Settings) -> Table {
     let shape = Shape { initial_log2, ..Shape::default() };
     let spec = Spec {
         kind: PoolKind::Table,
@@ -34,7 +38,7 @@ fn table(initial_log2: u32, resize_at: f64) -> Table {
         engine_params: engine_params(&shape),
     };
     let pool = Pool::create(Memory::dram(LIMIT_BYTES).unwrap(), &spec, AT).unwrap();
-    Table::open(Arc::new(pool), settings(resize_at)).unwrap()
+    Table::open(Arc::new(pool), settings).unwrap()
 }
 
 /// A table that has grown once.
@@ -178,4 +182,44 @@ fn shrinks_beside_writers_end_and_lose_nothing() {
         let report = table.check();
         assert!(report.is_sound(), "{:?}", report.findings);
     }
+}
+
+#[test]
+fn a_table_that_may_shrink_does_so_by_itself_and_does_not_swing() {
+    for shrink_at in [0.25, 1.0] {
+        let table = table_of(4, Settings { shrink_at, ..settings(0.85) });
+        let smallest = table.occupancy().capacity;
+        (0..4000).for_each(|key| assert_eq!(table.insert(key, key).unwrap(), None));
+        table.settle();
+        let (largest, grown) = (table.occupancy().capacity, table.occupancy().resizes);
+        assert!(largest >= 32 * smallest && grown < 12, "{grown} resizes on the way up");
+        (40..4000).for_each(|key| assert_eq!(table.remove(key).unwrap(), Some(key)));
+        table.settle();
+        let shrunk = table.occupancy();
+        assert!(shrunk.capacity <= 2 * smallest, "{} slots for 40 pairs", shrunk.capacity);
+        assert!(shrunk.resizes - grown < 12, "{} resizes on the way down", shrunk.resizes - grown);
+        for turn in 0..2000 {
+            let key = 5000 + turn % 8;
+            assert_eq!(table.insert(key, 1).unwrap(), None);
+            assert_eq!(table.remove(key).unwrap(), Some(1));
+        }
+        let steady = table.occupancy().resizes;
+        assert!(steady <= shrunk.resizes + 1, "{} resizes at rest", steady - shrunk.resizes);
+        (0..40).for_each(|key| assert_eq!(table.get(key), Some(key)));
+        assert!(table.check().is_sound());
+    }
+}
+
+#[test]
+fn pairs_of_other_sizes_are_refused() {
+    let narrow = table(3, 0.85);
+    let medium = Memory::dram(LIMIT_BYTES).unwrap();
+    medium.grow(narrow.core.medium().size()).unwrap();
+    for word in (0..medium.size() / WORD).map(|word| Offset(0).word(word)) {
+        medium.store(word, narrow.core.medium().load(word));
+    }
+    let pool = Arc::new(Pool::open(medium, AT).unwrap());
+    let refused = LevelHashing::<_, [u8; 16], u64>::open(pool, settings(0.85)).unwrap_err();
+    let OpenError::Mismatch { field, found, expected, .. } = refused else { panic!("{refused}") };
+    assert_eq!((field, &*found, &*expected), ("key size", "8 bytes", "16 bytes"));
 }

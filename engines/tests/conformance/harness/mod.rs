@@ -109,6 +109,7 @@ impl Setup {
             resize_at: self.resize_at,
             helper: self.helper,
             recovery_threads: self.recovery_threads,
+            ..Settings::default()
         }
     }
 
