@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod clevel;
 pub mod iceberg;
 pub mod level;
 mod lock;

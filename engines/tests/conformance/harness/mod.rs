@@ -1,6 +1,7 @@
 //! What the suite is generic over: an engine, and what its pool lies on.
 
 mod backing;
+mod clevel;
 mod history;
 mod iceberg;
 mod journal;
@@ -9,6 +10,7 @@ mod random;
 mod watchdog;
 
 pub(crate) use backing::{Backing, Counted, Dram, FileBacking, Image, SharedMemory, TempFile};
+pub(crate) use clevel::ClevelHashing;
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};

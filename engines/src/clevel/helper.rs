@@ -1,0 +1,93 @@
+//! The helper thread: drains the front level in the background.
+
+use super::Core;
+use pmem::Medium;
+use pmem::sync::{AtomicBool, Ordering};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Buckets drained under one right to write and one guard: a sync waits for so many at most.
+const BUCKETS_AT_ONCE: u64 = 16;
+
+/// How the helper is told what to do.
+#[derive(Debug, Default)]
+pub(super) struct Signal {
+    is_asked: Mutex<bool>,
+    wake: Condvar,
+    stopped: AtomicBool,
+    has_helper: AtomicBool,
+}
+
+impl Signal {
+    /// Whether somebody drains in the background.
+    #[inline(always)]
+    pub(super) fn has_helper(&self) -> bool {
+        self.has_helper.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ask_to_drain(&self) {
+        if self.has_helper() {
+            *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.wake.notify_one();
+        }
+    }
+
+    /// Waits for work; whether there will be any.
+    fn wait(&self) -> bool {
+        let mut is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.is_stopped() {
+                return false;
+            }
+            if std::mem::take(&mut *is_asked) {
+                return true;
+            }
+            is_asked = self.wake.wait(is_asked).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(super) struct Helper(JoinHandle<()>);
+
+impl Helper {
+    pub(super) fn start<M: Medium>(core: &Arc<Core<M>>) -> io::Result<Helper> {
+        let theirs = Arc::clone(core);
+        let run = move || {
+            let core = theirs;
+            while core.signal.wait() {
+                while !core.signal.is_stopped() && core.is_resizing() {
+                    let Ok(_write) = core.pool.write() else { return };
+                    if core.drain_some(BUCKETS_AT_ONCE, &core.epochs.pin()).is_err() {
+                        // No room: the next expansion asks again.
+                        break;
+                    }
+                }
+            }
+        };
+        core.signal.has_helper.store(true, Ordering::Relaxed);
+        let thread = std::thread::Builder::new().name("firndex-helper".into()).spawn(run);
+        if thread.is_err() {
+            core.signal.has_helper.store(false, Ordering::Relaxed);
+        }
+        core.signal.ask_to_drain();
+        Ok(Helper(thread?))
+    }
+
+    /// Ends the thread and waits for it; in a forked child there is none to wait for.
+    pub(super) fn stop(self, signal: &Signal, is_inherited: bool) {
+        if is_inherited {
+            return;
+        }
+        signal.stopped.store(true, Ordering::Relaxed);
+        signal.ask_to_drain();
+        // A helper that panicked has said so; what it left undone, recovery does.
+        let _ = self.0.join();
+    }
+}
