@@ -8,6 +8,7 @@ use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
     pub(super) fn check(&self) -> CheckReport {
+        let _at_rest = self.signal.hold();
         let mut report = CheckReport::default();
         let mut audit = self.heap.audit();
         let guard = self.epochs.pin();

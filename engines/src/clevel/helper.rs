@@ -4,7 +4,7 @@ use super::Core;
 use pmem::Medium;
 use pmem::sync::{AtomicBool, Ordering};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// Buckets drained under one right to write and one guard: a sync waits for so many at most.
@@ -17,6 +17,8 @@ pub(super) struct Signal {
     wake: Condvar,
     stopped: AtomicBool,
     has_helper: AtomicBool,
+    /// Held while the helper drains.
+    draining: Mutex<()>,
 }
 
 impl Signal {
@@ -47,6 +49,11 @@ impl Signal {
         }
     }
 
+    /// Keeps the helper from draining while it is held: for who wants to look at a table at rest.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
@@ -63,6 +70,7 @@ impl Helper {
             let core = theirs;
             while core.signal.wait() {
                 while !core.signal.is_stopped() && core.is_resizing() {
+                    let _draining = core.signal.hold();
                     let Ok(_write) = core.pool.write() else { return };
                     if core.drain_some(BUCKETS_AT_ONCE, &core.epochs.pin()).is_err() {
                         // No room: the next expansion asks again.

@@ -114,7 +114,12 @@ impl Word {
     /// Whether it leads, or led, to an item whose key may have a hash of this tag.
     #[inline(always)]
     pub(super) fn has_tag(self, tag: u64) -> bool {
-        self.0 >> TAG_SHIFT == tag && self.0 & ITEM << KIND_SHIFT != 0
+        self.tag() == tag && self.0 & ITEM << KIND_SHIFT != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn tag(self) -> u64 {
+        self.0 >> TAG_SHIFT
     }
 
     /// Where the item begins.

@@ -67,7 +67,8 @@ use ops::{Change, Changed};
 use pmem::epoch::{Epochs, Guard};
 use pmem::heap::{Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
-use pmem::{Medium, Offset, OpenError, Pool};
+use pmem::{LINE, Medium, Offset, OpenError, Pool};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -204,7 +205,11 @@ impl<M: Medium> Core<M> {
         let levels = LevelTable::new();
         let mut free_levels = 0;
         for extent in pool.extents_of(LEVELS) {
-            let (level, log2) = (u32::from(extent.index), (extent.bytes / pmem::LINE).ilog2());
+            let level = u32::from(extent.index);
+            let log2 = extent
+                .bytes
+                .checked_ilog2()
+                .map_or(LOG2_MAX + 1, |log2| log2.saturating_sub(LINE.ilog2()));
             if !(1..=LEVEL_MAX).contains(&level)
                 || log2 > LOG2_MAX
                 || extent.bytes != Level::bytes(log2)
@@ -361,7 +366,11 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Calls `visit` for the items of the `part`-th of `parts` parts of each level.
+    /// Calls `visit` for the items of the `part`-th of `parts` parts of the keys.
+    ///
+    /// Parts are made by tags: an item that is moved meanwhile stays in its part. Unless keys are
+    /// inserted or changed meanwhile, each is met once: during a resize, which may move them, those
+    /// that were met are remembered.
     fn for_each_part(
         &self,
         part: usize,
@@ -372,6 +381,7 @@ impl<M: Medium> Core<M> {
         let guard = self.epochs.pin();
         let mut context = self.context();
         let mut visited = 0u64;
+        let mut may_move = HashSet::new();
         loop {
             for number in context.levels() {
                 if visited & 1 << number != 0 {
@@ -379,17 +389,21 @@ impl<M: Medium> Core<M> {
                 }
                 visited |= 1 << number;
                 let level = self.levels.get(number);
-                let bound = |part: usize| level.buckets() * part as u64 / parts as u64;
-                for index in bound(part)..bound(part + 1) {
-                    for slot in Level::slots(level.bucket(index)) {
-                        let word = load(self.medium(), slot);
-                        if word.is_item() {
-                            if word.is_dirty() {
-                                self.make_durable(slot, word.clean());
-                            }
-                            visit(&self.heap.item(word.at(), &guard)?);
-                        }
+                let slots =
+                    (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+                for slot in slots {
+                    let word = load(self.medium(), slot);
+                    let is_wanted = word.is_item() && word.tag() % parts as u64 == part as u64;
+                    if !is_wanted || may_move.contains(&word.at().0) {
+                        continue;
                     }
+                    if word.is_dirty() {
+                        self.make_durable(slot, word.clean());
+                    }
+                    if context.is_resizing() {
+                        may_move.insert(word.at().0);
+                    }
+                    visit(&self.heap.item(word.at(), &guard)?);
                 }
             }
             // Items may have been moved to levels appended meanwhile.

@@ -22,6 +22,7 @@ impl Engine for ClevelHashing {
     };
 
     const AS_LATE_AS_POSSIBLE: f64 = 1.0;
+    const UPDATES_IN_PLACE: bool = false;
 
     type Index<M: Medium> = ClevelTable<M>;
 

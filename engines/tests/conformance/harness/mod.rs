@@ -44,6 +44,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// A load factor at which it grows only for a key that finds no room: never, if there is room
     /// for any number of keys.
     const AS_LATE_AS_POSSIBLE: f64;
+    /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
+    /// given back later.
+    const UPDATES_IN_PLACE: bool = true;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;
