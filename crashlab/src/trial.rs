@@ -8,7 +8,8 @@ use crate::machine::{Schedule, Slice};
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
+    TableSubject,
 };
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
@@ -292,11 +293,14 @@ pub enum Engine {
     Iceberg,
     /// Level hashing, as a table of words.
     Level,
+    /// Clevel hashing, as a table of words.
+    Clevel,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
+    pub const ALL: [Engine; 5] =
+        [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level, Engine::Clevel];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -305,6 +309,7 @@ impl Engine {
             Engine::Heap => HeapSubject::NAME,
             Engine::Iceberg => TableSubject::NAME,
             Engine::Level => LevelSubject::NAME,
+            Engine::Clevel => ClevelSubject::NAME,
         }
     }
 
@@ -329,6 +334,12 @@ impl Engine {
                 all.extend(store_histories());
                 // A store's items are in the heap.
                 all.extend(writers_of_the_heap());
+                all
+            }
+            Engine::Clevel => {
+                let setups = setups::clevel();
+                let mut all = directed::<ClevelSubject>(&setups);
+                all.extend(setups.iter().flat_map(beside_moves));
                 all
             }
             Engine::Level => {
@@ -356,6 +367,27 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
     others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
+}
+
+/// One key changed by two threads, or changed by one and read by another, while a third moves it.
+fn beside_moves(setup: &Setup) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let mover = || vec![one(1, Action::Insert(6)), Op::Settle];
+    let pairs = [
+        [vec![one(0, Action::Upsert(3))], vec![one(0, Action::Get), one(0, Action::Get)]],
+        [vec![one(0, Action::Remove)], vec![one(0, Action::Insert(4))]],
+        [vec![one(0, Action::Insert(3))], vec![one(0, Action::Insert(4))]],
+        [vec![one(0, Action::Update(3))], vec![one(0, Action::Remove)]],
+    ];
+    let halver = setup.shrinks.then(|| vec![Op::Shrink]);
+    pairs
+        .into_iter()
+        .flat_map(|[writer, other]| {
+            let movers = std::iter::once(mover()).chain(halver.clone());
+            movers.map(move |mover| vec![writer.clone(), mover, other.clone()]).collect::<Vec<_>>()
+        })
+        .map(|program| interleaved::<ClevelSubject>(setup, program, 0))
+        .collect()
 }
 
 /// A table that is halved beside others.

@@ -14,13 +14,15 @@ use pmem::Offset;
 use pmem::sync::{Array, AtomicU64, Line, Ordering, THREADS_MAX, spin, thread_index};
 use std::io;
 
-/// log2 of the number of stripes: many times as many as threads, few enough to stay in the caches.
-const STRIPES_LOG2: u32 = 13;
-/// One for each thread with a number, further ones for the others.
-const DESCRIPTORS_LOG2: u32 = 11;
+/// Stripes: several times as many as threads, few enough to stay in the caches.
+const STRIPES: usize = 8 * THREADS_MAX;
+/// Descriptors: one for each thread with a number, further ones for the others.
+const DESCRIPTORS: usize = (THREADS_MAX + 64).next_power_of_two();
+/// Bits that number a descriptor.
+const DESCRIPTOR_BITS: u32 = 11;
 const STATUS_BITS: u32 = 3;
 
-const _: () = assert!(THREADS_MAX < 1 << DESCRIPTORS_LOG2);
+const _: () = assert!(DESCRIPTORS <= 1 << DESCRIPTOR_BITS && STRIPES.is_power_of_two());
 
 // Words of a descriptor.
 const STATUS: usize = 0;
@@ -105,7 +107,7 @@ impl Own<'_> {
     pub(super) fn next_reference(&self) -> u64 {
         let turn = (self.line.0[STATUS].load(Ordering::Relaxed) >> STATUS_BITS) + 1;
         self.line.0[STATUS].store(turn << STATUS_BITS, Ordering::Release);
-        turn << DESCRIPTORS_LOG2 | self.index
+        turn << DESCRIPTOR_BITS | self.index
     }
 
     /// The word by which a slot is claimed for the item of `word` in this turn.
@@ -128,7 +130,7 @@ impl Own<'_> {
             // afterwards.
             self.line.0[field].store(value, Ordering::Release);
         }
-        let turn = operation.reference >> DESCRIPTORS_LOG2;
+        let turn = operation.reference >> DESCRIPTOR_BITS;
         let status = turn << STATUS_BITS | Status::Undecided as u64;
         self.line.0[STATUS].store(status, Ordering::Release);
     }
@@ -144,15 +146,14 @@ impl Drop for Own<'_> {
 
 impl Descriptors {
     pub(super) fn new() -> io::Result<Descriptors> {
-        let (stripes, lines) = (1 << STRIPES_LOG2, 1 << DESCRIPTORS_LOG2);
         Ok(Descriptors {
-            stripes: Array::reserve(stripes, stripes)?,
-            lines: Array::reserve(lines, lines)?,
+            stripes: Array::reserve(STRIPES, STRIPES)?,
+            lines: Array::reserve(DESCRIPTORS, DESCRIPTORS)?,
         })
     }
 
-    /// The calling thread's descriptor. Threads without a number take one of a thousand, and wait
-    /// for one only if so many of them are in the midst of an operation.
+    /// The calling thread's descriptor. Threads without a number take one of the others, and wait
+    /// for one only if all of them are in the midst of an operation.
     pub(super) fn own(&self) -> Own<'_> {
         let thread = thread_index();
         if thread < THREADS_MAX {
@@ -160,7 +161,7 @@ impl Descriptors {
         }
         let mut turn = 0;
         loop {
-            for index in THREADS_MAX..self.lines.len() {
+            for index in THREADS_MAX..DESCRIPTORS {
                 let line = self.lines.get(index);
                 let taken = &line.0[TAKEN];
                 if taken.load(Ordering::Relaxed) == 0
@@ -177,11 +178,11 @@ impl Descriptors {
     #[inline(always)]
     pub(super) fn stripe(&self, hash: u64) -> &AtomicU64 {
         let mixed = hash ^ hash >> 32 ^ hash >> 16;
-        self.stripes.get(mixed as usize & ((1 << STRIPES_LOG2) - 1))
+        self.stripes.get(mixed as usize & (STRIPES - 1))
     }
 
     fn line(&self, reference: u64) -> &Line {
-        self.lines.get(reference as usize & ((1 << DESCRIPTORS_LOG2) - 1))
+        self.lines.get(reference as usize & (DESCRIPTORS - 1))
     }
 
     /// The operation that `stripe` refers to, if it still does.
@@ -208,7 +209,7 @@ impl Descriptors {
     /// How far an operation has come; `None` if its descriptor has another turn: then it is over.
     pub(super) fn status(&self, operation: &Operation) -> Option<Status> {
         let word = self.line(operation.reference).0[STATUS].load(Ordering::Acquire);
-        let is_its = word >> STATUS_BITS == operation.reference >> DESCRIPTORS_LOG2;
+        let is_its = word >> STATUS_BITS == operation.reference >> DESCRIPTOR_BITS;
         let status = match word & ((1 << STATUS_BITS) - 1) {
             1 => Status::Undecided,
             2 => Status::Absent,
@@ -223,7 +224,7 @@ impl Descriptors {
 
     /// Brings an operation from one status to the next; nothing if it is not there any more.
     pub(super) fn decide(&self, operation: &Operation, from: Status, to: Status) {
-        let turn = operation.reference >> DESCRIPTORS_LOG2 << STATUS_BITS;
+        let turn = operation.reference >> DESCRIPTOR_BITS << STATUS_BITS;
         // Whoever was faster decided the same or had more to go by.
         let _ = self.line(operation.reference).0[STATUS].compare_exchange(
             turn | from as u64,
