@@ -339,7 +339,10 @@ impl Engine {
             Engine::Clevel => {
                 let setups = setups::clevel();
                 let mut all = directed::<ClevelSubject>(&setups);
-                all.extend(setups.iter().flat_map(beside_moves));
+                // The others move nothing, or not for a long time.
+                let moves = |setup: &&Setup| setup.shrinks || setup.before.len() > 16;
+                let moving = setups.iter().filter(|setup| !setup.is_tight).filter(moves);
+                all.extend(moving.flat_map(beside_moves));
                 all
             }
             Engine::Level => {

@@ -12,8 +12,9 @@ use pmem::heap::Corrupt;
 const BATCH: usize = 16;
 
 impl<M: Medium> Core<M> {
-    fn prefetch_buckets(&self, context: Context, hash: u64) {
-        for level in context.levels() {
+    #[inline(always)]
+    pub(super) fn prefetch_buckets(&self, context: Context, hash: u64) {
+        for level in context.in_search_order() {
             for bucket in self.levels.get(level).candidates(hash) {
                 self.medium().prefetch(bucket);
             }

@@ -20,7 +20,7 @@ use pmem::sync::{AtomicU64, Ordering};
 use pmem::{LINE, Medium, Offset, WORD};
 
 /// Slots of a bucket.
-pub(super) const SLOTS: u64 = LINE / WORD;
+pub(super) const SLOTS: usize = (LINE / WORD) as usize;
 
 /// Owner of the extents of levels.
 pub(super) const LEVELS: u8 = 1;
@@ -178,6 +178,15 @@ impl Context {
         })
     }
 
+    /// The levels as a search visits them: during a resize in the direction in which items are
+    /// moved, so that it does not miss them; else the larger one first, which has most.
+    #[inline(always)]
+    pub(super) fn in_search_order(self) -> impl Iterator<Item = u32> {
+        let turned = Context((self.0 & u64::from(LEVEL_MAX)) << LEVEL_BITS | self.0 >> LEVEL_BITS);
+        let order = if self.is_resizing() { self } else { turned };
+        order.levels()
+    }
+
     #[inline(always)]
     pub(super) fn len(self) -> u32 {
         (u64::BITS - self.0.leading_zeros()).div_ceil(LEVEL_BITS)
@@ -247,7 +256,7 @@ impl Level {
     /// The slots of the bucket at `bucket`.
     #[inline(always)]
     pub(super) fn slots(bucket: Offset) -> impl Iterator<Item = Offset> {
-        (0..SLOTS).map(move |slot| bucket.word(slot))
+        (0..SLOTS as u64).map(move |slot| bucket.word(slot))
     }
 
     pub(super) fn bytes(log2: u32) -> u64 {
@@ -344,5 +353,5 @@ impl Shape {
 
 /// Slots of a table whose back level has `1 << log2` buckets, the one before it half as many.
 pub(super) fn capacity(log2: u32) -> u64 {
-    (SLOTS << log2) * 3 / 2
+    ((SLOTS as u64) << log2) * 3 / 2
 }

@@ -345,7 +345,7 @@ impl<M: Medium> Core<M> {
                         None => "level being drained",
                     },
                     pairs: slots.filter(|&slot| load(self.medium(), slot).is_item()).count() as u64,
-                    slots: SLOTS << level.log2,
+                    slots: (SLOTS as u64) << level.log2,
                     pool_bytes: Level::bytes(level.log2),
                     sidecar_bytes: 0,
                 }

@@ -1,7 +1,7 @@
 //! Search, insertion, update and deletion, in the order of the slides.
 
 use super::descriptor::{Kind, Operation, Own, Status};
-use super::layout::{Context, ITEMS_END, Level, Word, exchange, load, tag};
+use super::layout::{Context, ITEMS_END, Level, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
 use index::ItemError;
 use pmem::epoch::Guard;
@@ -38,9 +38,22 @@ struct Fresh {
     bytes: u64,
 }
 
+/// A bit for each word of two buckets that has this tag.
+///
+/// Without a branch for each slot: where a key is cannot be predicted, and what waits for a wrong
+/// guess does not fetch the item.
+#[inline(always)]
+fn matching(lines: &[[u64; SLOTS]; 2], tag: u64) -> u32 {
+    let mut matching = 0;
+    for (index, &word) in lines.as_flattened().iter().enumerate() {
+        matching |= u32::from(Word(word).tag() == tag) << index;
+    }
+    matching
+}
+
 impl<M: Medium> Core<M> {
-    /// Lock-free search: from the front level to the back one, redone if nothing was found and a
-    /// level has been appended meanwhile. What is answered is durable.
+    /// Lock-free search, redone if nothing was found and a level has been appended meanwhile. What is
+    /// answered is durable.
     pub(super) fn search<'a>(
         &'a self,
         hash: u64,
@@ -49,6 +62,7 @@ impl<M: Medium> Core<M> {
     ) -> Result<Option<Hit<'a>>, Corrupt> {
         loop {
             let context = self.context();
+            self.prefetch_buckets(context, hash);
             let (found, is_removal_seen) = self.probe(context, hash, key, guard)?;
             if let Some((hit, is_dirty)) = found {
                 if is_dirty {
@@ -59,7 +73,14 @@ impl<M: Medium> Core<M> {
             if is_removal_seen {
                 self.medium().fence();
             }
-            if self.context().back() == context.back() {
+            let now = self.context();
+            // Levels dropped have been drained before. But in what order levels were searched is
+            // all the same only if there was nothing to be drained.
+            let is_valid = match context.is_resizing() {
+                true => now.back() == context.back(),
+                false => now == context,
+            };
+            if is_valid {
                 return Ok(None);
             }
         }
@@ -78,24 +99,27 @@ impl<M: Medium> Core<M> {
     ) -> Result<(Option<(Hit<'a>, bool)>, bool), Corrupt> {
         let tag = tag(hash);
         let mut is_removal_seen = false;
-        for level in context.levels() {
-            let [first, second] = self.levels.get(level).candidates(hash);
-            for bucket in [first, second].into_iter().take(1 + usize::from(first != second)) {
-                for slot in Level::slots(bucket) {
-                    let word = load(self.medium(), slot);
-                    if !word.has_tag(tag) {
-                        continue;
+        for level in context.in_search_order() {
+            let buckets = self.levels.get(level).candidates(hash);
+            let lines = buckets.map(|bucket| self.medium().load_line(bucket));
+            let mut matching = matching(&lines, tag);
+            if buckets[0] == buckets[1] {
+                matching &= (1 << SLOTS) - 1;
+            }
+            while matching != 0 {
+                let index = matching.trailing_zeros() as usize;
+                matching &= matching - 1;
+                let slot = buckets[index / SLOTS].word((index % SLOTS) as u64);
+                let word = Word(lines[index / SLOTS][index % SLOTS]);
+                if word.is_item() {
+                    let item = self.heap.item(word.at(), guard)?;
+                    if item.key == key {
+                        let hit = Hit { slot, word: word.clean(), item };
+                        return Ok((Some((hit, word.is_dirty())), is_removal_seen));
                     }
-                    if word.is_item() {
-                        let item = self.heap.item(word.at(), guard)?;
-                        if item.key == key {
-                            let hit = Hit { slot, word: word.clean(), item };
-                            return Ok((Some((hit, word.is_dirty())), is_removal_seen));
-                        }
-                    } else if word.is_gone() {
-                        self.medium().flush(slot);
-                        is_removal_seen = true;
-                    }
+                } else if word.is_gone() {
+                    self.medium().flush(slot);
+                    is_removal_seen = true;
                 }
             }
         }

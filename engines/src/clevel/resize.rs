@@ -4,17 +4,18 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    CONTEXT_DIRTY, Context, LEVEL_MAX, LEVELS, LOG2_MAX, Level, SLOTS, Word, capacity, exchange,
-    load,
+    CONTEXT_DIRTY, Context, LEVEL_MAX, LEVELS, LOG2_MAX, Level, Word, capacity, exchange, load,
 };
 use super::{Core, Retired};
 use index::ItemError;
 use pmem::epoch::Guard;
 use pmem::sync::{Ordering, thread_index};
-use pmem::{LINE, Medium, Offset, SpaceError, WORD};
+use pmem::{LINE, Medium, Offset, SpaceError};
 
 /// Buckets of the front level that an insertion drains, if there is no helper or it lags behind.
 const BUCKETS_PER_INSERTION: u64 = 2;
+/// Buckets drained under one guard by who ends a resize.
+const BUCKETS_AT_ONCE: u64 = 8;
 /// A helper lags behind if there are more levels than this.
 const LEVELS_WITH_HELPER: u32 = 4;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
@@ -306,7 +307,7 @@ impl<M: Medium> Core<M> {
             if !self.context().is_resizing() {
                 return Ok(());
             }
-            self.drain_some(SLOTS, &guard)?;
+            self.drain_some(BUCKETS_AT_ONCE, &guard)?;
         }
     }
 
@@ -343,5 +344,3 @@ impl<M: Medium> Core<M> {
         kept.filter(|extent| !is_in_use(extent.index.into())).map(|extent| extent.bytes).sum()
     }
 }
-
-const _: () = assert!(SLOTS * WORD == LINE);
