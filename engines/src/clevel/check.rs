@@ -87,8 +87,8 @@ impl<M: Medium> Core<M> {
         if !buckets.iter().any(|&bucket| Level::slots(bucket).any(|other| other == slot)) {
             return corrupt("an item in a bucket that is none of its key's");
         }
-        match self.probe(context, hash, item.key, &guard)? {
-            (Some((hit, _)), _) if hit.slot == slot => Ok(()),
+        match self.probe(context, hash, item.key, &guard, &mut false)? {
+            Some(hit) if hit.slot == slot => Ok(()),
             _ => corrupt("an item whose key is found in another slot, too"),
         }
     }

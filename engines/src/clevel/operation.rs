@@ -72,13 +72,10 @@ impl<M: Medium> Core<M> {
         let Operation { new, claim, .. } = *operation;
         if self.is_undecided(operation) {
             // What cannot be read has no key: it is found by whoever searches, and reported.
-            let is_there = match self.heap.item(new.at(), guard) {
-                Ok(item) => matches!(
-                    self.probe(self.context(), operation.hash, item.key, guard),
-                    Ok((Some(_), _))
-                ),
-                Err(_) => false,
-            };
+            let is_there = self.heap.item(new.at(), guard).is_ok_and(|item| {
+                let (hash, context) = (operation.hash, self.context());
+                matches!(self.probe(context, hash, item.key, guard, &mut false), Ok(Some(_)))
+            });
             let found = if is_there { Status::Found } else { Status::Absent };
             self.descriptors.decide(operation, Status::Undecided, found);
         }

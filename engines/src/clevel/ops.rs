@@ -12,7 +12,7 @@ use pmem::{Medium, Offset, SpaceError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hit<'a> {
     pub(super) slot: Offset,
-    /// What leads to the item, without its dirty bit.
+    /// What leads to the item.
     pub(super) word: Word,
     pub(super) item: Item<'a>,
 }
@@ -54,6 +54,7 @@ fn matching(lines: &[[u64; SLOTS]; 2], tag: u64) -> u32 {
 impl<M: Medium> Core<M> {
     /// Lock-free search, redone if nothing was found and a level has been appended meanwhile. What is
     /// answered is durable.
+    #[inline]
     pub(super) fn search<'a>(
         &'a self,
         hash: u64,
@@ -63,10 +64,10 @@ impl<M: Medium> Core<M> {
         loop {
             let context = self.context();
             self.prefetch_buckets(context, hash);
-            let (found, is_removal_seen) = self.probe(context, hash, key, guard)?;
-            if let Some((hit, is_dirty)) = found {
-                if is_dirty {
-                    self.make_durable(hit.slot, hit.word);
+            let mut is_removal_seen = false;
+            if let Some(hit) = self.probe(context, hash, key, guard, &mut is_removal_seen)? {
+                if hit.word.is_dirty() {
+                    self.make_durable(hit.slot, hit.word.clean());
                 }
                 return Ok(Some(hit));
             }
@@ -86,22 +87,22 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Looks once at every candidate bucket of these levels. Returns where the key is and whether
-    /// it may not be durable there; and whether lines were flushed in which a key of this tag may
-    /// have been removed.
-    #[inline]
+    /// Looks once at every candidate bucket of these levels for the key. Flushes lines in which a key
+    /// of this tag may have been removed, and says that there were some.
+    #[inline(always)]
     pub(super) fn probe<'a>(
         &'a self,
         context: Context,
         hash: u64,
         key: &[u8],
         guard: &Guard<'a>,
-    ) -> Result<(Option<(Hit<'a>, bool)>, bool), Corrupt> {
+        is_removal_seen: &mut bool,
+    ) -> Result<Option<Hit<'a>>, Corrupt> {
         let tag = tag(hash);
-        let mut is_removal_seen = false;
         for level in context.in_search_order() {
             let buckets = self.levels.get(level).candidates(hash);
-            let lines = buckets.map(|bucket| self.medium().load_line(bucket));
+            let medium = self.medium();
+            let lines = [medium.load_line(buckets[0]), medium.load_line(buckets[1])];
             let mut matching = matching(&lines, tag);
             if buckets[0] == buckets[1] {
                 matching &= (1 << SLOTS) - 1;
@@ -114,16 +115,15 @@ impl<M: Medium> Core<M> {
                 if word.is_item() {
                     let item = self.heap.item(word.at(), guard)?;
                     if item.key == key {
-                        let hit = Hit { slot, word: word.clean(), item };
-                        return Ok((Some((hit, word.is_dirty())), is_removal_seen));
+                        return Ok(Some(Hit { slot, word, item }));
                     }
                 } else if word.is_gone() {
                     self.medium().flush(slot);
-                    is_removal_seen = true;
+                    *is_removal_seen = true;
                 }
             }
         }
-        Ok((None, is_removal_seen))
+        Ok(None)
     }
 
     /// Makes sure that what was read in a slot survives, before anybody is told of it.
@@ -240,7 +240,7 @@ impl<M: Medium> Core<M> {
             reference: own.next_reference(),
             kind: if new.is_some() { Kind::Swap } else { Kind::Remove },
             hash,
-            old: hit.word,
+            old: hit.word.clean(),
             new: new.unwrap_or(Word::EMPTY),
             slot: hit.slot,
             claim: Offset(0),
