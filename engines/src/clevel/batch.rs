@@ -24,7 +24,8 @@ impl<M: Medium> Core<M> {
     /// Fetches the first item that may be the key's.
     fn prefetch_item(&self, context: Context, hash: u64) {
         let tag = tag(hash);
-        let buckets = context.levels().flat_map(|level| self.levels.get(level).candidates(hash));
+        let buckets =
+            context.in_search_order().flat_map(|level| self.levels.get(level).candidates(hash));
         let words = buckets.flat_map(Level::slots).map(|slot| load(self.medium(), slot));
         if let Some(word) = words.into_iter().find(|word| word.is_item() && word.has_tag(tag)) {
             self.heap.prefetch(word.at());

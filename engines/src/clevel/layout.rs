@@ -215,7 +215,7 @@ impl Context {
 
     #[inline(always)]
     pub(super) fn is_resizing(self) -> bool {
-        self.len() > 2
+        self.0 >> (2 * LEVEL_BITS) != 0
     }
 
     /// With one more level at the back, if there is room for one.
