@@ -338,11 +338,17 @@ impl Engine {
             }
             Engine::Clevel => {
                 let setups = setups::clevel();
-                let mut all = directed::<ClevelSubject>(&setups);
-                // The others move nothing, or not for a long time.
-                let moves = |setup: &&Setup| setup.shrinks || setup.before.len() > 16;
-                let moving = setups.iter().filter(|setup| !setup.is_tight).filter(moves);
-                all.extend(moving.flat_map(beside_moves));
+                // Its operations take many steps. Where several threads meet is alike in the others.
+                let (meeting, alone): (Vec<_>, Vec<_>) = setups
+                    .into_iter()
+                    .partition(|setup| !setup.is_tight && !setup.shrinks && setup.resize_at == 1.0);
+                let mut all = directed::<ClevelSubject>(&meeting);
+                all.extend(
+                    meeting.iter().filter(|setup| setup.before.len() > 16).flat_map(beside_moves),
+                );
+                all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
+                let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
+                all.extend(alone.into_iter().map(look));
                 all
             }
             Engine::Level => {
@@ -372,25 +378,15 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
 }
 
-/// One key changed by two threads, or changed by one and read by another, while a third moves it.
+/// A key that is changed by one thread and looked at by another while a third one moves it.
 fn beside_moves(setup: &Setup) -> Vec<Directed> {
-    let one = |key, action| Op::One(key, action);
-    let mover = || vec![one(1, Action::Insert(6)), Op::Settle];
-    let pairs = [
-        [vec![one(0, Action::Upsert(3))], vec![one(0, Action::Get), one(0, Action::Get)]],
-        [vec![one(0, Action::Remove)], vec![one(0, Action::Insert(4))]],
-        [vec![one(0, Action::Insert(3))], vec![one(0, Action::Insert(4))]],
-        [vec![one(0, Action::Update(3))], vec![one(0, Action::Remove)]],
-    ];
-    let halver = setup.shrinks.then(|| vec![Op::Shrink]);
-    pairs
-        .into_iter()
-        .flat_map(|[writer, other]| {
-            let movers = std::iter::once(mover()).chain(halver.clone());
-            movers.map(move |mover| vec![writer.clone(), mover, other.clone()]).collect::<Vec<_>>()
-        })
-        .map(|program| interleaved::<ClevelSubject>(setup, program, 0))
-        .collect()
+    let one = |action| Op::One(0, action);
+    let mover = if setup.shrinks { Op::Shrink } else { Op::Settle };
+    let pairs =
+        [[one(Action::Upsert(3)), one(Action::Get)], [one(Action::Remove), one(Action::Insert(4))]];
+    let programs =
+        pairs.map(|[writer, other]| vec![vec![writer], vec![mover.clone()], vec![other]]);
+    programs.into_iter().map(|program| interleaved::<ClevelSubject>(setup, program, 0)).collect()
 }
 
 /// A table that is halved beside others.

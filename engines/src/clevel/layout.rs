@@ -10,7 +10,8 @@
 //!
 //! control line
 //!   word 0   63      59 … 54         11 … 6    5 … 0
-//!          | DIRTY | tenth level | … | second | front level |        the context; 0: levels 1, 2
+//!          | DIRTY | tenth level | … | second | front level |        the context, in which the
+//!                                                                     levels 1, 2 are written as 0
 //! ```
 //!
 //! A level of 2^n buckets is an extent of its own, by whose index the context names it.
@@ -61,7 +62,7 @@ impl Word {
 
     /// Leads to the item at `at`, whose key has this hash.
     pub(super) fn item(hash: u64, at: Offset) -> Word {
-        Word(tag(hash) << TAG_SHIFT | ITEM << KIND_SHIFT | at.0 / ITEM_ALIGN)
+        Word(tag(hash) << TAG_SHIFT | ITEM << KIND_SHIFT | (at.0 / ITEM_ALIGN))
     }
 
     /// Claimed for the item that this word leads to.
@@ -144,7 +145,7 @@ pub(super) const LEVEL_MAX: u32 = (1 << LEVEL_BITS) - 1;
 /// Most levels in use at once.
 pub(super) const LEVELS_MAX: u32 = 10;
 /// The context is not known to be durable.
-pub(super) const CONTEXT_DIRTY: u64 = 1 << 63;
+const CONTEXT_DIRTY: u64 = 1 << 63;
 
 /// The levels in use, in the order in which they are searched: an immutable copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,17 +155,36 @@ impl Context {
     /// That of a new table.
     pub(super) const FIRST: Context = Context(1 | 2 << LEVEL_BITS);
 
-    /// The context that a pool says, if it is one.
-    pub(super) fn decode(word: u64) -> Option<Context> {
-        let context = Context(word & !CONTEXT_DIRTY);
-        let levels: Vec<u32> = context.levels().collect();
+    /// What a word of the pool says. In a new pool it is 0, which stands for the first context:
+    /// nothing has to be written before there are other levels.
+    #[inline(always)]
+    pub(super) fn of_word(word: u64) -> Context {
+        Context(word & !CONTEXT_DIRTY ^ Context::FIRST.0)
+    }
+
+    /// The word for a context that is known to be durable.
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        self.0 ^ Context::FIRST.0
+    }
+
+    /// The word for a context that is not.
+    pub(super) fn dirty_word(self) -> u64 {
+        self.word() | CONTEXT_DIRTY
+    }
+
+    #[inline(always)]
+    pub(super) fn is_dirty_word(word: u64) -> bool {
+        word & CONTEXT_DIRTY != 0
+    }
+
+    /// Whether it is a list of levels.
+    pub(super) fn is_one(self) -> bool {
+        let levels: Vec<u32> = self.levels().collect();
         let is_distinct = (1..levels.len()).all(|index| !levels[..index].contains(&levels[index]));
         let is_whole =
             levels.iter().rev().fold(0, |word, &level| word << LEVEL_BITS | u64::from(level));
-        let is_one = is_distinct
-            && is_whole == context.0
-            && (2..=LEVELS_MAX as usize).contains(&levels.len());
-        is_one.then_some(context)
+        is_distinct && is_whole == self.0 && (2..=LEVELS_MAX as usize).contains(&levels.len())
     }
 
     /// The levels, from front to back.

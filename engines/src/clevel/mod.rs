@@ -223,13 +223,11 @@ impl<M: Medium> Core<M> {
             levels.set(level, extent.start, log2);
             free_levels |= 1 << level;
         }
-        let word = match pool.medium().load(control) {
-            0 => Context::FIRST.0,
-            word => word,
-        };
-        let context = Context::decode(word)
-            .filter(|context| context.levels().all(|level| levels.has(level)))
-            .ok_or_else(|| corrupt(format!("the context {word:#x} names no list of levels")))?;
+        let word = pool.medium().load(control);
+        let context = Context::of_word(word);
+        if !(context.is_one() && context.levels().all(|level| levels.has(level))) {
+            return Err(corrupt(format!("the context {word:#x} names no list of levels")));
+        }
         for level in context.levels() {
             free_levels &= !(1 << level);
         }

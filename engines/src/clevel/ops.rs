@@ -255,7 +255,7 @@ impl<M: Medium> Core<M> {
         let reference = own.next_reference();
         let Some(claim) = self.claim(context, hash, Own::claim_word(reference, new)) else {
             drop(own);
-            self.make_room(context)?;
+            self.make_room(context, guard)?;
             return Ok(false);
         };
         let operation = Operation {

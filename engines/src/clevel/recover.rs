@@ -6,7 +6,7 @@
 //! recovery leaves what a crash leaves, and runs again.
 
 use super::Core;
-use super::layout::{CONTEXT_DIRTY, Context, Level, Word, load};
+use super::layout::{Context, Level, Word, load};
 use pmem::heap::Sweep;
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
@@ -25,13 +25,7 @@ struct Part {
 
 impl<M: Medium> Core<M> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
-        let word = self.medium().load(self.control);
-        let context = if word == 0 { Context::FIRST } else { Context(word & !CONTEXT_DIRTY) };
-        if word != context.0 && !self.pool.is_read_only() {
-            self.medium().store(self.control, context.0);
-            // A pool that is closed without anything in it says so, too.
-            self.medium().persist(self.control);
-        }
+        let context = Context::of_word(self.medium().load(self.control));
         let sweep = self.heap.sweep();
         let levels: Vec<u32> = context.levels().collect();
         for (index, &number) in levels.iter().enumerate() {
@@ -80,7 +74,9 @@ impl<M: Medium> Core<M> {
         for index in range {
             for slot in Level::slots(level.bucket(index)) {
                 let word = load(self.medium(), slot);
-                if word == Word::EMPTY || word == Word::FROZEN {
+                // Where nothing is drained, only a level that is used again can have such a word.
+                let stays_frozen = word == Word::FROZEN && !behind.is_empty();
+                if word == Word::EMPTY || stays_frozen {
                     continue;
                 }
                 if word.is_item() && self.is_behind(word.clean(), behind) {

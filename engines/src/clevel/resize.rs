@@ -4,13 +4,14 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    CONTEXT_DIRTY, Context, LEVEL_MAX, LEVELS, LOG2_MAX, Level, Word, capacity, exchange, load,
+    Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
 };
+use super::table::space_error;
 use super::{Core, Retired};
 use index::ItemError;
 use pmem::epoch::Guard;
 use pmem::sync::{Ordering, thread_index};
-use pmem::{LINE, Medium, Offset, SpaceError};
+use pmem::{Medium, Offset, SpaceError};
 
 /// Buckets of the front level that an insertion drains, if there is no helper or it lags behind.
 const BUCKETS_PER_INSERTION: u64 = 2;
@@ -55,9 +56,19 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Called when an item found no room under `context`. `Ok`: trying again makes sense.
+    /// Called when an insertion found no room under `context`. `Ok`: trying again makes sense.
     #[cold]
-    pub(super) fn make_room(&self, context: Context) -> Result<(), SpaceError> {
+    pub(super) fn make_room(&self, context: Context, guard: &Guard<'_>) -> Result<(), SpaceError> {
+        while context.len() == LEVELS_MAX && self.context() == context {
+            // There may be another level only when there is one less.
+            self.drain_some(BUCKETS_AT_ONCE, guard).map_err(space_error)?;
+        }
+        self.grow(context)
+    }
+
+    /// Appends a level of twice the size of the back one, if the table may grow and no other thread
+    /// has done it.
+    fn grow(&self, context: Context) -> Result<(), SpaceError> {
         if self.context() != context {
             return Ok(());
         }
@@ -101,9 +112,8 @@ impl<M: Medium> Core<M> {
 
     /// Publishes another context, durably. Whether `before` was still the one.
     fn replace_context(&self, before: Context, after: Context) -> bool {
-        let medium = self.medium();
-        let after = after.0 | CONTEXT_DIRTY;
-        let is_replaced = medium.compare_exchange(self.control, before.0, after).is_ok();
+        let is_replaced =
+            self.medium().compare_exchange(self.control, before.word(), after.dirty_word()).is_ok();
         // Persists it, as whoever reads it next would do.
         self.context();
         is_replaced
@@ -113,22 +123,22 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn context(&self) -> Context {
         let word = self.medium().load(self.control);
-        match word & CONTEXT_DIRTY {
-            0 => Context(word),
-            _ => self.persist_context(word),
+        match Context::is_dirty_word(word) {
+            false => Context::of_word(word),
+            true => self.persist_context(word),
         }
     }
 
     #[cold]
     fn persist_context(&self, word: u64) -> Context {
+        let context = Context::of_word(word);
         if !self.pool.is_read_only() {
             self.medium().persist(self.control);
             // Fails if another thread has done it, or the context has changed, which only happens
             // to a durable one.
-            let clean = word & !CONTEXT_DIRTY;
-            let _ = self.medium().compare_exchange(self.control, word, clean);
+            let _ = self.medium().compare_exchange(self.control, word, context.word());
         }
-        Context(word & !CONTEXT_DIRTY)
+        context
     }
 
     /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
@@ -173,22 +183,15 @@ impl<M: Medium> Core<M> {
         Ok(Some(level))
     }
 
-    /// Takes out what was left in a level that served before. Nobody knows it any more.
+    /// Takes out what was left in a level that served before. Nobody knows it any more, and what a
+    /// crash brings back are marks, which recovery takes off.
     fn empty_level(&self, level: u32) {
         let medium = self.medium();
-        let Level { base, log2 } = self.levels.get(level);
-        for line in 0..1 << log2 {
-            let bucket = base.add(line * LINE);
-            let mut is_empty = true;
-            for slot in Level::slots(bucket).filter(|&slot| medium.load(slot) != 0) {
-                medium.store(slot, Word::EMPTY.0);
-                is_empty = false;
-            }
-            if !is_empty {
-                medium.flush(bucket);
-            }
+        let level = self.levels.get(level);
+        let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+        for slot in slots.filter(|&slot| load(medium, slot) != Word::EMPTY) {
+            medium.store(slot, Word::EMPTY.0);
         }
-        medium.fence();
     }
 
     /// Drains some buckets of the front level, if the table is resizing.
@@ -284,7 +287,7 @@ impl<M: Medium> Core<M> {
         let reference = own.next_reference();
         let Some(claim) = self.claim(context, hash, Own::claim_word(reference, word)) else {
             drop(own);
-            return self.make_room(context);
+            return self.grow(context);
         };
         let kind = Kind::Move;
         let operation = Operation { reference, kind, hash, old: word, new: word, slot, claim };

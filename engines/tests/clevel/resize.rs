@@ -53,7 +53,7 @@ fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for thread in 0..2u64 {
-            let (store, stay) = (&store, stay.clone());
+            let store = &store;
             scope.spawn(move || {
                 let own = (thread + 1) << 32;
                 for _ in 0..6 {
@@ -63,7 +63,6 @@ fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
                         assert_eq!(found, Some(index.to_le_bytes().to_vec()), "key {index}");
                     }
                 }
-                drop(stay);
             });
         }
         scope.spawn(|| {
