@@ -349,6 +349,7 @@ impl Engine {
                 all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
                 let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
                 all.extend(alone.into_iter().map(look));
+                all.extend(overtaken());
                 all
             }
             Engine::Level => {
@@ -376,6 +377,19 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
     others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
+}
+
+/// Searches that know the levels from before a key was moved to a new one.
+fn overtaken() -> Vec<Directed> {
+    let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
+    let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
+    let setup = setups::next_insertion_moves();
+    let found = readers.map(|reader| interleaved::<ClevelSubject>(&setup, program(reader), 0));
+    let updated = vec![
+        vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
+        vec![Op::One(1, Action::Insert(2))],
+    ];
+    found.into_iter().chain([interleaved::<ClevelSubject>(&setup, updated, 0)]).collect()
 }
 
 /// A key that is changed by one thread and looked at by another while a third one moves it.

@@ -59,6 +59,15 @@ fn draining(same: Choices, other: Choices) -> Setup {
     setup
 }
 
+/// A full table with the first free key in the front level: the next insertion of the other one
+/// appends a level and moves the first one there.
+pub fn next_insertion_moves() -> Setup {
+    let same = (3, 3);
+    let mut setup = filled("the next insertion moves a key", 1, [same, same], &[same; 15]);
+    setup.before.insert(8, store(0));
+    setup
+}
+
 /// A table that has doubled and is nearly empty again, with items in both levels.
 fn can_shrink() -> Setup {
     let fillers: Vec<Choices> = [vec![(3, 3); 17], vec![(0, 2)]].concat();

@@ -3,7 +3,7 @@
 mod clevel;
 mod level;
 
-pub use clevel::clevel;
+pub use clevel::{clevel, next_insertion_moves};
 pub use level::level;
 
 use crate::history::{Action, Key, Op};
