@@ -1,4 +1,5 @@
-//! The helper thread: drains the front level in the background.
+//! The helper thread: drains the front level in the background, and has space at hand for the next
+//! one.
 
 use super::Core;
 use pmem::Medium;
@@ -10,10 +11,16 @@ use std::thread::JoinHandle;
 /// Buckets drained under one right to write and one guard: a sync waits for so many at most.
 const BUCKETS_AT_ONCE: u64 = 16;
 
+#[derive(Debug, Default)]
+struct Asked {
+    drain: bool,
+    prepare: bool,
+}
+
 /// How the helper is told what to do.
 #[derive(Debug, Default)]
 pub(super) struct Signal {
-    is_asked: Mutex<bool>,
+    asked: Mutex<Asked>,
     wake: Condvar,
     stopped: AtomicBool,
     has_helper: AtomicBool,
@@ -28,24 +35,32 @@ impl Signal {
         self.has_helper.load(Ordering::Relaxed)
     }
 
-    pub(super) fn ask_to_drain(&self) {
+    fn ask(&self, change: impl FnOnce(&mut Asked)) {
         if self.has_helper() {
-            *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            change(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
             self.wake.notify_one();
         }
     }
 
-    /// Waits for work; whether there will be any.
-    fn wait(&self) -> bool {
-        let mut is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn ask_to_drain(&self) {
+        self.ask(|asked| asked.drain = true);
+    }
+
+    pub(super) fn ask_to_prepare(&self) {
+        self.ask(|asked| asked.prepare = true);
+    }
+
+    /// Waits for work; `None` when there will be none any more.
+    fn wait(&self) -> Option<Asked> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.is_stopped() {
-                return false;
+                return None;
             }
-            if std::mem::take(&mut *is_asked) {
-                return true;
+            if asked.drain || asked.prepare {
+                return Some(std::mem::take(&mut *asked));
             }
-            is_asked = self.wake.wait(is_asked).unwrap_or_else(PoisonError::into_inner);
+            asked = self.wake.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -68,7 +83,10 @@ impl Helper {
         let theirs = Arc::clone(core);
         let run = move || {
             let core = theirs;
-            while core.signal.wait() {
+            while let Some(asked) = core.signal.wait() {
+                if asked.prepare {
+                    core.prepare();
+                }
                 while !core.signal.is_stopped() && core.is_resizing() {
                     let _draining = core.signal.hold();
                     let Ok(_write) = core.pool.write() else { return };

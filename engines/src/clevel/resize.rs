@@ -21,6 +21,8 @@ const BUCKETS_AT_ONCE: u64 = 8;
 const LEVELS_WITH_HELPER: u32 = 4;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
+/// Load factor from which on a helper has space at hand for the next level.
+const PREPARE_AT: f64 = 0.6;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
@@ -50,10 +52,24 @@ impl<M: Medium> Core<M> {
     fn look_around(&self, context: Context) {
         let resize_at = self.settings.resize_at;
         let log2 = self.levels.get(context.back()).log2;
-        if resize_at <= 1.0 && self.len() as f64 >= resize_at * capacity(log2) as f64 {
+        let fill = self.len() as f64 / capacity(log2) as f64;
+        if resize_at <= 1.0 && fill >= PREPARE_AT {
+            self.signal.ask_to_prepare();
+        }
+        if resize_at <= 1.0 && fill >= resize_at {
             // Refused for want of space, the table fills on; whoever then finds no room says so.
             let _ = self.append(context, &[log2 + 1]);
         }
+    }
+
+    /// Puts memory behind the next level before anybody waits for it.
+    pub(super) fn prepare(&self) {
+        let log2 = {
+            let _guard = self.epochs.pin();
+            self.levels.get(self.context().back()).log2
+        };
+        // Refused, it is refused again, with the reason, to whoever needs the level.
+        let _ = self.pool.prepare(Level::bytes(log2 + 1));
     }
 
     /// Called when an insertion found no room under `context`. `Ok`: trying again makes sense.
