@@ -1,7 +1,8 @@
 //! The table as an [`Index`] of fixed-size pairs: their bytes are the keys and values of items.
 
+use super::Clevel;
 use super::ops::{Change, Changed, Hit};
-use super::{Clevel, exchange, if_absent, if_present};
+use super::records::{exchange, if_absent, if_present};
 use crate::Settings;
 use index::{CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk};
 use pmem::epoch::Guard;
