@@ -48,7 +48,7 @@ fn level_survives() {
 
 #[test]
 fn clevel_survives() {
-    crash(Engine::Clevel, 300);
+    crash(Engine::Clevel, 100);
 }
 
 #[test]
