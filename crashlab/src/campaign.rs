@@ -6,7 +6,8 @@ use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
+    TableSubject,
 };
 use crate::trial::{self, Engine};
 use pmem::medium::sim::Site;
@@ -113,6 +114,7 @@ fn arenas(engine: Engine) -> Vec<MakeArena> {
             .chain(arenas_of::<StoreSubject>(setups::store()))
             .collect(),
         Engine::Level => arenas_of::<LevelSubject>(setups::level()).collect(),
+        Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel()).collect(),
     }
 }
 

@@ -8,7 +8,8 @@ use crate::machine::{Schedule, Slice};
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
+    TableSubject,
 };
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
@@ -292,11 +293,14 @@ pub enum Engine {
     Iceberg,
     /// Level hashing, as a table of words.
     Level,
+    /// Clevel hashing, as a table of words.
+    Clevel,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
+    pub const ALL: [Engine; 5] =
+        [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level, Engine::Clevel];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -305,6 +309,7 @@ impl Engine {
             Engine::Heap => HeapSubject::NAME,
             Engine::Iceberg => TableSubject::NAME,
             Engine::Level => LevelSubject::NAME,
+            Engine::Clevel => ClevelSubject::NAME,
         }
     }
 
@@ -329,6 +334,22 @@ impl Engine {
                 all.extend(store_histories());
                 // A store's items are in the heap.
                 all.extend(writers_of_the_heap());
+                all
+            }
+            Engine::Clevel => {
+                let setups = setups::clevel();
+                // Its operations take many steps. Where several threads meet is alike in the others.
+                let (meeting, alone): (Vec<_>, Vec<_>) = setups
+                    .into_iter()
+                    .partition(|setup| !setup.is_tight && !setup.shrinks && setup.resize_at == 1.0);
+                let mut all = directed::<ClevelSubject>(&meeting);
+                all.extend(
+                    meeting.iter().filter(|setup| setup.before.len() > 16).flat_map(beside_moves),
+                );
+                all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
+                let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
+                all.extend(alone.into_iter().map(look));
+                all.extend(overtaken());
                 all
             }
             Engine::Level => {
@@ -356,6 +377,30 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
     others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
+}
+
+/// Searches that know the levels from before a key was moved to a new one.
+fn overtaken() -> Vec<Directed> {
+    let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
+    let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
+    let setup = setups::next_insertion_moves();
+    let found = readers.map(|reader| interleaved::<ClevelSubject>(&setup, program(reader), 0));
+    let updated = vec![
+        vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
+        vec![Op::One(1, Action::Insert(2))],
+    ];
+    found.into_iter().chain([interleaved::<ClevelSubject>(&setup, updated, 0)]).collect()
+}
+
+/// A key that is changed by one thread and looked at by another while a third one moves it.
+fn beside_moves(setup: &Setup) -> Vec<Directed> {
+    let one = |action| Op::One(0, action);
+    let mover = if setup.shrinks { Op::Shrink } else { Op::Settle };
+    let pairs =
+        [[one(Action::Upsert(3)), one(Action::Get)], [one(Action::Remove), one(Action::Insert(4))]];
+    let programs =
+        pairs.map(|[writer, other]| vec![vec![writer], vec![mover.clone()], vec![other]]);
+    programs.into_iter().map(|program| interleaved::<ClevelSubject>(setup, program, 0)).collect()
 }
 
 /// A table that is halved beside others.

@@ -47,6 +47,11 @@ fn level_survives() {
 }
 
 #[test]
+fn clevel_survives() {
+    crash(Engine::Clevel, 100);
+}
+
+#[test]
 fn a_run_ends_in_time_and_repeats_itself() {
     let timed = Campaign { time: Some(Duration::ZERO), ..campaign(Engine::Pool, 2, 3, u64::MAX) };
     timed.run(&|_| {});

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+pub mod clevel;
 pub mod iceberg;
 pub mod level;
 mod lock;

@@ -7,13 +7,13 @@ use engines::level::{Design, Shape};
 use index::hash::{Hasher, h1, h2};
 
 /// The low bits of the hashes that choose a key's buckets: h1, h2.
-type Choices = (u64, u64);
+pub(super) type Choices = (u64, u64);
 
 /// Bits of each choice that a key is chosen by: as many as levels that a setup can grow to.
 const CHOICE_MASK: u64 = 15;
 
 /// So many keys, each with the choices asked for.
-fn keys_with(choices: &[Choices]) -> Vec<u64> {
+pub(super) fn keys_with(choices: &[Choices]) -> Vec<u64> {
     let hasher = Hasher::new(HASH_SEED);
     let mut candidates = (1..).filter_map(|key| {
         let hash = hasher.second_u64(key);

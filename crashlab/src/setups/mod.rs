@@ -1,7 +1,9 @@
 //! The boundaries around which histories are explored.
 
+mod clevel;
 mod level;
 
+pub use clevel::{clevel, next_insertion_moves};
 pub use level::level;
 
 use crate::history::{Action, Key, Op};

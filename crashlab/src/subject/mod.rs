@@ -9,12 +9,12 @@ mod table;
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
-pub use table::{LevelSubject, TableSubject};
+pub use table::{ClevelSubject, LevelSubject, TableSubject};
 
 use crate::history::{Action, Key, Op, Value};
 use engines::Settings;
 use engines::iceberg::Shape;
-use engines::level;
+use engines::{clevel, level};
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
@@ -39,6 +39,8 @@ pub struct Setup {
     pub shape: Shape,
     /// Geometry of a Level hash table.
     pub level_shape: level::Shape,
+    /// Geometry of a Clevel hash table.
+    pub clevel_shape: clevel::Shape,
     /// Whether histories also halve the table.
     pub shrinks: bool,
     /// Load factor at which it grows.
@@ -78,6 +80,7 @@ impl Default for Setup {
                 initial_nodes_log2: 0,
             },
             level_shape: level::Shape { initial_log2: 1, ..level::Shape::default() },
+            clevel_shape: clevel::Shape { initial_log2: 1 },
             shrinks: false,
             resize_at: 2.0,
             hash_bits: 64,

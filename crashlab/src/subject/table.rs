@@ -3,6 +3,7 @@
 use super::{Failed, Refusal, Setup, Subject, known_value, place, spec, verdict};
 use crate::history::{Action, Key, Value};
 use engines::Settings;
+use engines::clevel::{self, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
 use index::{Error, Index};
@@ -60,6 +61,23 @@ impl Words for LevelHashing<Sim> {
     }
 }
 
+impl Words for ClevelTable<Sim> {
+    const NAME: &'static str = "clevel";
+    const ID: u32 = clevel::ENGINE_ID;
+
+    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
+        clevel::engine_params(&setup.clevel_shape)
+    }
+
+    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
+        ClevelTable::open(pool, settings)
+    }
+
+    fn halve(&self) -> Result<(), Error> {
+        self.shrink().map(drop)
+    }
+}
+
 /// `Table<u64, u64>` on an engine.
 pub struct WordsSubject<E> {
     index: E,
@@ -70,6 +88,9 @@ pub struct WordsSubject<E> {
 pub type TableSubject = WordsSubject<Iceberg<Sim>>;
 /// `Table<u64, u64>` on Level hashing.
 pub type LevelSubject = WordsSubject<LevelHashing<Sim>>;
+
+/// `Table<u64, u64>` on Clevel hashing.
+pub type ClevelSubject = WordsSubject<ClevelTable<Sim>>;
 
 /// A new pool for an engine of this setup.
 pub(super) fn create_pool<E: Words>(

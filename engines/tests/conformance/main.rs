@@ -180,3 +180,42 @@ mod level_journal {
         }
     }
 }
+
+conformance! { clevel_dram: crate::harness::ClevelHashing, crate::harness::Dram;
+    damage {
+        random_words_are_refused_or_survived,
+        a_damaged_superblock_is_refused_or_survived,
+        a_cut_off_pool_is_refused,
+    }
+}
+conformance! { clevel_shared_memory: crate::harness::ClevelHashing, crate::harness::SharedMemory;
+    kills {
+        killed_while_creating,
+        killed_while_growing,
+        killed_in_a_steady_state,
+        process_to_be_killed,
+    }
+}
+conformance! { clevel_count: crate::harness::ClevelHashing, crate::harness::Counted;
+    cost {
+        what_changes_nothing_writes_nothing,
+    }
+}
+
+mod clevel_journal {
+    tests! { crate::harness::ClevelHashing, crate::harness::Journaled;
+        cuts {
+            a_cut_anywhere_keeps_what_had_returned,
+            a_cut_under_several_writers_keeps_what_had_returned,
+            a_cut_while_creating_leaves_a_table_or_none,
+            a_cut_in_recovery_is_recovered,
+        }
+        interleaved {
+            readers_at_each_step_of_a_writer,
+            readers_at_each_step_of_a_resize,
+            writers_at_each_load_of_a_reader,
+            neighbours_come_and_go_beside_a_reader,
+            a_resize_at_each_load_of_a_reader,
+        }
+    }
+}

@@ -5,7 +5,7 @@ use super::reservation::Reservation;
 use super::write_back::{CacheFlush, KernelKeeps, WriteBack};
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
-use crate::offset::{LINE, Offset};
+use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::sync::Mutex;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -298,6 +298,17 @@ impl<W: WriteBack> Medium for Memory<W> {
     fn load_pair(&self, at: Offset) -> (u64, u64) {
         // SAFETY: `aligned` checks alignment and bound; support was checked on construction.
         unsafe { pair::load(self.aligned::<4>(at)) }
+    }
+
+    #[inline(always)]
+    fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
+        const LINE_LOG2: u32 = LINE.ilog2();
+        let first = self.aligned::<LINE_LOG2>(at);
+        std::array::from_fn(|word| {
+            // SAFETY: the line is inside the reservation; as in `atomic` otherwise. One test for all
+            // of it: callers look at every word, millions of times a second.
+            unsafe { AtomicU64::from_ptr(first.add(word)) }.load(Ordering::Acquire)
+        })
     }
 
     #[inline(always)]

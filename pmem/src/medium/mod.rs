@@ -28,7 +28,7 @@ pub(crate) use memory::{allocate, is_full};
 pub use write_back::{CacheFlush, KernelKeeps, WriteBack};
 
 use crate::error::SpaceError;
-use crate::offset::{LINE, Offset};
+use crate::offset::{LINE, Offset, WORD};
 use std::io;
 use std::ops::Range;
 
@@ -107,6 +107,12 @@ pub trait Medium: Send + Sync + 'static {
 
     /// Loads two words in one step, with acquire ordering.
     fn load_pair(&self, at: Offset) -> (u64, u64);
+
+    /// Loads the words of the line that begins at `at`, in any order, each as [`Medium::load`] does.
+    #[inline(always)]
+    fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
+        std::array::from_fn(|word| self.load(at.word(word as u64)))
+    }
 
     /// Hints that the line at `at` is about to be read.
     fn prefetch(&self, at: Offset);

@@ -1,6 +1,7 @@
 //! What the suite is generic over: an engine, and what its pool lies on.
 
 mod backing;
+mod clevel;
 mod history;
 mod iceberg;
 mod journal;
@@ -9,6 +10,7 @@ mod random;
 mod watchdog;
 
 pub(crate) use backing::{Backing, Counted, Dram, FileBacking, Image, SharedMemory, TempFile};
+pub(crate) use clevel::ClevelHashing;
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};
@@ -42,6 +44,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// A load factor at which it grows only for a key that finds no room: never, if there is room
     /// for any number of keys.
     const AS_LATE_AS_POSSIBLE: f64;
+    /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
+    /// given back later.
+    const UPDATES_IN_PLACE: bool = true;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;

@@ -16,7 +16,7 @@ mod mutex;
 pub(super) mod pages;
 
 pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
-pub use mutex::Mutex;
+pub use mutex::{Mutex, MutexGuard, mutexes_held};
 
 use crate::medium::sim::Sim;
 use std::cell::{Cell, RefCell};

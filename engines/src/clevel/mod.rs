@@ -1,0 +1,436 @@
+//! Clevel hashing.
+//!
+//! Chen, Hua, Ding, Zuo: *Lock-free Concurrent Level Hashing for Persistent Memory*, USENIX ATC
+//! 2020, from the slides.
+//!
+//! | the slides | here |
+//! |---|---|
+//! | level list; context: first level, last level, is resizing | [`layout`](self): `Context`; its back, its front, more than two levels |
+//! | bucket, slot, summary tag | `layout`: a line, `Word`, `tag` |
+//! | b2t search; insertion; update; deletion | `ops`: `search`, `insert`, `swap`, `swap` for nothing |
+//! | context-aware insertion | `ops::claim`, and the claims that `resize::drain_bucket` kills |
+//! | content-conscious find, redo conditions | not needed: see below |
+//! | expansion stage, rehashing stage, rehashing threads | `resize`: `append`; `drain_some`; `helper` |
+//!
+//! The protocol with the argument why it is right, operation by operation, is
+//! `docs/engines/clevel.md`. Invariants:
+//!
+//! 1. A key has one item. It is in one slot, save while an operation moves it: then in two, the
+//!    second in a level further back.
+//! 2. Words that lead to items, and those that say what has gone, change only by the operation
+//!    that is in force in the stripe of the key's hash. Anyone may take any step of it, late ones
+//!    included.
+//! 3. What a slot leads to is durable; a slot that may not be is marked until it is.
+//! 4. Levels are appended at the back of the context and dropped at the front, when all their
+//!    slots are frozen. Moves go towards the back.
+//! 5. A thread is pinned while it knows a word of a slot, an operation or a context.
+//!
+//! Departures from the slides, and why:
+//!
+//! 1. Operations of one hash are serialised by a descriptor that anyone completes: two concurrent
+//!    insertions of one key would both succeed.
+//! 2. So there are no duplicates to be found by updates and deletions.
+//! 3. Insertions are not redone for a new context: a claim in a level that is drained is killed.
+//! 4. The context is one word with the list of levels: nothing to allocate, nothing to reclaim.
+//!    It has no cursor, since recovery reads every slot anyway.
+//! 5. A removal leaves a mark until it is durable, so that a reader who reports the absence can
+//!    make it so.
+//! 6. The list may have a smaller level behind a larger one: that is how a table shrinks.
+
+mod batch;
+mod check;
+mod descriptor;
+mod helper;
+mod layout;
+mod operation;
+mod ops;
+mod records;
+mod recover;
+mod resize;
+mod table;
+
+pub use layout::Shape;
+pub use table::ClevelTable;
+
+use crate::Settings;
+use descriptor::Descriptors;
+use helper::{Helper, Signal};
+use index::hash::Hasher;
+use index::{ItemError, Level as LevelUse, Occupancy, Shrunk};
+use layout::{
+    CONTROL, CONTROL_BYTES, Context, LEVEL_MAX, LEVELS, LOG2_MAX, Level, LevelTable, SLOTS,
+    capacity, load,
+};
+use pmem::epoch::{Epochs, Guard};
+use pmem::heap::{Heap, Item};
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::{LINE, Medium, Offset, OpenError, Pool};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = 3;
+
+/// The parameters that a pool for a table of this shape is created with.
+pub fn engine_params(shape: &Shape) -> [u64; 16] {
+    shape.encode()
+}
+
+/// An open Clevel hash table of byte strings.
+///
+/// Every operation is lock-free: it ends within a bounded number of its own steps unless others
+/// end meanwhile, wherever other threads are held up. Only new segments of the heap and new
+/// extents of the pool are taken under locks.
+pub struct Clevel<M: Medium> {
+    core: Arc<Core<M>>,
+    helper: Option<Helper>,
+    scan_time: Duration,
+}
+
+/// What operations, recovery and the helper share.
+struct Core<M: Medium> {
+    pool: Arc<Pool<M>>,
+    heap: Heap<M>,
+    epochs: Epochs,
+    hasher: Hasher,
+    shape: Shape,
+    settings: Settings,
+    /// Where the context is.
+    control: Offset,
+    levels: LevelTable,
+    descriptors: Descriptors,
+    /// By level. Word 0: the next bucket to be drained. Word 1: all before this one are.
+    progress: Array<Line>,
+    /// Levels that nobody knows any more, a bit for each.
+    free_levels: AtomicU64,
+    /// Held while a level is taken.
+    taking: Mutex<()>,
+    /// Per thread, word 0: keys inserted less keys removed; word 1: insertions.
+    counts: PerThread,
+    /// Keys found at open.
+    at_open: AtomicU64,
+    resizes: AtomicU64,
+    signal: Signal,
+}
+
+/// What is retired until nobody can know it any more.
+#[derive(Debug, Clone, Copy)]
+enum Retired {
+    /// An item, and the bytes of its key and value.
+    Item(Offset, u64),
+    /// A level of the context before.
+    Level(u32),
+}
+
+/// Among retired items, the number of a level. No offset has this bit.
+const RETIRED_LEVEL: u64 = 1 << 63;
+
+impl<M: Medium> Clevel<M> {
+    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
+    /// it if the pool is new, and else recovers it.
+    pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let core = Arc::new(Core::open(pool, settings)?);
+        let started = Instant::now();
+        core.recover()?;
+        let scan_time = started.elapsed();
+        let helper = match settings.helper && !core.pool.is_read_only() {
+            true => {
+                let started = Helper::start(&core);
+                Some(started.map_err(|source| OpenError::Io {
+                    action: "starting",
+                    path: "the table's helper thread".into(),
+                    source,
+                })?)
+            }
+            false => None,
+        };
+        Ok(Clevel { core, helper, scan_time })
+    }
+
+    /// The table's shape.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+
+    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
+    /// of growth. The caller holds the pool's right to write.
+    pub fn expand(&self) -> Result<(), ItemError> {
+        self.core.finish_resize()?;
+        {
+            let _guard = self.core.epochs.pin();
+            let context = self.core.context();
+            self.core.append(context, &[self.core.levels.get(context.back()).log2 + 1])?;
+        }
+        self.core.finish_resize()
+    }
+}
+
+impl<M: Medium> Drop for Clevel<M> {
+    fn drop(&mut self) {
+        let is_inherited = self.core.pool.is_inherited();
+        if let Some(helper) = self.helper.take() {
+            helper.stop(&self.core.signal, is_inherited);
+        }
+        if !is_inherited {
+            // So that a closed pool needs no recovery and can be opened read-only.
+            self.core.settle();
+        }
+    }
+}
+
+impl<M: Medium> std::fmt::Debug for Clevel<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clevel").field("shape", &self.core.shape).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Core<M> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        if pool.extents_of(CONTROL).is_empty() {
+            initialize(&pool, &shape)?;
+        }
+        let control = match pool.extents_of(CONTROL).as_slice() {
+            [extent] if extent.bytes == CONTROL_BYTES => extent.start,
+            other => {
+                return Err(corrupt(format!("extents of the context: {other:?}, expected one")));
+            }
+        };
+        let levels = LevelTable::new();
+        let mut free_levels = 0;
+        for extent in pool.extents_of(LEVELS) {
+            let level = u32::from(extent.index);
+            let log2 = extent
+                .bytes
+                .checked_ilog2()
+                .map_or(LOG2_MAX + 1, |log2| log2.saturating_sub(LINE.ilog2()));
+            if !(1..=LEVEL_MAX).contains(&level)
+                || log2 > LOG2_MAX
+                || extent.bytes != Level::bytes(log2)
+                || levels.has(level)
+            {
+                return Err(corrupt(format!(
+                    "an extent of level {level} of {} bytes",
+                    extent.bytes
+                )));
+            }
+            levels.set(level, extent.start, log2);
+            free_levels |= 1 << level;
+        }
+        let word = pool.medium().load(control);
+        let context = Context::of_word(word);
+        if !(context.is_one() && context.levels().all(|level| levels.has(level))) {
+            return Err(corrupt(format!("the context {word:#x} names no list of levels")));
+        }
+        for level in context.levels() {
+            free_levels &= !(1 << level);
+        }
+        let reserve = |source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the table's sidecar".into(),
+            source,
+        };
+        let progress = LEVEL_MAX as usize + 1;
+        Ok(Core {
+            heap: Heap::open(Arc::clone(&pool))?,
+            epochs: Epochs::new().map_err(reserve)?,
+            hasher: Hasher::new(superblock.hash_seed),
+            shape,
+            settings,
+            control,
+            levels,
+            descriptors: Descriptors::new().map_err(reserve)?,
+            progress: Array::reserve(progress, progress).map_err(reserve)?,
+            free_levels: AtomicU64::new(free_levels),
+            taking: Mutex::new(()),
+            counts: PerThread::new().map_err(reserve)?,
+            at_open: AtomicU64::new(0),
+            resizes: AtomicU64::new(0),
+            signal: Signal::default(),
+            pool,
+        })
+    }
+
+    #[inline(always)]
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    /// h1, h2 and the tag.
+    #[inline(always)]
+    fn hash(&self, key: &[u8]) -> u64 {
+        match key.try_into() {
+            Ok(word) => self.hasher.second_u64(u64::from_le_bytes(word)),
+            Err(_) => self.hasher.second_bytes(key),
+        }
+    }
+
+    /// Retires what nothing leads to any more, durably so.
+    fn retire(&self, guard: &Guard<'_>, retired: Retired) {
+        let (word, bytes) = match retired {
+            Retired::Item(at, bytes) => (at.0, bytes),
+            Retired::Level(level) => {
+                (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2))
+            }
+        };
+        guard.retire(word, bytes, |word| self.reclaim(word));
+    }
+
+    fn reclaim(&self, word: u64) {
+        match word & RETIRED_LEVEL {
+            0 => self.heap.reclaim(Offset(word)),
+            _ => self.reclaim_level((word & !RETIRED_LEVEL) as u32),
+        }
+    }
+
+    fn reclaim_level(&self, level: u32) {
+        self.free_levels.fetch_or(1 << level, Ordering::AcqRel);
+    }
+
+    /// Adds to the calling thread's count of keys.
+    #[inline(always)]
+    fn count(&self, difference: i64) {
+        if difference != 0 {
+            self.add(thread_index(), 0, difference.cast_unsigned());
+        }
+    }
+
+    /// Adds to the calling thread's insertions; returns their number.
+    #[inline(always)]
+    fn count_insertion(&self, thread: usize) -> u64 {
+        self.add(thread, 1, 1)
+    }
+
+    fn add(&self, thread: usize, word: usize, n: u64) -> u64 {
+        let word = &self.counts.line(thread).0[word];
+        if thread < THREADS_MAX {
+            let sum = word.load(Ordering::Relaxed).wrapping_add(n);
+            word.store(sum, Ordering::Release);
+            sum
+        } else {
+            word.fetch_add(n, Ordering::Release).wrapping_add(n)
+        }
+    }
+
+    fn len(&self) -> u64 {
+        let counted = self.counts.used().map(|line| line.0[0].load(Ordering::Acquire));
+        let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
+        // Threads count on their own. Beside writers a removal may be seen and its insertion not:
+        // the sum may seem negative.
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let _guard = self.epochs.pin();
+        let context = self.context();
+        let mut levels: Vec<LevelUse> = context
+            .levels()
+            .map(|number| {
+                let level = self.levels.get(number);
+                let slots =
+                    (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+                let open = context.open();
+                LevelUse {
+                    name: match open.iter().position(|&other| other == number) {
+                        Some(0) => "first level",
+                        Some(_) => "second level",
+                        None => "level being drained",
+                    },
+                    pairs: slots.filter(|&slot| load(self.medium(), slot).is_item()).count() as u64,
+                    slots: (SLOTS as u64) << level.log2,
+                    pool_bytes: Level::bytes(level.log2),
+                    sidecar_bytes: 0,
+                }
+            })
+            .collect();
+        levels.push(LevelUse {
+            name: "levels kept",
+            pairs: 0,
+            slots: 0,
+            pool_bytes: self.unused_bytes(context),
+            sidecar_bytes: 0,
+        });
+        Occupancy {
+            levels,
+            capacity: capacity(self.levels.get(context.back()).log2),
+            resizing: context.is_resizing(),
+            resizes: self.resizes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Calls `visit` for the items of the `part`-th of `parts` parts of the keys.
+    ///
+    /// Parts are made by tags: an item that is moved meanwhile stays in its part. Unless keys are
+    /// inserted or changed meanwhile, each is met once: during a resize, which may move them, those
+    /// that were met are remembered.
+    fn for_each_part(
+        &self,
+        part: usize,
+        parts: usize,
+        visit: &mut dyn FnMut(&Item<'_>),
+    ) -> Result<(), ItemError> {
+        // Pinned before any slot is read: its item could be reclaimed before a later pin.
+        let guard = self.epochs.pin();
+        let mut context = self.context();
+        let mut visited = 0u64;
+        let mut may_move = HashSet::new();
+        loop {
+            for number in context.levels() {
+                if visited & 1 << number != 0 {
+                    continue;
+                }
+                visited |= 1 << number;
+                let level = self.levels.get(number);
+                let slots =
+                    (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+                for slot in slots {
+                    let word = load(self.medium(), slot);
+                    let is_wanted = word.is_item() && word.tag() % parts as u64 == part as u64;
+                    if !is_wanted || may_move.contains(&word.at().0) {
+                        continue;
+                    }
+                    if word.is_dirty() {
+                        self.make_durable(slot, word.clean());
+                    }
+                    if context.is_resizing() {
+                        may_move.insert(word.at().0);
+                    }
+                    visit(&self.heap.item(word.at(), &guard)?);
+                }
+            }
+            // Items may have been moved to levels appended meanwhile.
+            let now = self.context();
+            if now.back() == context.back() {
+                return Ok(());
+            }
+            context = now;
+        }
+    }
+
+    fn shrink(&self) -> Result<Shrunk, ItemError> {
+        self.finish_resize()?;
+        if !self.begin_shrink()? {
+            return Ok(Shrunk::Kept);
+        }
+        self.finish_resize()?;
+        Ok(Shrunk::Halved)
+    }
+}
+
+/// Takes the first extents, in one step. The context is not written: 0 stands for the first one.
+fn initialize<M: Medium>(pool: &Pool<M>, shape: &Shape) -> Result<(), OpenError> {
+    if pool.is_read_only() {
+        return Err(OpenError::NeedsRecovery);
+    }
+    pool.extend(|draft| {
+        draft.take_extent(CONTROL, 0, CONTROL_BYTES)?;
+        for (level, log2) in Context::FIRST.levels().zip(shape.initial_log2 - 1..) {
+            draft.take_extent(LEVELS, level as u8, Level::bytes(log2))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

@@ -1,0 +1,299 @@
+//! Search, insertion, update and deletion, in the order of the slides.
+
+use super::descriptor::{Kind, Operation, Own, Status};
+use super::layout::{Context, ITEMS_END, Level, SLOTS, Word, exchange, load, tag};
+use super::{Core, Retired};
+use index::ItemError;
+use pmem::epoch::Guard;
+use pmem::heap::{Corrupt, Item};
+use pmem::{Medium, Offset, SpaceError};
+
+/// Where a key was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hit<'a> {
+    pub(super) slot: Offset,
+    /// What leads to the item.
+    pub(super) word: Word,
+    pub(super) item: Item<'a>,
+}
+
+/// What is to become of a key's value.
+pub(super) enum Change<'v> {
+    Keep,
+    Put(&'v [u8]),
+    Remove,
+}
+
+/// What a change came to.
+pub(super) struct Changed<'a> {
+    /// The item that was there before.
+    pub(super) before: Option<Item<'a>>,
+    /// Whether what was decided has been done; not so if it was to keep what is there.
+    pub(super) is_done: bool,
+}
+
+/// An item that no slot leads to yet.
+struct Fresh {
+    at: Offset,
+    bytes: u64,
+}
+
+/// A bit for each word of two buckets that has this tag.
+///
+/// Without a branch for each slot: where a key is cannot be predicted, and what waits for a wrong
+/// guess does not fetch the item.
+#[inline(always)]
+fn matching(lines: &[[u64; SLOTS]; 2], tag: u64) -> u32 {
+    let mut matching = 0;
+    for (index, &word) in lines.as_flattened().iter().enumerate() {
+        matching |= u32::from(Word(word).tag() == tag) << index;
+    }
+    matching
+}
+
+impl<M: Medium> Core<M> {
+    /// Lock-free search, redone if nothing was found and a level has been appended meanwhile. What is
+    /// answered is durable.
+    #[inline]
+    pub(super) fn search<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<Option<Hit<'a>>, Corrupt> {
+        loop {
+            let context = self.context();
+            self.prefetch_buckets(context, hash);
+            let mut is_removal_seen = false;
+            if let Some(hit) = self.probe(context, hash, key, guard, &mut is_removal_seen)? {
+                if hit.word.is_dirty() {
+                    self.make_durable(hit.slot, hit.word.clean());
+                }
+                return Ok(Some(hit));
+            }
+            if is_removal_seen {
+                self.medium().fence();
+            }
+            let now = self.context();
+            // Levels dropped have been drained before. But in what order levels were searched is
+            // all the same only if there was nothing to be drained.
+            let is_valid = match context.is_resizing() {
+                true => now.back() == context.back(),
+                false => now == context,
+            };
+            if is_valid {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Looks once at every candidate bucket of these levels for the key. Flushes lines in which a key
+    /// of this tag may have been removed, and says that there were some.
+    #[inline(always)]
+    pub(super) fn probe<'a>(
+        &'a self,
+        context: Context,
+        hash: u64,
+        key: &[u8],
+        guard: &Guard<'a>,
+        is_removal_seen: &mut bool,
+    ) -> Result<Option<Hit<'a>>, Corrupt> {
+        let tag = tag(hash);
+        for level in context.in_search_order() {
+            let buckets = self.levels.get(level).candidates(hash);
+            let medium = self.medium();
+            let lines = [medium.load_line(buckets[0]), medium.load_line(buckets[1])];
+            let mut matching = matching(&lines, tag);
+            if buckets[0] == buckets[1] {
+                matching &= (1 << SLOTS) - 1;
+            }
+            while matching != 0 {
+                let index = matching.trailing_zeros() as usize;
+                matching &= matching - 1;
+                let slot = buckets[index / SLOTS].word((index % SLOTS) as u64);
+                let word = Word(lines[index / SLOTS][index % SLOTS]);
+                if word.is_item() {
+                    let item = self.heap.item(word.at(), guard)?;
+                    if item.key == key {
+                        return Ok(Some(Hit { slot, word, item }));
+                    }
+                } else if word.is_gone() {
+                    self.medium().flush(slot);
+                    *is_removal_seen = true;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes sure that what was read in a slot survives, before anybody is told of it.
+    #[cold]
+    pub(super) fn make_durable(&self, slot: Offset, word: Word) {
+        if !self.pool.is_read_only() {
+            self.medium().persist(slot);
+            self.clear_dirty(slot, word);
+        }
+    }
+
+    /// Replaces the value of `key` by what `decide` makes of it, in one step.
+    pub(super) fn change<'a, 'v>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+        match self.try_change(hash, key, decide) {
+            // Space that was retired may be enough. No guard of this call is left to hold it.
+            Err(ItemError::Space(SpaceError::Full { .. })) => {
+                self.epochs.collect(|retired| self.reclaim(retired));
+                self.try_change(hash, key, decide)
+            }
+            result => result,
+        }
+    }
+
+    fn try_change<'a, 'v>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+        let guard = self.epochs.pin();
+        let mut fresh = None;
+        let changed = self.change_pinned(hash, key, decide, &mut fresh, &guard);
+        if let Some(Fresh { at, bytes }) = fresh {
+            // A helper may still look at it.
+            self.retire(&guard, Retired::Item(at, bytes));
+        }
+        if matches!(&changed, Ok((_, true))) {
+            self.after_insertion(&guard);
+        }
+        Ok((changed?.0, guard))
+    }
+
+    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted.
+    fn change_pinned<'a, 'v>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        fresh: &mut Option<Fresh>,
+        guard: &Guard<'a>,
+    ) -> Result<(Changed<'a>, bool), ItemError> {
+        loop {
+            let found = self.search(hash, key, guard)?;
+            let before = found.map(|hit| hit.item);
+            let change = decide(before.map(|item| item.value));
+            let new = match change {
+                Change::Keep => return Ok((Changed { before, is_done: false }, false)),
+                Change::Remove => None,
+                Change::Put(value) => Some(Word::item(hash, self.write(fresh, key, value)?)),
+            };
+            let is_done = match (found, new) {
+                (None, None) => true,
+                (Some(hit), new) => self.swap(hash, hit, new, guard),
+                (None, Some(new)) => self.insert(hash, new, guard)?,
+            };
+            if !is_done {
+                continue;
+            }
+            if new.is_some() {
+                *fresh = None;
+            }
+            if let Some(hit) = found {
+                let bytes = (hit.item.key.len() + hit.item.value.len()) as u64;
+                self.retire(guard, Retired::Item(hit.word.at(), bytes));
+            }
+            self.count(i64::from(new.is_some()) - i64::from(found.is_some()));
+            return Ok((Changed { before, is_done: true }, found.is_none() && new.is_some()));
+        }
+    }
+
+    /// The item of this change, written and durable.
+    fn write(
+        &self,
+        fresh: &mut Option<Fresh>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Offset, SpaceError> {
+        if let Some(fresh) = fresh {
+            return Ok(fresh.at);
+        }
+        let at = self.heap.write_item(key, value)?;
+        if at.0 >= ITEMS_END {
+            self.heap.reclaim(at);
+            return Err(SpaceError::Full {
+                needed_bytes: at.0,
+                reason: format!("slots lead to items below {ITEMS_END} bytes only"),
+            });
+        }
+        // Before any slot or descriptor names it.
+        self.medium().fence();
+        *fresh = Some(Fresh { at, bytes: (key.len() + value.len()) as u64 });
+        Ok(at)
+    }
+
+    /// Replaces what was found, or removes it. Whether it was still there.
+    fn swap(&self, hash: u64, hit: Hit<'_>, new: Option<Word>, guard: &Guard<'_>) -> bool {
+        let own = self.descriptors.own();
+        let operation = Operation {
+            reference: own.next_reference(),
+            kind: if new.is_some() { Kind::Swap } else { Kind::Remove },
+            hash,
+            old: hit.word.clean(),
+            new: new.unwrap_or(Word::EMPTY),
+            slot: hit.slot,
+            claim: Offset(0),
+        };
+        self.perform(&own, &operation, guard) == Some(Status::Done)
+    }
+
+    /// Context-aware insertion of a key that was not found. Whether it was still absent.
+    fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, SpaceError> {
+        let context = self.context();
+        let own = self.descriptors.own();
+        let reference = own.next_reference();
+        let Some(claim) = self.claim(context, hash, Own::claim_word(reference, new)) else {
+            drop(own);
+            self.make_room(context, guard)?;
+            return Ok(false);
+        };
+        let operation = Operation {
+            reference,
+            kind: Kind::Insert,
+            hash,
+            old: Word::EMPTY,
+            new,
+            slot: Offset(0),
+            claim,
+        };
+        Ok(self.perform(&own, &operation, guard) == Some(Status::Done))
+    }
+
+    /// Claims an empty slot for an item by `word`: in one of the last two levels, the back one
+    /// first, of its two buckets in the one with more room.
+    pub(super) fn claim(&self, context: Context, hash: u64, word: Word) -> Option<Offset> {
+        for level in context.open() {
+            let mut buckets = self.levels.get(level).candidates(hash).map(|bucket| {
+                let is_empty = |&slot: &Offset| load(self.medium(), slot) == Word::EMPTY;
+                (Level::slots(bucket).filter(is_empty).count(), bucket)
+            });
+            if buckets[1].0 > buckets[0].0 {
+                buckets.swap(0, 1);
+            }
+            for (empty, bucket) in buckets {
+                if empty == 0 {
+                    continue;
+                }
+                let claimed = |&slot: &Offset| {
+                    load(self.medium(), slot) == Word::EMPTY
+                        && exchange(self.medium(), slot, Word::EMPTY, word)
+                };
+                if let Some(slot) = Level::slots(bucket).find(claimed) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,163 @@
+//! The table as [`Records`]: what it is by nature.
+
+use super::Clevel;
+use super::ops::{Change, Changed};
+use super::table::space_error;
+use index::{CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk};
+use pmem::Medium;
+use pmem::epoch::Guard;
+use pmem::heap::{HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use std::time::Duration;
+
+fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(ItemError::KeyTooLong { found: key.len(), limit: KEY_BYTES_MAX });
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+pub(super) fn if_absent<'v>(found: Option<&[u8]>, value: &'v [u8]) -> Change<'v> {
+    match found {
+        None => Change::Put(value),
+        Some(_) => Change::Keep,
+    }
+}
+
+pub(super) fn if_present<'v>(found: Option<&[u8]>, value: &'v [u8]) -> Change<'v> {
+    match found {
+        None => Change::Keep,
+        Some(_) => Change::Put(value),
+    }
+}
+
+pub(super) fn exchange<'v>(
+    found: Option<&[u8]>,
+    expected: Option<&[u8]>,
+    new: Option<&'v [u8]>,
+) -> Change<'v> {
+    match new {
+        _ if found != expected => Change::Keep,
+        Some(value) => Change::Put(value),
+        None => Change::Remove,
+    }
+}
+
+fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
+    changed.before.map(|item| Record::new(item.value, guard))
+}
+
+impl<M: Medium> Records for Clevel<M> {
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        let guard = self.core.epochs.pin();
+        let found = self.core.search(self.core.hash(key), key, &guard)?;
+        Ok(found.map(|hit| Record::new(hit.item.value, guard)))
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        let decide = |found: Option<&[u8]>| if_absent(found, value);
+        Ok(record(self.core.change(self.core.hash(key), key, &decide)?))
+    }
+
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        let decide = |found: Option<&[u8]>| if_present(found, value);
+        Ok(record(self.core.change(self.core.hash(key), key, &decide)?))
+    }
+
+    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        check_limits(key, value)?;
+        Ok(record(self.core.change(self.core.hash(key), key, &|_| Change::Put(value))?))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        Ok(record(self.core.change(self.core.hash(key), key, &|_| Change::Remove)?))
+    }
+
+    fn compare_exchange(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<RecordExchange<'_>, ItemError> {
+        check_limits(key, new.unwrap_or_default())?;
+        let decide = |found: Option<&[u8]>| exchange(found, expected, new);
+        let changed = self.core.change(self.core.hash(key), key, &decide)?;
+        Ok(if changed.0.is_done { Ok(()) } else { Err(record(changed)) })
+    }
+
+    fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        let guard = self.core.epochs.pin();
+        let mut records = Vec::with_capacity(keys.len());
+        self.core.search_many(
+            keys,
+            |key| *key,
+            &guard,
+            |_, hit| {
+                records.push(hit.map(|hit| Record::new(hit.item.value, guard.clone())));
+            },
+        )?;
+        Ok(records)
+    }
+
+    fn upsert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        pairs.iter().try_for_each(|(key, value)| check_limits(key, value))?;
+        let mut records = Vec::with_capacity(pairs.len());
+        self.core.change_many(
+            pairs,
+            |&(key, _)| key,
+            |&(_, value), _| Change::Put(value),
+            |changed| records.push(record(changed)),
+        )?;
+        Ok(records)
+    }
+
+    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+        let mut records = Vec::with_capacity(keys.len());
+        self.core.change_many(
+            keys,
+            |key| *key,
+            |_, _| Change::Remove,
+            |changed| records.push(record(changed)),
+        )?;
+        Ok(records)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
+        self.core.for_each_part(0, 1, &mut |item| visit(item.key, item.value))
+    }
+
+    fn len(&self) -> u64 {
+        self.core.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.core.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.core.heap.usage()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.core.check()
+    }
+
+    fn settle(&self) {
+        self.core.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.core.shrink().map_err(space_error)
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.scan_time
+    }
+}

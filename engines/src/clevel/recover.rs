@@ -1,0 +1,120 @@
+//! Recovery: marks are taken off, copies left by a cut move erased, items marked as reachable.
+//!
+//! Twice is at most an item that was moved when the power failed: in a level before the last two,
+//! and in one further back, under the same offset. The copy at the back stays: it may have been
+//! changed since, as far as the order of stores goes, and the other one not. Cut anywhere,
+//! recovery leaves what a crash leaves, and runs again.
+
+use super::Core;
+use super::layout::{Context, Level, Word, load};
+use pmem::heap::Sweep;
+use pmem::sync::Ordering;
+use pmem::{Medium, Offset, OpenError};
+use std::ops::Range;
+
+/// Buckets that are worth a thread.
+const BUCKETS_PER_THREAD: u64 = 4096;
+
+/// What a part of a level holds.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    items: u64,
+    /// The first bucket with an item.
+    first: u64,
+}
+
+impl<M: Medium> Core<M> {
+    pub(super) fn recover(&self) -> Result<(), OpenError> {
+        let context = Context::of_word(self.medium().load(self.control));
+        let sweep = self.heap.sweep();
+        let levels: Vec<u32> = context.levels().collect();
+        for (index, &number) in levels.iter().enumerate() {
+            let is_open = context.open().contains(&number);
+            let behind = if is_open { &[] } else { &levels[index + 1..] };
+            let part = self.in_parallel(number, |range| self.tidy(number, range, behind, &sweep));
+            self.at_open.fetch_add(part.items, Ordering::Relaxed);
+            if index == 0 && !is_open {
+                self.skip_drained(number, part.first);
+            }
+        }
+        sweep.finish();
+        Ok(())
+    }
+
+    /// Runs `work` over parts of a level's buckets, on several threads if there are many.
+    fn in_parallel(&self, level: u32, work: impl Fn(Range<u64>) -> Part + Sync) -> Part {
+        let buckets = self.levels.get(level).buckets();
+        let most = (buckets / BUCKETS_PER_THREAD).max(1);
+        let threads = (self.settings.recovery_threads() as u64).min(most);
+        if threads == 1 {
+            return work(0..buckets);
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let parts: Vec<_> = (0..threads)
+                .map(|part| {
+                    let range = buckets * part / threads..buckets * (part + 1) / threads;
+                    scope.spawn(move || work(range))
+                })
+                .collect();
+            let parts = parts
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            parts.fold(Part { items: 0, first: buckets }, |sum, part| Part {
+                items: sum.items + part.items,
+                first: sum.first.min(part.first),
+            })
+        })
+    }
+
+    fn tidy(&self, number: u32, range: Range<u64>, behind: &[u32], sweep: &Sweep<'_, M>) -> Part {
+        let level = self.levels.get(number);
+        let mut part = Part { items: 0, first: level.buckets() };
+        let mut has_erased = false;
+        for index in range {
+            for slot in Level::slots(level.bucket(index)) {
+                let word = load(self.medium(), slot);
+                // Where nothing is drained, only a level that is used again can have such a word.
+                let stays_frozen = word == Word::FROZEN && !behind.is_empty();
+                if word == Word::EMPTY || stays_frozen {
+                    continue;
+                }
+                if word.is_item() && self.is_behind(word.clean(), behind) {
+                    if !self.pool.is_read_only() {
+                        self.medium().store(slot, Word::EMPTY.0);
+                        self.medium().flush(slot);
+                        has_erased = true;
+                    }
+                    continue;
+                }
+                if word.is_item() {
+                    // What cannot be marked is damaged: the sweep then frees nothing, and reading
+                    // or `check` says so.
+                    let _ = sweep.mark(word.at());
+                    part.items += 1;
+                    part.first = part.first.min(index);
+                }
+                let tidied = if word.is_item() { word.clean() } else { Word::EMPTY };
+                if tidied != word && !self.pool.is_read_only() {
+                    self.medium().store(slot, tidied.0);
+                }
+            }
+        }
+        if has_erased {
+            // Before the other copy can be changed.
+            self.medium().fence();
+        }
+        part
+    }
+
+    /// Whether one of these levels has the item, too.
+    fn is_behind(&self, word: Word, levels: &[u32]) -> bool {
+        let guard = self.epochs.pin();
+        let Ok(item) = self.heap.item(word.at(), &guard) else { return false };
+        let hash = self.hash(item.key);
+        let holds = |bucket: Offset| {
+            Level::slots(bucket).any(|slot| load(self.medium(), slot).clean() == word)
+        };
+        levels.iter().any(|&level| self.levels.get(level).candidates(hash).into_iter().any(holds))
+    }
+}

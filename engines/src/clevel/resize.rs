@@ -1,0 +1,365 @@
+//! Non-blocking resizing: levels are appended at the back, drained and dropped at the front.
+//!
+//! A shrink appends two smaller levels; the rest is the same.
+
+use super::descriptor::{Kind, Operation, Own};
+use super::layout::{
+    Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
+};
+use super::table::space_error;
+use super::{Core, Retired};
+use index::ItemError;
+use pmem::epoch::Guard;
+use pmem::sync::{Ordering, thread_index};
+use pmem::{Medium, Offset, SpaceError};
+
+/// Buckets of the front level that an insertion drains, if there is no helper or it lags behind.
+const BUCKETS_PER_INSERTION: u64 = 2;
+/// Buckets drained under one guard by who ends a resize.
+const BUCKETS_AT_ONCE: u64 = 8;
+/// A helper lags behind if there are more levels than this.
+const LEVELS_WITH_HELPER: u32 = 4;
+/// log2 of the insertions of a thread between its looks at the load factor, at most.
+const LOOK_LOG2_MAX: u32 = 10;
+/// Load factor from which on a helper has space at hand for the next level.
+const PREPARE_AT: f64 = 0.6;
+/// A table shrinks only if it is then at most this full, as a part of where it grows.
+const SHRINK_WITHIN: f64 = 0.9;
+
+// Words of a level's progress.
+const NEXT: usize = 0;
+const DRAINED: usize = 1;
+
+impl<M: Medium> Core<M> {
+    /// Counts an insertion of this thread; does what insertions do besides.
+    pub(super) fn after_insertion(&self, guard: &Guard<'_>) {
+        let sum = self.count_insertion(thread_index());
+        let context = self.context();
+        if context.is_resizing()
+            && (!self.signal.has_helper() || context.len() > LEVELS_WITH_HELPER)
+        {
+            // What finds no room is tried again by the insertions that follow.
+            let _ = self.drain_some(BUCKETS_PER_INSERTION, guard);
+        }
+        let log2 = self.levels.get(context.back()).log2;
+        let look_log2 = log2.saturating_sub(3).min(LOOK_LOG2_MAX);
+        if sum & ((1 << look_log2) - 1) == 0 && !context.is_resizing() {
+            self.look_around(context);
+        }
+    }
+
+    #[cold]
+    fn look_around(&self, context: Context) {
+        let resize_at = self.settings.resize_at;
+        let log2 = self.levels.get(context.back()).log2;
+        let fill = self.len() as f64 / capacity(log2) as f64;
+        if resize_at <= 1.0 && fill >= PREPARE_AT {
+            self.signal.ask_to_prepare();
+        }
+        if resize_at <= 1.0 && fill >= resize_at {
+            // Refused for want of space, the table fills on; whoever then finds no room says so.
+            let _ = self.append(context, &[log2 + 1]);
+        }
+    }
+
+    /// Puts memory behind the next level before anybody waits for it.
+    pub(super) fn prepare(&self) {
+        let log2 = {
+            let _guard = self.epochs.pin();
+            self.levels.get(self.context().back()).log2
+        };
+        // Refused, it is refused again, with the reason, to whoever needs the level.
+        let _ = self.pool.prepare(Level::bytes(log2 + 1));
+    }
+
+    /// Called when an insertion found no room under `context`. `Ok`: trying again makes sense.
+    #[cold]
+    pub(super) fn make_room(&self, context: Context, guard: &Guard<'_>) -> Result<(), SpaceError> {
+        while context.len() == LEVELS_MAX && self.context() == context {
+            // There may be another level only when there is one less.
+            self.drain_some(BUCKETS_AT_ONCE, guard).map_err(space_error)?;
+        }
+        self.grow(context)
+    }
+
+    /// Appends a level of twice the size of the back one, if the table may grow and no other thread
+    /// has done it.
+    fn grow(&self, context: Context) -> Result<(), SpaceError> {
+        if self.context() != context {
+            return Ok(());
+        }
+        if self.settings.resize_at > 1.0 {
+            return Err(SpaceError::Full {
+                needed_bytes: 0,
+                reason: "the buckets of a key are full, and the table may not grow".into(),
+            });
+        }
+        let log2 = self.levels.get(context.back()).log2;
+        self.append(context, &[log2 + 1])
+    }
+
+    /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
+    /// context is another one by now.
+    pub(super) fn append(&self, context: Context, log2s: &[u32]) -> Result<(), SpaceError> {
+        let mut taken = Vec::new();
+        let appended = log2s.iter().try_fold(context, |context_so_far, &log2| {
+            let Some(level) = self.take_level(context, log2)? else { return Ok(context) };
+            taken.push(level);
+            let full = || SpaceError::Full {
+                needed_bytes: Level::bytes(log2),
+                reason: "too many of its keys belong to the same buckets".into(),
+            };
+            context_so_far.pushed(level).ok_or_else(full)
+        });
+        let is_appended = match &appended {
+            Ok(after) => taken.len() == log2s.len() && self.replace_context(context, *after),
+            Err(_) => false,
+        };
+        match is_appended {
+            true => {
+                self.resizes.fetch_add(1, Ordering::Relaxed);
+                self.signal.ask_to_drain();
+            }
+            // Nobody has known of them.
+            false => taken.into_iter().for_each(|level| self.reclaim_level(level)),
+        }
+        appended.map(|_| ())
+    }
+
+    /// Publishes another context, durably. Whether `before` was still the one.
+    fn replace_context(&self, before: Context, after: Context) -> bool {
+        let is_replaced =
+            self.medium().compare_exchange(self.control, before.word(), after.dirty_word()).is_ok();
+        // Persists it, as whoever reads it next would do.
+        self.context();
+        is_replaced
+    }
+
+    /// The context, durable. The caller is pinned, so that the word does not come back meanwhile.
+    #[inline(always)]
+    pub(super) fn context(&self) -> Context {
+        let word = self.medium().load(self.control);
+        match Context::is_dirty_word(word) {
+            false => Context::of_word(word),
+            true => self.persist_context(word),
+        }
+    }
+
+    #[cold]
+    fn persist_context(&self, word: u64) -> Context {
+        let context = Context::of_word(word);
+        if !self.pool.is_read_only() {
+            self.medium().persist(self.control);
+            // Fails if another thread has done it, or the context has changed, which only happens
+            // to a durable one.
+            let _ = self.medium().compare_exchange(self.control, word, context.word());
+        }
+        context
+    }
+
+    /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
+    /// `None` if the context is not `context` any more.
+    fn take_level(&self, context: Context, log2: u32) -> Result<Option<u32>, SpaceError> {
+        let full = |reason: &str| SpaceError::Full {
+            needed_bytes: Level::bytes(log2),
+            reason: reason.into(),
+        };
+        if log2 > LOG2_MAX {
+            return Err(full("a level has at most 2^32 buckets"));
+        }
+        // Extents are taken under the pool's lock in any case. Under this one, threads in need
+        // together take one and not several.
+        let _taking = self.taking.lock();
+        if self.context() != context {
+            return Ok(None);
+        }
+        let free = self.free_levels.load(Ordering::Acquire);
+        let is_free = |&level: &u32| free & 1 << level != 0;
+        let kept =
+            (1..=LEVEL_MAX).filter(is_free).find(|&level| self.levels.get(level).log2 == log2);
+        let level = match kept {
+            Some(level) => {
+                self.free_levels.fetch_and(!(1 << level), Ordering::AcqRel);
+                self.empty_level(level);
+                level
+            }
+            None => {
+                let unused = (1..=LEVEL_MAX).find(|&level| !self.levels.has(level));
+                let level = unused.ok_or_else(|| full("it has had too many levels"))?;
+                let extent = self
+                    .pool
+                    .extend(|draft| draft.take_extent(LEVELS, level as u8, Level::bytes(log2)))?;
+                self.levels.set(level, extent.start, log2);
+                level
+            }
+        };
+        let progress = &self.progress.get(level as usize).0;
+        progress[NEXT].store(0, Ordering::Relaxed);
+        progress[DRAINED].store(0, Ordering::Release);
+        Ok(Some(level))
+    }
+
+    /// Takes out what was left in a level that served before. Nobody knows it any more, and what a
+    /// crash brings back are marks, which recovery takes off.
+    fn empty_level(&self, level: u32) {
+        let medium = self.medium();
+        let level = self.levels.get(level);
+        let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+        for slot in slots.filter(|&slot| load(medium, slot) != Word::EMPTY) {
+            medium.store(slot, Word::EMPTY.0);
+        }
+    }
+
+    /// Drains some buckets of the front level, if the table is resizing.
+    pub(super) fn drain_some(&self, buckets: u64, guard: &Guard<'_>) -> Result<(), ItemError> {
+        let context = self.context();
+        if !context.is_resizing() {
+            return Ok(());
+        }
+        let front = self.levels.get(context.front());
+        let progress = &self.progress.get(context.front() as usize).0;
+        let end = front.buckets();
+        let mine = match progress[NEXT].load(Ordering::Relaxed) < end {
+            true => progress[NEXT].fetch_add(buckets, Ordering::Relaxed),
+            false => end,
+        };
+        for index in mine..(mine + buckets).min(end) {
+            self.drain_bucket(front.bucket(index), guard)?;
+        }
+        // What others have taken and not drained yet, or never will, is drained again from here.
+        let mut drained = progress[DRAINED].load(Ordering::Acquire);
+        let is_handed_out = progress[NEXT].load(Ordering::Relaxed) >= end;
+        for _ in 0..2 * buckets {
+            if drained == end {
+                break;
+            }
+            let bucket = front.bucket(drained);
+            if !self.is_drained(bucket) {
+                if !is_handed_out {
+                    break;
+                }
+                self.drain_bucket(bucket, guard)?;
+            }
+            let found = progress[DRAINED].compare_exchange(
+                drained,
+                drained + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            drained = found.map_or_else(|found| found, |_| drained + 1);
+        }
+        if drained == end && self.replace_context(context, context.without_front()) {
+            self.retire(guard, Retired::Level(context.front()));
+        }
+        Ok(())
+    }
+
+    /// Says that the first buckets of a level are drained: found so by recovery.
+    pub(super) fn skip_drained(&self, level: u32, buckets: u64) {
+        let progress = &self.progress.get(level as usize).0;
+        progress[NEXT].store(buckets, Ordering::Relaxed);
+        progress[DRAINED].store(buckets, Ordering::Release);
+    }
+
+    /// Whether nothing is in a bucket and nothing ever will be.
+    fn is_drained(&self, bucket: Offset) -> bool {
+        Level::slots(bucket).all(|slot| load(self.medium(), slot) == Word::FROZEN)
+    }
+
+    /// Freezes every slot of a bucket, its items moved.
+    fn drain_bucket(&self, bucket: Offset, guard: &Guard<'_>) -> Result<(), ItemError> {
+        for slot in Level::slots(bucket) {
+            loop {
+                let word = load(self.medium(), slot);
+                if word == Word::FROZEN {
+                    break;
+                }
+                if word == Word::EMPTY || word.is_pending() {
+                    // A claim that is killed is made anew elsewhere.
+                    exchange(self.medium(), slot, word, Word::FROZEN);
+                    continue;
+                }
+                let item = self.heap.item(word.at(), guard)?;
+                let hash = self.hash(item.key);
+                match word.is_item() {
+                    true => self.move_item(slot, word.clean(), hash, guard)?,
+                    false => self.help_with(hash, guard),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves an item out of the front level, unless it changes meanwhile.
+    fn move_item(
+        &self,
+        slot: Offset,
+        word: Word,
+        hash: u64,
+        guard: &Guard<'_>,
+    ) -> Result<(), SpaceError> {
+        let context = self.context();
+        let own = self.descriptors.own();
+        let reference = own.next_reference();
+        let Some(claim) = self.claim(context, hash, Own::claim_word(reference, word)) else {
+            drop(own);
+            return self.grow(context);
+        };
+        let kind = Kind::Move;
+        let operation = Operation { reference, kind, hash, old: word, new: word, slot, claim };
+        // Without effect, the slot has changed, or the claim was in a level that is drained by now:
+        // the caller looks again.
+        self.perform(&own, &operation, guard);
+        Ok(())
+    }
+
+    pub(super) fn is_resizing(&self) -> bool {
+        let _guard = self.epochs.pin();
+        self.context().is_resizing()
+    }
+
+    /// Drains until the table is not resizing, in the calling thread.
+    pub(super) fn finish_resize(&self) -> Result<(), ItemError> {
+        loop {
+            // A new guard each time: a long drain holds nothing back.
+            let guard = self.epochs.pin();
+            if !self.context().is_resizing() {
+                return Ok(());
+            }
+            self.drain_some(BUCKETS_AT_ONCE, &guard)?;
+        }
+    }
+
+    /// Ends a resize that is under way. What cannot be moved, a later opening moves.
+    pub(super) fn settle(&self) {
+        if self.is_resizing()
+            && let Ok(_write) = self.pool.write()
+        {
+            let _ = self.finish_resize();
+        }
+    }
+
+    /// Appends levels of half the sizes, unless the table is too full or as small as it was made.
+    /// Whether it did.
+    pub(super) fn begin_shrink(&self) -> Result<bool, SpaceError> {
+        let _guard = self.epochs.pin();
+        let context = self.context();
+        let log2 = self.levels.get(context.back()).log2;
+        if context.is_resizing() || log2 <= self.shape.initial_log2 {
+            return Ok(false);
+        }
+        let fill = self.len() as f64 / capacity(log2 - 1) as f64;
+        if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN {
+            return Ok(false);
+        }
+        self.append(context, &[log2 - 2, log2 - 1])?;
+        Ok(self.context() != context)
+    }
+
+    /// Bytes that levels take which no context names.
+    pub(super) fn unused_bytes(&self, context: Context) -> u64 {
+        let is_in_use = |level: u32| context.levels().any(|other| other == level);
+        let kept = self.pool.extents_of(LEVELS).into_iter();
+        kept.filter(|extent| !is_in_use(extent.index.into())).map(|extent| extent.bytes).sum()
+    }
+}

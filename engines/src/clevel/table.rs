@@ -1,0 +1,295 @@
+//! The table as an [`Index`] of fixed-size pairs: their bytes are the keys and values of items.
+
+use super::Clevel;
+use super::ops::{Change, Changed, Hit};
+use super::records::{exchange, if_absent, if_present};
+use crate::Settings;
+use index::{CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk};
+use pmem::epoch::Guard;
+use pmem::heap::Item;
+use pmem::{Medium, OpenError, Pool, SpaceError, WORD};
+use std::io;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most bytes of a key or value that are put together without an allocation.
+const INLINE_BYTES: usize = 64;
+
+/// An open Clevel hash table of pairs.
+pub struct ClevelTable<M: Medium, K: Fixed = u64, V: Fixed = u64> {
+    table: Clevel<M>,
+    pair: PhantomData<fn() -> (K, V)>,
+}
+
+/// The bytes of a key or value.
+struct Bytes {
+    inline: [u8; INLINE_BYTES],
+    long: Vec<u8>,
+    len: usize,
+}
+
+impl Bytes {
+    #[inline(always)]
+    fn of<T: Fixed>(value: T) -> Bytes {
+        let mut bytes = Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::BYTES };
+        let words = T::BYTES.div_ceil(WORD as usize);
+        if T::BYTES > INLINE_BYTES {
+            bytes.long = (0..words).flat_map(|index| value.word(index).to_le_bytes()).collect();
+        } else {
+            let (chunks, _) = bytes.inline.as_chunks_mut::<{ WORD as usize }>();
+            for (index, chunk) in chunks.iter_mut().enumerate().take(words) {
+                *chunk = value.word(index).to_le_bytes();
+            }
+        }
+        bytes
+    }
+
+    #[inline(always)]
+    fn get(&self) -> &[u8] {
+        match self.len > INLINE_BYTES {
+            true => &self.long[..self.len],
+            false => &self.inline[..self.len],
+        }
+    }
+}
+
+/// The value that these bytes are. What a damaged pool has too few of counts as zeros.
+#[inline(always)]
+fn value_of<T: Fixed>(bytes: &[u8]) -> T {
+    T::of_words(|index| {
+        let mut word = [0; WORD as usize];
+        let rest = bytes.get(index * word.len()..).unwrap_or_default();
+        let len = rest.len().min(word.len());
+        word[..len].copy_from_slice(&rest[..len]);
+        u64::from_le_bytes(word)
+    })
+}
+
+fn value_in<V: Fixed>(item: Option<Item<'_>>) -> Option<V> {
+    item.map(|item| value_of(item.value))
+}
+
+/// A damaged pool as the error of a mutation.
+pub(super) fn space_error(error: ItemError) -> SpaceError {
+    match error {
+        ItemError::Space(error) => error,
+        error => SpaceError::Io {
+            needed_bytes: 0,
+            source: io::Error::new(io::ErrorKind::InvalidData, error),
+        },
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
+    /// Opens the table in `pool`; as [`Clevel::open`].
+    pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        Ok(ClevelTable { table: Clevel::open(pool, settings)?, pair: PhantomData })
+    }
+
+    /// The table as what it is: byte strings.
+    pub fn records(&self) -> &Clevel<M> {
+        &self.table
+    }
+
+    fn change<'v>(
+        &self,
+        key: K,
+        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Option<V>, bool), Error> {
+        let core = &self.table.core;
+        let key = Bytes::of(key);
+        let changed = core.change(core.hash(key.get()), key.get(), decide);
+        let (changed, _guard) = changed.map_err(space_error)?;
+        Ok((value_in(changed.before), changed.is_done))
+    }
+
+    fn change_many<T>(
+        &self,
+        entries: &[T],
+        out: &mut [Option<V>],
+        bytes_of: impl Fn(&T) -> Entry,
+        decide: impl for<'v> Fn(&'v Entry, Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(), Error> {
+        let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
+        let mut out = out.iter_mut();
+        let answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
+            if let Some(out) = out.next() {
+                *out = value_in(changed.before);
+            }
+        };
+        self.table
+            .core
+            .change_many(&entries, |entry| entry.key.get(), decide, answer)
+            .map_err(space_error)
+    }
+}
+
+/// One entry of a batch, as bytes.
+struct Entry {
+    key: Bytes,
+    expected: Option<Bytes>,
+    new: Option<Bytes>,
+}
+
+impl Entry {
+    fn new<K: Fixed, V: Fixed>(key: K, expected: Option<V>, new: Option<V>) -> Entry {
+        Entry { key: Bytes::of(key), expected: expected.map(Bytes::of), new: new.map(Bytes::of) }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.new.as_ref().map(Bytes::get).unwrap_or_default()
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
+    fn get(&self, key: K) -> Option<V> {
+        let core = &self.table.core;
+        let key = Bytes::of(key);
+        let guard = core.epochs.pin();
+        // An item that cannot be read, in a damaged pool, is none; `check` tells of it.
+        let hit = core.search(core.hash(key.get()), key.get(), &guard).ok()?;
+        value_in(hit.map(|hit| hit.item))
+    }
+
+    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let value = Bytes::of(value);
+        Ok(self.change(key, &|found| if_absent(found, value.get()))?.0)
+    }
+
+    fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let value = Bytes::of(value);
+        Ok(self.change(key, &|found| if_present(found, value.get()))?.0)
+    }
+
+    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let value = Bytes::of(value);
+        Ok(self.change(key, &|_| Change::Put(value.get()))?.0)
+    }
+
+    fn remove(&self, key: K) -> Result<Option<V>, Error> {
+        Ok(self.change(key, &|_| Change::Remove)?.0)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>, Error> {
+        let (expected, new) = (expected.map(Bytes::of), new.map(Bytes::of));
+        let decide = |found: Option<&[u8]>| {
+            exchange(found, expected.as_ref().map(Bytes::get), new.as_ref().map(Bytes::get))
+        };
+        let (found, is_done) = self.change(key, &decide)?;
+        Ok(if is_done { Ok(()) } else { Err(found) })
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let core = &self.table.core;
+        let guard = core.epochs.pin();
+        let keys: Vec<Bytes> = keys.iter().map(|&key| Bytes::of(key)).collect();
+        out.fill(None);
+        let mut out = out.iter_mut();
+        let answer = |_: &Bytes, hit: Option<Hit<'_>>| {
+            if let Some(out) = out.next() {
+                *out = value_in(hit.map(|hit| hit.item));
+            }
+        };
+        // As in `get`.
+        let _ = core.search_many(&keys, Bytes::get, &guard, answer);
+    }
+
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.change_many(
+            pairs,
+            out,
+            |&(key, value)| Entry::new(key, None, Some(value)),
+            |entry, found| if_absent(found, entry.value()),
+        )
+    }
+
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.change_many(
+            pairs,
+            out,
+            |&(key, value)| Entry::new(key, None, Some(value)),
+            |entry, found| if_present(found, entry.value()),
+        )
+    }
+
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.change_many(
+            pairs,
+            out,
+            |&(key, value)| Entry::new(key, None, Some(value)),
+            |entry, _| Change::Put(entry.value()),
+        )
+    }
+
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.change_many(
+            keys,
+            out,
+            |&key| Entry::new::<K, V>(key, None, None),
+            |_, _| Change::Remove,
+        )
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Error> {
+        self.change_many(
+            changes,
+            out,
+            |&(key, expected, new)| Entry::new(key, expected, new),
+            |entry, found| {
+                let expected = entry.expected.as_ref().map(Bytes::get);
+                exchange(found, expected, entry.new.as_ref().map(Bytes::get))
+            },
+        )
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        self.for_each_part(0, 1, visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        // As in `get`.
+        let _ = self.table.core.for_each_part(part, parts, &mut |item| {
+            visit(value_of(item.key), value_of(item.value));
+        });
+    }
+
+    fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.table.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.table.check()
+    }
+
+    fn settle(&self) {
+        self.table.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.table.shrink()
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.table.scan_time()
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClevelTable").field("table", &self.table).finish()
+    }
+}

@@ -1,0 +1,248 @@
+//! A store with its pool, and a medium that counts the items that are looked at.
+
+use engines::Settings;
+use engines::clevel::{self, Clevel, Shape};
+use index::{Record, Records, Shrunk};
+use pmem::medium::{Count, Dram, Medium, MediumKind, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use pmem::{Offset, Pool, SpaceError, WORD};
+use std::cell::Cell;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// `resize_at` of a table that never grows.
+pub(crate) const NEVER: f64 = 2.0;
+/// `resize_at` of a table that grows only when an insertion finds no room.
+pub(crate) const WHEN_FULL: f64 = 1.0;
+/// Owner of the extents of levels.
+pub(crate) const LEVELS: u8 = 1;
+
+const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
+const LIMIT_BYTES: u64 = 1 << 30;
+
+thread_local! {
+    static ITEMS_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts the items that were looked at: their headers, and nothing else, are read as pairs.
+pub(crate) struct Looked(Count<Dram>);
+
+/// Items that the calling thread has looked at in `operation`.
+pub(crate) fn items_read<R>(operation: impl FnOnce() -> R) -> (R, u64) {
+    ITEMS_READ.set(0);
+    (operation(), ITEMS_READ.get())
+}
+
+impl Medium for Looked {
+    fn kind(&self) -> MediumKind {
+        self.0.kind()
+    }
+
+    fn load(&self, at: Offset) -> u64 {
+        self.0.load(at)
+    }
+
+    fn store(&self, at: Offset, value: u64) {
+        self.0.store(at, value);
+    }
+
+    fn store_release(&self, at: Offset, value: u64) {
+        self.0.store_release(at, value);
+    }
+
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
+        self.0.compare_exchange(at, current, new)
+    }
+
+    fn load_pair(&self, at: Offset) -> (u64, u64) {
+        ITEMS_READ.set(ITEMS_READ.get() + 1);
+        self.0.load_pair(at)
+    }
+
+    fn prefetch(&self, at: Offset) {
+        self.0.prefetch(at);
+    }
+
+    fn prefetch_write(&self, at: Offset) {
+        self.0.prefetch_write(at);
+    }
+
+    fn flush(&self, at: Offset) {
+        self.0.flush(at);
+    }
+
+    fn fence(&self) {
+        self.0.fence();
+    }
+
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.copy_in(at, bytes) };
+    }
+
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.0.bytes(at, len) }
+    }
+
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn limit(&self) -> u64 {
+        self.0.limit()
+    }
+
+    fn grow(&self, size: u64) -> Result<(), SpaceError> {
+        self.0.grow(size)
+    }
+
+    fn populate(&self, range: Range<u64>) {
+        self.0.populate(range);
+    }
+
+    fn sync(&self, range: Range<u64>) -> io::Result<()> {
+        self.0.sync(range)
+    }
+}
+
+fn fresh() -> Looked {
+    Looked(Count::new(Memory::dram(LIMIT_BYTES).expect("anonymous memory")))
+}
+
+/// An open store with its pool. Mutations take the right to write by themselves.
+pub(crate) struct Store {
+    pub(crate) table: Clevel<Looked>,
+    pub(crate) pool: Arc<Pool<Looked>>,
+    settings: Settings,
+}
+
+impl Store {
+    /// An empty store whose writers drain, if there is no `helper`.
+    pub(crate) fn new(initial_log2: u32, resize_at: f64, helper: bool) -> Store {
+        let spec = Spec {
+            kind: PoolKind::Store,
+            engine: clevel::ENGINE_ID,
+            key_bytes: 0,
+            value_bytes: 0,
+            hash_id: index::hash::HASH_ID,
+            hash_seed: 0xc1e7e1,
+            uuid: 6,
+            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+            engine_params: clevel::engine_params(&Shape { initial_log2 }),
+        };
+        let settings = Settings { resize_at, helper, recovery_threads: 2, ..Settings::default() };
+        Store::assemble(Pool::create(fresh(), &spec, PLACE).expect("a pool"), settings)
+    }
+
+    fn assemble(pool: Pool<Looked>, settings: Settings) -> Store {
+        let pool = Arc::new(pool);
+        let table = Clevel::open(Arc::clone(&pool), settings).expect("a table");
+        Store { table, pool, settings }
+    }
+
+    /// What is recovered from what a process killed now would leave.
+    pub(crate) fn recovered(&self) -> Store {
+        let (old, medium) = (self.pool.medium(), fresh());
+        medium.grow(old.size()).expect("it fits");
+        for word in 0..old.size() / WORD {
+            let at = Offset(0).word(word);
+            medium.store(at, old.load(at));
+        }
+        Store::assemble(Pool::open(medium, PLACE).expect("a pool"), self.settings)
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        bytes(self.table.get(key).expect("sound items"))
+    }
+
+    pub(crate) fn insert(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        let _write = self.pool.write().expect("the pool may be written");
+        bytes(self.table.insert(key, value).expect("there is room"))
+    }
+
+    pub(crate) fn upsert(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        let _write = self.pool.write().expect("the pool may be written");
+        bytes(self.table.upsert(key, value).expect("there is room"))
+    }
+
+    pub(crate) fn update(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
+        let _write = self.pool.write().expect("the pool may be written");
+        bytes(self.table.update(key, value).expect("there is room"))
+    }
+
+    pub(crate) fn remove(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let _write = self.pool.write().expect("the pool may be written");
+        bytes(self.table.remove(key).expect("a removal needs no room"))
+    }
+
+    pub(crate) fn shrink(&self) -> bool {
+        let _write = self.pool.write().expect("the pool may be written");
+        self.table.shrink().expect("there is room") == Shrunk::Halved
+    }
+
+    /// Ends a resize that is under way.
+    pub(crate) fn settle(&self) {
+        self.table.settle();
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.table.occupancy().capacity
+    }
+
+    pub(crate) fn level_extents(&self) -> usize {
+        self.pool.extents_of(LEVELS).len()
+    }
+
+    /// Stores each index under its key.
+    pub(crate) fn fill(&self, indices: Range<u64>) {
+        for index in indices {
+            assert_eq!(self.insert(&key(index), &index.to_le_bytes()), None, "key {index}");
+        }
+    }
+
+    /// Asserts that exactly the keys of `indices` are there, and nothing is wrong or lost.
+    pub(crate) fn assert_holds(&self, indices: impl Iterator<Item = u64>) {
+        let mut count = 0;
+        for index in indices {
+            assert_eq!(self.get(&key(index)), Some(index.to_le_bytes().to_vec()), "key {index}");
+            count += 1;
+        }
+        self.assert_sound(count);
+    }
+
+    pub(crate) fn assert_sound(&self, count: u64) {
+        let report = self.table.check();
+        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
+        assert_eq!((report.pairs, self.table.len()), (count, count), "keys found and counted");
+    }
+}
+
+fn bytes(record: Option<Record<'_>>) -> Option<Vec<u8>> {
+    record.map(|record| record.bytes().to_vec())
+}
+
+/// The key of an index: eight bytes.
+pub(crate) fn key(index: u64) -> [u8; 8] {
+    index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+}
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+}
