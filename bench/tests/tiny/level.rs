@@ -13,7 +13,8 @@ fn searches_are_measured_between_six_expansions() {
     let rows = run(Suite::Level, "--pairs 60k --flushes none");
     for op in ["get_hit", "get_miss"] {
         for threads in [1, 2] {
-            let [one, other] = ["level-static", "level-dynamic"].map(|contender| {
+            let contenders = ["level-static", "level-dynamic", "level-fingerprints"];
+            let [one, other, third] = contenders.map(|contender| {
                 let found = by(&rows, contender, op);
                 let is_timed =
                     |row: &&Row| row.threads == Some(threads) && row.lines_read.is_none();
@@ -22,8 +23,9 @@ fn searches_are_measured_between_six_expansions() {
             let points = |rows: &[&Row]| -> Vec<_> {
                 rows.iter().map(|row| (row.step, row.pairs, row.expansions)).collect()
             };
-            assert_eq!(points(&one), points(&other), "both at the same points");
-            assert!(one.iter().chain(&other).all(|row| {
+            assert_eq!(points(&one), points(&other), "all at the same points");
+            assert_eq!(points(&one), points(&third), "all at the same points");
+            assert!(one.iter().chain(&other).chain(&third).all(|row| {
                 let mean_ns = row.threads.unwrap() as f64 * 1e9 / row.ops_per_s.unwrap();
                 is_positive(row.mean_ns) && (row.mean_ns.unwrap() / mean_ns - 1.0).abs() < 1e-6
             }));
@@ -61,6 +63,8 @@ fn lines_that_searches_read_are_counted() {
         assert!(dynamic < fixed - 0.1, "most pairs are in the bottom level: {dynamic}, {fixed}");
         let [fixed, dynamic] = ["level-static", "level-dynamic"].map(|v| lines_read(v, "get_miss"));
         assert!((dynamic - fixed).abs() < 0.01, "a miss reads all: {dynamic}, {fixed}");
+        let [hit, miss] = ["get_hit", "get_miss"].map(|op| lines_read("level-fingerprints", op));
+        assert!(hit < 1.3 && miss < 0.1, "a hit reads one bucket: {hit}, {miss}");
     }
 }
 

@@ -6,9 +6,9 @@
 //! | the paper | here |
 //! |---|---|
 //! | top level, bottom level, interim level; N | `Geometry::top`, `bottom`, `interim`: log2 of their buckets |
-//! | bucket, slot, token | [`layout`](self): the state word has the tokens |
+//! | bucket, slot, token | `layout` |
 //! | hash_1(), hash_2() | h1 and h2 of [`index::hash`] |
-//! | Search, Delete, Insert, Update (algorithms 1 to 4) | `ops`: `find`, `mutate_found`, `insert`, `update_slot` |
+//! | Search, Delete, Insert, Update (algorithms 1 to 4) | `ops`: `find_usual` and `find_anyhow`, `mutate_hashed`, `insert`, `update_slot` |
 //! | TryMovement, bottom-to-top movement | `insert_by_movement` |
 //! | Expand, Shrink (algorithms 5, 6); resize_state | `resize`: `begin`, `drain`; [`pmem`] root 1 |
 //! | log | `records` |
@@ -42,7 +42,8 @@
 //! 5. A value of one word is overwritten in place with neither log nor slot: a word is atomic.
 //! 6. A movement is recorded, so that recovery knows what may be there twice; updates need not
 //!    look for a second copy.
-//! 7. Rehashing locks source and destination until the deletion is durable.
+//! 7. Rehashing locks source and destination until the deletion is durable. The items of an interim
+//!    bucket are copied with one fence, and deleted with one.
 //! 8. A shrink that cannot place an item turns back into an expansion.
 
 mod batch;

@@ -1,7 +1,9 @@
 //! Figure 5: searches before and after expansions, in the order of the levels and the fuller first.
 //!
-//! Two tables of the same pairs, static and dynamic, grow from a 64th of the pairs through six
-//! expansions at [`EXPAND_AT`]. At load factors a tenth apart, both are searched in turns on the same
+//! Three tables of the same pairs grow from a 64th of the pairs through six expansions at
+//! [`EXPAND_AT`]: two that are searched as in the paper, bucket by bucket, the levels in their order
+//! (static) and the fuller one first (dynamic), and one with the engine's fingerprints. At load factors
+//! a tenth apart, all are searched in turns on the same
 //! keys, present and absent ones, going round the keys where they are fewer than the searches.
 //!
 //! The same once more on medium `count`, with fewer pairs: lines of the pool that a search reads.
@@ -29,6 +31,9 @@ const COUNTED_PAIRS_MAX: u64 = 1 << 18;
 /// Searches of which the lines are counted, at most.
 const COUNTED_OPS_MAX: u64 = 1 << 14;
 
+/// Tables that are compared.
+const TABLES: usize = 3;
+
 struct Searched<M: Medium> {
     contender: String,
     table: Table<M>,
@@ -48,7 +53,7 @@ enum Slice {
 struct Session<'a, M: Medium> {
     setting: &'a Setting,
     keys: Keys,
-    searched: [Searched<M>; 2],
+    searched: [Searched<M>; TABLES],
     search: Search<M>,
     count: u64,
     rows: Vec<Row>,
@@ -95,15 +100,19 @@ fn rows<M: Medium>(
     search: Search<M>,
 ) -> Result<Vec<Row>> {
     let shape = shape_within(Shape::default(), setting.pairs >> EXPANSIONS, EXPAND_AT);
-    let searched = |variant: &str, dynamic_search| -> Result<Searched<M>> {
-        let design = Design { dynamic_search, ..Design::default() };
+    let searched = |variant: &str, fingerprints, dynamic_search| -> Result<Searched<M>> {
+        let design = Design { fingerprints, dynamic_search, ..Design::default() };
         let table = Table::new(memory()?, Shape { design, ..shape }, setting.seed)?;
         Ok(Searched { contender: format!("{name}-{variant}"), table })
     };
     let mut session = Session {
         setting,
         keys: Keys::new(setting.seed, setting.pairs),
-        searched: [searched("static", false)?, searched("dynamic", true)?],
+        searched: [
+            searched("static", false, false)?,
+            searched("dynamic", false, true)?,
+            searched("fingerprints", true, true)?,
+        ],
         search,
         count: 0,
         rows: Vec::new(),
@@ -127,25 +136,25 @@ fn pair(keys: Keys, number: u64) -> (u64, u64) {
 }
 
 impl<M: Medium> Session<'_, M> {
-    /// Fills both tables up to [`EXPAND_AT`], or until they are full, which small ones may be before.
+    /// Fills all tables up to [`EXPAND_AT`], or until they are full, which small ones may be before.
     fn between_expansions(&mut self, expansions: u32) -> Result<()> {
         let capacity = self.searched[0].table.capacity();
-        ensure!(
-            self.searched[1].table.capacity() == capacity,
-            "the tables expanded at different times"
-        );
+        let is_as_large = |searched: &Searched<M>| searched.table.capacity() == capacity;
+        ensure!(self.searched.iter().all(is_as_large), "the tables expanded at different times");
         for percent in LOAD_PERCENTS {
             let target = capacity * percent / 100;
             if target <= self.count {
                 continue;
             }
             let (keys, numbers) = (self.keys, self.count..target);
-            let [first, second] = &self.searched;
+            let [first, others @ ..] = &self.searched;
             // One thread: only who inserts often finds out which level is fuller.
             let reached = first.table.fill(numbers.clone(), |number| pair(keys, number))?;
-            let numbers = numbers.start..reached;
-            let also = second.table.fill(numbers, |number| pair(keys, number))?;
-            ensure!(reached == also, "the order of searches made another pair be refused");
+            for other in others {
+                let numbers = numbers.start..reached;
+                let also = other.table.fill(numbers, |number| pair(keys, number))?;
+                ensure!(reached == also, "the order of searches made another pair be refused");
+            }
             self.count = reached;
             if reached < target {
                 return Ok(());
@@ -166,12 +175,12 @@ impl<M: Medium> Session<'_, M> {
             true => (0..ops).map(|place| keys.key(order.apply(place % count))).collect(),
             false => (0..ops).map(|place| keys.absent(place)).collect(),
         };
-        let mut turns = [Turns::default(); 2];
-        let mut lines = [None; 2];
+        let mut turns = [Turns::default(); TABLES];
+        let mut lines = [None; TABLES];
         for (slice, words) in words.chunks(words.len().div_ceil(SLICES)).enumerate() {
-            // First this one, then that one, then the other way round.
-            for turn in 0..2 {
-                let which = (slice + turn) % 2;
+            // Another one first each time.
+            for turn in 0..TABLES {
+                let which = (slice + turn) % TABLES;
                 let table = &self.searched[which].table;
                 match (self.search)(table, words, is_hit, setting.threads)? {
                     Slice::Timed(timing) => turns[which].add(words.len(), timing),
