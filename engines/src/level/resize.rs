@@ -132,7 +132,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let top = next.top();
         let new_level = if next.resize() == Resize::Expand { top } else { next.bottom() };
-        if top > LEVEL_MAX || 2usize << new_level > self.marks.len() {
+        if top > LEVEL_MAX || 2usize << new_level > self.marks.len().min(self.words.len()) {
             return Err(SpaceError::Full {
                 needed_bytes: self.bucket.bytes << top,
                 reason: "no address space is reserved for a larger table".into(),
