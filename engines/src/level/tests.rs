@@ -1,4 +1,5 @@
-//! Crashes between the steps of two threads, laid out by hand; and a shrink beside writers.
+//! Crashes and look-ups between the steps of other threads, laid out by hand; and a shrink beside
+//! writers.
 
 use super::layout::{Geometry, Resize, next_version};
 use super::ops::Place;
@@ -21,7 +22,10 @@ fn settings(resize_at: f64) -> Settings {
 }
 
 fn table(initial_log2: u32, resize_at: f64) -> Table {
-    let shape = Shape { initial_log2, ..Shape::default() };
+    table_of(Shape { initial_log2, ..Shape::default() }, resize_at)
+}
+
+fn table_of(shape: Shape, resize_at: f64) -> Table {
     let spec = Spec {
         kind: PoolKind::Table,
         engine: ENGINE_ID,
@@ -68,11 +72,16 @@ fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
 
 /// Stores an item into slot 0 of a bucket.
 fn store(table: &Table, place: Place, key: u64) {
+    store_in(table, place, 0, key);
+}
+
+/// Stores an item into an empty slot of a bucket.
+fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
     let core = &table.core;
-    core.fill(core.at(place), 0, key, 1, 0);
+    core.fill(core.at(place), slot, key, 1, 0);
     core.medium().fence();
     let word = core.word(place).load(Ordering::Relaxed);
-    core.set_word(place, next_version(core.bucket.with(word, 0, core.hashes(key).print)));
+    core.set_word(place, next_version(core.bucket.with(word, slot, core.hashes(key).print)));
 }
 
 /// Asserts that a key that a crash left twice is there once.
@@ -142,6 +151,22 @@ fn a_rehash_that_another_expansion_overtakes() {
     store(&table, to, key);
     table.core.begin_expansion(geometry).unwrap();
     assert_once(&after_crash(&table), key);
+}
+
+/// A reader looks for an update's record while another thread writes over one that was there once.
+#[test]
+fn a_record_that_is_half_another_one() {
+    let table = table(3, 0.85);
+    let (records, medium) = (&table.core.records, table.core.medium());
+    let [old, new] = [1, 2].map(|index| Place::new(3, index));
+    let written = records.write(medium, &Record::update(old, 0, 7u64));
+    let at = records.read::<Dram, u64>(medium)[0].0;
+    assert_eq!(records.update_of(medium, old), Some((0, 7u64)));
+    records.erase(medium, written);
+    let _written = records.write(medium, &Record::update(new, 0, 9u64));
+    assert_eq!(records.update_of(medium, new), Some((0, 9u64)));
+    medium.store(at.word(2), old.index());
+    assert_eq!(records.update_of::<Dram, u64>(medium, old), None);
 }
 
 /// The load rises and falls around where shrinks find no room and turn.
