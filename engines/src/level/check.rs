@@ -40,9 +40,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if tokens & 1 << slot == 0 {
                     return None;
                 }
+                let key = self.bucket.key(medium, at, slot);
+                let is_shown = self.bucket.print_in(word, slot) != 0
+                    || self.has_print(at, word, key, self.hashes(key).print);
                 let value = self.value(place, slot, word);
                 is_whole.set(is_whole.get() && value.is_some());
-                value.map(|value| (self.bucket.key(medium, at, slot), value))
+                value.filter(|_| is_shown).map(|value| (key, value))
             });
             fence(Ordering::Acquire);
             let now = self.word(place).load(Ordering::Relaxed);

@@ -279,12 +279,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         loop {
             let wraps = self.wraps();
             let word = self.word(place).load(Ordering::Acquire);
-            let mut lanes = self.bucket.lanes_with(word, print);
-            let mut has_print = !self.shape.design.fingerprints;
-            while lanes != 0 && !has_print {
-                has_print = self.bucket.key(medium, at, self.bucket.slot_of(lanes)) == key;
-                lanes &= lanes - 1;
-            }
+            let has_print = self.has_print(at, word, key, print);
             // The tokens decide: the key may be on its way out, or from one slot to another.
             let tokens = self.tokens(at);
             let slot = slots
@@ -311,6 +306,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             return (Some((slot, value)), word);
         }
+    }
+
+    /// Whether a bucket with this word shows the key, be it in a slot that it is just leaving.
+    /// Without, neither a search nor a scan reports it: what one of them does, the others must.
+    pub(super) fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
+        let mut lanes = self.bucket.lanes_with(word, print);
+        let mut has_print = !self.shape.design.fingerprints;
+        while lanes != 0 && !has_print {
+            has_print = self.bucket.key(self.medium(), at, self.bucket.slot_of(lanes)) == key;
+            lanes &= lanes - 1;
+        }
+        has_print
     }
 
     /// The value in a slot. One that is being overwritten is read from its record, which is there,

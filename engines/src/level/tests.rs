@@ -1,8 +1,9 @@
 //! Crashes and look-ups between the steps of other threads, laid out by hand; and a shrink beside
 //! writers.
 
+use super::bucket::{Locked, Unfenced};
 use super::layout::{Geometry, Resize, next_version};
-use super::ops::Place;
+use super::ops::{Place, Placed};
 use super::records::Record;
 use super::resize::record;
 use super::*;
@@ -84,6 +85,13 @@ fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
     core.set_word(place, next_version(core.bucket.with(word, slot, core.hashes(key).print)));
 }
 
+/// How often a scan visits a key, and what a look-up finds.
+fn seen(table: &Table, key: u64) -> (usize, Option<u64>) {
+    let mut visits = 0;
+    table.for_each(&mut |visited, _| visits += usize::from(visited == key));
+    (visits, table.get(key))
+}
+
 /// Asserts that a key that a crash left twice is there once.
 fn assert_once(table: &Table, key: u64) {
     assert_eq!((table.len(), table.get(key)), (1, Some(1)));
@@ -151,6 +159,31 @@ fn a_rehash_that_another_expansion_overtakes() {
     store(&table, to, key);
     table.core.begin_expansion(geometry).unwrap();
     assert_once(&after_crash(&table), key);
+}
+
+/// What a scan reports, a look-up by the same thread must find.
+#[test]
+fn a_scan_beside_an_insertion_that_is_not_durable() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
+    let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, &core.hashes(7));
+    assert!(matches!(placed, Placed::Done));
+    assert_eq!(seen(&table, 7), (0, None));
+    unfenced.settle();
+    assert_eq!(seen(&table, 7), (1, Some(1)));
+}
+
+/// A key that goes from slot to slot is there throughout.
+#[test]
+fn a_scan_beside_an_update_that_is_not_durable() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let (key, [place, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, place, key);
+    let _locked = Locked::attempt(core.word(place)).unwrap();
+    core.fill(core.at(place), 1, key, 2, 1);
+    assert_eq!(seen(&table, key), (1, Some(2)));
 }
 
 /// A reader looks for an update's record while another thread writes over one that was there once.
