@@ -57,6 +57,13 @@ pub(super) struct Four {
     pub(super) places: [Place; 4],
 }
 
+/// The words of four buckets, and how often a version had come around before they were read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) words: [u64; 4],
+    wraps: u64,
+}
+
 /// What one bucket says of a key: where it is and the value, and the bucket's word.
 type Probe<V> = (Option<(usize, V)>, u64);
 
@@ -182,7 +189,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hashes = self.hashes(key);
         let usual = self.four(&hashes).and_then(|four| {
             self.prefetch_likely(&four);
-            self.find_usual(&four, &self.words_of(&four), key, &hashes)
+            self.find_usual(&four, &self.see(&four), key, &hashes)
         });
         usual.unwrap_or_else(|| self.find_anyhow(key, &hashes)).map(|found| found.value)
     }
@@ -191,28 +198,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     // then, nor has the geometry. Both answers are durable.
 
     #[inline(always)]
-    pub(super) fn words_of(&self, four: &Four) -> [u64; 4] {
-        let mut words = [0; 4];
+    pub(super) fn see(&self, four: &Four) -> Seen {
+        let mut seen = Seen { words: [0; 4], wraps: self.wraps() };
         for turn in 0..4 {
-            words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
+            seen.words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
         }
-        words
+        seen
     }
 
     /// In as few instructions as nearly every search needs: a processor overlaps
     /// the cache misses of operations as far as they fit its reorder window together. `None`: a
     /// writer is in the way.
     #[inline(always)]
-    fn find_usual(
+    pub(super) fn find_usual(
         &self,
         four: &Four,
-        words: &[u64; 4],
+        &Seen { words, wraps }: &Seen,
         key: K,
         hashes: &Hashes,
     ) -> Option<Option<Found<V>>> {
         let medium = self.medium();
-        let wraps = self.wraps();
-        let mut lanes = self.lanes_of_four(words, hashes.print);
+        let mut lanes = self.lanes_of_four(&words, hashes.print);
         while lanes != 0 {
             let (turn, slot) = self.first_of_four(lanes);
             lanes &= lanes - 1;
@@ -383,7 +389,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
             let (key, hashes, four) = ahead.next(index);
             let found =
-                four.and_then(|four| self.find_usual(&four, &self.words_of(&four), key, &hashes));
+                four.and_then(|four| self.find_usual(&four, &self.see(&four), key, &hashes));
             let found = found.unwrap_or_else(|| self.find_anyhow(key, &hashes));
             *out = found.map(|found| found.value);
         }
@@ -404,8 +410,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
-            let words = four.as_ref().map_or([0; 4], |four| self.words_of(four));
-            let usual = four.as_ref().and_then(|four| self.find_usual(four, &words, key, hashes));
+            let seen = four.as_ref().map_or(Seen::default(), |four| self.see(four));
+            let usual = four.as_ref().and_then(|four| self.find_usual(four, &seen, key, hashes));
             let is_usual = usual.is_some();
             if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hashes)) {
                 let Found { place, slot, .. } = found;
@@ -448,7 +454,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             if is_usual
                 && let Some(four) = &four
-                && self.insert_usual(unfenced, four, &words, key, value, hashes)
+                && self.insert_usual(unfenced, four, &seen.words, key, value, hashes)
             {
                 unfenced.end_change(stripe, 1, 0);
                 return Ok(None);
@@ -498,7 +504,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Some(empty) = self.bucket.empty_slot(word)
         {
             self.fill(at, empty, key, value, 1 << slot);
-            let word = next_version(self.bucket.without(word, 1 << slot));
+            // One version, not one for each slot: none may be skipped, or coming around would be
+            // missed.
+            let word = self.bucket.without(word, 1 << slot);
             return Some(next_version(self.bucket.with(word, empty, hashes.print)));
         }
         self.update_recorded(place, slot, value);

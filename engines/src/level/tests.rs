@@ -16,6 +16,9 @@ use std::sync::atomic::AtomicBool;
 const AT: At = At { boot_id: [11, 13], inode: 17, file_system: 19 };
 const LIMIT_BYTES: u64 = 1 << 26;
 
+/// The bits of a bucket's word that are its version.
+const LAST_VERSION: u64 = 0xffff_fffc;
+
 type Table = LevelHashing<Dram>;
 
 fn settings(resize_at: f64) -> Settings {
@@ -184,6 +187,44 @@ fn a_scan_beside_an_update_that_is_not_durable() {
     let _locked = Locked::attempt(core.word(place)).unwrap();
     core.fill(core.at(place), 1, key, 2, 1);
     assert_eq!(seen(&table, key), (1, Some(2)));
+}
+
+/// Equal words mean an unchanged bucket only to those who know how often versions came around.
+#[test]
+fn a_search_held_up_while_a_version_comes_around() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let hashes = core.hashes(7);
+    let four = core.four(&hashes).unwrap();
+    let before = core.see(&four);
+    assert!(core.find_usual(&four, &before, 7, &hashes).is_some());
+    let place = four.places[0];
+    core.word(place).store(LAST_VERSION, Ordering::Relaxed);
+    core.set_word(place, next_version(LAST_VERSION));
+    assert_eq!(core.see(&four).words, before.words);
+    assert!(core.find_usual(&four, &before, 7, &hashes).is_none());
+}
+
+#[test]
+fn a_version_that_comes_around_in_a_log_free_update() {
+    let design = Design { in_place_update: false, ..Design::default() };
+    let table = table_of(Shape { initial_log2: 3, design, ..Shape::default() }, 0.85);
+    let core = &table.core;
+    let (key, [place, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, place, key);
+    core.word(place).fetch_or(LAST_VERSION, Ordering::Relaxed);
+    assert_eq!(table.update(key, 2).unwrap(), Some(1));
+    assert_eq!((core.wraps(), table.get(key)), (1, Some(2)));
+}
+
+/// All threads read how often versions came around: who writes it stops them.
+#[test]
+fn updates_in_place_after_opening_share_no_counter() {
+    let table = table(3, 0.85);
+    assert_eq!(table.insert(7, 1).unwrap(), None);
+    let table = after_crash(&table);
+    assert_eq!(table.update(7, 2).unwrap(), Some(1));
+    assert_eq!((table.core.wraps(), table.get(7)), (0, Some(2)));
 }
 
 /// A reader looks for an update's record while another thread writes over one that was there once.
