@@ -623,6 +623,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         value: V,
         hashes: &Hashes,
     ) -> Placed {
+        // Else an item could not be moved to a bucket that is locked for a change before this one,
+        // and a table that may not grow be called full.
+        unfenced.settle();
         let design = &self.shape.design;
         let (top, bottom) = (geometry.top(), geometry.bottom());
         let to_bottom = design.two_levels.then_some((bottom, bottom));

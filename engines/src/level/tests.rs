@@ -243,6 +243,34 @@ fn a_record_that_is_half_another_one() {
     assert_eq!(records.update_of::<Dram, u64>(medium, old), None);
 }
 
+/// A table that may not grow is full when no item can be moved, not when a batch itself holds the
+/// bucket to which it would be.
+#[test]
+fn a_movement_to_a_bucket_that_the_batch_has_changed() {
+    let table = table_of(Shape { slots: 2, initial_log2: 2, ..Shape::default() }, 2.0);
+    let core = &table.core;
+    let (top, bottom) = (core.geometry().top(), core.geometry().bottom());
+    let [full, other] = [0, 1].map(|index| Place::new(top, index));
+    let mut keys = 1..;
+    let mut key_in = |places: [Place; 2]| {
+        keys.find(|&key| core.places(top, &core.hashes(key)) == places).unwrap()
+    };
+    let changed = key_in([other, other]);
+    store_in(&table, other, 0, changed);
+    let movable = key_in([full, other]);
+    store_in(&table, full, 0, movable);
+    store_in(&table, full, 1, key_in([full, full]));
+    (0..2).for_each(|slot| {
+        store_in(&table, Place::new(bottom, 0), slot, key_in([full, full]));
+    });
+    let new = key_in([full, full]);
+    let mut found = [None; 2];
+    table.upsert_many(&[(changed, 5), (new, 6)], &mut found).unwrap();
+    assert_eq!(found, [Some(1), None]);
+    let stored = [changed, new, movable].map(|key| table.get(key));
+    assert_eq!(stored, [Some(5), Some(6), Some(1)]);
+}
+
 /// The load rises and falls around where shrinks find no room and turn.
 #[test]
 fn shrinks_beside_writers_end_and_lose_nothing() {
