@@ -164,6 +164,34 @@ fn a_rehash_that_another_expansion_overtakes() {
     assert_once(&after_crash(&table), key);
 }
 
+/// A shrink becomes an expansion and that is over, while somebody still copies for the shrink.
+#[test]
+fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
+    let table = grown();
+    let core = &table.core;
+    let (key, [from, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, from, key);
+    assert!(core.begin_shrink(core.geometry()).unwrap());
+    let geometry = core.geometry();
+    let locked = Locked::attempt(core.word(from)).unwrap();
+    let copying = core.copying(geometry);
+    let mut copies = Unfenced::<Dram, u64, u64, 8>::from(core, from);
+    assert!(matches!(core.insert(&mut copies, geometry, key, 1, &core.hashes(key)), Placed::Done));
+    copies.end_copy(0);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            assert!(core.turn_to_expansion(geometry));
+            core.finish_resize();
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        assert_once(&after_crash(&table), key);
+        drop((copies, copying, locked));
+        other.join().unwrap();
+    });
+    assert_eq!((core.geometry().resize(), table.get(key)), (Resize::No, Some(1)));
+    assert_eq!(after_crash(&table).len(), 1);
+}
+
 /// What a scan reports, a look-up by the same thread must find.
 #[test]
 fn a_scan_beside_an_insertion_that_is_not_durable() {
