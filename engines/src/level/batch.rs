@@ -68,7 +68,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// `inserts`, that the slot is about to be written where it would be put.
     #[inline(always)]
     fn prefetch_item(&self, hashes: &Hashes, four: &Four, inserts: bool) {
-        let words = self.words_of(four);
+        let words = self.see(four).words;
         let lanes = self.lanes_of_four(&words, hashes.print);
         let (turn, slot) = if lanes != 0 {
             self.first_of_four(lanes)

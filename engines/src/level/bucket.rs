@@ -227,8 +227,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Stores the word of a locked bucket, or of one that nobody else has yet.
     #[inline(always)]
     pub(super) fn set_word(&self, place: Place, word: u64) {
-        if is_first_version(word) {
-            // A search that was held up since then could not tell the two.
+        if is_first_version(word) && !is_first_version(self.word(place).load(Ordering::Relaxed)) {
+            // A search that was held up since then could not tell the two. Not if the version has
+            // just stayed the same, as it does where a word is overwritten: all threads read this.
             self.geometry.0[2].fetch_add(1, Ordering::Release);
         }
         self.word(place).store(word, Ordering::Release);

@@ -35,26 +35,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let wraps = self.wraps();
             let word = self.word(place).load(Ordering::Acquire);
             let tokens = self.tokens(at);
-            let key = |slot| self.bucket.key(medium, at, slot);
-            let is_shown = |slot: usize| self.bucket.print_in(word, slot) != 0;
-            // Slots whose token is about to follow: items on their way out, or to another slot.
-            let leaving = || {
-                (0..self.bucket.slots as usize)
-                    .filter(|&slot| is_shown(slot) && tokens & 1 << slot == 0)
-            };
             let is_whole = Cell::new(true);
             let items = std::array::from_fn(|slot| {
                 if tokens & 1 << slot == 0 {
                     return None;
                 }
-                let key_here = key(slot);
-                // What a search does not find yet, is not there yet.
-                if !is_shown(slot) && !leaving().any(|other| key(other) == key_here) {
-                    return None;
-                }
+                let key = self.bucket.key(medium, at, slot);
+                let is_shown = self.bucket.print_in(word, slot) != 0
+                    || self.has_print(at, word, key, self.hashes(key).print);
                 let value = self.value(place, slot, word);
                 is_whole.set(is_whole.get() && value.is_some());
-                value.map(|value| (key_here, value))
+                value.filter(|_| is_shown).map(|value| (key, value))
             });
             fence(Ordering::Acquire);
             let now = self.word(place).load(Ordering::Relaxed);

@@ -452,7 +452,7 @@ pub(super) fn next_version(word: u64) -> u64 {
     word & !low | word.wrapping_add(VERSION) & low
 }
 
-/// Whether the version of a bucket's word is the first one, for the second time.
+/// Whether the version of a bucket's word is the first one.
 #[inline(always)]
 pub(super) fn is_first_version(word: u64) -> bool {
     word & ((1 << PRINTS_SHIFT) - VERSION) == 0

@@ -115,6 +115,7 @@ struct Core<M: Medium, K, V> {
     /// often a version came around. In a line of its own: all read it, few write it.
     geometry: Line,
     /// Word 0: interim buckets not yet drained, and of which resize. Word 1: next one to be drained.
+    /// Word 2: how many threads copy items for a shrink.
     progress: Line,
     /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4. (Levels share
     /// one only while several are interim; then no more than the sum means anything.) Word 4:

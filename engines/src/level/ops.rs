@@ -57,6 +57,13 @@ pub(super) struct Four {
     pub(super) places: [Place; 4],
 }
 
+/// The words of four buckets, and how often a version had come around before they were read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) words: [u64; 4],
+    wraps: u64,
+}
+
 /// What one bucket says of a key: where it is and the value, and the bucket's word.
 type Probe<V> = (Option<(usize, V)>, u64);
 
@@ -182,7 +189,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hashes = self.hashes(key);
         let usual = self.four(&hashes).and_then(|four| {
             self.prefetch_likely(&four);
-            self.find_usual(&four, &self.words_of(&four), key, &hashes)
+            self.find_usual(&four, &self.see(&four), key, &hashes)
         });
         usual.unwrap_or_else(|| self.find_anyhow(key, &hashes)).map(|found| found.value)
     }
@@ -191,28 +198,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     // then, nor has the geometry. Both answers are durable.
 
     #[inline(always)]
-    pub(super) fn words_of(&self, four: &Four) -> [u64; 4] {
-        let mut words = [0; 4];
+    pub(super) fn see(&self, four: &Four) -> Seen {
+        let mut seen = Seen { words: [0; 4], wraps: self.wraps() };
         for turn in 0..4 {
-            words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
+            seen.words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
         }
-        words
+        seen
     }
 
     /// In as few instructions as nearly every search needs: a processor overlaps
     /// the cache misses of operations as far as they fit its reorder window together. `None`: a
     /// writer is in the way.
     #[inline(always)]
-    fn find_usual(
+    pub(super) fn find_usual(
         &self,
         four: &Four,
-        words: &[u64; 4],
+        &Seen { words, wraps }: &Seen,
         key: K,
         hashes: &Hashes,
     ) -> Option<Option<Found<V>>> {
         let medium = self.medium();
-        let wraps = self.wraps();
-        let mut lanes = self.lanes_of_four(words, hashes.print);
+        let mut lanes = self.lanes_of_four(&words, hashes.print);
         while lanes != 0 {
             let (turn, slot) = self.first_of_four(lanes);
             lanes &= lanes - 1;
@@ -279,12 +285,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         loop {
             let wraps = self.wraps();
             let word = self.word(place).load(Ordering::Acquire);
-            let mut lanes = self.bucket.lanes_with(word, print);
-            let mut has_print = !self.shape.design.fingerprints;
-            while lanes != 0 && !has_print {
-                has_print = self.bucket.key(medium, at, self.bucket.slot_of(lanes)) == key;
-                lanes &= lanes - 1;
-            }
+            let has_print = self.has_print(at, word, key, print);
             // The tokens decide: the key may be on its way out, or from one slot to another.
             let tokens = self.tokens(at);
             let slot = slots
@@ -311,6 +312,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             return (Some((slot, value)), word);
         }
+    }
+
+    /// Whether a bucket with this word shows the key, be it in a slot that it is just leaving.
+    /// Without, neither a search nor a scan reports it: what one of them does, the others must.
+    pub(super) fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
+        let mut lanes = self.bucket.lanes_with(word, print);
+        let mut has_print = !self.shape.design.fingerprints;
+        while lanes != 0 && !has_print {
+            has_print = self.bucket.key(self.medium(), at, self.bucket.slot_of(lanes)) == key;
+            lanes &= lanes - 1;
+        }
+        has_print
     }
 
     /// The value in a slot. One that is being overwritten is read from its record, which is there,
@@ -376,7 +389,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
             let (key, hashes, four) = ahead.next(index);
             let found =
-                four.and_then(|four| self.find_usual(&four, &self.words_of(&four), key, &hashes));
+                four.and_then(|four| self.find_usual(&four, &self.see(&four), key, &hashes));
             let found = found.unwrap_or_else(|| self.find_anyhow(key, &hashes));
             *out = found.map(|found| found.value);
         }
@@ -397,8 +410,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
-            let words = four.as_ref().map_or([0; 4], |four| self.words_of(four));
-            let usual = four.as_ref().and_then(|four| self.find_usual(four, &words, key, hashes));
+            let seen = four.as_ref().map_or(Seen::default(), |four| self.see(four));
+            let usual = four.as_ref().and_then(|four| self.find_usual(four, &seen, key, hashes));
             let is_usual = usual.is_some();
             if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hashes)) {
                 let Found { place, slot, .. } = found;
@@ -441,7 +454,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             if is_usual
                 && let Some(four) = &four
-                && self.insert_usual(unfenced, four, &words, key, value, hashes)
+                && self.insert_usual(unfenced, four, &seen.words, key, value, hashes)
             {
                 unfenced.end_change(stripe, 1, 0);
                 return Ok(None);
@@ -493,6 +506,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             && let Some(empty) = self.bucket.empty_slot(word)
         {
             self.fill(at, empty, key, value, 1 << slot);
+            // One version, not one for each slot: none may be skipped, or coming around would be
+            // missed.
             let word = self.bucket.without(word, 1 << slot);
             return Some(next_version(self.bucket.with(word, empty, hashes.print)));
         }
@@ -609,6 +624,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         value: V,
         hashes: &Hashes,
     ) -> Placed {
+        // Else an item could not be moved to a bucket that is locked for a change before this one,
+        // and a table that may not grow be called full.
+        unfenced.settle();
         let design = &self.shape.design;
         let (top, bottom) = (geometry.top(), geometry.bottom());
         let to_bottom = design.two_levels.then_some((bottom, bottom));

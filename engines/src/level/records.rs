@@ -110,6 +110,14 @@ impl Records {
         [kind | (record.slot as u64) << 8 | u64::from(record.level) << 16, record.index]
     }
 
+    /// All words of a record but the checksum.
+    fn words<V: Fixed>(record: &Record<V>) -> impl Iterator<Item = u64> + Clone {
+        let value = record.value;
+        let value = (0..value_words::<V>() as usize)
+            .map(move |word| value.map_or(0, |value| value.word(word)));
+        Records::head(record).into_iter().chain(value)
+    }
+
     /// Writes a record, durably.
     pub(super) fn write<M: Medium, V: Fixed>(&self, medium: &M, record: &Record<V>) -> Written<'_> {
         let first = thread_index() % RECORDS;
@@ -118,9 +126,7 @@ impl Records {
             .find_map(|index| Some((index, Locked::attempt(&self.locks[index])?)));
         let (index, locked) = free.unwrap_or_else(|| (first, Locked::wait(&self.locks[first])));
         let at = self.at(index);
-        let value = (0..value_words::<V>() as usize)
-            .map(|word| record.value.map_or(0, |value| value.word(word)));
-        let words = Records::head(record).into_iter().chain(value);
+        let words = Records::words(record);
         let checksum = self.checksum(words.clone());
         // Who still reads the record that was here before is to notice that it has gone.
         fence(Ordering::Release);
@@ -160,8 +166,11 @@ impl Records {
         (0..RECORDS).find_map(|index| {
             let record = Self::decode::<M, V>(medium, self.at(index));
             let is_of_place = record.level == place.level && record.index == place.index();
-            let is_written = medium.load(self.at(index)) != 0;
-            record.value.filter(|_| is_of_place && is_written).map(|value| (record.slot, value))
+            let value = record.value.filter(|_| is_of_place)?;
+            // Of this place is also what an update that is over left here, and maybe a mixture with
+            // what another thread is writing over it: neither has this checksum.
+            let is_whole = medium.load(self.at(index)) == self.checksum(Self::words(&record));
+            is_whole.then_some((record.slot, value))
         })
     }
 

@@ -32,6 +32,15 @@ const ATTEMPTS: u32 = 3;
 /// The geometry changed before anything was done: begin again.
 struct Stale;
 
+/// Items may be copied out of the interim level of a shrink, until dropped.
+pub(super) struct Copying<'a>(&'a AtomicU64);
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Counts changes of the calling thread, and does what they do besides.
     #[inline(always)]
@@ -263,6 +272,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// here.
     fn copy_out(&self, geometry: Geometry, place: Place) -> Placed {
         let medium = self.medium();
+        let _copying = self.copying(geometry);
         let mut unfenced = Unfenced::<M, K, V, SLOTS_MAX>::from(self, place);
         let at = self.at(place);
         let mut tokens = self.tokens(at);
@@ -279,12 +289,31 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Placed::Done
     }
 
+    /// Announces that items are about to be copied under this geometry, if it is one of a shrink.
+    /// Each copy looks at the geometry after this.
+    pub(super) fn copying(&self, geometry: Geometry) -> Option<Copying<'_>> {
+        (geometry.resize() == Resize::Shrink).then(|| {
+            self.progress.0[2].fetch_add(1, Ordering::AcqRel);
+            Copying(&self.progress.0[2])
+        })
+    }
+
     /// Called by the thread that emptied the last bucket of the interim level.
     pub(super) fn end_level(&self, geometry: Geometry) {
         // Against another expansion, which keeps what is interim now.
         let _beginning = self.beginning.lock();
         if self.geometry() != geometry {
             return;
+        }
+        if geometry.resize() == Resize::Expand {
+            // Was it a shrink, somebody may be between copies and deletion of items of what is the
+            // top level again: when no resize is on record, recovery does not look there. Whoever
+            // that is waits for nobody, since the geometry has changed. (By addition: either this
+            // sees the announcement, or who announced sees the new geometry.)
+            let mut turn = 0;
+            while self.progress.0[2].fetch_add(0, Ordering::AcqRel) != 0 {
+                spin(&mut turn);
+            }
         }
         let (top, bottom) = (geometry.top(), geometry.bottom());
         let lowest = match geometry.resize() {
@@ -304,7 +333,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// A shrink that finds no room for an item becomes an expansion: its three levels are those
     /// of one. (The paper says that this does not happen.) Whether the geometry has changed.
-    fn turn_to_expansion(&self, geometry: Geometry) -> bool {
+    pub(super) fn turn_to_expansion(&self, geometry: Geometry) -> bool {
         let _beginning = self.beginning.lock();
         if self.geometry() != geometry {
             return true;

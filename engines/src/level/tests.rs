@@ -1,7 +1,9 @@
-//! Crashes between the steps of two threads, laid out by hand; and a shrink beside writers.
+//! Crashes and look-ups between the steps of other threads, laid out by hand; and a shrink beside
+//! writers.
 
+use super::bucket::{Locked, Unfenced};
 use super::layout::{Geometry, Resize, next_version};
-use super::ops::Place;
+use super::ops::{Place, Placed};
 use super::records::Record;
 use super::resize::record;
 use super::*;
@@ -14,6 +16,9 @@ use std::sync::atomic::AtomicBool;
 const AT: At = At { boot_id: [11, 13], inode: 17, file_system: 19 };
 const LIMIT_BYTES: u64 = 1 << 26;
 
+/// The bits of a bucket's word that are its version.
+const LAST_VERSION: u64 = 0xffff_fffc;
+
 type Table = LevelHashing<Dram>;
 
 fn settings(resize_at: f64) -> Settings {
@@ -21,11 +26,10 @@ fn settings(resize_at: f64) -> Settings {
 }
 
 fn table(initial_log2: u32, resize_at: f64) -> Table {
-    table_of(initial_log2, settings(resize_at))
+    table_of(Shape { initial_log2, ..Shape::default() }, settings(resize_at))
 }
 
-fn table_of(initial_log2: u32, settings: Settings) -> Table {
-    let shape = Shape { initial_log2, ..Shape::default() };
+fn table_of(shape: Shape, settings: Settings) -> Table {
     let spec = Spec {
         kind: PoolKind::Table,
         engine: ENGINE_ID,
@@ -72,11 +76,23 @@ fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
 
 /// Stores an item into slot 0 of a bucket.
 fn store(table: &Table, place: Place, key: u64) {
+    store_in(table, place, 0, key);
+}
+
+/// Stores an item into an empty slot of a bucket.
+fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
     let core = &table.core;
-    core.fill(core.at(place), 0, key, 1, 0);
+    core.fill(core.at(place), slot, key, 1, 0);
     core.medium().fence();
     let word = core.word(place).load(Ordering::Relaxed);
-    core.set_word(place, next_version(core.bucket.with(word, 0, core.hashes(key).print)));
+    core.set_word(place, next_version(core.bucket.with(word, slot, core.hashes(key).print)));
+}
+
+/// How often a scan visits a key, and what a look-up finds.
+fn seen(table: &Table, key: u64) -> (usize, Option<u64>) {
+    let mut visits = 0;
+    table.for_each(&mut |visited, _| visits += usize::from(visited == key));
+    (visits, table.get(key))
 }
 
 /// Asserts that a key that a crash left twice is there once.
@@ -148,6 +164,141 @@ fn a_rehash_that_another_expansion_overtakes() {
     assert_once(&after_crash(&table), key);
 }
 
+/// A shrink becomes an expansion and that is over, while somebody still copies for the shrink.
+#[test]
+fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
+    let table = grown();
+    let core = &table.core;
+    let (key, [from, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, from, key);
+    assert!(core.begin_shrink(core.geometry()).unwrap());
+    let geometry = core.geometry();
+    let locked = Locked::attempt(core.word(from)).unwrap();
+    let copying = core.copying(geometry);
+    let mut copies = Unfenced::<Dram, u64, u64, 8>::from(core, from);
+    assert!(matches!(core.insert(&mut copies, geometry, key, 1, &core.hashes(key)), Placed::Done));
+    copies.end_copy(0);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            assert!(core.turn_to_expansion(geometry));
+            core.finish_resize();
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        assert_once(&after_crash(&table), key);
+        drop((copies, copying, locked));
+        other.join().unwrap();
+    });
+    assert_eq!((core.geometry().resize(), table.get(key)), (Resize::No, Some(1)));
+    assert_eq!(after_crash(&table).len(), 1);
+}
+
+/// What a scan reports, a look-up by the same thread must find.
+#[test]
+fn a_scan_beside_an_insertion_that_is_not_durable() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
+    let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, &core.hashes(7));
+    assert!(matches!(placed, Placed::Done));
+    assert_eq!(seen(&table, 7), (0, None));
+    unfenced.settle();
+    assert_eq!(seen(&table, 7), (1, Some(1)));
+}
+
+/// A key that goes from slot to slot is there throughout.
+#[test]
+fn a_scan_beside_an_update_that_is_not_durable() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let (key, [place, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, place, key);
+    let _locked = Locked::attempt(core.word(place)).unwrap();
+    core.fill(core.at(place), 1, key, 2, 1);
+    assert_eq!(seen(&table, key), (1, Some(2)));
+}
+
+/// Equal words mean an unchanged bucket only to those who know how often versions came around.
+#[test]
+fn a_search_held_up_while_a_version_comes_around() {
+    let table = table(3, 0.85);
+    let core = &table.core;
+    let hashes = core.hashes(7);
+    let four = core.four(&hashes).unwrap();
+    let before = core.see(&four);
+    assert!(core.find_usual(&four, &before, 7, &hashes).is_some());
+    let place = four.places[0];
+    core.word(place).store(LAST_VERSION, Ordering::Relaxed);
+    core.set_word(place, next_version(LAST_VERSION));
+    assert_eq!(core.see(&four).words, before.words);
+    assert!(core.find_usual(&four, &before, 7, &hashes).is_none());
+}
+
+#[test]
+fn a_version_that_comes_around_in_a_log_free_update() {
+    let design = Design { in_place_update: false, ..Design::default() };
+    let table = table_of(Shape { initial_log2: 3, design, ..Shape::default() }, settings(0.85));
+    let core = &table.core;
+    let (key, [place, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, place, key);
+    core.word(place).fetch_or(LAST_VERSION, Ordering::Relaxed);
+    assert_eq!(table.update(key, 2).unwrap(), Some(1));
+    assert_eq!((core.wraps(), table.get(key)), (1, Some(2)));
+}
+
+/// All threads read how often versions came around: who writes it stops them.
+#[test]
+fn updates_in_place_after_opening_share_no_counter() {
+    let table = table(3, 0.85);
+    assert_eq!(table.insert(7, 1).unwrap(), None);
+    let table = after_crash(&table);
+    assert_eq!(table.update(7, 2).unwrap(), Some(1));
+    assert_eq!((table.core.wraps(), table.get(7)), (0, Some(2)));
+}
+
+/// A reader looks for an update's record while another thread writes over one that was there once.
+#[test]
+fn a_record_that_is_half_another_one() {
+    let table = table(3, 0.85);
+    let (records, medium) = (&table.core.records, table.core.medium());
+    let [old, new] = [1, 2].map(|index| Place::new(3, index));
+    let written = records.write(medium, &Record::update(old, 0, 7u64));
+    let at = records.read::<Dram, u64>(medium)[0].0;
+    assert_eq!(records.update_of(medium, old), Some((0, 7u64)));
+    records.erase(medium, written);
+    let _written = records.write(medium, &Record::update(new, 0, 9u64));
+    assert_eq!(records.update_of(medium, new), Some((0, 9u64)));
+    medium.store(at.word(2), old.index());
+    assert_eq!(records.update_of::<Dram, u64>(medium, old), None);
+}
+
+/// A table that may not grow is full when no item can be moved, not when a batch itself holds the
+/// bucket to which it would be.
+#[test]
+fn a_movement_to_a_bucket_that_the_batch_has_changed() {
+    let table = table_of(Shape { slots: 2, initial_log2: 2, ..Shape::default() }, settings(2.0));
+    let core = &table.core;
+    let (top, bottom) = (core.geometry().top(), core.geometry().bottom());
+    let [full, other] = [0, 1].map(|index| Place::new(top, index));
+    let mut keys = 1..;
+    let mut key_in = |places: [Place; 2]| {
+        keys.find(|&key| core.places(top, &core.hashes(key)) == places).unwrap()
+    };
+    let changed = key_in([other, other]);
+    store_in(&table, other, 0, changed);
+    let movable = key_in([full, other]);
+    store_in(&table, full, 0, movable);
+    store_in(&table, full, 1, key_in([full, full]));
+    (0..2).for_each(|slot| {
+        store_in(&table, Place::new(bottom, 0), slot, key_in([full, full]));
+    });
+    let new = key_in([full, full]);
+    let mut found = [None; 2];
+    table.upsert_many(&[(changed, 5), (new, 6)], &mut found).unwrap();
+    assert_eq!(found, [Some(1), None]);
+    let stored = [changed, new, movable].map(|key| table.get(key));
+    assert_eq!(stored, [Some(5), Some(6), Some(1)]);
+}
+
 /// The load rises and falls around where shrinks find no room and turn.
 #[test]
 fn shrinks_beside_writers_end_and_lose_nothing() {
@@ -187,7 +338,8 @@ fn shrinks_beside_writers_end_and_lose_nothing() {
 #[test]
 fn a_table_that_may_shrink_does_so_by_itself_and_does_not_swing() {
     for shrink_at in [0.25, 1.0] {
-        let table = table_of(4, Settings { shrink_at, ..settings(0.85) });
+        let shape = Shape { initial_log2: 4, ..Shape::default() };
+        let table = table_of(shape, Settings { shrink_at, ..settings(0.85) });
         let smallest = table.occupancy().capacity;
         (0..4000).for_each(|key| assert_eq!(table.insert(key, key).unwrap(), None));
         table.settle();
