@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Every place at which the directed histories of all engines act on the medium.
+/// Every place at which the directed histories of the usual engines act on the medium.
 fn places() -> &'static BTreeSet<Site> {
     static PLACES: OnceLock<BTreeSet<Site>> = OnceLock::new();
     PLACES.get_or_init(|| {
         machine::silence_panics();
-        let looked = Engine::ALL.map(|engine| trial::look(&engine.directed(), 2));
+        let looked = Engine::USUAL.map(|engine| trial::look(&engine.directed(), 2));
         looked.into_iter().flat_map(|looked| looked.expect("sound as it is").1).collect()
     })
 }

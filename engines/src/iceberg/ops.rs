@@ -21,6 +21,9 @@ pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 /// The geometry changed before anything was written: begin again.
 pub(super) struct Stale;
 
+/// What a mutation found, and what it made of it.
+type Change = (Option<u64>, Action<u64>);
+
 /// Why a mutation under the block's lock did not come to its end.
 enum Interrupted {
     Stale,
@@ -238,7 +241,7 @@ impl<M: Medium> Core<M> {
         key: u64,
         first: u64,
         decide: &impl Fn(Option<u64>) -> Action<u64>,
-    ) -> Result<(Option<u64>, Action<u64>), Interrupted> {
+    ) -> Result<Change, Interrupted> {
         if let Some((lane, value)) = self.find_1(home, key, first) {
             let action = decide(Some(value));
             let slot = self.slot_1(home, lane);
@@ -290,7 +293,7 @@ impl<M: Medium> Core<M> {
         key: u64,
         first: u64,
         decide: &impl Fn(Option<u64>) -> Action<u64>,
-    ) -> Result<Option<(Option<u64>, Action<u64>)>, Interrupted> {
+    ) -> Result<Option<Change>, Interrupted> {
         if key != 0 && self.may_be_in_level_2(geometry, key, first)? {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, &choices)?;

@@ -265,7 +265,7 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     pub(super) fn print(&self, hash: u64) -> u64 {
         // Mixed: the bits of the hash that chose the bucket are equal for all keys in it.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        1 + (mixed * self.prints >> 32)
+        1 + ((mixed * self.prints) >> 32)
     }
 
     /// The lanes of a word's fingerprints, a bit each, that may be this one; all that are, are among

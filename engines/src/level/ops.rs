@@ -241,8 +241,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         fence(Ordering::Acquire);
         let mut changes = 0;
-        for turn in 0..4 {
-            changes |= self.word(four.places[turn]).load(Ordering::Relaxed) ^ words[turn];
+        for (place, word) in four.places.into_iter().zip(words) {
+            changes |= self.word(place).load(Ordering::Relaxed) ^ word;
         }
         let is_same = changes & !LOCK == 0 && self.geometry() == four.geometry;
         (is_same && self.wraps() == wraps).then_some(None)
