@@ -209,18 +209,16 @@ fn writes_tells_the_engines_apart() {
     let fences = |engine, op| figure(engine, op, |row| row.fences);
     let (single, batch) = (fences("iceberg", "insert"), fences("iceberg", "insert_many"));
     assert!(batch < single / 4.0, "batches share fences: {batch} beside {single}");
-    // Level: up to four buckets of two lines, rarely fewer, where a key's buckets are one. Three slots of four are beside the token, the last one
-    // costs another line, and a movement more: the means lie between.
-    for (op, least, most) in [("get_hit", 1.0, 8.0), ("get_miss", 3.9, 8.0)] {
-        let lines = lines_read("level", op);
-        assert!((least..=most).contains(&lines), "{op}: {lines}");
-    }
-    let written = figure("level", "insert", |row| row.lines_written);
-    let flushes = figure("level", "insert", |row| row.flushes);
-    let fences = fences("level", "insert");
-    assert!((1.0..2.0).contains(&written) && written > 1.01, "{written} lines");
-    assert!((1.0..3.0).contains(&flushes) && flushes > written, "{flushes} flushes");
-    assert!((1.0..2.0).contains(&fences) && fences > 1.01, "{fences} fences");
+    // Level: fingerprints tell which of four buckets to read, each of one line; only a movement or a
+    // false fingerprint costs more.
+    assert!((0.9..1.2).contains(&lines_read("level", "get_hit")));
+    assert!(lines_read("level", "get_miss") < 0.2);
+    let insert = |figure_of: fn(&Row) -> Option<f64>| figure("level", "insert", figure_of);
+    let costs =
+        [insert(|row| row.lines_written), insert(|row| row.flushes), insert(|row| row.fences)];
+    assert!(costs.iter().all(|cost| (1.0..1.5).contains(cost)), "{costs:?}");
+    let (single, batch) = (fences("level", "insert"), fences("level", "insert_many"));
+    assert!(batch < single / 4.0, "batches share fences: {batch} beside {single}");
 }
 
 #[test]

@@ -209,7 +209,6 @@ impl<M: Medium, K: Fixed, V: Fixed, const MOST: usize> Drop for Unfenced<'_, M, 
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    #[track_caller]
     pub(super) fn flush_item(&self, at: Offset, slot: usize) {
         let item = at.add(self.bucket.item_at(slot));
         self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
@@ -217,7 +216,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Flushes what of an item is not in the line of the tokens; whether there is such.
     #[inline(always)]
-    #[track_caller]
     pub(super) fn flush_beyond(&self, at: Offset, slot: usize) -> bool {
         let beyond = self.bucket.beyond_tokens(slot);
         self.medium().flush_range(at.add(beyond.start), beyond.end - beyond.start);
