@@ -362,6 +362,7 @@ impl Engine {
                 all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
                 let is_moved = |setup: &&Setup| !setup.level_shape.design.in_place_update;
                 all.extend(setups.iter().filter(is_moved).flat_map(updating));
+                all.extend(sharing_fences(&setups::two_buckets()));
                 all
             }
         }
@@ -405,6 +406,27 @@ fn beside_moves(setup: &Setup) -> Vec<Directed> {
     let programs =
         pairs.map(|[writer, other]| vec![vec![writer], vec![mover.clone()], vec![other]]);
     programs.into_iter().map(|program| interleaved::<ClevelSubject>(setup, program, 0)).collect()
+}
+
+/// Changes of several buckets whose fence is still to come, beside whoever meets them.
+fn sharing_fences(setup: &Setup) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let both = |action| Op::Many(vec![(0, action), (1, action)]);
+    let turned = |action| Op::Many(vec![(1, action), (0, action)]);
+    let upsert = |value| both(Action::Upsert(value));
+    let look = vec![one(1, Action::Get), one(0, Action::Get)];
+    let programs = [
+        [vec![both(Action::Insert(2))], look.clone()],
+        [vec![both(Action::Insert(2))], vec![Op::Scan, one(0, Action::Get)]],
+        [vec![upsert(2), upsert(3)], look.clone()],
+        [vec![upsert(2), both(Action::Remove)], look],
+        [vec![upsert(2), both(Action::Remove)], vec![one(0, Action::Insert(4))]],
+        // Each may hold what the other wants next.
+        [vec![upsert(2), upsert(3)], vec![turned(Action::Upsert(4))]],
+        [vec![upsert(2), both(Action::Remove)], vec![turned(Action::Remove)]],
+    ];
+    let programs = programs.map(|program| program.to_vec());
+    programs.into_iter().map(|program| interleaved::<LevelSubject>(setup, program, 0)).collect()
 }
 
 /// A table that is halved beside others.

@@ -146,7 +146,15 @@ pub fn level() -> Vec<Setup> {
         ),
         can_shrink(),
         shrinks_in_vain(),
+        two_buckets(),
     ]
+}
+
+/// An empty table, and keys that share no bucket: a batch changes both before it fences.
+pub fn two_buckets() -> Setup {
+    let shape = Shape { slots: 4, initial_log2: 1, design: Design::default() };
+    // In each level one bucket is both choices of a key; the bottom level has one bucket.
+    filled("keys in buckets of their own", shape, [(0, 0), (1, 1)], &[], &[])
 }
 
 /// A table that has doubled and is nearly empty again, with items in both levels.

@@ -74,6 +74,8 @@ pub(super) enum Placed {
     Stale,
     /// Neither its buckets have room nor could any be made.
     NoRoom,
+    /// As [`Placed::NoRoom`], but somebody held a bucket to which an item could have been moved.
+    Busy,
 }
 
 /// Most buckets that a search probes: two in each of two levels and, during a resize, in one more,
@@ -466,6 +468,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     return Ok(None);
                 }
                 Placed::Stale => {}
+                Placed::Busy => spin(&mut retries),
                 Placed::NoRoom => {
                     drop(stripe);
                     unfenced.settle();
@@ -629,6 +632,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         unfenced.settle();
         let design = &self.shape.design;
         let (top, bottom) = (geometry.top(), geometry.bottom());
+        let mut is_busy = false;
         let to_bottom = design.two_levels.then_some((bottom, bottom));
         let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top));
         for (from_level, to_level) in [Some((top, top)), to_bottom, to_top].into_iter().flatten() {
@@ -638,7 +642,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 };
                 // Another thread's removal may have made room.
                 let empty = self.bucket.empty_slot(self.word(from).load(Ordering::Relaxed));
-                let freed = empty.or_else(|| self.move_one(geometry, from, to_level));
+                let freed = empty.or_else(|| self.move_one(geometry, from, to_level, &mut is_busy));
                 if let Some(slot) = freed {
                     let word = self.word(from).load(Ordering::Relaxed);
                     let word = next_version(self.bucket.with(word, slot, hashes.print));
@@ -648,12 +652,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
             }
         }
-        Placed::NoRoom
+        if is_busy { Placed::Busy } else { Placed::NoRoom }
     }
 
     /// Moves an item of a locked bucket to another of its buckets, in `to_level`; returns the slot
-    /// that this frees.
-    fn move_one(&self, geometry: Geometry, from: Place, to_level: u32) -> Option<usize> {
+    /// that this frees. Sets `is_busy` if somebody else holds one that has room.
+    fn move_one(
+        &self,
+        geometry: Geometry,
+        from: Place,
+        to_level: u32,
+        is_busy: &mut bool,
+    ) -> Option<usize> {
         let (medium, from_at) = (self.medium(), self.at(from));
         for slot in 0..self.bucket.slots as usize {
             let key = self.bucket.key(medium, from_at, slot);
@@ -665,7 +675,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     continue;
                 }
                 // Not waited for: whoever holds it may be waiting for the one held here.
-                let Some(_locked) = Locked::attempt(self.word(to)) else { continue };
+                let Some(_locked) = Locked::attempt(self.word(to)) else {
+                    *is_busy = true;
+                    continue;
+                };
                 if self.geometry() != geometry {
                     // Its level may have become interim, and this bucket been emptied for good.
                     return None;

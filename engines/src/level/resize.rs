@@ -246,11 +246,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // Nobody ends this resize while one of its buckets is not empty; only a shrink that
             // finds no room can have been turned.
             Placed::Stale => return Err(Stale),
+            // It stays where it is found as well, and is tried again.
+            Placed::Busy => return Ok(()),
             Placed::NoRoom => {
                 if geometry.resize() == Resize::Shrink && self.turn_to_expansion(geometry) {
                     return Err(Stale);
                 }
-                // It stays where it is found as well, and is tried again.
                 return Ok(());
             }
         }

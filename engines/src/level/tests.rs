@@ -271,10 +271,9 @@ fn a_record_that_is_half_another_one() {
     assert_eq!(records.update_of::<Dram, u64>(medium, old), None);
 }
 
-/// A table that may not grow is full when no item can be moved, not when a batch itself holds the
-/// bucket to which it would be.
-#[test]
-fn a_movement_to_a_bucket_that_the_batch_has_changed() {
+/// A table that may not grow, two keys in it, and one that is not: its buckets are full, and only the
+/// second key can make room, by moving to the bucket of the first.
+fn table_of_one_movement() -> (Table, Place, [u64; 3]) {
     let table = table_of(Shape { slots: 2, initial_log2: 2, ..Shape::default() }, settings(2.0));
     let core = &table.core;
     let (top, bottom) = (core.geometry().top(), core.geometry().bottom());
@@ -292,11 +291,33 @@ fn a_movement_to_a_bucket_that_the_batch_has_changed() {
         store_in(&table, Place::new(bottom, 0), slot, key_in([full, full]));
     });
     let new = key_in([full, full]);
+    (table, other, [changed, movable, new])
+}
+
+/// A table that may not grow is full when no item can be moved, not when a batch itself holds the
+/// bucket to which it would be.
+#[test]
+fn a_movement_to_a_bucket_that_the_batch_has_changed() {
+    let (table, _, [changed, movable, new]) = table_of_one_movement();
     let mut found = [None; 2];
     table.upsert_many(&[(changed, 5), (new, 6)], &mut found).unwrap();
     assert_eq!(found, [Some(1), None]);
     let stored = [changed, new, movable].map(|key| table.get(key));
     assert_eq!(stored, [Some(5), Some(6), Some(1)]);
+}
+
+/// Nor when another thread holds it for a moment.
+#[test]
+fn a_movement_to_a_bucket_that_another_thread_holds() {
+    let (table, other, [_, movable, new]) = table_of_one_movement();
+    let locked = Locked::attempt(table.core.word(other)).unwrap();
+    std::thread::scope(|scope| {
+        let inserting = scope.spawn(|| table.insert(new, 6));
+        std::thread::sleep(Duration::from_millis(20));
+        drop(locked);
+        assert_eq!(inserting.join().unwrap().unwrap(), None);
+    });
+    assert_eq!([new, movable].map(|key| table.get(key)), [Some(6), Some(1)]);
 }
 
 /// The load rises and falls around where shrinks find no room and turn.
