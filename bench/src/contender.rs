@@ -177,6 +177,10 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
         let (name, open) = (&self.name, &self.open);
         match suite {
             Suite::Micro => suite::micro::round(name, open, setting),
+            Suite::Store => match self.engine {
+                Some(engine) => suite::store::round(name, engine, setting),
+                None => Ok(Vec::new()),
+            },
             Suite::Ycsb => suite::ycsb::round(name, open, setting),
             Suite::LoadFactor => suite::load_factor::round(name, open, setting),
             Suite::Resize => suite::resize::round(name, open, setting),

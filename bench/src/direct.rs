@@ -5,6 +5,7 @@ use crate::map::{Batched, Facts, Failure, Map};
 use crate::table::NEVER;
 use anyhow::{Context, Result, bail};
 use engines::Settings;
+use engines::clevel::{self, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
 use firndex::Engine;
@@ -88,12 +89,17 @@ impl<M: pmem::Medium> Direct<M> {
                 let shape = level::Shape::for_pair_bytes(16).for_pairs(setting.capacity, resize_at);
                 (level::ENGINE_ID, level::engine_params(&shape))
             }
+            Engine::Clevel => {
+                let shape = clevel::Shape::default().for_pairs(setting.capacity, resize_at);
+                (clevel::ENGINE_ID, clevel::engine_params(&shape))
+            }
             other => return not_here(other),
         };
         let pool = new_pool(medium, numbered, (8, 8), setting.seed)?;
         let index: Box<dyn Index<u64, u64>> = match engine {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
             Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),
+            Engine::Clevel => Box::new(ClevelTable::open(Arc::clone(&pool), settings)?),
             other => return not_here(other),
         };
         Ok(Direct { index, pool, failure: OnceLock::new() })

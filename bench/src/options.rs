@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum Suite {
     /// Insert, get (hits and misses), update, upsert, remove, and batches of each
     Micro,
+    /// The single operations of `micro` on stores, with keys and values of 8 bytes
+    Store,
     /// YCSB: Load and A to F
     Ycsb,
     /// Rates, latencies and pairs per level as a table fills that may not grow, and where it is full

@@ -12,12 +12,13 @@ use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 10] = [
+const SUITES: [Suite; 11] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
     Suite::Space,
     Suite::Micro,
+    Suite::Store,
     Suite::Ycsb,
     Suite::Latency,
     Suite::LoadFactor,
@@ -47,7 +48,7 @@ impl Suite {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
             Suite::Level => vec![Medium::Dram],
-            Suite::Space => {
+            Suite::Space | Suite::Store => {
                 let is_wanted = |medium: &&Medium| !matches!(medium, Medium::Delay { .. });
                 options.media.iter().filter(is_wanted).copied().collect()
             }
@@ -77,7 +78,9 @@ impl Suite {
     /// Whether it can measure this contender.
     fn takes(self, contender: &dyn Contender) -> bool {
         match self {
-            Suite::LoadFactor | Suite::Recovery | Suite::Writes => contender.engine().is_some(),
+            Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
+                contender.engine().is_some()
+            }
             Suite::Level => contender.engine() == Some(Engine::Level),
             Suite::Ceilings | Suite::All => false,
             _ => true,
@@ -240,6 +243,7 @@ fn media(suites: &[Suite], options: &Options) -> Vec<Medium> {
 fn name(suite: Suite) -> &'static str {
     match suite {
         Suite::Micro => "micro",
+        Suite::Store => "store",
         Suite::Ycsb => "ycsb",
         Suite::LoadFactor => "load-factor",
         Suite::Resize => "resize",

@@ -5,7 +5,8 @@ use crate::contender::{Contender, Medium, Opener, Setting};
 use crate::direct::Direct;
 use crate::map::{Batched, Facts, Failure, Map};
 use anyhow::{Context, Result, bail};
-use firndex::{Engine, Error, Options, Table};
+use firndex::{Engine, Error, Options, Stats, Table};
+use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
@@ -33,20 +34,52 @@ pub fn options(engine: Engine, setting: &Setting) -> Options {
     }
 }
 
+/// A new pool on `dram` or `mapped`: made by `in_file` in a directory of its own, which goes when the
+/// handle does, or by `in_memory`.
+pub(crate) fn new_pool<T>(
+    engine: Engine,
+    setting: &Setting,
+    in_file: impl FnOnce(&Options, &Path) -> firndex::Result<T>,
+    in_memory: impl FnOnce(&Options) -> firndex::Result<T>,
+) -> Result<(T, Option<TempDir>)> {
+    let options = options(engine, setting);
+    match setting.medium {
+        Medium::Mapped => {
+            let directory = tempfile::tempdir_in(&setting.directory)
+                .with_context(|| format!("a pool in {}", setting.directory.display()))?;
+            let options = options.medium(firndex::Medium::Mapped);
+            Ok((in_file(&options, &directory.path().join("bench.firn"))?, Some(directory)))
+        }
+        Medium::Dram => Ok((in_memory(&options)?, None)),
+        medium => bail!("the facade has no medium {medium}"),
+    }
+}
+
+/// Why a facade's operation failed.
+pub(crate) fn failure(error: &Error) -> Failure {
+    match error {
+        Error::PoolFull(_) => Failure::Full(error.to_string()),
+        _ => Failure::Other(error.to_string()),
+    }
+}
+
+/// What a pool knows of itself.
+pub(crate) fn facts(stats: &Stats) -> Facts {
+    Facts {
+        pairs: stats.pairs,
+        capacity: stats.capacity,
+        load_factor: stats.load_factor,
+        resizes: stats.resizes,
+        bytes: stats.pool_bytes + stats.sidecar_bytes,
+        level_pairs: stats.levels.iter().map(|level| level.pairs).collect(),
+    }
+}
+
 impl Facade {
     /// Opens an empty table on `dram` or `mapped`.
     pub fn open(engine: Engine, setting: &Setting) -> Result<Facade> {
-        let options = options(engine, setting);
-        let (table, directory) = match setting.medium {
-            Medium::Mapped => {
-                let directory = tempfile::tempdir_in(&setting.directory)
-                    .with_context(|| format!("a pool in {}", setting.directory.display()))?;
-                let options = options.medium(firndex::Medium::Mapped);
-                (options.create_table(directory.path().join("bench.firn"))?, Some(directory))
-            }
-            Medium::Dram => (options.in_memory_table()?, None),
-            medium => bail!("the facade has no medium {medium}"),
-        };
+        let in_file = |options: &Options, path: &Path| options.create_table(path);
+        let (table, directory) = new_pool(engine, setting, in_file, Options::in_memory_table)?;
         Ok(Facade { table, failure: OnceLock::new(), _directory: directory })
     }
 
@@ -57,12 +90,8 @@ impl Facade {
 
     #[cold]
     fn fail(&self, error: &Error) {
-        let failure = match error {
-            Error::PoolFull(_) => Failure::Full(error.to_string()),
-            _ => Failure::Other(error.to_string()),
-        };
         // The first one says why; those after it follow from it.
-        let _ = self.failure.set(failure);
+        let _ = self.failure.set(failure(error));
     }
 }
 
@@ -117,15 +146,7 @@ impl Map for Facade {
     }
 
     fn facts(&self) -> Option<Facts> {
-        let stats = self.table.stats();
-        Some(Facts {
-            pairs: stats.pairs,
-            capacity: stats.capacity,
-            load_factor: stats.load_factor,
-            resizes: stats.resizes,
-            bytes: stats.pool_bytes + stats.sidecar_bytes,
-            level_pairs: stats.levels.iter().map(|level| level.pairs).collect(),
-        })
+        Some(facts(&self.table.stats()))
     }
 
     fn failure(&self) -> Option<Failure> {

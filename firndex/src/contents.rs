@@ -2,6 +2,7 @@
 
 use crate::{Engine, Error, Kind, Result};
 use index::Fixed;
+use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::superblock::Superblock;
 
 /// What a pool is asked to hold. Sizes are 0 in a store.
@@ -23,7 +24,7 @@ impl Contents {
     pub(crate) const STORE: Contents = Contents { kind: Kind::Store, key_bytes: 0, value_bytes: 0 };
 
     pub(crate) fn table<K: Fixed, V: Fixed>() -> Contents {
-        // No engine takes more than a few hundred bytes.
+        // No engine takes as many as do not fit.
         let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Contents { kind: Kind::Table, key_bytes: bytes(K::BYTES), value_bytes: bytes(V::BYTES) }
     }
@@ -55,7 +56,7 @@ impl Contents {
     pub(crate) fn engine(self, asked: Option<Engine>) -> Result<Engine> {
         let of_its_own = || Engine::ALL.iter().copied().find(|engine| engine.takes(self));
         // Where none does, the error tells what the most capable takes.
-        let engine = asked.or_else(of_its_own).unwrap_or(Engine::Level);
+        let engine = asked.or_else(of_its_own).unwrap_or(Engine::Clevel);
         if engine.takes(self) {
             return Ok(engine);
         }
@@ -83,6 +84,10 @@ impl Engine {
             Engine::Level => {
                 key_bytes > 0 && key_bytes.saturating_add(value_bytes) <= LEVEL_PAIR_BYTES_MAX
             }
+            Engine::Clevel => {
+                (1..=KEY_BYTES_MAX).contains(&(key_bytes as usize))
+                    && value_bytes as usize <= VALUE_BYTES_MAX
+            }
         }
     }
 
@@ -91,6 +96,7 @@ impl Engine {
         match self {
             Engine::Iceberg => "keys and values of 8 bytes each",
             Engine::Level => "keys of at least 1 byte that with their value have at most 127",
+            Engine::Clevel => "keys of 1 byte to 64 KiB and values of at most 256 MiB",
         }
     }
 }
@@ -105,22 +111,29 @@ mod tests {
 
     #[test]
     fn engines_take_what_fits_their_buckets() {
-        for (key_bytes, value_bytes, iceberg, level) in [
-            (8, 8, true, true),
-            (8, 4, false, true),
-            (4, 8, false, true),
-            (16, 0, false, true),
-            (1, 126, false, true),
-            (127, 0, false, true),
-            (120, 8, false, false),
-            (1, 127, false, false),
-            (0, 8, false, false),
-            (0, 0, false, false),
-            (u32::MAX, u32::MAX, false, false),
+        const ALL: &[Engine] = &[Engine::Iceberg, Engine::Level, Engine::Clevel];
+        const ANY: &[Engine] = &[Engine::Level, Engine::Clevel];
+        const LARGE: &[Engine] = &[Engine::Clevel];
+        const NONE: &[Engine] = &[];
+        for (key_bytes, value_bytes, taken_by) in [
+            (8, 8, ALL),
+            (8, 4, ANY),
+            (4, 8, ANY),
+            (16, 0, ANY),
+            (1, 126, ANY),
+            (127, 0, ANY),
+            (120, 8, LARGE),
+            (1, 127, LARGE),
+            (64 << 10, 256 << 20, LARGE),
+            ((64 << 10) + 1, 0, NONE),
+            (1, (256 << 20) + 1, NONE),
+            (0, 8, NONE),
+            (0, 0, NONE),
+            (u32::MAX, u32::MAX, NONE),
         ] {
             let contents = table(key_bytes, value_bytes);
-            let takes = [Engine::Iceberg, Engine::Level].map(|engine| engine.takes(contents));
-            assert_eq!(takes, [iceberg, level], "{key_bytes} and {value_bytes} bytes");
+            let takes = Engine::ALL.iter().copied().filter(|engine| engine.takes(contents));
+            assert_eq!(takes.collect::<Vec<_>>(), taken_by, "{key_bytes} and {value_bytes} bytes");
         }
     }
 
@@ -132,14 +145,19 @@ mod tests {
             (table(8, 8), None, Engine::Iceberg),
             (table(8, 8), Some(Engine::Level), Engine::Level),
             (table(8, 16), None, Engine::Level),
+            (table(100, 100), None, Engine::Clevel),
+            (table(8, 16), Some(Engine::Clevel), Engine::Clevel),
+            (Contents::STORE, Some(Engine::Clevel), Engine::Clevel),
         ] {
             assert_eq!(contents.engine(asked).unwrap(), chosen);
         }
         for (contents, asked, engine, advice) in [
             (table(4, 4), Some(Engine::Iceberg), "iceberg", "engine level"),
-            (table(100, 100), Some(Engine::Iceberg), "iceberg", "`Store`"),
-            (table(100, 100), Some(Engine::Level), "level", "`Store`"),
-            (table(100, 100), None, "level", "`Store`"),
+            (table(100, 100), Some(Engine::Iceberg), "iceberg", "engine clevel"),
+            (table(100, 100), Some(Engine::Level), "level", "engine clevel"),
+            (table(100_000, 1), Some(Engine::Level), "level", "`Store`"),
+            (table(100_000, 1), Some(Engine::Clevel), "clevel", "`Store`"),
+            (table(100_000, 1), None, "clevel", "`Store`"),
         ] {
             let message = contents.engine(asked).unwrap_err().to_string();
             assert!(message.starts_with(&format!("{engine} takes")), "{message}");

@@ -103,7 +103,7 @@ impl Handle {
             Shrunk::NotOffered => Err(Error::NotOffered {
                 operation: "shrink",
                 engine: self.engine.name(),
-                others: Engine::Level.name(),
+                others: "level and clevel",
             }),
         }
     }

@@ -4,6 +4,7 @@ use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::table_index::TableIndex;
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
+use engines::clevel::{self, Clevel, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
 use index::hash::{HASH_ID, Hasher};
@@ -32,6 +33,7 @@ impl Engine {
         match self {
             Engine::Iceberg => iceberg::ENGINE_ID,
             Engine::Level => level::ENGINE_ID,
+            Engine::Clevel => clevel::ENGINE_ID,
         }
     }
 
@@ -49,6 +51,9 @@ impl Engine {
                 let shape = level::Shape::for_pair_bytes(contents.pair_bytes());
                 level::engine_params(&shape.for_pairs(pairs, resize_at))
             }
+            Engine::Clevel => {
+                clevel::engine_params(&clevel::Shape::default().for_pairs(pairs, resize_at))
+            }
         }
     }
 
@@ -62,6 +67,7 @@ impl Engine {
         Ok(match self {
             Engine::Iceberg => word_types::boxed(Iceberg::open(pool, options.settings)?),
             Engine::Level => Box::new(LevelHashing::<M, K, V>::open(pool, options.settings)?),
+            Engine::Clevel => Box::new(ClevelTable::<M, K, V>::open(pool, options.settings)?),
         })
     }
 
@@ -81,6 +87,7 @@ impl Engine {
                 let index = LevelHashing::open(Arc::clone(pool), options.settings)?;
                 Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
             }
+            Engine::Clevel => Box::new(Clevel::open(Arc::clone(pool), options.settings)?),
         })
     }
 }
@@ -207,7 +214,7 @@ fn table_on_kept<K: Fixed, V: Fixed>(
             let level = LevelHashing::open(Arc::clone(&pool), options.settings)?;
             Ok((TableIndex::level(level), pool))
         }
-        Engine::Level => table_on(pool, engine, options),
+        Engine::Level | Engine::Clevel => table_on(pool, engine, options),
     }
 }
 

@@ -52,8 +52,11 @@ pub enum Engine {
     /// Level hashing: grows and shrinks in place, rehashing a third of its buckets. Keys and values
     /// of up to 127 bytes together.
     Level,
+    /// Clevel hashing: no thread ever waits for another, resizes included; every pair is an item.
+    /// Keys and values of any size.
+    Clevel,
 }
-named!(Engine, "engine", Iceberg => "iceberg", Level => "level");
+named!(Engine, "engine", Iceberg => "iceberg", Level => "level", Clevel => "clevel");
 
 /// The memory that a pool lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,8 +129,8 @@ impl Options {
         Self::default()
     }
 
-    /// The engine of a new pool (default: [`Engine::Iceberg`], or [`Engine::Level`] for a table
-    /// whose keys and values have other sizes than 8 bytes); an existing one must have it.
+    /// The engine of a new pool (default: [`Engine::Iceberg`], or for a table whose keys and values
+    /// it does not take [`Engine::Level`] or else [`Engine::Clevel`]); an existing one must have it.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
@@ -229,8 +232,10 @@ impl Options {
     /// Creates a table of keys `K` and values `V` at `path`, where nothing may be yet.
     ///
     /// [`Engine::Iceberg`] takes keys and values of 8 bytes each, [`Engine::Level`] keys of at
-    /// least 1 byte that with their value have at most 127. Where no engine was chosen it is the
-    /// first of these that takes them; where one was that does not, or none does, the error is
+    /// least 1 byte that with their value have at most 127, [`Engine::Clevel`] keys of 1 byte to
+    /// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) and values of at most
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Where no engine was chosen it is the first of
+    /// these that takes them; where one was that does not, or none does, the error is
     /// [`Error::PairSizes`](crate::Error::PairSizes).
     ///
     /// ```

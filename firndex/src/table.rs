@@ -4,7 +4,6 @@ use crate::handle::{Handle, Stats};
 use crate::table_index::TableIndex;
 use crate::{Options, Result};
 use index::{CheckReport, Exchange, Fixed};
-use pmem::heap::HeapUse;
 use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
@@ -250,8 +249,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// The pool's figures.
     pub fn stats(&self) -> Stats {
-        let (occupancy, scan_time) = (self.index.occupancy(), self.index.scan_time());
-        self.handle.stats(self.len(), occupancy, HeapUse::default(), scan_time)
+        let index = &self.index;
+        self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time())
     }
 
     /// Verifies every pair and every invariant. Exact when nothing writes.
@@ -261,11 +260,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// Halves the table's index beside other operations, in the calling thread, by rehashing a part
-    /// of it. `false`: it is as small as it was made, or too full to become smaller. The space that
-    /// is freed stays with the pool, for when it grows again.
+    /// of it (or all, on Clevel). `false`: it is as small as it was made, or too full to become
+    /// smaller. The space that is freed stays with the pool, for when it grows again.
     ///
-    /// Only [`Engine::Level`](crate::Engine::Level) can; the others answer
-    /// [`Error::NotOffered`](crate::Error::NotOffered).
+    /// Only [`Engine::Level`](crate::Engine::Level) and [`Engine::Clevel`](crate::Engine::Clevel)
+    /// can; the others answer [`Error::NotOffered`](crate::Error::NotOffered).
     pub fn shrink(&self) -> Result<bool> {
         let _write = self.handle.write()?;
         self.handle.shrunk(self.index.shrink()?)

@@ -1,6 +1,7 @@
 //! Engines on words, for all types of 8 bytes.
 
 use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Shrunk};
+use pmem::heap::HeapUse;
 use std::any::Any;
 use std::time::Duration;
 
@@ -137,6 +138,10 @@ impl<K: Fixed, V: Fixed, I: Index<u64, u64>> Index<K, V> for OfWords<I> {
 
     fn occupancy(&self) -> Occupancy {
         self.0.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.0.heap_use()
     }
 
     fn check(&self) -> CheckReport {

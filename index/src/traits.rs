@@ -102,6 +102,11 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// How full the table and each of its levels is.
     fn occupancy(&self) -> Occupancy;
 
+    /// Space of the items, if the engine keeps its pairs in items.
+    fn heap_use(&self) -> HeapUse {
+        HeapUse::default()
+    }
+
     /// Verifies every invariant of the table. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 

@@ -25,6 +25,7 @@ const REMOVALS: u64 = 4;
 
 /// Everything about one filling of one map.
 struct Session<'a, M> {
+    suite: &'static str,
     map: &'a M,
     name: &'a str,
     setting: &'a Setting,
@@ -41,6 +42,16 @@ pub fn round<M: Map>(
     open: impl Fn(&Setting) -> Result<M>,
     setting: &Setting,
 ) -> Result<Vec<Row>> {
+    round_of("micro", name, open, setting)
+}
+
+/// A round whose rows are of `suite`.
+pub fn round_of<M: Map>(
+    suite: &'static str,
+    name: &str,
+    open: impl Fn(&Setting) -> Result<M>,
+    setting: &Setting,
+) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for is_batched in [false, true] {
         let map = open(setting)?;
@@ -50,6 +61,7 @@ pub fn round<M: Map>(
         let pairs = pairs_for(&map, setting);
         let ops = setting.ops.min(pairs);
         let mut session = Session {
+            suite,
             map: &map,
             name,
             setting,
@@ -96,7 +108,7 @@ impl<M: Map> Session<'_, M> {
             pairs: Some(facts.as_ref().map_or(self.pairs, |facts| facts.pairs)),
             load_factor: facts.map(|facts| facts.load_factor),
             cpu_share: timing.cpu_share,
-            ..self.setting.row("micro", op, self.name)
+            ..self.setting.row(self.suite, op, self.name)
         };
         let ceiling = self.setting.ceilings.and_then(|ceilings| ceilings.of(self.setting.flushes));
         self.rows.push(row.with_rate(count as f64 / timing.elapsed_s, ceiling));

@@ -7,5 +7,6 @@ pub mod micro;
 pub mod recovery;
 pub mod resize;
 pub mod space;
+pub mod store;
 pub mod writes;
 pub mod ycsb;

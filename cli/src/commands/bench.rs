@@ -29,6 +29,7 @@ Examples:
   firndex bench micro --media mapped --directory .    pools in files here
   firndex bench ceilings --pairs 114M                 what this machine's memory allows
   firndex bench micro --json rows.json                the rows, for a program
+  firndex bench store --threads 1                     stores, keys and values of 8 bytes
   firndex bench load-factor                           how fast as tables fill, and how far they go
   firndex bench level --html page.html                the figures of the Level hashing paper
   firndex bench micro --peers --flushes none          beside other authors' maps")]

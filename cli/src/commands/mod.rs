@@ -30,7 +30,7 @@ First steps:
   firndex load fruit.firn more.csv        store a whole file
   firndex stat fruit.firn                 how full, how large
   firndex check fruit.firn                is every pair where it must be?
-  firndex shrink sparse.firn              a smaller index, on engine level
+  firndex shrink sparse.firn              a smaller index, on level or clevel
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
 

@@ -50,8 +50,13 @@ impl Workspace {
 
 #[test]
 fn what_is_left_gets_a_smaller_index() {
-    for kind in ["table", "store"] {
-        let workspace = Workspace::with_many(Engine::Level, kind);
+    for (engine, kind) in [
+        (Engine::Level, "table"),
+        (Engine::Level, "store"),
+        (Engine::Clevel, "table"),
+        (Engine::Clevel, "store"),
+    ] {
+        let workspace = Workspace::with_many(engine, kind);
         let largest = workspace.capacity();
         let json = workspace.run(["shrink", "pool", "--json"]).demand(0).json();
         assert_eq!(json, serde_json::json!({"capacity": largest, "capacity_before": largest}));
@@ -84,7 +89,8 @@ fn an_engine_that_cannot_says_so_and_keeps_everything() {
         let workspace = Workspace::with_many(Engine::Iceberg, kind);
         workspace.thin_out(kind, 100);
         let capacity = workspace.capacity();
-        let says = ["shrinking pool", "a pool on iceberg cannot shrink", "pools on level can"];
+        let says =
+            ["shrinking pool", "a pool on iceberg cannot shrink", "pools on level and clevel can"];
         workspace.run(["shrink", "pool"]).demand_error(&says);
         workspace.run(["shrink", "pool", "--json"]).demand_error(&says);
         assert_eq!(workspace.capacity(), capacity);

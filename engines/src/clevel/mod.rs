@@ -63,7 +63,7 @@ use layout::{
 };
 use pmem::epoch::{Epochs, Guard};
 use pmem::heap::{Heap, Item};
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, thread_index};
+use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -294,25 +294,14 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn count(&self, difference: i64) {
         if difference != 0 {
-            self.add(thread_index(), 0, difference.cast_unsigned());
+            self.counts.add(thread_index(), 0, difference.cast_unsigned());
         }
     }
 
     /// Adds to the calling thread's insertions; returns their number.
     #[inline(always)]
     fn count_insertion(&self, thread: usize) -> u64 {
-        self.add(thread, 1, 1)
-    }
-
-    fn add(&self, thread: usize, word: usize, n: u64) -> u64 {
-        let word = &self.counts.line(thread).0[word];
-        if thread < THREADS_MAX {
-            let sum = word.load(Ordering::Relaxed).wrapping_add(n);
-            word.store(sum, Ordering::Release);
-            sum
-        } else {
-            word.fetch_add(n, Ordering::Release).wrapping_add(n)
-        }
+        self.counts.add(thread, 1, 1)
     }
 
     fn len(&self) -> u64 {

@@ -7,8 +7,9 @@
 
 use super::Core;
 use super::layout::{Context, Level, Word, load};
+use crate::parallel::in_parallel;
 use pmem::heap::Sweep;
-use pmem::sync::Ordering;
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
@@ -31,40 +32,21 @@ impl<M: Medium> Core<M> {
         for (index, &number) in levels.iter().enumerate() {
             let is_open = context.open().contains(&number);
             let behind = if is_open { &[] } else { &levels[index + 1..] };
-            let part = self.in_parallel(number, |range| self.tidy(number, range, behind, &sweep));
-            self.at_open.fetch_add(part.items, Ordering::Relaxed);
+            let buckets = self.levels.get(number).buckets();
+            let first = AtomicU64::new(buckets);
+            let items = in_parallel(&self.settings, buckets, BUCKETS_PER_THREAD, |range| {
+                let part = self.tidy(number, range, behind, &sweep);
+                let earlier = |first| (part.first < first).then_some(part.first);
+                let _ = first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);
+                Ok(part.items)
+            })?;
+            self.at_open.fetch_add(items, Ordering::Relaxed);
             if index == 0 && !is_open {
-                self.skip_drained(number, part.first);
+                self.skip_drained(number, first.load(Ordering::Relaxed));
             }
         }
         sweep.finish();
         Ok(())
-    }
-
-    /// Runs `work` over parts of a level's buckets, on several threads if there are many.
-    fn in_parallel(&self, level: u32, work: impl Fn(Range<u64>) -> Part + Sync) -> Part {
-        let buckets = self.levels.get(level).buckets();
-        let most = (buckets / BUCKETS_PER_THREAD).max(1);
-        let threads = (self.settings.recovery_threads() as u64).min(most);
-        if threads == 1 {
-            return work(0..buckets);
-        }
-        std::thread::scope(|scope| {
-            let work = &work;
-            let parts: Vec<_> = (0..threads)
-                .map(|part| {
-                    let range = buckets * part / threads..buckets * (part + 1) / threads;
-                    scope.spawn(move || work(range))
-                })
-                .collect();
-            let parts = parts
-                .into_iter()
-                .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            parts.fold(Part { items: 0, first: buckets }, |sum, part| Part {
-                items: sum.items + part.items,
-                first: sum.first.min(part.first),
-            })
-        })
     }
 
     fn tidy(&self, number: u32, range: Range<u64>, behind: &[u32], sweep: &Sweep<'_, M>) -> Part {

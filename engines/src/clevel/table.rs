@@ -6,7 +6,7 @@ use super::records::{exchange, if_absent, if_present};
 use crate::Settings;
 use index::{CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk};
 use pmem::epoch::Guard;
-use pmem::heap::Item;
+use pmem::heap::{HeapUse, Item};
 use pmem::{Medium, OpenError, Pool, SpaceError, WORD};
 use std::io;
 use std::marker::PhantomData;
@@ -269,6 +269,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
 
     fn occupancy(&self) -> Occupancy {
         self.table.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.table.heap_use()
     }
 
     fn check(&self) -> CheckReport {

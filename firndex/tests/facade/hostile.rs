@@ -4,7 +4,7 @@
 use crate::items::CutItems;
 use crate::places;
 use crate::superblocks::{change, decode, make_store_on, make_table_on};
-use engines::level;
+use engines::{clevel, level};
 use firndex::{Engine, Options, Store, Table};
 use pmem::superblock::{Extent, HEAP};
 use proptest::prelude::*;
@@ -19,6 +19,10 @@ const SIZE_MAX_BYTES: u64 = 64 << 20;
 const HASH_BITS: u32 = 4;
 /// A bucket of Level hashing with four pairs of words: a state word, then the pairs.
 const LEVEL_BUCKET_BYTES: usize = 128;
+/// In a slot of Clevel hashing: where the item is, in units of 16 bytes, and whether there is one.
+const CLEVEL_OFFSET: u64 = (1 << 38) - 1;
+const CLEVEL_KIND: u64 = 3 << 38;
+const CLEVEL_ITEM: u64 = 1 << 38;
 
 /// One change of a pool's bytes. Positions count the things of their kind, in a circle.
 #[derive(Debug, Clone)]
@@ -28,17 +32,17 @@ enum Blow {
         at: usize,
         bytes: Vec<u8>,
     },
-    /// Value word of a taken slot or node: where an item is.
+    /// Word of a taken slot or node that tells where an item is: a pair's value, if there are pairs.
     Slot {
         at: usize,
         value: Word,
     },
-    /// Key word of a slot or node.
+    /// Key word of a slot or node, or any word of one that has a single one.
     Key {
         at: usize,
         value: Word,
     },
-    /// State word of a level-3 node or a bucket, or any word of a record.
+    /// State word of a level-3 node or a bucket, or any word of a record or context.
     State {
         at: usize,
         value: Word,
@@ -213,7 +217,17 @@ impl Anatomy {
                         }
                     }
                 }
-                2 if superblock.engine == level::ENGINE_ID => {
+                1 if superblock.engine == clevel::ENGINE_ID => {
+                    for slot in range(extent).step_by(8) {
+                        anatomy.keys.push(slot);
+                        let word = load(bytes, slot);
+                        if word & CLEVEL_KIND == CLEVEL_ITEM {
+                            anatomy.taken_values.push(slot);
+                            anatomy.items.push((word & CLEVEL_OFFSET) as usize * 16);
+                        }
+                    }
+                }
+                2 if [level::ENGINE_ID, clevel::ENGINE_ID].contains(&superblock.engine) => {
                     anatomy.states.extend(range(extent).step_by(8));
                 }
                 3 => {
@@ -223,7 +237,8 @@ impl Anatomy {
                 _ => anatomy.keys.extend(range(extent).step_by(16)),
             }
         }
-        for &key in &anatomy.keys {
+        let has_pairs = superblock.engine != clevel::ENGINE_ID;
+        for &key in anatomy.keys.iter().filter(|_| has_pairs) {
             let (value_at, value) = (key + 8, load(bytes, key + 8));
             if load(bytes, key) != 0 || value != 0 {
                 anatomy.taken_values.push(value_at);
@@ -492,7 +507,8 @@ fn what_was_not_damaged_still_reads_well() {
         let path = directory.path().join("pool");
         let anatomy = Anatomy::of(bytes);
         let mut struck = bytes.to_vec();
-        anatomy.strike(&mut struck, &Blow::Slot { at: 5, value: Word::Any(u64::MAX - 15) });
+        // Far beyond the end, in any engine's units.
+        anatomy.strike(&mut struck, &Blow::Slot { at: 5, value: Word::Flipped(1 << 37) });
         anatomy.strike(&mut struck, &Blow::Item { at: 9, word: 1, value: Word::Any(1 << 50) });
         std::fs::write(&path, &struck).unwrap();
         let store = Store::open(&path).unwrap();

@@ -154,6 +154,14 @@ fn level_keeps_what_fits_its_buckets() {
     is_a_map::<u16, [u8; 0]>(Engine::Level);
 }
 
+/// Shorter than a word, longer than what is put together without an allocation, and a set.
+#[test]
+fn clevel_keeps_pairs_of_any_size() {
+    is_a_map::<u8, i8>(Engine::Clevel);
+    is_a_map::<[u8; 67], [u8; 301]>(Engine::Clevel);
+    is_a_map::<[u8; 64], [u8; 0]>(Engine::Clevel);
+}
+
 #[test]
 fn types_of_one_size_read_each_other_s_tables() {
     let directory = places::in_ram();
@@ -205,14 +213,22 @@ fn an_engine_that_does_not_take_the_sizes_says_which_does() {
             "use the engine level",
         ],
     );
+    let level = Options::new().engine(Engine::Level);
+    for (options, says) in [
+        (&iceberg, "iceberg takes keys and values of 8 bytes each"),
+        (&level, "level takes keys of at least 1 byte that with their value have at most 127"),
+    ] {
+        let error = refusal::<[u8; 1000], u64>(options);
+        assert_says(&error, &[says, "keys of 1000", "use the engine clevel"]);
+    }
     // Too much for any engine, or nothing to tell keys by.
-    for options in [iceberg.clone(), iceberg.engine(Engine::Level), Options::new()] {
-        for error in [refusal::<[u8; 1000], u64>(&options), refusal::<[u8; 0], u64>(&options)] {
+    for options in [iceberg, level, Options::new().engine(Engine::Clevel), Options::new()] {
+        for error in [refusal::<[u8; 65537], u64>(&options), refusal::<[u8; 0], u64>(&options)] {
             assert_says(&error, &["takes keys", "keep them in a `Store`"]);
         }
     }
-    let error = refusal::<[u8; 1000], u64>(&Options::new());
-    assert_says(&error, &["level takes keys of at least 1 byte", "at most 127", "keys of 1000"]);
+    let error = refusal::<[u8; 65537], u64>(&Options::new());
+    assert_says(&error, &["clevel takes keys of 1 byte to 64 KiB", "keys of 65537"]);
 }
 
 #[test]
@@ -223,6 +239,7 @@ fn the_engine_of_a_new_table_is_the_first_that_takes_it() {
     assert_eq!(engine_for::<u64, u64>(), Engine::Iceberg);
     assert_eq!(engine_for::<i64, [u8; 8]>(), Engine::Iceberg);
     assert_eq!(engine_for::<u32, u128>(), Engine::Level);
+    assert_eq!(engine_for::<u64, [u8; 120]>(), Engine::Clevel);
 }
 
 fn open_of<K: Fixed, V: Fixed>(path: &Path) -> firndex::Result<Table<K, V>> {
@@ -288,6 +305,9 @@ fn sizes_that_no_build_makes_are_refused() {
     with_sizes(Engine::Level, 0, u32::MAX);
     assert_refused(&path, open_of::<[u8; 0], u64>, &["4294967295 bytes"]);
     assert_refused(&path, |path| inspect(path), &["0 and 4294967295 bytes", other_build]);
+    with_sizes(Engine::Clevel, 65537, 8);
+    let says = ["key and value size is 65537 and 8 bytes", "64 KiB", "clevel", other_build];
+    assert_refused(&path, |path| inspect(path), &says);
     // Sizes that it takes, but not those that its buckets were made for.
     with_sizes(Engine::Level, 111, 16);
     let error = open_of::<[u8; 111], i128>(&path).unwrap_err();

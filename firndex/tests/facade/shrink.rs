@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The engines that can.
-const SHRINKING: [Engine; 1] = [Engine::Level];
+const SHRINKING: [Engine; 2] = [Engine::Level, Engine::Clevel];
 
 fn value_of(key: u64) -> u64 {
     key.wrapping_mul(31) ^ 7
@@ -226,7 +226,8 @@ fn an_engine_that_cannot_says_which_can() {
         for error in [table.shrink().unwrap_err(), store.shrink().unwrap_err()] {
             assert!(matches!(error, Error::NotOffered { operation: "shrink", .. }), "{error:?}");
             let message = error.to_string();
-            let says = [&format!("a pool on {engine} cannot shrink"), "pools on level can"];
+            let says =
+                [&format!("a pool on {engine} cannot shrink"), "pools on level and clevel can"];
             assert!(says.iter().all(|part| message.contains(part)), "{message}");
         }
         assert_eq!(table.stats(), before);
