@@ -191,7 +191,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hash = self.hash(key);
         let usual = self.four(hash).and_then(|four| {
             self.prefetch_likely(&four);
-            self.find_usual(&four, &self.see(&four), key, hash)
+            let seen = self.see(&four);
+            self.find_usual(&four, &seen, self.slots_with(&seen, hash), key)
         });
         match usual {
             Some(found) => found.map(|found| found.value),
@@ -214,6 +215,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Seen { words: four.words.map(|word| words[word as usize].load(Ordering::Acquire)), wraps }
     }
 
+    /// The slots of four buckets with the fingerprint of this hash.
+    #[inline(always)]
+    pub(super) fn slots_with(&self, seen: &Seen, hash: Hash) -> u32 {
+        self.bucket.slots_with(&seen.words, self.print(hash))
+    }
+
     /// In as few instructions as nearly every search needs, and without a branch on where the key
     /// is: a processor overlaps the cache misses of operations as far as they fit its reorder window
     /// together, and as far as it guesses right. `None`: a writer is in the way.
@@ -221,11 +228,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn find_usual(
         &self,
         four: &Four,
-        &Seen { words, wraps }: &Seen,
+        &Seen { ref words, wraps }: &Seen,
+        mut slots: u32,
         key: K,
-        hash: Hash,
     ) -> Option<Option<Found<V>>> {
-        let mut slots = self.bucket.slots_with(&words, self.print(hash));
         while slots != 0 {
             let (turn, slot) = slot_of_four(slots.trailing_zeros());
             slots &= slots - 1;
@@ -366,7 +372,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             self.prefetch_words(four);
         }
         let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, hash, four, inserts, decide)
+        self.mutate_hashed(&mut unfenced, key, hash, four.as_ref(), inserts, decide)
     }
 
     /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
@@ -381,9 +387,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
         let mut ahead = Ahead::new(self, items, key_of, inserts);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
-            let (key, hash, four) = ahead.next(index);
-            let decide = |found| decide(item, found);
-            *out = self.mutate_hashed(&mut unfenced, key, hash, four, inserts, decide)?;
+            let (key, known) = ahead.key(index);
+            let (four, decide) = (known.four.as_ref(), |found| decide(item, found));
+            *out = self.mutate_hashed(&mut unfenced, key, known.hash, four, inserts, decide)?;
+            ahead.advance(index);
         }
         Ok(())
     }
@@ -391,20 +398,64 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         let mut ahead = Ahead::new(self, keys, |&key| key, false);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
-            let (key, hash, four) = ahead.next(index);
-            let found = four.and_then(|four| self.find_usual(&four, &self.see(&four), key, hash));
-            let found = found.unwrap_or_else(|| self.find_anyhow(key, hash));
-            *out = found.map(|found| found.value);
+            let (key, known) = ahead.key(index);
+            let usual = known
+                .four
+                .as_ref()
+                .and_then(|four| self.find_usual(four, &known.seen, known.slots, key));
+            *out = match usual {
+                Some(found) => found.map(|found| found.value),
+                None => self.get_anyhow(key),
+            };
+            ahead.advance(index);
         }
     }
 
     #[inline(always)]
-    fn mutate_hashed<const MOST: usize>(
-        &self,
-        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
+    fn mutate_hashed<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
         hash: Hash,
-        mut four: Option<Four>,
+        four: Option<&Four>,
+        inserts: bool,
+        decide: impl Fn(Option<V>) -> Action<V>,
+    ) -> Result<Option<V>, Error> {
+        if let Some(four) = four {
+            // As in `mutate_anyhow`.
+            let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
+            let seen = self.see(four);
+            match self.find_usual(four, &seen, self.slots_with(&seen, hash), key) {
+                Some(Some(found)) => {
+                    let place = found.place;
+                    match self.change(unfenced, stripe, (place, found.slot), key, hash, &decide) {
+                        Some(value) => return Ok(Some(value)),
+                        None => {}
+                    }
+                }
+                Some(None) => match decide(None) {
+                    Action::Put(value) if inserts => {
+                        if self.insert_usual(unfenced, four, &seen.words, (key, value), hash) {
+                            unfenced.end_change(stripe, 1, 0);
+                            return Ok(None);
+                        }
+                    }
+                    Action::Put(_) => {}
+                    _ => return Ok(None),
+                },
+                None => {}
+            }
+        }
+        self.mutate_anyhow(unfenced, key, hash, inserts, decide)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mutate_anyhow<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        key: K,
+        hash: Hash,
         mut inserts: bool,
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
@@ -413,50 +464,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
-            let seen = four.as_ref().map_or(Seen::default(), |four| self.see(four));
-            let usual = four.as_ref().and_then(|four| self.find_usual(four, &seen, key, hash));
-            let is_usual = usual.is_some();
-            if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hash)) {
-                let Found { place, slot, .. } = found;
-                let locked = unfenced.lock(place);
-                let at = self.at(place);
-                let is_still = self.tokens(at) & 1 << slot != 0
-                    && self.bucket.key(self.medium(), at, slot) == key;
-                if !is_still {
-                    spin(&mut retries);
-                    continue;
+            if let Some(Found { place, slot, .. }) = self.find_anyhow(key, hash) {
+                match self.change(unfenced, stripe, (place, slot), key, hash, &decide) {
+                    Some(value) => return Ok(Some(value)),
+                    None => spin(&mut retries),
                 }
-                let value = self.bucket.value(self.medium(), at, slot);
-                match decide(Some(value)) {
-                    Action::Keep => {}
-                    Action::Put(new) => {
-                        if let Some(word) = self.update_slot(place, slot, key, new, hash) {
-                            unfenced.push(place, locked, word);
-                            unfenced.end_change(stripe, 0, 0);
-                        }
-                    }
-                    // Algorithm 2.
-                    Action::Remove => {
-                        self.show(at, 0, 1 << slot);
-                        let word = self.word(place).load(Ordering::Relaxed);
-                        unfenced.push(place, locked, next_version(self.bucket.without(word, slot)));
-                        self.count_at(place.level, -1);
-                        unfenced.end_change(stripe, 0, 1);
-                    }
-                }
-                return Ok(Some(value));
+                continue;
             }
             let Action::Put(value) = decide(None) else { return Ok(None) };
             if stripe.is_none() {
                 inserts = true;
                 continue;
-            }
-            if is_usual
-                && let Some(four) = &four
-                && self.insert_usual(unfenced, four, &seen.words, key, value, hash)
-            {
-                unfenced.end_change(stripe, 1, 0);
-                return Ok(None);
             }
             let geometry = self.geometry();
             match self.insert(unfenced, geometry, key, value, hash) {
@@ -474,8 +492,45 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     spin(&mut retries);
                 }
             }
-            four = self.four(hash);
         }
+    }
+
+    /// Does what `decide` says of the value in a slot, and returns the value; `None`: the key is no
+    /// longer there.
+    #[inline(always)]
+    fn change<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        stripe: Option<Locked<'a>>,
+        (place, slot): (Place, usize),
+        key: K,
+        hash: Hash,
+        decide: &impl Fn(Option<V>) -> Action<V>,
+    ) -> Option<V> {
+        let locked = unfenced.lock(place);
+        let at = self.at(place);
+        let (found, value) = self.bucket.pair(self.medium(), at, slot);
+        if self.tokens(at) & 1 << slot == 0 || found != key {
+            return None;
+        }
+        match decide(Some(value)) {
+            Action::Keep => {}
+            Action::Put(new) => {
+                if let Some(word) = self.update_slot(place, slot, key, new, hash) {
+                    unfenced.push(place, locked, word);
+                    unfenced.end_change(stripe, 0, 0);
+                }
+            }
+            // Algorithm 2.
+            Action::Remove => {
+                self.show(at, 0, 1 << slot);
+                let word = self.word(place).load(Ordering::Relaxed);
+                unfenced.push(place, locked, next_version(self.bucket.without(word, slot)));
+                self.count_at(place.level, -1);
+                unfenced.end_change(stripe, 0, 1);
+            }
+        }
+        Some(value)
     }
 
     /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
@@ -525,28 +580,29 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.records.erase(medium, record);
     }
 
-    /// Which of four buckets is the less-loaded one of the top level.
+    /// Which of four buckets an item goes to, and the slot: the less-loaded one of the top level, if
+    /// that has room, else of the bottom level; if that has.
     #[inline(always)]
-    pub(super) fn less_loaded(&self, words: &[u64; 4]) -> usize {
-        let [first, second] = [0, 1].map(|turn| self.bucket.empty_slots(words[turn]));
-        usize::from(second > first)
+    pub(super) fn room(&self, words: &[u64; 4]) -> Option<(usize, usize)> {
+        let empty = words.map(|word| self.bucket.empty_slots(word));
+        let [top, bottom] = [0, 2].map(|turn| turn + usize::from(empty[turn + 1] > empty[turn]));
+        let has_bottom = self.shape.design.two_levels;
+        let turn = if empty[top] == 0 && has_bottom { bottom } else { top };
+        Some((turn, self.bucket.empty_slot(words[turn])?))
     }
 
-    /// As [`Core::insert`], into the less-loaded top bucket; whether it has room and is as it was
-    /// seen.
+    /// As [`Core::insert`], without movement, and only if the bucket is as it was seen; whether so.
     #[inline(always)]
     fn insert_usual<const MOST: usize>(
         &self,
         unfenced: &mut Unfenced<'_, M, K, V, MOST>,
         four: &Four,
         words: &[u64; 4],
-        key: K,
-        value: V,
+        item: (K, V),
         hash: Hash,
     ) -> bool {
-        let turn = self.less_loaded(words);
+        let Some((turn, slot)) = self.room(words) else { return false };
         let (place, word) = (four.place(turn), words[turn]);
-        let Some(slot) = self.bucket.empty_slot(word) else { return false };
         let at = self.at(place);
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {
@@ -557,7 +613,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return false;
         }
         let word = next_version(self.bucket.with(word, slot, self.print(hash)));
-        unfenced.insert((place, at, slot), locked, (key, value), word);
+        unfenced.insert((place, at, slot), locked, item, word);
         self.count_at(place.level, 1);
         true
     }

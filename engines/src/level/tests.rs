@@ -225,12 +225,12 @@ fn a_search_held_up_while_a_version_comes_around() {
     let hash = core.hash(7);
     let four = core.four(hash).unwrap();
     let before = core.see(&four);
-    assert!(core.find_usual(&four, &before, 7, hash).is_some());
+    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_some());
     let place = four.place(0);
     core.word(place).store(LAST_VERSION, Ordering::Relaxed);
     core.set_word(place, next_version(LAST_VERSION));
     assert_eq!(core.see(&four).words, before.words);
-    assert!(core.find_usual(&four, &before, 7, hash).is_none());
+    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_none());
 }
 
 #[test]
