@@ -401,11 +401,14 @@ impl<M: Medium> Core<M> {
 
     fn shrink(&self) -> Result<Shrunk, ItemError> {
         self.finish_resize()?;
-        if !self.begin_shrink()? {
-            return Ok(Shrunk::Kept);
-        }
+        let Some(before) = self.begin_shrink()? else { return Ok(Shrunk::Kept) };
         self.finish_resize()?;
-        Ok(Shrunk::Halved)
+        // What did not fit has made it grow again. Called a success, that would be tried for ever.
+        let _guard = self.epochs.pin();
+        match self.levels.get(self.context().back()).log2 < before {
+            true => Ok(Shrunk::Halved),
+            false => Ok(Shrunk::Kept),
+        }
     }
 }
 

@@ -79,23 +79,18 @@ impl<M: Medium> Core<M> {
             // There may be another level only when there is one less.
             self.drain_some(BUCKETS_AT_ONCE, guard).map_err(space_error)?;
         }
-        self.grow(context)
-    }
-
-    /// Appends a level of twice the size of the back one, if the table may grow and no other thread
-    /// has done it.
-    fn grow(&self, context: Context) -> Result<(), SpaceError> {
-        if self.context() != context {
-            return Ok(());
-        }
-        if self.settings.resize_at > 1.0 {
+        if self.settings.resize_at > 1.0 && self.context() == context {
             return Err(SpaceError::Full {
                 needed_bytes: 0,
                 reason: "the buckets of a key are full, and the table may not grow".into(),
             });
         }
-        let log2 = self.levels.get(context.back()).log2;
-        self.append(context, &[log2 + 1])
+        self.grow(context)
+    }
+
+    /// Appends a level of twice the size of the back one, if no other thread has done it.
+    fn grow(&self, context: Context) -> Result<(), SpaceError> {
+        self.append(context, &[self.levels.get(context.back()).log2 + 1])
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
@@ -303,6 +298,8 @@ impl<M: Medium> Core<M> {
         let reference = own.next_reference();
         let Some(claim) = self.claim(context, hash, Own::claim_word(reference, word)) else {
             drop(own);
+            // Also in a table that may not grow by itself: a shrink that does not fit would
+            // otherwise have taken the room for further keys and never end.
             return self.grow(context);
         };
         let kind = Kind::Move;
@@ -340,20 +337,20 @@ impl<M: Medium> Core<M> {
     }
 
     /// Appends levels of half the sizes, unless the table is too full or as small as it was made.
-    /// Whether it did.
-    pub(super) fn begin_shrink(&self) -> Result<bool, SpaceError> {
+    /// The log2 of the buckets of the back level before, if it did.
+    pub(super) fn begin_shrink(&self) -> Result<Option<u32>, SpaceError> {
         let _guard = self.epochs.pin();
         let context = self.context();
         let log2 = self.levels.get(context.back()).log2;
         if context.is_resizing() || log2 <= self.shape.initial_log2 {
-            return Ok(false);
+            return Ok(None);
         }
         let fill = self.len() as f64 / capacity(log2 - 1) as f64;
         if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN {
-            return Ok(false);
+            return Ok(None);
         }
         self.append(context, &[log2 - 2, log2 - 1])?;
-        Ok(self.context() != context)
+        Ok((self.context() != context).then_some(log2))
     }
 
     /// Bytes that levels take which no context names.

@@ -1,6 +1,6 @@
 //! Growing and shrinking, beside others and again and again.
 
-use crate::harness::{Random, Store, WHEN_FULL, key};
+use crate::harness::{NEVER, Random, Store, WHEN_FULL, key};
 use index::Records;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -107,4 +107,32 @@ fn a_resize_that_was_cut_goes_on_after_recovery() {
     recovered.assert_holds(0..count + 500);
     assert!(!recovered.table.occupancy().resizing, "insertions end a resize");
     recovered.recovered().assert_holds(0..count + 500);
+}
+
+/// What does not fit makes a table grow again, also one that may not grow by itself, and that is
+/// no shrink: whoever shrinks as often as it can would never end.
+#[test]
+fn a_shrink_that_does_not_fit_goes_back() {
+    for resize_at in [WHEN_FULL, NEVER] {
+        let mut went_back = 0;
+        for round in 0..300 {
+            let store = Store::new(2, resize_at, false);
+            {
+                let _write = store.pool.write().expect("the pool may be written");
+                store.table.expand().expect("there is room");
+            }
+            let before = store.capacity();
+            let keys = round * 100..round * 100 + before / 2 * 88 / 100;
+            store.fill(keys.clone());
+            if store.capacity() > before {
+                continue;
+            }
+            let is_halved = store.shrink();
+            assert_eq!(is_halved, store.capacity() < before, "round {round}");
+            went_back += u64::from(!is_halved);
+            assert!(!store.table.occupancy().resizing);
+            store.assert_holds(keys);
+        }
+        assert!(went_back > 0, "whatever was stored, it fitted");
+    }
 }
