@@ -157,6 +157,7 @@ impl<M: Medium> Clevel<M> {
     /// of growth. The caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), ItemError> {
         self.core.finish_resize()?;
+        self.core.collect_levels();
         {
             let _guard = self.core.epochs.pin();
             let context = self.core.context();
@@ -401,6 +402,7 @@ impl<M: Medium> Core<M> {
 
     fn shrink(&self) -> Result<Shrunk, ItemError> {
         self.finish_resize()?;
+        self.collect_levels();
         let Some(before) = self.begin_shrink()? else { return Ok(Shrunk::Kept) };
         self.finish_resize()?;
         // What did not fit has made it grow again. Called a success, that would be tried for ever.

@@ -327,6 +327,12 @@ impl<M: Medium> Core<M> {
         }
     }
 
+    /// Frees levels that were dropped, as far as nobody knows them any more. Few things are retired
+    /// by a resize alone, so nothing else might come by for long. The caller is not pinned.
+    pub(super) fn collect_levels(&self) {
+        self.epochs.collect(|retired| self.reclaim(retired));
+    }
+
     /// Ends a resize that is under way. What cannot be moved, a later opening moves.
     pub(super) fn settle(&self) {
         if self.is_resizing()
@@ -349,8 +355,36 @@ impl<M: Medium> Core<M> {
         if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN {
             return Ok(None);
         }
+        if !self.has_numbers_for_shrink(context, log2 - 2) {
+            return Err(SpaceError::Full {
+                needed_bytes: 0,
+                reason:
+                    "the numbers of levels that are left are kept for its growth; those dropped \
+                         come back when no reader holds on to them"
+                        .into(),
+            });
+        }
         self.append(context, &[log2 - 2, log2 - 1])?;
         Ok((self.context() != context).then_some(log2))
+    }
+
+    /// Whether levels of all sizes from `1 << log2` buckets on could be appended even if none of those
+    /// dropped ever came free, or none of them is waited for.
+    ///
+    /// A number is taken for the life of the pool. Growth alone takes one for each size. After a
+    /// shrink it takes further ones for the same sizes, as long as a reader holds on to levels that
+    /// were dropped: so many shrinks beside one reader would leave a table that can never grow again.
+    fn has_numbers_for_shrink(&self, context: Context, log2: u32) -> bool {
+        let free = self.free_levels.load(Ordering::Acquire);
+        let is_free = |level: u32| free & 1 << level != 0;
+        let is_in_use = |level: u32| context.levels().any(|other| other == level);
+        let (taken, unused): (Vec<u32>, Vec<u32>) =
+            (1..=LEVEL_MAX).partition(|&level| self.levels.has(level));
+        let has_free = |log2: u32| {
+            taken.iter().any(|&level| is_free(level) && self.levels.get(level).log2 == log2)
+        };
+        taken.iter().all(|&level| is_free(level) || is_in_use(level))
+            || (log2..=LOG2_MAX).filter(|&log2| !has_free(log2)).count() <= unused.len()
     }
 
     /// Bytes that levels take which no context names.
