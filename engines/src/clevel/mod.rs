@@ -48,6 +48,8 @@ mod records;
 mod recover;
 mod resize;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use layout::Shape;
 pub use table::ClevelTable;
@@ -161,7 +163,7 @@ impl<M: Medium> Clevel<M> {
         {
             let _guard = self.core.epochs.pin();
             let context = self.core.context();
-            self.core.append(context, &[self.core.levels.get(context.back()).log2 + 1])?;
+            self.core.grow(context)?;
         }
         self.core.finish_resize()
     }

@@ -26,6 +26,15 @@ const PREPARE_AT: f64 = 0.6;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
+/// What to do while another thread takes a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    /// There is no way on without one.
+    Wait,
+    /// There is room yet.
+    Leave,
+}
+
 // Words of a level's progress.
 const NEXT: usize = 0;
 const DRAINED: usize = 1;
@@ -57,8 +66,9 @@ impl<M: Medium> Core<M> {
             self.signal.ask_to_prepare();
         }
         if resize_at <= 1.0 && fill >= resize_at {
-            // Refused for want of space, the table fills on; whoever then finds no room says so.
-            let _ = self.append(context, &[log2 + 1]);
+            // Refused for want of space, the table fills on; whoever then finds no room says so. If
+            // another thread is at it, which takes long for a large level, there is room still.
+            let _ = self.append(context, &[log2 + 1], Meanwhile::Leave);
         }
     }
 
@@ -89,16 +99,23 @@ impl<M: Medium> Core<M> {
     }
 
     /// Appends a level of twice the size of the back one, if no other thread has done it.
-    fn grow(&self, context: Context) -> Result<(), SpaceError> {
-        self.append(context, &[self.levels.get(context.back()).log2 + 1])
+    pub(super) fn grow(&self, context: Context) -> Result<(), SpaceError> {
+        self.append(context, &[self.levels.get(context.back()).log2 + 1], Meanwhile::Wait)
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
     /// context is another one by now.
-    pub(super) fn append(&self, context: Context, log2s: &[u32]) -> Result<(), SpaceError> {
+    pub(super) fn append(
+        &self,
+        context: Context,
+        log2s: &[u32],
+        meanwhile: Meanwhile,
+    ) -> Result<(), SpaceError> {
         let mut taken = Vec::new();
         let appended = log2s.iter().try_fold(context, |context_so_far, &log2| {
-            let Some(level) = self.take_level(context, log2)? else { return Ok(context) };
+            let Some(level) = self.take_level(context, log2, meanwhile)? else {
+                return Ok(context);
+            };
             taken.push(level);
             let full = || SpaceError::Full {
                 needed_bytes: Level::bytes(log2),
@@ -153,8 +170,13 @@ impl<M: Medium> Core<M> {
     }
 
     /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
-    /// `None` if the context is not `context` any more.
-    fn take_level(&self, context: Context, log2: u32) -> Result<Option<u32>, SpaceError> {
+    /// `None` if the context is not `context` any more, or is about to be another one.
+    fn take_level(
+        &self,
+        context: Context,
+        log2: u32,
+        meanwhile: Meanwhile,
+    ) -> Result<Option<u32>, SpaceError> {
         let full = |reason: &str| SpaceError::Full {
             needed_bytes: Level::bytes(log2),
             reason: reason.into(),
@@ -164,8 +186,11 @@ impl<M: Medium> Core<M> {
         }
         // Extents are taken under the pool's lock in any case. Under this one, threads in need
         // together take one and not several.
-        let _taking = self.taking.lock();
-        if self.context() != context {
+        let taking = match meanwhile {
+            Meanwhile::Wait => Some(self.taking.lock()),
+            Meanwhile::Leave => self.taking.try_lock(),
+        };
+        if taking.is_none() || self.context() != context {
             return Ok(None);
         }
         let free = self.free_levels.load(Ordering::Acquire);
@@ -364,7 +389,7 @@ impl<M: Medium> Core<M> {
                         .into(),
             });
         }
-        self.append(context, &[log2 - 2, log2 - 1])?;
+        self.append(context, &[log2 - 2, log2 - 1], Meanwhile::Wait)?;
         Ok((self.context() != context).then_some(log2))
     }
 
