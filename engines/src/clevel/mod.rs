@@ -106,7 +106,7 @@ struct Core<M: Medium> {
     progress: Array<Line>,
     /// Levels that nobody knows any more, a bit for each.
     free_levels: AtomicU64,
-    /// Held while a level is taken.
+    /// Held while levels are taken, until they are in the context.
     taking: Mutex<()>,
     /// Per thread, word 0: keys inserted less keys removed; word 1: insertions.
     counts: PerThread,

@@ -104,29 +104,36 @@ impl<M: Medium> Core<M> {
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
-    /// context is another one by now.
+    /// context is another one by now, or another thread is about to make it so.
     pub(super) fn append(
         &self,
         context: Context,
         log2s: &[u32],
         meanwhile: Meanwhile,
     ) -> Result<(), SpaceError> {
+        // Extents are taken under the pool's lock in any case. Under this one, until they are in the
+        // context, threads in need together take one and not several.
+        let taking = match meanwhile {
+            Meanwhile::Wait => Some(self.taking.lock()),
+            Meanwhile::Leave => self.taking.try_lock(),
+        };
+        if taking.is_none() || self.context() != context {
+            return Ok(());
+        }
         let mut taken = Vec::new();
         let appended = log2s.iter().try_fold(context, |context_so_far, &log2| {
-            let Some(level) = self.take_level(context, log2, meanwhile)? else {
-                return Ok(context);
-            };
+            if context_so_far.len() == LEVELS_MAX {
+                return Err(SpaceError::Full {
+                    needed_bytes: Level::bytes(log2),
+                    reason: "too many of its keys belong to the same buckets".into(),
+                });
+            }
+            let level = self.take_level(log2)?;
             taken.push(level);
-            let full = || SpaceError::Full {
-                needed_bytes: Level::bytes(log2),
-                reason: "too many of its keys belong to the same buckets".into(),
-            };
-            context_so_far.pushed(level).ok_or_else(full)
+            Ok(context_so_far.pushed(level))
         });
-        let is_appended = match &appended {
-            Ok(after) => taken.len() == log2s.len() && self.replace_context(context, *after),
-            Err(_) => false,
-        };
+        let is_appended =
+            appended.as_ref().is_ok_and(|&after| self.replace_context(context, after));
         match is_appended {
             true => {
                 self.resizes.fetch_add(1, Ordering::Relaxed);
@@ -170,28 +177,14 @@ impl<M: Medium> Core<M> {
     }
 
     /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
-    /// `None` if the context is not `context` any more, or is about to be another one.
-    fn take_level(
-        &self,
-        context: Context,
-        log2: u32,
-        meanwhile: Meanwhile,
-    ) -> Result<Option<u32>, SpaceError> {
+    /// The caller holds the lock for that.
+    fn take_level(&self, log2: u32) -> Result<u32, SpaceError> {
         let full = |reason: &str| SpaceError::Full {
             needed_bytes: Level::bytes(log2),
             reason: reason.into(),
         };
         if log2 > LOG2_MAX {
             return Err(full("a level has at most 2^32 buckets"));
-        }
-        // Extents are taken under the pool's lock in any case. Under this one, threads in need
-        // together take one and not several.
-        let taking = match meanwhile {
-            Meanwhile::Wait => Some(self.taking.lock()),
-            Meanwhile::Leave => self.taking.try_lock(),
-        };
-        if taking.is_none() || self.context() != context {
-            return Ok(None);
         }
         let free = self.free_levels.load(Ordering::Acquire);
         let is_free = |&level: &u32| free & 1 << level != 0;
@@ -216,7 +209,7 @@ impl<M: Medium> Core<M> {
         let progress = &self.progress.get(level as usize).0;
         progress[NEXT].store(0, Ordering::Relaxed);
         progress[DRAINED].store(0, Ordering::Release);
-        Ok(Some(level))
+        Ok(level)
     }
 
     /// Takes out what was left in a level that served before. Nobody knows it any more, and what a
