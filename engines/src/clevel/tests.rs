@@ -1,16 +1,50 @@
 //! What only the inside of a table shows.
 
+use super::layout::{Context, Level, Word, load};
+use super::resize::Meanwhile;
 use super::{Clevel, ENGINE_ID, Shape, engine_params};
 use crate::Settings;
 use index::Records;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
-use pmem::{Pool, SpaceError};
+use pmem::{Medium, Offset, OpenError, Pool, SpaceError, WORD};
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+
+const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
+
+/// What a process killed now would leave, some words changed, opened again.
+fn reopened(
+    store: &Clevel<Dram>,
+    changes: &[(Offset, u64)],
+    is_read_only: bool,
+) -> Result<Clevel<Dram>, OpenError> {
+    let (old, medium) = (store.core.medium(), Memory::dram(1 << 30).unwrap());
+    medium.grow(old.size()).unwrap();
+    for word in 0..old.size() / WORD {
+        let at = Offset(0).word(word);
+        medium.store(at, old.load(at));
+    }
+    for &(at, word) in changes {
+        medium.store(at, word);
+    }
+    let pool = match is_read_only {
+        true => Pool::open_read_only(medium, PLACE)?,
+        false => Pool::open(medium, PLACE)?,
+    };
+    Clevel::open(Arc::new(pool), store.core.settings)
+}
+
+/// The first slot that holds an item, or none, in the larger of the first two levels.
+fn first_slot(store: &Clevel<Dram>, is_taken: bool) -> (Offset, Word) {
+    let level = store.core.levels.get(2);
+    let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+    let mut slots = slots.map(|slot| (slot, load(store.core.medium(), slot)));
+    slots.find(|(_, word)| word.is_item() == is_taken).unwrap()
+}
 
 fn store(initial_log2: u32, resize_at: f64) -> Clevel<Dram> {
     let spec = Spec {
@@ -25,7 +59,7 @@ fn store(initial_log2: u32, resize_at: f64) -> Clevel<Dram> {
         engine_params: engine_params(&Shape { initial_log2 }),
     };
     let medium = Memory::dram(1 << 30).unwrap();
-    let pool = Arc::new(Pool::create(medium, &spec, Place::default()).unwrap());
+    let pool = Arc::new(Pool::create(medium, &spec, PLACE).unwrap());
     Clevel::open(pool, Settings { resize_at, helper: false, ..Settings::default() }).unwrap()
 }
 
@@ -89,4 +123,63 @@ fn no_level_is_taken_that_the_context_has_no_room_for() {
     store.insert(b"key", b"value").unwrap();
     store.settle();
     assert_eq!(store.check().findings, [""; 0]);
+}
+
+/// Sixty keys in two levels of 8 and 16 buckets.
+fn sixty() -> Clevel<Dram> {
+    let store = store(4, 1.0);
+    for key in 0..120u64 {
+        store.insert(&key.to_le_bytes(), b"value").unwrap();
+    }
+    for key in 60..120u64 {
+        store.remove(&key.to_le_bytes()).unwrap();
+    }
+    store
+}
+
+#[test]
+fn a_check_finds_bits_without_use() {
+    let store = sixty();
+    let (slot, word) = first_slot(&store, true);
+    let damaged = reopened(&store, &[(slot, word.0 | 1 << 45)], false).unwrap();
+    assert!(damaged.check().findings[0].contains("bits without use"));
+}
+
+#[test]
+fn a_check_finds_items_of_levels_that_a_damaged_context_does_not_name() {
+    let store = sixty();
+    let core = &store.core;
+    {
+        let _guard = core.epochs.pin();
+        core.append(core.context(), &[3, 4], Meanwhile::Wait).unwrap();
+    }
+    let others = Context(3 | 4 << 6).word();
+    let damaged = reopened(&store, &[(core.control, others)], false).unwrap();
+    assert_eq!(damaged.len(), 0);
+    let report = damaged.check();
+    assert_eq!(report.faults, 60, "{:?}", report.findings);
+    assert!(report.findings[0].contains("an item in a level not in use"));
+}
+
+/// Words that are left to be cleared up need not have been cleared in a pool that was closed.
+#[test]
+fn a_closed_pool_is_sound_whatever_words_without_items_say() {
+    let store = sixty();
+    store.core.pool.close().unwrap();
+    let (slot, _) = first_slot(&store, false);
+    for word in [Word::EMPTY, Word::FROZEN, Word(2 << 38 | 7), Word(3 << 38 | 7)] {
+        let closed = reopened(&store, &[(slot, word.0)], true).unwrap();
+        assert_eq!(closed.check().findings, [""; 0]);
+        assert_eq!(closed.get(b"absent").unwrap().map(|_| ()), None);
+    }
+}
+
+/// A reader stores nothing after a sync, which has said that the pool is clean.
+#[test]
+fn recovery_leaves_no_context_to_be_marked_durable() {
+    let store = sixty();
+    let core = &store.core;
+    let dirty = Context::FIRST.dirty_word();
+    let recovered = reopened(&store, &[(core.control, dirty)], false).unwrap();
+    assert_eq!(recovered.core.medium().load(core.control), Context::FIRST.word());
 }
