@@ -82,8 +82,8 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 /// An open Clevel hash table of byte strings.
 ///
 /// Every operation is lock-free: it ends within a bounded number of its own steps unless others
-/// end meanwhile, wherever other threads are held up. Only new segments of the heap and new
-/// extents of the pool are taken under locks.
+/// end meanwhile, wherever other threads are held up. Only levels, segments of the heap and extents
+/// of the pool are taken under locks, and items retired under some that few threads share.
 pub struct Clevel<M: Medium> {
     core: Arc<Core<M>>,
     helper: Option<Helper>,
@@ -356,8 +356,8 @@ impl<M: Medium> Core<M> {
     /// Calls `visit` for the items of the `part`-th of `parts` parts of the keys.
     ///
     /// Parts are made by tags: an item that is moved meanwhile stays in its part. Unless keys are
-    /// inserted or changed meanwhile, each is met once: during a resize, which may move them, those
-    /// that were met are remembered.
+    /// inserted or changed or a resize begins meanwhile, each is met once: during a resize, which may
+    /// move them, those that were met are remembered.
     fn for_each_part(
         &self,
         part: usize,
@@ -407,7 +407,7 @@ impl<M: Medium> Core<M> {
         self.collect_levels();
         let Some(before) = self.begin_shrink()? else { return Ok(Shrunk::Kept) };
         self.finish_resize()?;
-        // What did not fit has made it grow again. Called a success, that would be tried for ever.
+        // What did not fit has made it grow again. Called a success, it might be tried for ever.
         let _guard = self.epochs.pin();
         match self.levels.get(self.context().back()).log2 < before {
             true => Ok(Shrunk::Halved),
