@@ -375,7 +375,7 @@ impl<M: Medium> Core<M> {
         }
         if !self.has_numbers_for_shrink(context, log2 - 2) {
             return Err(SpaceError::Full {
-                needed_bytes: 0,
+                needed_bytes: Level::bytes(log2 - 1),
                 reason:
                     "the numbers of levels that are left are kept for its growth; those dropped \
                          come back when no reader holds on to them"
