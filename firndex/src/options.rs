@@ -154,7 +154,7 @@ impl Options {
     /// Slots of each bucket of a new pool, 1 to 8, on [`Engine::Level`], the one engine where they can
     /// be chosen. Default: 4, or 3 where a fourth would cost every bucket a line more. More slots
     /// fill further before the table grows (about 0.48, 0.78, 0.92 and 0.98 with 1, 2, 4 and 8); fewer
-    /// take longer keys and values: together 508 bytes at most, divided by the slots. Otherwise the error
+    /// take longer keys and values: together 511 bytes at most, divided by the slots. Otherwise the error
     /// is [`Error::Slots`](crate::Error::Slots), and no pool is made.
     pub fn slots(mut self, slots: u32) -> Self {
         self.slots = Some(slots);

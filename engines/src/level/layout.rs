@@ -3,7 +3,7 @@
 //! ```text
 //! pool, bucket of S slots, aligned to a line
 //!   | tokens | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
-//!     8 bytes, or 4 where that saves a line
+//!     8 bytes; 4 or 1 where that saves a line or puts one more item into the first line
 //!
 //! sidecar, a word per bucket
 //!    63 … 32               31 … 2      1         0
@@ -19,6 +19,7 @@
 use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
 use pmem::{LINE, Medium, Offset, WORD};
+use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -52,7 +53,7 @@ pub(super) const LEVELS_MAX: u32 = 16;
 pub const SLOTS_MAX: u32 = 8;
 
 /// Fewest bytes for tokens.
-const TOKENS_BYTES_MIN: u64 = 4;
+const TOKENS_BYTES_MIN: u64 = 1;
 /// Most bytes of a bucket.
 const BUCKET_BYTES_MAX: u64 = 512;
 
@@ -229,7 +230,14 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         let bytes = |tokens_bytes: u64| {
             (tokens_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
         };
-        let tokens_bytes = if Self::WHOLE_WORDS || bytes(8) == bytes(4) { 8 } else { 4 };
+        // Slots in the line of the tokens: a change of such a one is one flush and one fence.
+        let near = |tokens_bytes: u64| (LINE - tokens_bytes) / Self::ITEM_BYTES.max(1);
+        let tokens_bytes = if Self::WHOLE_WORDS {
+            WORD
+        } else {
+            let cost = |&bytes_of: &u64| (bytes(bytes_of), Reverse(near(bytes_of)));
+            [WORD, 4, TOKENS_BYTES_MIN].into_iter().min_by_key(cost).unwrap_or(WORD)
+        };
         if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
             return Err(format!(
                 "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \
