@@ -93,7 +93,7 @@ fn shares_of_log_free_updates(slots: u32) -> Vec<f64> {
     let shape = Shape { design, ..shape(slots, 11) };
     let table = Table::<Count<Dram>>::new(shape, NEVER);
     let (capacity, mut count) = (table.capacity(), 0);
-    let mut random = Random(u64::from(slots));
+    let mut random = Random::new(u64::from(slots));
     let mut shares = Vec::new();
     for twentieth in 1..20 {
         while count < capacity * twentieth / 20 {
@@ -104,8 +104,8 @@ fn shares_of_log_free_updates(slots: u32) -> Vec<f64> {
         }
         let updates = 10_000;
         let log_free = (0..updates).filter(|_| {
-            let key = key(random.below(count));
-            let (old, cost) = measure(|| table.update(key, random.0));
+            let (key, new) = (key(random.below(count)), random.next());
+            let (old, cost) = measure(|| table.update(key, new));
             assert!(old.is_some());
             // The item, then the tokens; else a record, the value, and the record's erasure.
             assert!((1..=3).contains(&cost.fences), "{cost:?}");

@@ -1,0 +1,131 @@
+//! Anonymous memory under somebody's eyes.
+
+use pmem::medium::{Dram, Medium, MediumKind};
+use pmem::{Offset, SpaceError};
+use std::io;
+use std::ops::Range;
+
+/// Sees every access to a [`Watched`] medium.
+pub(crate) trait Watcher: Send + Sync + 'static {
+    /// What the medium passes itself off as.
+    const KIND: MediumKind;
+
+    /// A load is about to be made.
+    fn before_load(&self);
+
+    /// Does `store`, which puts `value` to `at` if it returns `Ok`.
+    fn store<E>(
+        &self,
+        at: Offset,
+        value: u64,
+        store: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E>;
+
+    /// The line of an offset is about to be flushed.
+    fn before_flush(&self, at: Offset);
+
+    /// A fence is about to come.
+    fn before_fence(&self);
+
+    /// Does `grow`, which returns the size it comes to.
+    fn grow(&self, grow: impl FnOnce() -> Result<u64, SpaceError>) -> Result<(), SpaceError>;
+}
+
+/// Anonymous memory with a watcher.
+pub(crate) struct Watched<W> {
+    inner: Dram,
+    pub(crate) watcher: W,
+}
+
+impl<W: Watcher> Watched<W> {
+    /// What has happened to `inner` so far is the caller's business.
+    pub(crate) fn new(inner: Dram, watcher: W) -> Self {
+        Watched { inner, watcher }
+    }
+
+    fn stored(&self, at: Offset, value: u64, store: impl FnOnce()) {
+        let done = || {
+            store();
+            Ok::<u64, std::convert::Infallible>(value)
+        };
+        let Ok(_) = self.watcher.store(at, value, done);
+    }
+}
+
+impl<W: Watcher> Medium for Watched<W> {
+    fn kind(&self) -> MediumKind {
+        W::KIND
+    }
+
+    fn load(&self, at: Offset) -> u64 {
+        self.watcher.before_load();
+        self.inner.load(at)
+    }
+
+    fn store(&self, at: Offset, value: u64) {
+        self.stored(at, value, || self.inner.store(at, value));
+    }
+
+    fn store_release(&self, at: Offset, value: u64) {
+        self.stored(at, value, || self.inner.store_release(at, value));
+    }
+
+    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
+        self.watcher.store(at, new, || self.inner.compare_exchange(at, current, new))
+    }
+
+    fn load_pair(&self, at: Offset) -> (u64, u64) {
+        self.watcher.before_load();
+        self.inner.load_pair(at)
+    }
+
+    fn prefetch(&self, at: Offset) {
+        self.inner.prefetch(at);
+    }
+
+    fn prefetch_write(&self, at: Offset) {
+        self.inner.prefetch_write(at);
+    }
+
+    fn flush(&self, at: Offset) {
+        self.watcher.before_flush(at);
+        self.inner.flush(at);
+    }
+
+    fn fence(&self) {
+        self.watcher.before_fence();
+        self.inner.fence();
+    }
+
+    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
+        panic!("{} bytes copied to {at}: not watched, and no table here does that", bytes.len());
+    }
+
+    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { self.inner.bytes(at, len) }
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn limit(&self) -> u64 {
+        self.inner.limit()
+    }
+
+    fn grow(&self, size: u64) -> Result<(), SpaceError> {
+        self.watcher.grow(|| {
+            self.inner.grow(size)?;
+            Ok(self.inner.size())
+        })
+    }
+
+    fn populate(&self, range: Range<u64>) {
+        self.inner.populate(range);
+    }
+
+    fn sync(&self, range: Range<u64>) -> io::Result<()> {
+        self.inner.sync(range)
+    }
+}
