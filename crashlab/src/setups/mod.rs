@@ -2,7 +2,7 @@
 
 mod level;
 
-pub use level::level;
+pub use level::{level, level_long};
 
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup};
