@@ -5,8 +5,12 @@ use crashlab::campaign::Campaign;
 use crashlab::execution::prepare;
 use crashlab::machine::alone;
 use crashlab::setups;
-use crashlab::subject::TableSubject;
+use crashlab::subject::{LongKey, LongValue, Pairs, PairsSubject, Setup};
 use crashlab::trial::Engine;
+use engines::iceberg::Iceberg;
+use engines::level::LevelHashing;
+use index::Fixed;
+use pmem::medium::sim::Sim;
 use std::time::Duration;
 
 fn campaign(engine: Engine, threads: usize, ops: usize, histories: u64) -> Campaign {
@@ -60,6 +64,16 @@ fn a_run_ends_in_time_and_repeats_itself() {
     assert_eq!(once(), once());
 }
 
+/// What is in each level when the histories of a setup begin, and whether a resize is under way.
+type Boundary = (&'static str, [u64; 3], bool);
+
+fn boundary<K: Fixed, V: Fixed, E: Pairs<K, V>>(setup: &Setup) -> Boundary {
+    let table = prepare::<PairsSubject<E, K, V>>(setup, 1).unwrap();
+    let occupancy = alone(1, None, || table.occupancy());
+    let pairs = [0, 1, 2].map(|level| occupancy.levels[level].pairs);
+    (setup.name, pairs, occupancy.resizing)
+}
+
 /// The boundaries are where their names say.
 #[test]
 fn setups_are_what_they_are_called() {
@@ -79,11 +93,21 @@ fn setups_are_what_they_are_called() {
         ("keys with a choice in level 2", [64, 0, 0], false),
         ("blocks of both levels are to be moved", [64, 1, 0], true),
     ];
-    let found = setups::iceberg().into_iter().map(|setup| {
-        let table = prepare::<TableSubject>(&setup, 1).unwrap();
-        let occupancy = alone(1, None, || table.occupancy());
-        let pairs = [0, 1, 2].map(|level| occupancy.levels[level].pairs);
-        (setup.name, pairs, occupancy.resizing)
-    });
+    let setups = setups::iceberg();
+    let found = setups.iter().map(boundary::<u64, u64, Iceberg<Sim>>);
     assert_eq!(found.collect::<Vec<_>>(), expected);
+}
+
+/// Top, bottom and interim level.
+#[test]
+fn setups_of_level_hashing_are_what_they_are_called() {
+    let expected = [];
+    let (words, long) = (setups::level(), setups::level_long());
+    let of_words = words.iter().map(boundary::<u64, u64, LevelHashing<Sim>>);
+    let of_long = long.iter().map(boundary::<LongKey, LongValue, LevelHashing<Sim, _, _>>);
+    let found: Vec<Boundary> = of_words.chain(of_long).collect();
+    for x in &found {
+        eprintln!("ZZ {x:?},");
+    }
+    assert_eq!(found, expected);
 }

@@ -1,6 +1,6 @@
 //! Growing and shrinking, beside others and again and again.
 
-use crate::harness::{Random, Store, WHEN_FULL, key};
+use crate::harness::{Random, Store, WHEN_FULL, key, within};
 use index::Records;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,6 +47,7 @@ fn levels_are_used_again() {
 
 #[test]
 fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
+    let _watchdog = within(120);
     let store = Store::new(3, WHEN_FULL, true);
     let stay = 0..300;
     store.fill(stay.clone());
@@ -66,7 +67,7 @@ fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
             });
         }
         scope.spawn(|| {
-            let mut random = Random(3);
+            let mut random = Random::new(3);
             while !stop.load(Ordering::Relaxed) {
                 let index = random.below(stay.end);
                 let expected = Some(index.to_le_bytes().to_vec());

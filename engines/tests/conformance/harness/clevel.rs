@@ -14,9 +14,12 @@ impl Engine for ClevelHashing {
     const ID: u32 = clevel::ENGINE_ID;
     const VARIANTS: usize = 1;
     const BUDGET: Budget = Budget {
-        lines_read_per_hit: 5.0,
-        lines_read_per_miss: 6.0,
-        batches_share_fences: false,
+        load_factor: 0.75,
+        lines_read_per_hit: 0.0,
+        lines_read_per_miss: 0.0,
+        writes_per_insertion: 2.001,
+        writes_per_update: 2.001,
+        fences_per_batch: 64.1,
         bytes_per_pair: 70.0,
         pairs_in_300_kib: 900,
     };
