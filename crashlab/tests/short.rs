@@ -7,6 +7,7 @@ use crashlab::machine::alone;
 use crashlab::setups;
 use crashlab::subject::{LongKey, LongValue, Pairs, PairsSubject, Setup};
 use crashlab::trial::Engine;
+use engines::clevel::ClevelTable;
 use engines::iceberg::Iceberg;
 use engines::level::LevelHashing;
 use index::Fixed;
@@ -101,13 +102,57 @@ fn setups_are_what_they_are_called() {
 /// Top, bottom and interim level.
 #[test]
 fn setups_of_level_hashing_are_what_they_are_called() {
-    let expected = [];
+    let expected = [
+        ("an empty table", [0, 0, 0], false),
+        ("the last free slot of a bucket is in two lines", [3, 0, 0], false),
+        ("the last free slot is in another line", [4, 0, 0], false),
+        ("the top bucket is full", [2, 0, 0], false),
+        ("an item of the top level can be moved", [2, 1, 0], false),
+        ("an item of the top level can be moved into another line", [11, 4, 0], false),
+        ("an item of the bottom level can be moved", [3, 1, 0], false),
+        ("an item can be moved from the bottom level to the top level", [1, 1, 0], false),
+        ("movements do not help", [1, 1, 0], false),
+        ("log-free updates into another line", [3, 0, 0], false),
+        ("recorded updates", [3, 0, 0], false),
+        ("updates of full buckets", [0, 0, 0], false),
+        ("the next insertion expands", [2, 2, 0], false),
+        ("an expansion is under way", [0, 3, 2], true),
+        ("an expansion of several buckets is under way", [0, 2, 2], true),
+        ("an expansion cannot end before the next", [1, 1, 1], true),
+        ("a table that can shrink", [1, 2, 0], false),
+        ("a table that grows back", [2, 1, 0], false),
+        ("keys in buckets of their own", [0, 0, 0], false),
+        ("an empty table of long pairs", [0, 0, 0], false),
+        ("the last free slot of a long pair is in another line", [2, 0, 0], false),
+        ("log-free updates of long pairs into another line", [1, 0, 0], false),
+        ("the top bucket of long pairs is full", [2, 0, 0], false),
+        ("recorded updates of long pairs", [0, 0, 0], false),
+        ("updates of full buckets of long pairs", [0, 0, 0], false),
+        ("a long pair of the top level can be moved", [2, 1, 0], false),
+        ("the next insertion of a long pair expands", [2, 2, 0], false),
+        ("a table of long pairs that can shrink", [1, 2, 0], false),
+    ];
     let (words, long) = (setups::level(), setups::level_long());
     let of_words = words.iter().map(boundary::<u64, u64, LevelHashing<Sim>>);
     let of_long = long.iter().map(boundary::<LongKey, LongValue, LevelHashing<Sim, _, _>>);
     let found: Vec<Boundary> = of_words.chain(of_long).collect();
-    for x in &found {
-        eprintln!("ZZ {x:?},");
-    }
+    assert_eq!(found, expected);
+}
+
+/// From the front level to the back.
+#[test]
+fn setups_of_clevel_hashing_are_what_they_are_called() {
+    let expected = [
+        ("an empty table", [0, 0, 0], false),
+        ("one empty slot", [7, 8, 0], false),
+        ("the next insertion appends a level", [8, 8, 0], false),
+        ("no empty slot and no growth", [8, 8, 0], false),
+        ("the second insertion is one too many", [2, 16, 0], false),
+        ("no space for a level", [8, 8, 0], false),
+        ("a level is being drained", [1, 16, 8], true),
+        ("a table that can shrink", [1, 3, 0], false),
+    ];
+    let setups = setups::clevel();
+    let found: Vec<Boundary> = setups.iter().map(boundary::<u64, u64, ClevelTable<Sim>>).collect();
     assert_eq!(found, expected);
 }

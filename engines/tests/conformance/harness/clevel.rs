@@ -15,8 +15,8 @@ impl Engine for ClevelHashing {
     const VARIANTS: usize = 1;
     const BUDGET: Budget = Budget {
         load_factor: 0.75,
-        lines_read_per_hit: 0.0,
-        lines_read_per_miss: 0.0,
+        lines_read_per_hit: 4.3,
+        lines_read_per_miss: 5.01,
         writes_per_insertion: 2.001,
         writes_per_update: 2.001,
         fences_per_batch: 64.1,
@@ -26,6 +26,7 @@ impl Engine for ClevelHashing {
 
     const AS_LATE_AS_POSSIBLE: f64 = 1.0;
     const UPDATES_IN_PLACE: bool = false;
+    const INSERTIONS_END_RESIZES: bool = false;
 
     type Index<M: Medium> = ClevelTable<M>;
 

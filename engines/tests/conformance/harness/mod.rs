@@ -17,6 +17,7 @@ pub(crate) use level::LevelTable;
 
 use engines::Settings;
 use index::{CheckReport, Error, Exchange, Index, Occupancy};
+use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool, Write};
@@ -50,6 +51,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
     /// given back later.
     const UPDATES_IN_PLACE: bool = true;
+    /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
+    /// the helper comes.
+    const INSERTIONS_END_RESIZES: bool = true;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;
@@ -81,7 +85,7 @@ pub(crate) struct Budget {
     pub(crate) writes_per_update: f64,
     /// Fences of a batch of 32 undisturbed mutations, on average.
     pub(crate) fences_per_batch: f64,
-    /// Bytes in pool and sidecar for each pair just before the table grows.
+    /// Bytes in pool and sidecar, items included, for each pair just before the table grows.
     pub(crate) bytes_per_pair: f64,
     /// Pairs that a pool of this size holds at least, whatever the variant.
     pub(crate) pairs_in_300_kib: usize,
@@ -335,6 +339,10 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
 
     fn occupancy(&self) -> Occupancy {
         self.index.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.index.heap_use()
     }
 
     fn check(&self) -> CheckReport {
