@@ -10,8 +10,9 @@ impl Image {
     /// The words of `medium` as they are.
     pub(crate) fn of(medium: &impl Medium) -> Image {
         let mut image = Image::default();
+        // A helper may make the pool longer meanwhile.
         image.grow(medium.size());
-        for at in (0..medium.size() / WORD).map(|word| Offset(0).word(word)) {
+        for at in (0..image.bytes() / WORD).map(|word| Offset(0).word(word)) {
             image.store(at, medium.load(at));
         }
         image
