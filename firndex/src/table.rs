@@ -262,6 +262,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Halves the table's index beside other operations, in the calling thread, by rehashing a part
     /// of it (or all, on Clevel). `false`: it is as small as it was made, or too full to become
     /// smaller. The space that is freed stays with the pool, for when it grows again.
+    /// [`Error::PoolFull`](crate::Error::PoolFull): Clevel has to take the smaller levels before it
+    /// gives up the larger ones, and there is no room for them; the table stays as it was.
     ///
     /// Only [`Engine::Level`](crate::Engine::Level) and [`Engine::Clevel`](crate::Engine::Clevel)
     /// can; the others answer [`Error::NotOffered`](crate::Error::NotOffered).

@@ -2,7 +2,7 @@
 
 use index::fingerprint::{
     EMPTY, FLAG, FLAG_LANES_OF_LINE, FLAG_LANES_OF_WORD, Isa, empty_line, empty_word,
-    lane_masks_for, lanes, match_line, match_word,
+    lane_masks_for, lanes, match_line, match_upper_halves, match_word,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
@@ -122,6 +122,30 @@ fn every_pair_of_bytes_in_adjacent_lanes_of_a_word() {
                 let expected = expected(&bytes, FLAG_LANES_OF_WORD, fingerprint) as u8;
                 assert_eq!(match_word(word, fingerprint), expected, "{bytes:?} {fingerprint}");
             }
+        }
+    }
+}
+
+#[test]
+fn upper_halves_of_four_words() {
+    for isa in Isa::available() {
+        for fingerprint in [1, 2, 127, 128, 254, 255] {
+            for lane in 0..16 {
+                for byte in 0..=u8::MAX {
+                    // Below, the fingerprint is everywhere and does not count.
+                    let mut bytes = [[fingerprint; 8]; 4];
+                    for word in &mut bytes {
+                        word[4..].fill(fingerprint ^ 1);
+                    }
+                    bytes[lane / 4][4 + lane % 4] = byte;
+                    let words = bytes.map(u64::from_le_bytes);
+                    let expected = u32::from(byte == fingerprint) << lane;
+                    let found = match_upper_halves(isa, &words, fingerprint);
+                    assert_eq!(found, expected, "{isa:?} {bytes:?} {fingerprint}");
+                }
+            }
+            let full = [u64::from_ne_bytes([fingerprint; 8]); 4];
+            assert_eq!(match_upper_halves(isa, &full, fingerprint), 0xffff, "{isa:?}");
         }
     }
 }

@@ -208,7 +208,9 @@ fn writes_counts_what_an_operation_costs() {
         assert_eq!(costs("remove"), [1.0, 1.0, 1.0], "{engine}");
         for op in ["update", "upsert"] {
             let [_, flushes, fences] = costs(op);
-            assert_eq!((flushes, fences), (changes, changes), "{engine}: {op}");
+            // Now and then an item takes a new segment of the heap.
+            let is_near = |found: f64| (changes..changes + 0.01).contains(&found);
+            assert!(is_near(flushes) && is_near(fences), "{engine}: {op}: {flushes}, {fences}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Verification of slots, items and heap together. Exact when nothing writes.
 
-use super::layout::{Context, Level, Word, load, tag};
+use super::layout::{Context, LEVEL_MAX, Level, Word, load};
 use super::{Core, RETIRED_LEVEL};
 use index::CheckReport;
 use pmem::heap::{Audit, Corrupt};
@@ -28,11 +28,13 @@ impl<M: Medium> Core<M> {
                             report.fault(|| format!("slot at {slot}: {corrupt}"));
                         }
                         report.pairs += 1;
+                    } else if is_read_only || word == Word::EMPTY {
+                        continue;
                     } else if word == Word::FROZEN && is_open {
                         report.fault(|| {
                             format!("slot at {slot}: frozen in a level that is not drained")
                         });
-                    } else if word != Word::EMPTY && word != Word::FROZEN && !is_read_only {
+                    } else if word != Word::FROZEN {
                         report.fault(|| format!("slot at {slot}: an operation left {:#x}", word.0));
                     }
                     if word.is_dirty() && !is_read_only {
@@ -41,6 +43,7 @@ impl<M: Medium> Core<M> {
                 }
             }
         }
+        self.check_others(context, &mut report);
         drop(guard);
         let mut retired = self.epochs.retired();
         retired.retain(|word| word & RETIRED_LEVEL == 0);
@@ -64,6 +67,21 @@ impl<M: Medium> Core<M> {
         }
     }
 
+    /// Levels that the context does not name have lost their items before it lost them, durably.
+    fn check_others(&self, context: Context, report: &mut CheckReport) {
+        let is_other = |&number: &u32| !context.levels().any(|level| level == number);
+        for number in (1..=LEVEL_MAX).filter(is_other).filter(|&number| self.levels.has(number)) {
+            let level = self.levels.get(number);
+            let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+            for slot in slots {
+                report.looked_at += 1;
+                if load(self.medium(), slot).is_item() {
+                    report.fault(|| format!("slot at {slot}: an item in a level not in use"));
+                }
+            }
+        }
+    }
+
     fn check_item(
         &self,
         context: Context,
@@ -79,8 +97,8 @@ impl<M: Medium> Core<M> {
             return corrupt("an item whose checksum does not fit its bytes");
         }
         let hash = self.hash(item.key);
-        if !word.has_tag(tag(hash)) {
-            return corrupt("an item whose key has another tag");
+        if word.clean() != Word::item(hash, word.at()) {
+            return corrupt("an item whose slot has another tag than its key, or bits without use");
         }
         let buckets: Vec<Offset> =
             context.levels().flat_map(|level| self.levels.get(level).candidates(hash)).collect();

@@ -3,27 +3,25 @@
 
 use super::Core;
 use pmem::Medium;
-use pmem::sync::{AtomicBool, Ordering};
+use pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, Thread};
 
 /// Buckets drained under one right to write and one guard: a sync waits for so many at most.
 const BUCKETS_AT_ONCE: u64 = 16;
 
-#[derive(Debug, Default)]
-struct Asked {
-    drain: bool,
-    prepare: bool,
-}
+// What the helper is asked for.
+const DRAIN: u64 = 1;
+const PREPARE: u64 = 2;
 
-/// How the helper is told what to do.
+/// How the helper is told what to do: without a lock, since operations tell it, and none may wait for
+/// a thread that is put aside while it does so.
 #[derive(Debug, Default)]
 pub(super) struct Signal {
-    asked: Mutex<Asked>,
-    wake: Condvar,
+    asked: AtomicU64,
     stopped: AtomicBool,
-    has_helper: AtomicBool,
+    helper: OnceLock<Thread>,
     /// Held while the helper drains.
     draining: Mutex<()>,
 }
@@ -32,35 +30,34 @@ impl Signal {
     /// Whether somebody drains in the background.
     #[inline(always)]
     pub(super) fn has_helper(&self) -> bool {
-        self.has_helper.load(Ordering::Relaxed)
+        self.helper.get().is_some()
     }
 
-    fn ask(&self, change: impl FnOnce(&mut Asked)) {
-        if self.has_helper() {
-            change(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner));
-            self.wake.notify_one();
+    fn ask(&self, what: u64) {
+        if let Some(helper) = self.helper.get() {
+            self.asked.fetch_or(what, Ordering::Release);
+            helper.unpark();
         }
     }
 
     pub(super) fn ask_to_drain(&self) {
-        self.ask(|asked| asked.drain = true);
+        self.ask(DRAIN);
     }
 
     pub(super) fn ask_to_prepare(&self) {
-        self.ask(|asked| asked.prepare = true);
+        self.ask(PREPARE);
     }
 
     /// Waits for work; `None` when there will be none any more.
-    fn wait(&self) -> Option<Asked> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait(&self) -> Option<u64> {
         loop {
             if self.is_stopped() {
                 return None;
             }
-            if asked.drain || asked.prepare {
-                return Some(std::mem::take(&mut *asked));
+            match self.asked.swap(0, Ordering::Acquire) {
+                0 => std::thread::park(),
+                asked => return Some(asked),
             }
-            asked = self.wake.wait(asked).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -84,12 +81,13 @@ impl Helper {
         let run = move || {
             let core = theirs;
             while let Some(asked) = core.signal.wait() {
-                if asked.prepare {
+                if asked & PREPARE != 0 {
                     core.prepare();
                 }
                 while !core.signal.is_stopped() && core.is_resizing() {
                     let _draining = core.signal.hold();
-                    let Ok(_write) = core.pool.write() else { return };
+                    // Refused for now, it may be granted when asked for again.
+                    let Ok(_write) = core.pool.write() else { break };
                     if core.drain_some(BUCKETS_AT_ONCE, &core.epochs.pin()).is_err() {
                         // No room: the next expansion asks again.
                         break;
@@ -97,13 +95,10 @@ impl Helper {
                 }
             }
         };
-        core.signal.has_helper.store(true, Ordering::Relaxed);
-        let thread = std::thread::Builder::new().name("firndex-helper".into()).spawn(run);
-        if thread.is_err() {
-            core.signal.has_helper.store(false, Ordering::Relaxed);
-        }
+        let thread = std::thread::Builder::new().name("firndex-helper".into()).spawn(run)?;
+        core.signal.helper.get_or_init(|| thread.thread().clone());
         core.signal.ask_to_drain();
-        Ok(Helper(thread?))
+        Ok(Helper(thread))
     }
 
     /// Ends the thread and waits for it; in a forked child there is none to wait for.
@@ -112,7 +107,7 @@ impl Helper {
             return;
         }
         signal.stopped.store(true, Ordering::Relaxed);
-        signal.ask_to_drain();
+        self.0.thread().unpark();
         // A helper that panicked has said so; what it left undone, recovery does.
         let _ = self.0.join();
     }

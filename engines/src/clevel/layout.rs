@@ -238,10 +238,9 @@ impl Context {
         self.0 >> (2 * LEVEL_BITS) != 0
     }
 
-    /// With one more level at the back, if there is room for one.
-    pub(super) fn pushed(self, level: u32) -> Option<Context> {
-        let len = self.len();
-        (len < LEVELS_MAX).then(|| Context(self.0 | u64::from(level) << (len * LEVEL_BITS)))
+    /// With one more level at the back. There are fewer than [`LEVELS_MAX`].
+    pub(super) fn pushed(self, level: u32) -> Context {
+        Context(self.0 | u64::from(level) << (self.len() * LEVEL_BITS))
     }
 
     pub(super) fn without_front(self) -> Context {

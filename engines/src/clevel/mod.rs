@@ -48,6 +48,8 @@ mod records;
 mod recover;
 mod resize;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use layout::Shape;
 pub use table::ClevelTable;
@@ -80,8 +82,8 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 /// An open Clevel hash table of byte strings.
 ///
 /// Every operation is lock-free: it ends within a bounded number of its own steps unless others
-/// end meanwhile, wherever other threads are held up. Only new segments of the heap and new
-/// extents of the pool are taken under locks.
+/// end meanwhile, wherever other threads are held up. Only levels, segments of the heap and extents
+/// of the pool are taken under locks, and items retired under some that few threads share.
 pub struct Clevel<M: Medium> {
     core: Arc<Core<M>>,
     helper: Option<Helper>,
@@ -104,7 +106,7 @@ struct Core<M: Medium> {
     progress: Array<Line>,
     /// Levels that nobody knows any more, a bit for each.
     free_levels: AtomicU64,
-    /// Held while a level is taken.
+    /// Held while levels are taken, until they are in the context.
     taking: Mutex<()>,
     /// Per thread, word 0: keys inserted less keys removed; word 1: insertions.
     counts: PerThread,
@@ -157,10 +159,11 @@ impl<M: Medium> Clevel<M> {
     /// of growth. The caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), ItemError> {
         self.core.finish_resize()?;
+        self.core.collect_levels();
         {
             let _guard = self.core.epochs.pin();
             let context = self.core.context();
-            self.core.append(context, &[self.core.levels.get(context.back()).log2 + 1])?;
+            self.core.grow(context)?;
         }
         self.core.finish_resize()
     }
@@ -353,8 +356,8 @@ impl<M: Medium> Core<M> {
     /// Calls `visit` for the items of the `part`-th of `parts` parts of the keys.
     ///
     /// Parts are made by tags: an item that is moved meanwhile stays in its part. Unless keys are
-    /// inserted or changed meanwhile, each is met once: during a resize, which may move them, those
-    /// that were met are remembered.
+    /// inserted or changed or a resize begins meanwhile, each is met once: during a resize, which may
+    /// move them, those that were met are remembered.
     fn for_each_part(
         &self,
         part: usize,
@@ -401,11 +404,15 @@ impl<M: Medium> Core<M> {
 
     fn shrink(&self) -> Result<Shrunk, ItemError> {
         self.finish_resize()?;
-        if !self.begin_shrink()? {
-            return Ok(Shrunk::Kept);
-        }
+        self.collect_levels();
+        let Some(before) = self.begin_shrink()? else { return Ok(Shrunk::Kept) };
         self.finish_resize()?;
-        Ok(Shrunk::Halved)
+        // What did not fit has made it grow again. Called a success, it might be tried for ever.
+        let _guard = self.epochs.pin();
+        match self.levels.get(self.context().back()).log2 < before {
+            true => Ok(Shrunk::Halved),
+            false => Ok(Shrunk::Kept),
+        }
     }
 }
 

@@ -26,7 +26,13 @@ struct Part {
 
 impl<M: Medium> Core<M> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
-        let context = Context::of_word(self.medium().load(self.control));
+        let word = self.medium().load(self.control);
+        let context = Context::of_word(word);
+        if Context::is_dirty_word(word) && !self.pool.is_read_only() {
+            // What survived is durable. Left for a reader to find out, it could be stored to after a
+            // sync has said that the pool is clean.
+            self.medium().store(self.control, context.word());
+        }
         let sweep = self.heap.sweep();
         let levels: Vec<u32> = context.levels().collect();
         for (index, &number) in levels.iter().enumerate() {

@@ -26,6 +26,15 @@ const PREPARE_AT: f64 = 0.6;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
+/// What to do while another thread takes a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    /// There is no way on without one.
+    Wait,
+    /// There is room yet.
+    Leave,
+}
+
 // Words of a level's progress.
 const NEXT: usize = 0;
 const DRAINED: usize = 1;
@@ -57,8 +66,9 @@ impl<M: Medium> Core<M> {
             self.signal.ask_to_prepare();
         }
         if resize_at <= 1.0 && fill >= resize_at {
-            // Refused for want of space, the table fills on; whoever then finds no room says so.
-            let _ = self.append(context, &[log2 + 1]);
+            // Refused for want of space, the table fills on; whoever then finds no room says so. If
+            // another thread is at it, which takes long for a large level, there is room still.
+            let _ = self.append(context, &[log2 + 1], Meanwhile::Leave);
         }
     }
 
@@ -79,42 +89,51 @@ impl<M: Medium> Core<M> {
             // There may be another level only when there is one less.
             self.drain_some(BUCKETS_AT_ONCE, guard).map_err(space_error)?;
         }
-        self.grow(context)
-    }
-
-    /// Appends a level of twice the size of the back one, if the table may grow and no other thread
-    /// has done it.
-    fn grow(&self, context: Context) -> Result<(), SpaceError> {
-        if self.context() != context {
-            return Ok(());
-        }
-        if self.settings.resize_at > 1.0 {
+        if self.settings.resize_at > 1.0 && self.context() == context {
             return Err(SpaceError::Full {
                 needed_bytes: 0,
                 reason: "the buckets of a key are full, and the table may not grow".into(),
             });
         }
-        let log2 = self.levels.get(context.back()).log2;
-        self.append(context, &[log2 + 1])
+        self.grow(context)
+    }
+
+    /// Appends a level of twice the size of the back one, if no other thread has done it.
+    pub(super) fn grow(&self, context: Context) -> Result<(), SpaceError> {
+        self.append(context, &[self.levels.get(context.back()).log2 + 1], Meanwhile::Wait)
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
-    /// context is another one by now.
-    pub(super) fn append(&self, context: Context, log2s: &[u32]) -> Result<(), SpaceError> {
+    /// context is another one by now, or another thread is about to make it so.
+    pub(super) fn append(
+        &self,
+        context: Context,
+        log2s: &[u32],
+        meanwhile: Meanwhile,
+    ) -> Result<(), SpaceError> {
+        // Extents are taken under the pool's lock in any case. Under this one, until they are in the
+        // context, threads in need together take one and not several.
+        let taking = match meanwhile {
+            Meanwhile::Wait => Some(self.taking.lock()),
+            Meanwhile::Leave => self.taking.try_lock(),
+        };
+        if taking.is_none() || self.context() != context {
+            return Ok(());
+        }
         let mut taken = Vec::new();
         let appended = log2s.iter().try_fold(context, |context_so_far, &log2| {
-            let Some(level) = self.take_level(context, log2)? else { return Ok(context) };
+            if context_so_far.len() == LEVELS_MAX {
+                return Err(SpaceError::Full {
+                    needed_bytes: Level::bytes(log2),
+                    reason: "too many of its keys belong to the same buckets".into(),
+                });
+            }
+            let level = self.take_level(log2)?;
             taken.push(level);
-            let full = || SpaceError::Full {
-                needed_bytes: Level::bytes(log2),
-                reason: "too many of its keys belong to the same buckets".into(),
-            };
-            context_so_far.pushed(level).ok_or_else(full)
+            Ok(context_so_far.pushed(level))
         });
-        let is_appended = match &appended {
-            Ok(after) => taken.len() == log2s.len() && self.replace_context(context, *after),
-            Err(_) => false,
-        };
+        let is_appended =
+            appended.as_ref().is_ok_and(|&after| self.replace_context(context, after));
         match is_appended {
             true => {
                 self.resizes.fetch_add(1, Ordering::Relaxed);
@@ -158,20 +177,14 @@ impl<M: Medium> Core<M> {
     }
 
     /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
-    /// `None` if the context is not `context` any more.
-    fn take_level(&self, context: Context, log2: u32) -> Result<Option<u32>, SpaceError> {
+    /// The caller holds the lock for that.
+    fn take_level(&self, log2: u32) -> Result<u32, SpaceError> {
         let full = |reason: &str| SpaceError::Full {
             needed_bytes: Level::bytes(log2),
             reason: reason.into(),
         };
         if log2 > LOG2_MAX {
             return Err(full("a level has at most 2^32 buckets"));
-        }
-        // Extents are taken under the pool's lock in any case. Under this one, threads in need
-        // together take one and not several.
-        let _taking = self.taking.lock();
-        if self.context() != context {
-            return Ok(None);
         }
         let free = self.free_levels.load(Ordering::Acquire);
         let is_free = |&level: &u32| free & 1 << level != 0;
@@ -196,7 +209,7 @@ impl<M: Medium> Core<M> {
         let progress = &self.progress.get(level as usize).0;
         progress[NEXT].store(0, Ordering::Relaxed);
         progress[DRAINED].store(0, Ordering::Release);
-        Ok(Some(level))
+        Ok(level)
     }
 
     /// Takes out what was left in a level that served before. Nobody knows it any more, and what a
@@ -303,6 +316,8 @@ impl<M: Medium> Core<M> {
         let reference = own.next_reference();
         let Some(claim) = self.claim(context, hash, Own::claim_word(reference, word)) else {
             drop(own);
+            // Also in a table that may not grow by itself: a shrink that does not fit would
+            // otherwise have taken the room for further keys and never end.
             return self.grow(context);
         };
         let kind = Kind::Move;
@@ -330,6 +345,12 @@ impl<M: Medium> Core<M> {
         }
     }
 
+    /// Frees levels that were dropped, as far as nobody knows them any more. Few things are retired
+    /// by a resize alone, so nothing else might come by for long. The caller is not pinned.
+    pub(super) fn collect_levels(&self) {
+        self.epochs.collect(|retired| self.reclaim(retired));
+    }
+
     /// Ends a resize that is under way. What cannot be moved, a later opening moves.
     pub(super) fn settle(&self) {
         if self.is_resizing()
@@ -340,20 +361,48 @@ impl<M: Medium> Core<M> {
     }
 
     /// Appends levels of half the sizes, unless the table is too full or as small as it was made.
-    /// Whether it did.
-    pub(super) fn begin_shrink(&self) -> Result<bool, SpaceError> {
+    /// The log2 of the buckets of the back level before, if it did.
+    pub(super) fn begin_shrink(&self) -> Result<Option<u32>, SpaceError> {
         let _guard = self.epochs.pin();
         let context = self.context();
         let log2 = self.levels.get(context.back()).log2;
         if context.is_resizing() || log2 <= self.shape.initial_log2 {
-            return Ok(false);
+            return Ok(None);
         }
         let fill = self.len() as f64 / capacity(log2 - 1) as f64;
         if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN {
-            return Ok(false);
+            return Ok(None);
         }
-        self.append(context, &[log2 - 2, log2 - 1])?;
-        Ok(self.context() != context)
+        if !self.has_numbers_for_shrink(context, log2 - 2) {
+            return Err(SpaceError::Full {
+                needed_bytes: Level::bytes(log2 - 1),
+                reason:
+                    "the numbers of levels that are left are kept for its growth; those dropped \
+                         come back when no reader holds on to them"
+                        .into(),
+            });
+        }
+        self.append(context, &[log2 - 2, log2 - 1], Meanwhile::Wait)?;
+        Ok((self.context() != context).then_some(log2))
+    }
+
+    /// Whether levels of all sizes from `1 << log2` buckets on could be appended even if none of those
+    /// dropped ever came free, or none of them is waited for.
+    ///
+    /// A number is taken for the life of the pool. Growth alone takes one for each size. After a
+    /// shrink it takes further ones for the same sizes, as long as a reader holds on to levels that
+    /// were dropped: so many shrinks beside one reader would leave a table that can never grow again.
+    fn has_numbers_for_shrink(&self, context: Context, log2: u32) -> bool {
+        let free = self.free_levels.load(Ordering::Acquire);
+        let is_free = |level: u32| free & 1 << level != 0;
+        let is_in_use = |level: u32| context.levels().any(|other| other == level);
+        let (taken, unused): (Vec<u32>, Vec<u32>) =
+            (1..=LEVEL_MAX).partition(|&level| self.levels.has(level));
+        let has_free = |log2: u32| {
+            taken.iter().any(|&level| is_free(level) && self.levels.get(level).log2 == log2)
+        };
+        taken.iter().all(|&level| is_free(level) || is_in_use(level))
+            || (log2..=LOG2_MAX).filter(|&log2| !has_free(log2)).count() <= unused.len()
     }
 
     /// Bytes that levels take which no context names.

@@ -246,7 +246,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.show(self.at(place), 0, clear);
         self.medium().fence();
         let word = self.word(place).load(Ordering::Relaxed);
-        self.set_word(place, next_version(self.bucket.without(word, clear)));
+        let slots = (0..self.bucket.slots as usize).filter(|slot| clear & 1 << slot != 0);
+        let left = slots.fold(word, |word, slot| self.bucket.without(word, slot));
+        self.set_word(place, next_version(left));
     }
 
     /// Stores an item into an empty slot, and sets its token instead of those of the slots `clear`:

@@ -42,7 +42,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
                 let key = self.bucket.key(medium, at, slot);
                 let is_shown = self.bucket.print_in(word, slot) != 0
-                    || self.has_print(at, word, key, self.hashes(key).print);
+                    || self.has_print(at, word, key, self.print(self.hash(key)));
                 let value = self.value(place, slot, word);
                 is_whole.set(is_whole.get() && value.is_some());
                 value.filter(|_| is_shown).map(|value| (key, value))
@@ -93,19 +93,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn check_item(&self, place: Place, slot: usize, report: &mut CheckReport) {
         let medium = self.medium();
         let key = self.bucket.key(medium, self.at(place), slot);
-        let hashes = self.hashes(key);
+        let hash = self.hash(key);
         let print = self.bucket.print_in(self.word(place).load(Ordering::Acquire), slot);
-        if print != hashes.print {
-            let expected = hashes.print;
+        if print != self.print(hash) {
+            let expected = self.print(hash);
             report.fault(|| format!("{place}, slot {slot}: fingerprint {print}, not {expected}"));
         }
-        if !self.places(place.level, &hashes).contains(&place) {
+        if !self.places(place.level, hash).contains(&place) {
             report.fault(|| format!("{place}, slot {slot}: the key belongs to other buckets"));
         }
         let geometry = self.geometry();
         let mut copies = 0;
         for level in geometry.levels() {
-            let [first, second] = self.places(level, &hashes);
+            let [first, second] = self.places(level, hash);
             for other in [first, second].into_iter().take(1 + usize::from(second != first)) {
                 let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
                 copies += (0..self.bucket.slots as usize)

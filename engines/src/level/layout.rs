@@ -7,14 +7,17 @@
 //!
 //! sidecar, a word per bucket
 //!    63 … 32               31 … 2      1         0
-//!   | fingerprint per slot | version | WRITING | LOCK |   8 bits each, or 4 if there are more than
-//!                                                         4 slots; 0: the slot is empty
+//!   | fingerprint per slot | version | WRITING | LOCK |   0: the slot is empty
+//!
+//!   a byte each; if there are more than 4 slots, slots 0 to 3 have the low halves of the bytes, and
+//!   slots 4 to 7 the high ones
 //! ```
 //!
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
 //! index `1 << l`, so that no two levels share one.
 
 use index::Fixed;
+use index::fingerprint::{Isa, match_upper_halves};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -200,12 +203,12 @@ pub(super) struct Bucket<K, V> {
     pub(super) slots: u32,
     tokens_bytes: u64,
     pub(super) bytes: u64,
-    /// log2 of the bits of a fingerprint; how many fingerprints there are; the lowest and the highest
-    /// bit of each lane.
-    lane_log2: u32,
+    /// The largest fingerprint, which is all bits of one.
     prints: u64,
-    lows: u32,
+    /// The highest bit of each fingerprint, of those of the slots 0 to 3, and all other bits.
     highs: u32,
+    lower_highs: u32,
+    others: u32,
     pair: PhantomData<fn() -> (K, V)>,
 }
 
@@ -228,17 +231,17 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
                 bytes(tokens_bytes)
             ));
         }
-        let (lane_log2, lows) = if slots <= 4 { (3, 0x0101_0101) } else { (2, 0x1111_1111) };
-        let lane_bits = 1 << lane_log2;
-        let lows = lows & u32::MAX >> (32 - slots * lane_bits);
+        let is_byte = slots <= 4;
+        let (prints, high) = if is_byte { (0xff, 1 << 7) } else { (0xf, 1 << 3) };
+        let highs = (0..slots).map(|slot| high << lane_shift(slot as usize)).sum();
         Ok(Bucket {
             slots,
             tokens_bytes,
             bytes: bytes(tokens_bytes),
-            lane_log2,
-            prints: (1 << lane_bits) - 1,
-            lows,
-            highs: lows << (lane_bits - 1),
+            prints,
+            highs,
+            lower_highs: high * 0x0101_0101,
+            others: if is_byte { 0x7f7f_7f7f } else { 0x7777_7777 },
             pair: PhantomData,
         })
     }
@@ -268,72 +271,70 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         1 + ((mixed * self.prints) >> 32)
     }
 
-    /// The lanes of a word's fingerprints, a bit each, that may be this one; all that are, are among
-    /// them.
+    /// The slots of four words with this fingerprint, which [`slot_of_four`] names.
     #[inline(always)]
-    pub(super) fn lanes_with(&self, word: u64, print: u64) -> u32 {
-        self.zero_lanes((word >> PRINTS_SHIFT) as u32 ^ (print as u32).wrapping_mul(self.lows))
+    pub(super) fn slots_with(&self, words: &[u64; 4], print: u64) -> u32 {
+        let print = print as u8;
+        if self.prints == 0xff {
+            return match_upper_halves(Isa::Sse2, words, print);
+        }
+        let low_halves = words.map(|word| word & 0x0f0f_0f0f << PRINTS_SHIFT);
+        let high_halves = words.map(|word| word >> 4 & 0x0f0f_0f0f << PRINTS_SHIFT);
+        let [low, high] =
+            [low_halves, high_halves].map(|words| match_upper_halves(Isa::Sse2, &words, print));
+        low | high << 16
     }
 
-    /// The lanes that are 0, and maybe others above such a one.
+    /// The highest bits of the fingerprints that are 0.
     #[inline(always)]
-    fn zero_lanes(&self, prints: u32) -> u32 {
-        // A lane of zeros borrows; so may those above it.
-        prints.wrapping_sub(self.lows) & !prints & self.highs
+    fn empty(&self, word: u64) -> u32 {
+        let prints = (word >> PRINTS_SHIFT) as u32;
+        // The sum has a fingerprint's highest bit unless all others are 0; no carry leaves it.
+        !(((prints & self.others) + self.others) | prints) & self.highs
     }
 
-    /// The slot of the lowest lane of a mask of lanes, which has any.
-    #[inline(always)]
-    pub(super) fn slot_of(&self, lanes: u32) -> usize {
-        (lanes.trailing_zeros() >> self.lane_log2 & 7) as usize
-    }
-
-    /// An empty slot, if the word says that there is one.
+    /// The lowest empty slot, if the word says that there is one. (If any is in the line of the
+    /// tokens, it is; that saves a flush.)
     #[inline(always)]
     pub(super) fn empty_slot(&self, word: u64) -> Option<usize> {
-        let lanes = self.zero_lanes((word >> PRINTS_SHIFT) as u32);
-        // The lowest is exact; and in the line of the tokens, if any is, which saves a flush.
-        (lanes != 0).then(|| self.slot_of(lanes))
+        let empty = self.empty(word);
+        let lower = empty & self.lower_highs;
+        let byte_of = |high: u32| (high.trailing_zeros() >> 3) as usize;
+        match lower {
+            0 => (empty != 0).then(|| 4 + byte_of(empty)),
+            _ => Some(byte_of(lower)),
+        }
+    }
+
+    /// The number of empty slots.
+    #[inline(always)]
+    pub(super) fn empty_slots(&self, word: u64) -> u32 {
+        let empty = self.empty(word);
+        // A sum of bytes; baseline processors have no instruction that counts bits.
+        let bytes = (empty >> 7 & 0x0101_0101) + (empty >> 3 & 0x0101_0101);
+        bytes.wrapping_mul(0x0101_0101) >> 24
     }
 
     /// The number of items.
-    #[inline(always)]
     pub(super) fn count(&self, word: u64) -> u32 {
-        let mut any = (word >> PRINTS_SHIFT) as u32;
-        // Every bit of a lane, folded onto its lowest.
-        any |= any >> 1;
-        any |= any >> 2;
-        if self.lane_log2 == 3 {
-            any |= any >> 4;
-        }
-        (any & self.lows).count_ones()
+        self.slots - self.empty_slots(word)
     }
 
     /// The fingerprint in a slot.
     pub(super) fn print_in(&self, word: u64, slot: usize) -> u64 {
-        word >> self.shift_of(slot) & self.prints
-    }
-
-    #[inline(always)]
-    fn shift_of(&self, slot: usize) -> u32 {
-        PRINTS_SHIFT + ((slot as u32) << self.lane_log2)
+        word >> (PRINTS_SHIFT + lane_shift(slot)) & self.prints
     }
 
     /// The word with a fingerprint in a slot that is empty.
     #[inline(always)]
     pub(super) fn with(&self, word: u64, slot: usize, print: u64) -> u64 {
-        word | print << self.shift_of(slot)
+        word | print << (PRINTS_SHIFT + lane_shift(slot))
     }
 
-    /// The word without the fingerprints of some slots, a bit each.
+    /// The word without the fingerprint of a slot.
     #[inline(always)]
-    pub(super) fn without(&self, mut word: u64, slots: u64) -> u64 {
-        let mut left = slots;
-        while left != 0 {
-            word &= !(self.prints << self.shift_of(left.trailing_zeros() as usize));
-            left &= left - 1;
-        }
-        word
+    pub(super) fn without(&self, word: u64, slot: usize) -> u64 {
+        word & !(self.prints << (PRINTS_SHIFT + lane_shift(slot)))
     }
 
     /// Byte of the bucket at which the item in `slot` begins.
@@ -362,6 +363,17 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     pub(super) fn key<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> K {
         let at = self.item_at(slot);
         K::of_words(|index| Self::word(medium, bucket, at, index, K::BYTES))
+    }
+
+    /// The key and the value in `slot`.
+    #[inline(always)]
+    pub(super) fn pair<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> (K, V) {
+        if Self::WHOLE_WORDS && Self::ITEM_BYTES == 2 * WORD {
+            let pair = medium.load_two(bucket.add(self.item_at(slot)));
+            let at = K::BYTES / WORD as usize;
+            return (K::of_words(|index| pair[index]), V::of_words(|index| pair[at + index]));
+        }
+        (self.key(medium, bucket, slot), self.value(medium, bucket, slot))
     }
 
     /// As [`Bucket::key`].
@@ -445,6 +457,18 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     }
 }
 
+/// How far a slot's fingerprint lies above the lowest.
+#[inline(always)]
+const fn lane_shift(slot: usize) -> u32 {
+    (slot as u32 & 3) * 8 + (slot as u32 >> 2) * 4
+}
+
+/// The number of a word among four, and the slot, for a bit number of [`Bucket::slots_with`].
+#[inline(always)]
+pub(super) fn slot_of_four(bit: u32) -> (usize, usize) {
+    ((bit >> 2 & 3) as usize, (bit & 3 | bit >> 2 & 4) as usize)
+}
+
 /// A bucket's word in its next version.
 #[inline(always)]
 pub(super) fn next_version(word: u64) -> u64 {
@@ -478,21 +502,29 @@ pub(super) enum Resize {
 /// instant and notices any change by one comparison.
 ///
 /// ```text
-///  63 … 14      13 … 8    7 6       5 … 0
-/// | generation | lowest | resize  | top  |
+///  63 … 15         14          13 … 8    7 6       5 … 0
+/// | generation | one by one | lowest | resize  | top  |
 /// ```
 ///
 /// While the table expands, all levels from `lowest` to below the bottom one are interim: usually
 /// one, but if its items find no room above, the table expands again before they have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Geometry(pub(super) u64);
 
 impl Geometry {
     const RESIZE_SHIFT: u32 = 6;
     const LOWEST_SHIFT: u32 = 8;
-    const GENERATION_SHIFT: u32 = 14;
+    const ONE_BY_ONE: u64 = 1 << 14;
+    const GENERATION_SHIFT: u32 = 15;
 
-    pub(super) fn new(top: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
+    /// The first geometry of a table with this design.
+    pub(super) fn first(top: u32, lowest: u32, resize: Resize, design: &Design) -> Geometry {
+        let is_usual = design.fingerprints && design.two_hashes;
+        let one_by_one = if is_usual { 0 } else { Self::ONE_BY_ONE };
+        Geometry(Geometry::new(top, lowest, resize, 1).0 | one_by_one)
+    }
+
+    fn new(top: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
         Geometry(
             u64::from(top)
                 | (resize as u64) << Self::RESIZE_SHIFT
@@ -526,6 +558,13 @@ impl Geometry {
         }
     }
 
+    /// Whether a key has four buckets, all of whose words are looked at first: no resize is under
+    /// way, and no design decision is switched off that this depends on.
+    #[inline(always)]
+    pub(super) fn is_usual(self) -> bool {
+        self.0 & (3 << Self::RESIZE_SHIFT | Self::ONE_BY_ONE) == 0
+    }
+
     /// The level whose items are being rehashed.
     #[inline(always)]
     pub(super) fn interim(self) -> Option<u32> {
@@ -553,6 +592,7 @@ impl Geometry {
 
     /// The geometry after this one.
     pub(super) fn next(self, top: u32, lowest: u32, resize: Resize) -> Geometry {
-        Geometry::new(top, lowest, resize, self.generation() + 1)
+        let next = Geometry::new(top, lowest, resize, self.generation() + 1);
+        Geometry(next.0 | self.0 & Self::ONE_BY_ONE)
     }
 }

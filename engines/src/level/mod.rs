@@ -224,7 +224,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if !is_lowest {
             return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
         }
-        let geometry = Geometry::new(top as u32, lowest as u32, resize, 1);
+        let geometry = Geometry::first(top as u32, lowest as u32, resize, &shape.design);
         let bases = [const { AtomicU64::new(NO_BASE) }; 64];
         for extent in pool.extents_of(BUCKETS) {
             let level = u32::from(extent.index);
@@ -287,7 +287,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// The second output of the hash functions: h1 and h2.
     #[inline(always)]
-    fn hash(&self, key: K) -> u64 {
+    fn hashed(&self, key: K) -> u64 {
         if K::BYTES == 8 {
             return self.hasher.second_u64(key.word(0));
         }

@@ -3,7 +3,7 @@
 use super::Core;
 use super::batch::Ahead;
 use super::bucket::{Locked, Unfenced};
-use super::layout::{Geometry, LEVELS_MAX, LOCK, Resize, WRITING, next_version};
+use super::layout::{Geometry, LEVELS_MAX, LOCK, WRITING, next_version, slot_of_four};
 use super::records::Record;
 use super::{BATCH, STRIPES};
 use crate::action::Action;
@@ -35,12 +35,16 @@ impl Place {
     }
 }
 
-/// What the hash of a key comes to.
+/// The hash of a key: of its low and its high half each chooses a bucket in each level.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hashes {
-    choices: [u64; 2],
-    pub(super) print: u64,
-    pub(super) stripe: u64,
+pub(super) struct Hash(u64);
+
+impl Hash {
+    /// The stripe whose lock excludes other insertions of the key.
+    #[inline(always)]
+    pub(super) fn stripe(self) -> u64 {
+        self.0 >> STRIPE_SHIFT & (STRIPES as u64 - 1)
+    }
 }
 
 /// Where a key was found.
@@ -50,11 +54,18 @@ pub(super) struct Found<V> {
     pub(super) value: V,
 }
 
-/// The buckets of a key in the two levels of a geometry, those of the level with more items first.
-#[derive(Debug, Clone, Copy)]
+/// The buckets of a key in the two levels of a geometry: two of the top level, two of the bottom one.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Four {
     pub(super) geometry: Geometry,
-    pub(super) places: [Place; 4],
+    words: [u64; 4],
+}
+
+impl Four {
+    #[inline(always)]
+    pub(super) fn place(&self, turn: usize) -> Place {
+        Place { level: self.geometry.top() - (turn as u32 >> 1), word: self.words[turn] }
+    }
 }
 
 /// The words of four buckets, and how often a version had come around before they were read.
@@ -88,18 +99,22 @@ const STRIPE_SHIFT: u32 = 20;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
-    pub(super) fn hashes(&self, key: K) -> Hashes {
-        let hash = self.hash(key);
-        let second = if self.shape.design.two_hashes { h2(hash) } else { h1(hash) };
-        let stripe = hash >> STRIPE_SHIFT & (STRIPES as u64 - 1);
-        Hashes { choices: [h1(hash), second], print: self.bucket.print(hash), stripe }
+    pub(super) fn hash(&self, key: K) -> Hash {
+        Hash(self.hashed(key))
     }
 
     /// The two buckets of a key in a level, which may be one.
     #[inline(always)]
-    pub(super) fn places(&self, level: u32, hashes: &Hashes) -> [Place; 2] {
-        let [first, second] = hashes.choices;
+    pub(super) fn places(&self, level: u32, hash: Hash) -> [Place; 2] {
+        let first = h1(hash.0);
+        let second = if self.shape.design.two_hashes { h2(hash.0) } else { first };
         [Place::new(level, first), Place::new(level, second)]
+    }
+
+    /// The fingerprint of a key with this hash.
+    #[inline(always)]
+    pub(super) fn print(&self, hash: Hash) -> u64 {
+        self.bucket.print(hash.0)
     }
 
     /// Where a bucket begins.
@@ -123,43 +138,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     // Search, algorithm 1.
 
-    /// The top and the bottom level in the order in which they are searched. Dynamic search: the
-    /// one with more items first.
+    /// Whether the bottom level is searched before the top one. Dynamic search: the one with more
+    /// items first.
     #[inline(always)]
-    pub(super) fn both_levels(&self, geometry: Geometry) -> [u32; 2] {
-        let is_bottom_first = self.geometry.0[1].load(Ordering::Relaxed) as u32 & 1;
-        [geometry.top() - is_bottom_first, geometry.bottom() + is_bottom_first]
+    fn is_bottom_first(&self) -> bool {
+        self.geometry.0[1].load(Ordering::Relaxed) & 1 != 0
     }
 
     /// The four buckets of a key; `None`: there are more, or they are to be searched one by one.
     #[inline(always)]
-    pub(super) fn four(&self, hashes: &Hashes) -> Option<Four> {
+    pub(super) fn four(&self, hash: Hash) -> Option<Four> {
         let geometry = self.geometry();
-        if geometry.resize() != Resize::No || !self.shape.design.fingerprints {
+        if !geometry.is_usual() {
             return None;
         }
-        let [first, second] = self.both_levels(geometry);
-        let [one, two] = self.places(first, hashes);
-        let [three, four] = self.places(second, hashes);
-        Some(Four { geometry, places: [one, two, three, four] })
-    }
-
-    /// The lanes of four words that may hold a fingerprint, those of the first one lowest. One
-    /// number: which bucket has a key is anybody's guess, and a processor that guesses wrong has
-    /// nothing to overlap the cache misses with.
-    #[inline(always)]
-    pub(super) fn lanes_of_four(&self, words: &[u64; 4], print: u64) -> u128 {
-        let lanes = |turn: usize| self.bucket.lanes_with(words[turn], print);
-        let low = u64::from(lanes(0)) | u64::from(lanes(1)) << 32;
-        let high = u64::from(lanes(2)) | u64::from(lanes(3)) << 32;
-        u128::from(low) | u128::from(high) << 64
-    }
-
-    /// The number of the word among four, and the slot, of the lowest of these lanes.
-    #[inline(always)]
-    pub(super) fn first_of_four(&self, lanes: u128) -> (usize, usize) {
-        let bit = lanes.trailing_zeros();
-        ((bit >> 5) as usize & 3, self.bucket.slot_of(1 << (bit & 31)))
+        let top = 1 << geometry.top();
+        let bottom = top >> 1;
+        let [first, second] = [h1(hash.0), h2(hash.0)];
+        let word = |choice: u64, buckets: u64| choice & (buckets - 1) | buckets;
+        let words =
+            [word(first, top), word(second, top), word(first, bottom), word(second, bottom)];
+        Some(Four { geometry, words })
     }
 
     /// How often a version has come around to the first one. Equal words mean an unchanged bucket
@@ -172,8 +171,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Hints that the words of four buckets are about to be read.
     #[inline(always)]
     pub(super) fn prefetch_words(&self, four: &Four) {
-        for place in four.places {
-            self.words.prefetch(place.word as usize);
+        for word in four.words {
+            self.words.prefetch(word as usize);
         }
     }
 
@@ -181,19 +180,30 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// will tell, but then it is late: these are where most items are.
     #[inline(always)]
     fn prefetch_likely(&self, four: &Four) {
-        for turn in 0..2 {
-            self.medium().prefetch(self.at(four.places[turn]));
+        let first = if self.is_bottom_first() { 2 } else { 0 };
+        for turn in [first, first + 1] {
+            self.medium().prefetch(self.at(four.place(turn)));
         }
     }
 
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
-        let hashes = self.hashes(key);
-        let usual = self.four(&hashes).and_then(|four| {
+        let hash = self.hash(key);
+        let usual = self.four(hash).and_then(|four| {
             self.prefetch_likely(&four);
-            self.find_usual(&four, &self.see(&four), key, &hashes)
+            let seen = self.see(&four);
+            self.find_usual(&four, &seen, self.slots_with(&seen, hash), key)
         });
-        usual.unwrap_or_else(|| self.find_anyhow(key, &hashes)).map(|found| found.value)
+        match usual {
+            Some(found) => found.map(|found| found.value),
+            None => self.get_anyhow(key),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_anyhow(&self, key: K) -> Option<V> {
+        self.find_anyhow(key, self.hash(key)).map(|found| found.value)
     }
 
     // A key is found, or was nowhere at one instant: none of the buckets looked at has changed since
@@ -201,40 +211,40 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn see(&self, four: &Four) -> Seen {
-        let mut seen = Seen { words: [0; 4], wraps: self.wraps() };
-        for turn in 0..4 {
-            seen.words[turn] = self.word(four.places[turn]).load(Ordering::Acquire);
-        }
-        seen
+        let (wraps, words) = (self.wraps(), self.words.as_slice());
+        Seen { words: four.words.map(|word| words[word as usize].load(Ordering::Acquire)), wraps }
     }
 
-    /// In as few instructions as nearly every search needs: a processor overlaps
-    /// the cache misses of operations as far as they fit its reorder window together. `None`: a
-    /// writer is in the way.
+    /// The slots of four buckets with the fingerprint of this hash.
+    #[inline(always)]
+    pub(super) fn slots_with(&self, seen: &Seen, hash: Hash) -> u32 {
+        self.bucket.slots_with(&seen.words, self.print(hash))
+    }
+
+    /// In as few instructions as nearly every search needs, and without a branch on where the key
+    /// is: a processor overlaps the cache misses of operations as far as they fit its reorder window
+    /// together, and as far as it guesses right. `None`: a writer is in the way.
     #[inline(always)]
     pub(super) fn find_usual(
         &self,
         four: &Four,
-        &Seen { words, wraps }: &Seen,
+        &Seen { ref words, wraps }: &Seen,
+        mut slots: u32,
         key: K,
-        hashes: &Hashes,
     ) -> Option<Option<Found<V>>> {
-        let medium = self.medium();
-        let mut lanes = self.lanes_of_four(&words, hashes.print);
-        while lanes != 0 {
-            let (turn, slot) = self.first_of_four(lanes);
-            lanes &= lanes - 1;
-            let (place, word) = (four.places[turn], words[turn]);
-            let at = self.at(place);
-            if self.bucket.key(medium, at, slot) != key {
+        while slots != 0 {
+            let (turn, slot) = slot_of_four(slots.trailing_zeros());
+            slots &= slots - 1;
+            let place = four.place(turn);
+            let (found, value) = self.bucket.pair(self.medium(), self.at(place), slot);
+            if found != key {
                 continue;
             }
-            let is_there = medium.load(at) & 1 << slot != 0;
-            let value = self.bucket.value(medium, at, slot);
             fence(Ordering::Acquire);
-            let now = self.word(place).load(Ordering::Relaxed);
             // Unlocked, or somebody may be changing the value, and what was read not be durable.
-            let is_usual = is_there && now & (LOCK | WRITING) == 0 && now == word & !LOCK;
+            // Unchanged, or the slot may be another item's by now.
+            let now = self.word(place).load(Ordering::Relaxed);
+            let is_usual = now & (LOCK | WRITING) == 0 && now == words[turn] & !LOCK;
             return (is_usual && self.wraps() == wraps).then_some(Some(Found {
                 place,
                 slot,
@@ -242,26 +252,26 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }));
         }
         fence(Ordering::Acquire);
-        let mut changes = 0;
-        for (place, word) in four.places.into_iter().zip(words) {
-            changes |= self.word(place).load(Ordering::Relaxed) ^ word;
-        }
+        let now = self.see(four);
+        let changes = (0..4).fold(0, |changes, turn| changes | now.words[turn] ^ words[turn]);
         let is_same = changes & !LOCK == 0 && self.geometry() == four.geometry;
-        (is_same && self.wraps() == wraps).then_some(None)
+        (is_same && now.wraps == wraps).then_some(None)
     }
 
     #[cold]
     #[inline(never)]
-    fn find_anyhow(&self, key: K, hashes: &Hashes) -> Option<Found<V>> {
+    fn find_anyhow(&self, key: K, hash: Hash) -> Option<Found<V>> {
         loop {
             let geometry = self.geometry();
             let wraps = self.wraps();
             let mut seen = [(Place { level: 0, word: 0 }, 0); PROBES_MAX];
             let mut count = 0;
-            for level in self.both_levels(geometry).into_iter().chain(geometry.interims()) {
-                let [first, second] = self.places(level, hashes);
+            let (top, bottom) = (geometry.top(), geometry.bottom());
+            let levels = if self.is_bottom_first() { [bottom, top] } else { [top, bottom] };
+            for level in levels.into_iter().chain(geometry.interims()) {
+                let [first, second] = self.places(level, hash);
                 for place in [first, second].into_iter().take(1 + usize::from(second != first)) {
-                    let (found, word) = self.probe(place, key, hashes.print);
+                    let (found, word) = self.probe(place, key, self.print(hash));
                     if let Some((slot, value)) = found {
                         return Some(Found { place, slot, value });
                     }
@@ -319,13 +329,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Whether a bucket with this word shows the key, be it in a slot that it is just leaving.
     /// Without, neither a search nor a scan reports it: what one of them does, the others must.
     pub(super) fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
-        let mut lanes = self.bucket.lanes_with(word, print);
-        let mut has_print = !self.shape.design.fingerprints;
-        while lanes != 0 && !has_print {
-            has_print = self.bucket.key(self.medium(), at, self.bucket.slot_of(lanes)) == key;
-            lanes &= lanes - 1;
-        }
-        has_print
+        let shows = |slot: usize| {
+            self.bucket.print_in(word, slot) == print
+                && self.bucket.key(self.medium(), at, slot) == key
+        };
+        !self.shape.design.fingerprints || (0..self.bucket.slots as usize).any(shows)
     }
 
     /// The value in a slot. One that is being overwritten is read from its record, which is there,
@@ -355,8 +363,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         inserts: bool,
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
-        let hashes = self.hashes(key);
-        let four = self.four(&hashes);
+        let hash = self.hash(key);
+        let four = self.four(hash);
         if let Some(four) = &four {
             // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
             // overlap with the fence of the operation before.
@@ -364,7 +372,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             self.prefetch_words(four);
         }
         let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, &hashes, four, inserts, decide)
+        self.mutate_hashed(&mut unfenced, key, hash, four.as_ref(), inserts, decide)
     }
 
     /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
@@ -379,9 +387,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
         let mut ahead = Ahead::new(self, items, key_of, inserts);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
-            let (key, hashes, four) = ahead.next(index);
-            let decide = |found| decide(item, found);
-            *out = self.mutate_hashed(&mut unfenced, key, &hashes, four, inserts, decide)?;
+            let (key, known) = ahead.key(index);
+            let (four, decide) = (known.four.as_ref(), |found| decide(item, found));
+            *out = self.mutate_hashed(&mut unfenced, key, known.hash, four, inserts, decide)?;
+            ahead.advance(index);
         }
         Ok(())
     }
@@ -389,21 +398,64 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         let mut ahead = Ahead::new(self, keys, |&key| key, false);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
-            let (key, hashes, four) = ahead.next(index);
-            let found =
-                four.and_then(|four| self.find_usual(&four, &self.see(&four), key, &hashes));
-            let found = found.unwrap_or_else(|| self.find_anyhow(key, &hashes));
-            *out = found.map(|found| found.value);
+            let (key, known) = ahead.key(index);
+            let usual = known
+                .four
+                .as_ref()
+                .and_then(|four| self.find_usual(four, &known.seen, known.slots, key));
+            *out = match usual {
+                Some(found) => found.map(|found| found.value),
+                None => self.get_anyhow(key),
+            };
+            ahead.advance(index);
         }
     }
 
     #[inline(always)]
-    fn mutate_hashed<const MOST: usize>(
-        &self,
-        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
+    fn mutate_hashed<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        hashes: &Hashes,
-        mut four: Option<Four>,
+        hash: Hash,
+        four: Option<&Four>,
+        inserts: bool,
+        decide: impl Fn(Option<V>) -> Action<V>,
+    ) -> Result<Option<V>, Error> {
+        if let Some(four) = four {
+            // As in `mutate_anyhow`.
+            let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
+            let seen = self.see(four);
+            match self.find_usual(four, &seen, self.slots_with(&seen, hash), key) {
+                Some(Some(found)) => {
+                    let place = found.place;
+                    match self.change(unfenced, stripe, (place, found.slot), key, hash, &decide) {
+                        Some(value) => return Ok(Some(value)),
+                        None => {}
+                    }
+                }
+                Some(None) => match decide(None) {
+                    Action::Put(value) if inserts => {
+                        if self.insert_usual(unfenced, four, &seen.words, (key, value), hash) {
+                            unfenced.end_change(stripe, 1, 0);
+                            return Ok(None);
+                        }
+                    }
+                    Action::Put(_) => {}
+                    _ => return Ok(None),
+                },
+                None => {}
+            }
+        }
+        self.mutate_anyhow(unfenced, key, hash, inserts, decide)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mutate_anyhow<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        key: K,
+        hash: Hash,
         mut inserts: bool,
         decide: impl Fn(Option<V>) -> Action<V>,
     ) -> Result<Option<V>, Error> {
@@ -411,58 +463,21 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         loop {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
-            let stripe = inserts.then(|| unfenced.lock_stripe(hashes.stripe));
-            let seen = four.as_ref().map_or(Seen::default(), |four| self.see(four));
-            let usual = four.as_ref().and_then(|four| self.find_usual(four, &seen, key, hashes));
-            let is_usual = usual.is_some();
-            if let Some(found) = usual.unwrap_or_else(|| self.find_anyhow(key, hashes)) {
-                let Found { place, slot, .. } = found;
-                let locked = unfenced.lock(place);
-                let at = self.at(place);
-                let is_still = self.tokens(at) & 1 << slot != 0
-                    && self.bucket.key(self.medium(), at, slot) == key;
-                if !is_still {
-                    spin(&mut retries);
-                    continue;
+            let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
+            if let Some(Found { place, slot, .. }) = self.find_anyhow(key, hash) {
+                match self.change(unfenced, stripe, (place, slot), key, hash, &decide) {
+                    Some(value) => return Ok(Some(value)),
+                    None => spin(&mut retries),
                 }
-                let value = self.bucket.value(self.medium(), at, slot);
-                match decide(Some(value)) {
-                    Action::Keep => {}
-                    Action::Put(new) => {
-                        if let Some(word) = self.update_slot(place, slot, key, new, hashes) {
-                            unfenced.push(place, locked, word);
-                            unfenced.end_change(stripe, 0, 0);
-                        }
-                    }
-                    // Algorithm 2.
-                    Action::Remove => {
-                        self.show(at, 0, 1 << slot);
-                        let word = self.word(place).load(Ordering::Relaxed);
-                        unfenced.push(
-                            place,
-                            locked,
-                            next_version(self.bucket.without(word, 1 << slot)),
-                        );
-                        self.count_at(place.level, -1);
-                        unfenced.end_change(stripe, 0, 1);
-                    }
-                }
-                return Ok(Some(value));
+                continue;
             }
             let Action::Put(value) = decide(None) else { return Ok(None) };
             if stripe.is_none() {
                 inserts = true;
                 continue;
             }
-            if is_usual
-                && let Some(four) = &four
-                && self.insert_usual(unfenced, four, &seen.words, key, value, hashes)
-            {
-                unfenced.end_change(stripe, 1, 0);
-                return Ok(None);
-            }
             let geometry = self.geometry();
-            match self.insert(unfenced, geometry, key, value, hashes) {
+            match self.insert(unfenced, geometry, key, value, hash) {
                 Placed::Done => {
                     unfenced.end_change(stripe, 1, 0);
                     return Ok(None);
@@ -477,22 +492,52 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     spin(&mut retries);
                 }
             }
-            four = self.four(hashes);
         }
+    }
+
+    /// Does what `decide` says of the value in a slot, and returns the value; `None`: the key is no
+    /// longer there.
+    #[inline(always)]
+    fn change<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        stripe: Option<Locked<'a>>,
+        (place, slot): (Place, usize),
+        key: K,
+        hash: Hash,
+        decide: &impl Fn(Option<V>) -> Action<V>,
+    ) -> Option<V> {
+        let locked = unfenced.lock(place);
+        let at = self.at(place);
+        let (found, value) = self.bucket.pair(self.medium(), at, slot);
+        if self.tokens(at) & 1 << slot == 0 || found != key {
+            return None;
+        }
+        match decide(Some(value)) {
+            Action::Keep => {}
+            Action::Put(new) => {
+                if let Some(word) = self.update_slot(place, slot, key, new, hash) {
+                    unfenced.push(place, locked, word);
+                    unfenced.end_change(stripe, 0, 0);
+                }
+            }
+            // Algorithm 2.
+            Action::Remove => {
+                self.show(at, 0, 1 << slot);
+                let word = self.word(place).load(Ordering::Relaxed);
+                unfenced.push(place, locked, next_version(self.bucket.without(word, slot)));
+                self.count_at(place.level, -1);
+                unfenced.end_change(stripe, 0, 1);
+            }
+        }
+        Some(value)
     }
 
     /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
     /// log-free into an empty slot, else over the old value, with a record of the new one. Returns
     /// what the bucket's word becomes after a fence that is still to come; `None`: all is done.
     #[inline(always)]
-    fn update_slot(
-        &self,
-        place: Place,
-        slot: usize,
-        key: K,
-        value: V,
-        hashes: &Hashes,
-    ) -> Option<u64> {
+    fn update_slot(&self, place: Place, slot: usize, key: K, value: V, hash: Hash) -> Option<u64> {
         let (medium, at) = (self.medium(), self.at(place));
         let word = self.word(place).load(Ordering::Relaxed);
         let design = &self.shape.design;
@@ -511,8 +556,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             self.fill(at, empty, key, value, 1 << slot);
             // One version, not one for each slot: none may be skipped, or coming around would be
             // missed.
-            let word = self.bucket.without(word, 1 << slot);
-            return Some(next_version(self.bucket.with(word, empty, hashes.print)));
+            let word = self.bucket.without(word, slot);
+            return Some(next_version(self.bucket.with(word, empty, self.print(hash))));
         }
         self.update_recorded(place, slot, value);
         None
@@ -535,29 +580,29 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.records.erase(medium, record);
     }
 
-    /// Which of four buckets is the less-loaded one of the top level.
+    /// Which of four buckets an item goes to, and the slot: the less-loaded one of the top level, if
+    /// that has room, else of the bottom level; if that has.
     #[inline(always)]
-    pub(super) fn less_loaded(&self, four: &Four, words: &[u64; 4]) -> usize {
-        let first = if four.places[0].level == four.geometry.top() { 0 } else { 2 };
-        let load = |turn: usize| self.bucket.count(words[turn]);
-        first + usize::from(load(first) > load(first + 1))
+    pub(super) fn room(&self, words: &[u64; 4]) -> Option<(usize, usize)> {
+        let empty = words.map(|word| self.bucket.empty_slots(word));
+        let [top, bottom] = [0, 2].map(|turn| turn + usize::from(empty[turn + 1] > empty[turn]));
+        let has_bottom = self.shape.design.two_levels;
+        let turn = if empty[top] == 0 && has_bottom { bottom } else { top };
+        Some((turn, self.bucket.empty_slot(words[turn])?))
     }
 
-    /// As [`Core::insert`], into the less-loaded top bucket; whether it has room and is as it was
-    /// seen.
+    /// As [`Core::insert`], without movement, and only if the bucket is as it was seen; whether so.
     #[inline(always)]
     fn insert_usual<const MOST: usize>(
         &self,
         unfenced: &mut Unfenced<'_, M, K, V, MOST>,
         four: &Four,
         words: &[u64; 4],
-        key: K,
-        value: V,
-        hashes: &Hashes,
+        item: (K, V),
+        hash: Hash,
     ) -> bool {
-        let turn = self.less_loaded(four, words);
-        let (place, word) = (four.places[turn], words[turn]);
-        let Some(slot) = self.bucket.empty_slot(word) else { return false };
+        let Some((turn, slot)) = self.room(words) else { return false };
+        let (place, word) = (four.place(turn), words[turn]);
         let at = self.at(place);
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {
@@ -567,8 +612,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if self.word(place).load(Ordering::Relaxed) != word | LOCK {
             return false;
         }
-        let word = next_version(self.bucket.with(word, slot, hashes.print));
-        unfenced.insert((place, at, slot), locked, (key, value), word);
+        let word = next_version(self.bucket.with(word, slot, self.print(hash)));
+        unfenced.insert((place, at, slot), locked, item, word);
         self.count_at(place.level, 1);
         true
     }
@@ -581,10 +626,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         geometry: Geometry,
         key: K,
         value: V,
-        hashes: &Hashes,
+        hash: Hash,
     ) -> Placed {
-        let top = self.places(geometry.top(), hashes);
-        let bottom = self.places(geometry.bottom(), hashes);
+        let top = self.places(geometry.top(), hash);
+        let bottom = self.places(geometry.bottom(), hash);
         let levels = if self.shape.design.two_levels { 2 } else { 1 };
         for places in [top, bottom].into_iter().take(levels) {
             for place in self.less_loaded_first(places) {
@@ -598,7 +643,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 };
                 let word = self.word(place).load(Ordering::Relaxed);
                 if let Some(slot) = self.bucket.empty_slot(word) {
-                    let word = next_version(self.bucket.with(word, slot, hashes.print));
+                    let word = next_version(self.bucket.with(word, slot, self.print(hash)));
                     unfenced.insert((place, at, slot), locked, (key, value), word);
                     self.count_at(place.level, 1);
                     return Placed::Done;
@@ -608,7 +653,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if !self.shape.design.movement {
             return Placed::NoRoom;
         }
-        self.insert_by_movement(unfenced, geometry, key, value, hashes)
+        self.insert_by_movement(unfenced, geometry, key, value, hash)
     }
 
     fn less_loaded_first(&self, [first, second]: [Place; 2]) -> [Place; 2] {
@@ -625,7 +670,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         geometry: Geometry,
         key: K,
         value: V,
-        hashes: &Hashes,
+        hash: Hash,
     ) -> Placed {
         // Else an item could not be moved to a bucket that is locked for a change before this one,
         // and a table that may not grow be called full.
@@ -636,7 +681,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let to_bottom = design.two_levels.then_some((bottom, bottom));
         let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top));
         for (from_level, to_level) in [Some((top, top)), to_bottom, to_top].into_iter().flatten() {
-            for from in self.places(from_level, hashes) {
+            for from in self.places(from_level, hash) {
                 let Some(locked) = unfenced.lock_under(geometry, from) else {
                     return Placed::Stale;
                 };
@@ -645,7 +690,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let freed = empty.or_else(|| self.move_one(geometry, from, to_level, &mut is_busy));
                 if let Some(slot) = freed {
                     let word = self.word(from).load(Ordering::Relaxed);
-                    let word = next_version(self.bucket.with(word, slot, hashes.print));
+                    let word = next_version(self.bucket.with(word, slot, self.print(hash)));
                     unfenced.insert((from, self.at(from), slot), locked, (key, value), word);
                     self.count_at(from.level, 1);
                     return Placed::Done;
@@ -667,8 +712,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let (medium, from_at) = (self.medium(), self.at(from));
         for slot in 0..self.bucket.slots as usize {
             let key = self.bucket.key(medium, from_at, slot);
-            let hashes = self.hashes(key);
-            for to in self.places(to_level, &hashes) {
+            let hash = self.hash(key);
+            for to in self.places(to_level, hash) {
                 let has_room =
                     |to| self.bucket.empty_slot(self.word(to).load(Ordering::Relaxed)).is_some();
                 if to == from || !has_room(to) {
@@ -690,7 +735,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let _record = self.records.write(medium, &Record::<V>::movement(from, slot));
                 self.fill(self.at(to), empty, key, value, 0);
                 medium.fence();
-                self.set_word(to, next_version(self.bucket.with(word, empty, hashes.print)));
+                self.set_word(to, next_version(self.bucket.with(word, empty, self.print(hash))));
                 self.delete(from, 1 << slot);
                 self.count_at(from.level, -1);
                 self.count_at(to.level, 1);

@@ -75,7 +75,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             let mut word = 0;
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
-                let print = self.hashes(self.bucket.key(medium, at, slot)).print;
+                let print = self.print(self.hash(self.bucket.key(medium, at, slot)));
                 word = self.bucket.with(word, slot, print);
             }
             self.word(place).store(word, Ordering::Release);
@@ -130,14 +130,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     ) -> Result<(), OpenError> {
         let medium = self.medium();
         let key = self.bucket.key(medium, self.at(place), slot);
-        let hashes = self.hashes(key);
+        let hash = self.hash(key);
         let holds = |other: Place| {
             let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
             other != place
                 && (0..self.bucket.slots as usize)
                     .any(|slot| tokens & 1 << slot != 0 && self.bucket.key(medium, at, slot) == key)
         };
-        let is_twice = levels.flat_map(|level| self.places(level, &hashes)).any(holds);
+        let is_twice = levels.flat_map(|level| self.places(level, hash)).any(holds);
         if is_twice {
             self.unless_read_only()?;
             self.delete(place, 1 << slot);

@@ -282,7 +282,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             tokens &= tokens - 1;
             let key = self.bucket.key(medium, at, slot);
             let value = self.bucket.value(medium, at, slot);
-            match self.insert(&mut unfenced, geometry, key, value, &self.hashes(key)) {
+            match self.insert(&mut unfenced, geometry, key, value, self.hash(key)) {
                 Placed::Done => unfenced.end_copy(slot),
                 other => return other,
             }

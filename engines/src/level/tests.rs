@@ -69,7 +69,7 @@ fn after_crash(table: &Table) -> Table {
 /// A key with two different buckets in a level.
 fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
     (1..)
-        .map(|key| (key, table.core.places(level, &table.core.hashes(key))))
+        .map(|key| (key, table.core.places(level, table.core.hash(key))))
         .find(|(_, [first, second])| first != second)
         .unwrap()
 }
@@ -85,7 +85,7 @@ fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
     core.fill(core.at(place), slot, key, 1, 0);
     core.medium().fence();
     let word = core.word(place).load(Ordering::Relaxed);
-    core.set_word(place, next_version(core.bucket.with(word, slot, core.hashes(key).print)));
+    core.set_word(place, next_version(core.bucket.with(word, slot, core.print(core.hash(key)))));
 }
 
 /// How often a scan visits a key, and what a look-up finds.
@@ -139,7 +139,7 @@ fn a_rehash_that_the_turning_of_its_shrink_overtakes() {
     store(&table, from, key);
     assert!(table.core.begin_shrink(table.core.geometry()).unwrap());
     let geometry = table.core.geometry();
-    let to = table.core.places(geometry.top(), &table.core.hashes(key))[0];
+    let to = table.core.places(geometry.top(), table.core.hash(key))[0];
     store(&table, to, key);
     let turned = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
     let recorded = table.core.pool.extend(|draft| {
@@ -158,7 +158,7 @@ fn a_rehash_that_another_expansion_overtakes() {
     store(&table, from, key);
     table.core.begin_expansion(geometry).unwrap();
     let geometry = table.core.geometry();
-    let to = table.core.places(geometry.bottom(), &table.core.hashes(key))[0];
+    let to = table.core.places(geometry.bottom(), table.core.hash(key))[0];
     store(&table, to, key);
     table.core.begin_expansion(geometry).unwrap();
     assert_once(&after_crash(&table), key);
@@ -176,7 +176,7 @@ fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
     let locked = Locked::attempt(core.word(from)).unwrap();
     let copying = core.copying(geometry);
     let mut copies = Unfenced::<Dram, u64, u64, 8>::from(core, from);
-    assert!(matches!(core.insert(&mut copies, geometry, key, 1, &core.hashes(key)), Placed::Done));
+    assert!(matches!(core.insert(&mut copies, geometry, key, 1, core.hash(key)), Placed::Done));
     copies.end_copy(0);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -198,7 +198,7 @@ fn a_scan_beside_an_insertion_that_is_not_durable() {
     let table = table(3, 0.85);
     let core = &table.core;
     let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
-    let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, &core.hashes(7));
+    let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, core.hash(7));
     assert!(matches!(placed, Placed::Done));
     assert_eq!(seen(&table, 7), (0, None));
     unfenced.settle();
@@ -222,15 +222,15 @@ fn a_scan_beside_an_update_that_is_not_durable() {
 fn a_search_held_up_while_a_version_comes_around() {
     let table = table(3, 0.85);
     let core = &table.core;
-    let hashes = core.hashes(7);
-    let four = core.four(&hashes).unwrap();
+    let hash = core.hash(7);
+    let four = core.four(hash).unwrap();
     let before = core.see(&four);
-    assert!(core.find_usual(&four, &before, 7, &hashes).is_some());
-    let place = four.places[0];
+    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_some());
+    let place = four.place(0);
     core.word(place).store(LAST_VERSION, Ordering::Relaxed);
     core.set_word(place, next_version(LAST_VERSION));
     assert_eq!(core.see(&four).words, before.words);
-    assert!(core.find_usual(&four, &before, 7, &hashes).is_none());
+    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_none());
 }
 
 #[test]
@@ -279,9 +279,8 @@ fn table_of_one_movement() -> (Table, Place, [u64; 3]) {
     let (top, bottom) = (core.geometry().top(), core.geometry().bottom());
     let [full, other] = [0, 1].map(|index| Place::new(top, index));
     let mut keys = 1..;
-    let mut key_in = |places: [Place; 2]| {
-        keys.find(|&key| core.places(top, &core.hashes(key)) == places).unwrap()
-    };
+    let mut key_in =
+        |places: [Place; 2]| keys.find(|&key| core.places(top, core.hash(key)) == places).unwrap();
     let changed = key_in([other, other]);
     store_in(&table, other, 0, changed);
     let movable = key_in([full, other]);

@@ -1,7 +1,8 @@
 //! Growing and shrinking, beside others and again and again.
 
-use crate::harness::{Random, Store, WHEN_FULL, key, within};
-use index::Records;
+use crate::harness::{NEVER, Random, Store, WHEN_FULL, key, within};
+use index::{Records, Shrunk};
+use pmem::SpaceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -108,4 +109,75 @@ fn a_resize_that_was_cut_goes_on_after_recovery() {
     recovered.assert_holds(0..count + 500);
     assert!(!recovered.table.occupancy().resizing, "insertions end a resize");
     recovered.recovered().assert_holds(0..count + 500);
+}
+
+/// Numbers of levels are for the life of a pool, and there are 63.
+#[test]
+fn growing_and_shrinking_again_and_again_uses_up_no_numbers() {
+    let store = Store::new(4, WHEN_FULL, false);
+    for round in 0..100 {
+        let _write = store.pool.write().expect("the pool may be written");
+        store.table.expand().unwrap_or_else(|error| panic!("round {round}: {error}"));
+        store.table.shrink().unwrap_or_else(|error| panic!("round {round}: {error}"));
+    }
+    assert!(store.level_extents() < 10, "{} extents of levels", store.level_extents());
+    store.fill(0..1_000);
+    store.assert_holds(0..1_000);
+}
+
+/// A reader that holds on to a record keeps every level that is dropped meanwhile from being used
+/// again. Then shrinks stop in time, so that the table can always grow.
+#[test]
+fn a_reader_that_stays_leaves_numbers_for_growth() {
+    let store = Store::new(4, WHEN_FULL, false);
+    store.fill(0..1);
+    let record = store.table.get(&key(0)).expect("sound items");
+    let _write = store.pool.write().expect("the pool may be written");
+    let mut rounds = 0;
+    let refused = loop {
+        assert!(rounds < 63, "there are as many levels as that");
+        store.table.expand().expect("growth has numbers");
+        match store.table.shrink() {
+            Ok(_) => rounds += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(rounds > 5, "{rounds}");
+    assert!(matches!(refused, SpaceError::Full { .. }), "{refused}");
+    store.fill(1..20_000);
+    store.assert_holds(0..20_000);
+    drop(record);
+    for index in 100..20_000 {
+        store.remove(&key(index));
+    }
+    assert_eq!(store.table.shrink().expect("numbers have come back"), Shrunk::Halved);
+    store.assert_holds(0..100);
+}
+
+/// What does not fit makes a table grow again, also one that may not grow by itself, and that is
+/// no shrink: whoever shrinks as often as it can would never end.
+#[test]
+fn a_shrink_that_does_not_fit_goes_back() {
+    for resize_at in [WHEN_FULL, NEVER] {
+        let mut went_back = 0;
+        for round in 0..300 {
+            let store = Store::new(2, resize_at, false);
+            {
+                let _write = store.pool.write().expect("the pool may be written");
+                store.table.expand().expect("there is room");
+            }
+            let before = store.capacity();
+            let keys = round * 100..round * 100 + before / 2 * 88 / 100;
+            store.fill(keys.clone());
+            if store.capacity() > before {
+                continue;
+            }
+            let is_halved = store.shrink();
+            assert_eq!(is_halved, store.capacity() < before, "round {round}");
+            went_back += u64::from(!is_halved);
+            assert!(!store.table.occupancy().resizing);
+            store.assert_holds(keys);
+        }
+        assert!(went_back > 0, "whatever was stored, it fitted");
+    }
 }

@@ -58,7 +58,12 @@ fn a_table_is_halved_after_removals_and_grows_again() {
             assert_holds(&table, 1000);
         }
         assert!(halvings > 2, "halved {halvings} times");
-        assert_eq!(table.stats().pool_bytes, largest.pool_bytes, "the file keeps its size");
+        let shrunk = table.stats();
+        match engine {
+            Engine::Level => assert_eq!(shrunk.pool_bytes, largest.pool_bytes, "keeps its size"),
+            // The smaller levels are there before the larger ones are given up.
+            _ => assert!(shrunk.pool_bytes < largest.pool_bytes * 5 / 4, "{shrunk:?}"),
+        }
         table.close().unwrap();
 
         let table = options.open_table(&path).unwrap();
@@ -70,8 +75,11 @@ fn a_table_is_halved_after_removals_and_grows_again() {
         while table.shrink().unwrap() {}
         assert_eq!(table.stats().capacity, first, "as small as it was made");
         fill(&table, 0..20_000);
-        assert_eq!(table.stats().capacity, largest.capacity, "grown as before");
-        assert!(table.stats().pool_bytes <= largest.pool_bytes, "into space that it had");
+        // Where it grows depends on which keys meet.
+        assert!(table.stats().capacity <= 2 * largest.capacity, "grown as before");
+        if table.stats().capacity == largest.capacity {
+            assert!(table.stats().pool_bytes <= shrunk.pool_bytes, "into space that it had");
+        }
         assert_holds(&table, 20_000);
     }
 }
@@ -204,7 +212,13 @@ fn a_full_pool_is_no_obstacle() {
             table.remove(key).unwrap();
         }
         let shrunk = (0..).map_while(|_| table.shrink().ok().filter(|&halved| halved)).count();
-        assert!(shrunk > 2, "halved {shrunk} times");
+        if engine == Engine::Level {
+            assert!(shrunk > 2, "halved {shrunk} times");
+        } else if shrunk == 0 {
+            // It takes new levels first, and says that there is no room for them.
+            let error = table.shrink().unwrap_err();
+            assert!(matches!(error, Error::PoolFull(_)), "{error:?}");
+        }
         assert_holds(&table, 100);
         // Full is where one key finds no room: not at the same number of pairs each time.
         fill(&table, 100..pairs * 9 / 10);
@@ -300,7 +314,10 @@ fn killed_in_the_midst() {
         let mut random = Random(5);
         let updated: Vec<(u64, u64)> = (0..UPDATED).map(|key| (key, key)).collect();
         let mut halvings = 0;
-        for round in 0..12 {
+        for round in 0..60 {
+            if round >= 12 && halvings > 5 {
+                break;
+            }
             if round % 4 == 0 {
                 let _ = std::fs::remove_file(&path);
                 let table = Options::new().engine(engine).create_table(&path).unwrap();

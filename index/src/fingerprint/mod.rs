@@ -266,6 +266,20 @@ pub fn match_word(word: u64, fingerprint: u8) -> u8 {
     portable::zero_lanes(difference)
 }
 
+/// The lanes of the upper halves of four words that hold `fingerprint`: bit 4*w* + *i* stands for
+/// lane 4 + *i* of word *w*. There are no flag lanes.
+#[inline(always)]
+pub fn match_upper_halves(isa: Isa, words: &[u64; 4], fingerprint: u8) -> u32 {
+    match isa {
+        // SAFETY: SSE2 is part of the architecture.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse2 | Isa::Avx2 | Isa::Avx512 => unsafe {
+            sse2::match_upper_halves(words, fingerprint)
+        },
+        _ => portable::match_upper_halves(words, fingerprint),
+    }
+}
+
 /// The lanes of a level-2 word that are EMPTY: bit *i* stands for lane *i*.
 #[inline(always)]
 pub fn empty_word(word: u64) -> u8 {

@@ -26,3 +26,14 @@ pub(super) fn zero_lanes(word: u64) -> u8 {
     // Moves bit 8i to bit 56 + i: the multiplier's bits are 7 apart, so no two products meet.
     ((top_bits_of_zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
+
+/// The lanes of the upper halves of four words that hold `fingerprint`: bit 4*w* + *i* stands for
+/// lane 4 + *i* of word *w*.
+#[inline(always)]
+pub(super) fn match_upper_halves(words: &[u64; 4], fingerprint: u8) -> u32 {
+    let lanes = |low: u64, high: u64| {
+        let halves = low >> 32 | high >> 32 << 32;
+        u32::from(zero_lanes(halves ^ repeat(fingerprint)))
+    };
+    lanes(words[0], words[1]) | lanes(words[2], words[3]) << 8
+}

@@ -3,8 +3,9 @@
 use super::{AtomicU64, LINE_MASK, repeat};
 use std::arch::asm;
 use std::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi64_si128, _mm_load_si128, _mm_movemask_epi8,
-    _mm_set1_epi64x, _mm_setzero_si128, _mm_xor_si128,
+    __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cvtsi64_si128,
+    _mm_load_si128, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi32, _mm_set1_epi64x,
+    _mm_setzero_si128, _mm_shuffle_ps, _mm_xor_si128,
 };
 
 #[inline]
@@ -29,6 +30,21 @@ pub(super) fn zero_lanes(word: u64) -> u8 {
     let zeros = _mm_cmpeq_epi8(_mm_cvtsi64_si128(word as i64), _mm_setzero_si128());
     // Bits 8 to 15 are of the vector's other half.
     bits(zeros) as u8
+}
+
+/// The lanes of the upper halves of four words that hold `fingerprint`: bit 4*w* + *i* stands for
+/// lane 4 + *i* of word *w*.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn match_upper_halves(words: &[u64; 4], fingerprint: u8) -> u32 {
+    const UPPER_HALVES: i32 = 0b11_01_11_01;
+    let [first, second, third, fourth] = words.map(|word| word as i64);
+    let halves = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(
+        _mm_castsi128_ps(_mm_set_epi64x(second, first)),
+        _mm_castsi128_ps(_mm_set_epi64x(fourth, third)),
+    ));
+    let wanted = _mm_set1_epi32((repeat(fingerprint) as u32).cast_signed());
+    bits(_mm_cmpeq_epi8(halves, wanted)) as u32
 }
 
 #[inline]

@@ -301,6 +301,19 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 
     #[inline(always)]
+    fn load_two(&self, at: Offset) -> [u64; 2] {
+        if at.0 >= self.reservation.bytes - WORD {
+            misplaced(at, self.reservation.bytes);
+        }
+        let first = self.aligned::<3>(at);
+        // SAFETY: aligned, and inside the reservation; as in `atomic` otherwise.
+        let first_word = unsafe { AtomicU64::from_ptr(first) };
+        // SAFETY: as above, since the first one is not the reservation's last.
+        let second_word = unsafe { AtomicU64::from_ptr(first.add(1)) };
+        [first_word.load(Ordering::Acquire), second_word.load(Ordering::Acquire)]
+    }
+
+    #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
         const LINE_LOG2: u32 = LINE.ilog2();
         let first = self.aligned::<LINE_LOG2>(at);

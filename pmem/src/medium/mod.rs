@@ -108,6 +108,12 @@ pub trait Medium: Send + Sync + 'static {
     /// Loads two words in one step, with acquire ordering.
     fn load_pair(&self, at: Offset) -> (u64, u64);
 
+    /// Loads two words that follow each other, in any order, each as [`Medium::load`] does.
+    #[inline(always)]
+    fn load_two(&self, at: Offset) -> [u64; 2] {
+        [self.load(at), self.load(at.word(1))]
+    }
+
     /// Loads the words of the line that begins at `at`, in any order, each as [`Medium::load`] does.
     #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {

@@ -85,6 +85,13 @@ impl<T: Zeroable> Array<T> {
         unsafe { &*self.base.as_ptr().add(index) }
     }
 
+    /// All elements: for those who look at several, to check them against one length.
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: the mapping holds `len` elements, and zeroed memory is a valid `T` by `Zeroable`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
     /// Out of line, so that the check of every access is no more than a comparison.
     #[cold]
     #[inline(never)]

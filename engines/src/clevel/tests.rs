@@ -1,0 +1,185 @@
+//! What only the inside of a table shows.
+
+use super::layout::{Context, Level, Word, load};
+use super::resize::Meanwhile;
+use super::{Clevel, ENGINE_ID, Shape, engine_params};
+use crate::Settings;
+use index::Records;
+use pmem::medium::{Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use pmem::{Medium, Offset, OpenError, Pool, SpaceError, WORD};
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
+
+/// What a process killed now would leave, some words changed, opened again.
+fn reopened(
+    store: &Clevel<Dram>,
+    changes: &[(Offset, u64)],
+    is_read_only: bool,
+) -> Result<Clevel<Dram>, OpenError> {
+    let (old, medium) = (store.core.medium(), Memory::dram(1 << 30).unwrap());
+    medium.grow(old.size()).unwrap();
+    for word in 0..old.size() / WORD {
+        let at = Offset(0).word(word);
+        medium.store(at, old.load(at));
+    }
+    for &(at, word) in changes {
+        medium.store(at, word);
+    }
+    let pool = match is_read_only {
+        true => Pool::open_read_only(medium, PLACE)?,
+        false => Pool::open(medium, PLACE)?,
+    };
+    Clevel::open(Arc::new(pool), store.core.settings)
+}
+
+/// The first slot that holds an item, or none, in the larger of the first two levels.
+fn first_slot(store: &Clevel<Dram>, is_taken: bool) -> (Offset, Word) {
+    let level = store.core.levels.get(2);
+    let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+    let mut slots = slots.map(|slot| (slot, load(store.core.medium(), slot)));
+    slots.find(|(_, word)| word.is_item() == is_taken).unwrap()
+}
+
+fn store(initial_log2: u32, resize_at: f64) -> Clevel<Dram> {
+    let spec = Spec {
+        kind: PoolKind::Store,
+        engine: ENGINE_ID,
+        key_bytes: 0,
+        value_bytes: 0,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: 1,
+        uuid: 2,
+        segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+        engine_params: engine_params(&Shape { initial_log2 }),
+    };
+    let medium = Memory::dram(1 << 30).unwrap();
+    let pool = Arc::new(Pool::create(medium, &spec, PLACE).unwrap());
+    Clevel::open(pool, Settings { resize_at, helper: false, ..Settings::default() }).unwrap()
+}
+
+/// A large level takes long to allocate, or to be emptied.
+#[test]
+fn insertions_that_find_room_do_not_wait_for_who_takes_a_level() {
+    let store = store(4, 0.5);
+    let taking = store.core.taking.lock();
+    let (done, is_done) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for key in 0..120u64 {
+                store.insert(&key.to_le_bytes(), b"value").unwrap();
+            }
+            done.send(store.occupancy()).unwrap();
+        });
+        let occupancy = is_done.recv_timeout(Duration::from_secs(20));
+        drop(taking);
+        let occupancy = occupancy.expect("it waits");
+        assert!(occupancy.load_factor() > 0.6 && !occupancy.resizing, "{occupancy:?}");
+    });
+    store.insert(b"one more", b"").unwrap();
+    store.insert(b"another one", b"").unwrap();
+    assert!(store.occupancy().resizes > 0, "{:?}", store.occupancy());
+}
+
+#[test]
+fn threads_in_need_of_a_level_together_take_one() {
+    for round in 0..200u64 {
+        let store = store(1, 1.0);
+        std::thread::scope(|scope| {
+            for thread in 0..6u64 {
+                let store = &store;
+                scope.spawn(move || {
+                    for index in 0..300 {
+                        let key = (round << 32 | thread << 16 | index).to_le_bytes();
+                        store.insert(&key, b"value").unwrap();
+                    }
+                });
+            }
+        });
+        let sizes: Vec<u64> =
+            store.core.pool.extents_of(super::LEVELS).iter().map(|level| level.bytes).collect();
+        assert!(sizes.is_sorted_by(|a, b| a < b), "round {round}: {sizes:?}");
+    }
+}
+
+#[test]
+fn no_level_is_taken_that_the_context_has_no_room_for() {
+    let store = store(1, 1.0);
+    let core = &store.core;
+    let guard = core.epochs.pin();
+    for _ in 2..super::layout::LEVELS_MAX {
+        core.grow(core.context()).unwrap();
+    }
+    let extents = core.pool.extents_of(super::LEVELS);
+    assert_eq!(extents.len(), 10);
+    assert!(matches!(core.grow(core.context()), Err(SpaceError::Full { .. })));
+    assert_eq!(core.pool.extents_of(super::LEVELS), extents);
+    drop(guard);
+    store.insert(b"key", b"value").unwrap();
+    store.settle();
+    assert_eq!(store.check().findings, [""; 0]);
+}
+
+/// Sixty keys in two levels of 8 and 16 buckets.
+fn sixty() -> Clevel<Dram> {
+    let store = store(4, 1.0);
+    for key in 0..120u64 {
+        store.insert(&key.to_le_bytes(), b"value").unwrap();
+    }
+    for key in 60..120u64 {
+        store.remove(&key.to_le_bytes()).unwrap();
+    }
+    store
+}
+
+#[test]
+fn a_check_finds_bits_without_use() {
+    let store = sixty();
+    let (slot, word) = first_slot(&store, true);
+    let damaged = reopened(&store, &[(slot, word.0 | 1 << 45)], false).unwrap();
+    assert!(damaged.check().findings[0].contains("bits without use"));
+}
+
+#[test]
+fn a_check_finds_items_of_levels_that_a_damaged_context_does_not_name() {
+    let store = sixty();
+    let core = &store.core;
+    {
+        let _guard = core.epochs.pin();
+        core.append(core.context(), &[3, 4], Meanwhile::Wait).unwrap();
+    }
+    let others = Context(3 | 4 << 6).word();
+    let damaged = reopened(&store, &[(core.control, others)], false).unwrap();
+    assert_eq!(damaged.len(), 0);
+    let report = damaged.check();
+    assert_eq!(report.faults, 60, "{:?}", report.findings);
+    assert!(report.findings[0].contains("an item in a level not in use"));
+}
+
+/// Words that are left to be cleared up need not have been cleared in a pool that was closed.
+#[test]
+fn a_closed_pool_is_sound_whatever_words_without_items_say() {
+    let store = sixty();
+    store.core.pool.close().unwrap();
+    let (slot, _) = first_slot(&store, false);
+    for word in [Word::EMPTY, Word::FROZEN, Word(2 << 38 | 7), Word(3 << 38 | 7)] {
+        let closed = reopened(&store, &[(slot, word.0)], true).unwrap();
+        assert_eq!(closed.check().findings, [""; 0]);
+        assert_eq!(closed.get(b"absent").unwrap().map(|_| ()), None);
+    }
+}
+
+/// A reader stores nothing after a sync, which has said that the pool is clean.
+#[test]
+fn recovery_leaves_no_context_to_be_marked_durable() {
+    let store = sixty();
+    let core = &store.core;
+    let dirty = Context::FIRST.dirty_word();
+    let recovered = reopened(&store, &[(core.control, dirty)], false).unwrap();
+    assert_eq!(recovered.core.medium().load(core.control), Context::FIRST.word());
+}
