@@ -48,6 +48,9 @@ pub(super) const LEVEL_MAX: u32 = 32;
 /// Most levels in use at once.
 pub(super) const LEVELS_MAX: u32 = 16;
 
+/// Most slots of a bucket.
+pub const SLOTS_MAX: u32 = 8;
+
 /// Fewest bytes for tokens.
 const TOKENS_BYTES_MIN: u64 = 4;
 /// Most bytes of a bucket.
@@ -127,7 +130,7 @@ impl Design {
 /// What a table of this engine is fixed to at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Slots of a bucket, 1 to 8.
+    /// Slots of a bucket, 1 to [`SLOTS_MAX`].
     pub slots: u32,
     /// log2 of the number of buckets that the top level begins with, at least 1. The table never
     /// gets smaller.
@@ -150,6 +153,11 @@ impl Shape {
         let lines = |slots: u64| (TOKENS_BYTES_MIN + slots * pair_bytes).div_ceil(LINE);
         let slots = if lines(3) < lines(4) { 3 } else { 4 };
         Shape { slots, ..Shape::default() }
+    }
+
+    /// Most bytes of a key and its value together, in buckets of so many slots.
+    pub const fn pair_bytes_max(slots: u32) -> u64 {
+        (BUCKET_BYTES_MAX - TOKENS_BYTES_MIN) / slots as u64
     }
 
     /// The shape that holds `pairs` at `resize_at` without growing.
@@ -187,7 +195,7 @@ impl Shape {
             design: Design::decode(params[1]),
         };
         let is_one =
-            (1..=8).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
+            (1..=SLOTS_MAX).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
         match is_one {
             true => Ok(shape),
             false => Err(format!(

@@ -57,7 +57,7 @@ mod resize;
 #[cfg(test)]
 mod tests;
 
-pub use layout::{Design, Shape};
+pub use layout::{Design, SLOTS_MAX, Shape};
 
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
