@@ -6,7 +6,7 @@
 //! certain, after each return, and, beside other threads, before each call: at every other moment
 //! the images are among those of a later moment that owes no more.
 
-use crate::history::{Action, Answer, Call, Op, Program};
+use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
 use crate::machine::{self, Schedule, Stuck};
 use crate::subject::{Failed, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
@@ -31,6 +31,8 @@ struct Recorder {
     calls: Vec<Call>,
     points: Vec<CrashPoint>,
     wrong: Option<String>,
+    /// Operations that are under way.
+    open: usize,
     /// Moments before this one are of no interest.
     from: u32,
     takes_kills: bool,
@@ -153,15 +155,17 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         Op::Many(calls) => calls.clone(),
         Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
     };
-    let (first, began) = RECORDER.with_borrow_mut(|recorder| {
+    let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
+        let was_idle = recorder.open == 0;
+        recorder.open += 1;
         let first = recorder.calls.len();
         let call = |&(key, action)| Call { thread, key, action, began, ended: None };
         recorder.calls.extend(keys.iter().map(call));
         recorder.time += 1;
-        (first, began)
+        (first, began, was_idle)
     });
-    let mut scanned = Vec::new();
+    let mut scanned = None;
     let answers = match op {
         Op::One(key, action) => {
             subject.call(setup, *key, *action).map(|found| vec![Answer::Found(found)])
@@ -175,7 +179,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
         Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
-            scanned = pairs;
+            scanned = Some(pairs);
             Vec::new()
         }),
     };
@@ -184,6 +188,8 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     RECORDER.with_borrow_mut(|recorder| {
         let ended = recorder.time;
         recorder.time += 1;
+        recorder.open -= 1;
+        let was_alone = was_idle && ended == began + 1;
         let answers = match answers {
             Ok(answers) => answers,
             Err(Failed::Full) if *op == Op::Shrink && setup.is_tight => Vec::new(),
@@ -204,13 +210,51 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         {
             call.ended = Some((ended, answer));
         }
-        let seen = scanned.into_iter().filter(|(key, _)| usize::from(*key) < setup.free_keys);
-        recorder.calls.extend(seen.map(|(key, value)| Call {
-            thread,
-            key,
-            action: Action::Get,
-            began,
-            ended: Some((ended, Answer::Found(Some(value)))),
-        }));
+        if let Some(pairs) = &scanned {
+            if let Err(what) = judge_scan(setup, pairs, was_alone) {
+                recorder.wrong.get_or_insert(format!("{op}: {what}"));
+            }
+            let states = states_seen(setup, pairs, was_alone);
+            recorder.calls.extend(states.into_iter().map(|(key, found)| Call {
+                thread,
+                key,
+                action: Action::Get,
+                began,
+                ended: Some((ended, Answer::Found(found))),
+            }));
+        }
     });
+}
+
+/// What a scan says of the history's keys. What it leaves out is absent, if nothing went on beside:
+/// else a key may have been passed before it was stored, or have moved behind the scan's back.
+fn states_seen(
+    setup: &Setup,
+    pairs: &[(Key, Value)],
+    was_alone: bool,
+) -> Vec<(Key, Option<Value>)> {
+    let is_free = |key: Key| usize::from(key) < setup.free_keys;
+    let seen = pairs.iter().filter(|pair| is_free(pair.0)).map(|&(key, value)| (key, Some(value)));
+    let missed = |key: &Key| was_alone && pairs.iter().all(|pair| pair.0 != *key);
+    let absent = (0..setup.free_keys as Key).filter(missed).map(|key| (key, None));
+    seen.chain(absent).collect()
+}
+
+/// Whether a scan shows the other keys as they are all the time, and, if nothing went on beside, all
+/// of them, and none twice.
+fn judge_scan(setup: &Setup, pairs: &[(Key, Value)], was_alone: bool) -> Result<(), String> {
+    for key in (0..).take(setup.keys.len()) {
+        let is_free = usize::from(key) < setup.free_keys;
+        let mut shown = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1);
+        let (first, again) = (shown.next(), shown.next());
+        if was_alone && again.is_some() {
+            return Err(format!("k{key} is shown twice, though nothing else went on"));
+        }
+        let expected = setup.before_history(key);
+        let is_missed = first.is_none() && !was_alone;
+        if !is_free && first != expected && !is_missed {
+            return Err(format!("k{key} is shown as {first:?}, but it is {expected:?}"));
+        }
+    }
+    Ok(())
 }

@@ -8,8 +8,8 @@ use crate::machine::{Schedule, Slice};
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
-    TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, LongLevelSubject, PoolSubject, Setup, StoreSubject,
+    Subject, TableSubject,
 };
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
@@ -357,11 +357,14 @@ impl Engine {
                 all
             }
             Engine::Level => {
-                let setups = setups::level();
-                let mut all = directed::<LevelSubject>(&setups);
-                all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
+                let (words, long) = (setups::level(), setups::level_long());
+                let mut all = directed::<LevelSubject>(&words);
+                all.extend(directed::<LongLevelSubject>(&long));
+                all.extend(resizing::<LevelSubject>(&words));
+                all.extend(resizing::<LongLevelSubject>(&long));
                 let is_moved = |setup: &&Setup| !setup.level_shape.design.in_place_update;
-                all.extend(setups.iter().filter(is_moved).flat_map(updating));
+                all.extend(words.iter().filter(is_moved).flat_map(updating::<LevelSubject>));
+                all.extend(long.iter().flat_map(updating::<LongLevelSubject>));
                 all.extend(sharing_fences(&setups::two_buckets()));
                 all
             }
@@ -370,7 +373,7 @@ impl Engine {
 }
 
 /// Updates that take several steps, beside others of the same key.
-fn updating(setup: &Setup) -> Vec<Directed> {
+fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let one = |action| Op::One(0, action);
     let update = |value| one(Action::Update(value));
     let others = [
@@ -381,7 +384,7 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     ];
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
-    others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
+    others.into_iter().map(|other| interleaved::<S>(setup, program(other), 1)).collect()
 }
 
 /// Searches that know the levels from before a key was moved to a new one.
@@ -429,23 +432,31 @@ fn sharing_fences(setup: &Setup) -> Vec<Directed> {
     programs.into_iter().map(|program| interleaved::<LevelSubject>(setup, program, 0)).collect()
 }
 
-/// A table that is halved beside others.
-fn shrinking(setup: &Setup) -> Vec<Directed> {
+/// Tables that are halved, and tables that grow, beside others.
+fn resizing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
-    let shrink = || vec![Op::Shrink];
-    let readers = [
-        vec![one(0, Action::Get), one(1, Action::Get)],
-        vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
-        vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
-        vec![Op::Scan, one(0, Action::Get)],
-        vec![Op::Settle],
-        shrink(),
-    ];
-    let stored = vec![one(0, Action::Upsert(2))];
-    readers
-        .into_iter()
-        .map(|other| interleaved::<LevelSubject>(setup, vec![stored.clone(), shrink(), other], 1))
-        .collect()
+    let get_both = || Op::Many(vec![(0, Action::Get), (1, Action::Get)]);
+    let others = || {
+        [
+            vec![one(0, Action::Get), one(1, Action::Get)],
+            vec![get_both(), get_both()],
+            vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
+            vec![one(0, Action::Remove), one(0, Action::Insert(3))],
+            vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
+            vec![Op::Scan, one(0, Action::Get)],
+            vec![Op::Settle],
+        ]
+    };
+    let beside = |setup: &Setup, resizer: &[Op]| {
+        let program = |other| vec![vec![one(0, Action::Upsert(2))], resizer.to_vec(), other];
+        let directed = |other| interleaved::<S>(setup, program(other), 1);
+        others().into_iter().chain([resizer.to_vec()]).map(directed).collect::<Vec<_>>()
+    };
+    let grows = |setup: &&Setup| setup.resize_at < 1.0;
+    let growth = [one(1, Action::Insert(4)), Op::Settle];
+    let shrunk = setups.iter().filter(|setup| setup.shrinks);
+    let shrinking = shrunk.flat_map(|setup| beside(setup, &[Op::Shrink]));
+    shrinking.chain(setups.iter().filter(grows).flat_map(|setup| beside(setup, &growth))).collect()
 }
 
 /// What only several writers of the heap show.
