@@ -30,7 +30,7 @@ const SLOTS_MAX: usize = 8;
 const ATTEMPTS: u32 = 3;
 
 /// The geometry changed before anything was done: begin again.
-struct Stale;
+pub(super) struct Stale;
 
 /// Items may be copied out of the interim level of a shrink, until dropped.
 pub(super) struct Copying<'a>(&'a AtomicU64);
@@ -228,7 +228,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Rehashes the items of an interim bucket.
-    fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
+    pub(super) fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
         let mark = self.mark_of(place);
         let is_drained = || mark.load(Ordering::Acquire) == geometry.generation();
         if is_drained() {
@@ -283,7 +283,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let key = self.bucket.key(medium, at, slot);
             let value = self.bucket.value(medium, at, slot);
             match self.insert(&mut unfenced, geometry, key, value, self.hash(key)) {
-                Placed::Done => unfenced.end_copy(slot),
+                Placed::Done => unfenced.end_copy(slot, key),
                 other => return other,
             }
         }

@@ -19,7 +19,7 @@ pub(crate) use random::Random;
 pub(crate) use watchdog::within;
 
 use engines::Settings;
-use index::{CheckReport, Error, Exchange, Index, Occupancy};
+use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool, Write};
@@ -47,6 +47,8 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
     /// given back later.
     const UPDATES_IN_PLACE: bool = true;
+    /// Whether a scan beside writers meets every key that is present throughout exactly once.
+    const SCANS_ARE_EXACT: bool = true;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;
@@ -334,6 +336,11 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        let _write = self.write();
+        self.index.shrink()
     }
 
     fn scan_time(&self) -> Duration {
