@@ -196,7 +196,9 @@ impl Store {
         Ok(self.records.remove_many(keys)?.into_iter().map(wrap).collect())
     }
 
-    /// Calls `visit` for every key and value, in no order. Exact when nothing writes meanwhile.
+    /// Calls `visit` for every key and value, in no order; beside writers as
+    /// [`Table::for_each`](crate::Table::for_each). Until it returns, no replaced or removed item's
+    /// space is used again.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.read()?;
         Ok(self.records.for_each(&mut visit)?)

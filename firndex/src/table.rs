@@ -229,8 +229,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?)
     }
 
-    /// Calls `visit` for every pair, in no order. Exact when nothing writes meanwhile; beside
-    /// writers a pair that comes, goes or is moved by growth may be missed or seen twice.
+    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers every
+    /// key that is present throughout is met exactly once, with a value that it had meanwhile; a
+    /// key that comes or goes may be met or not. On [`Engine::Iceberg`](crate::Engine::Iceberg) a
+    /// pair that growth moves meanwhile may still be missed or met twice.
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);

@@ -84,11 +84,15 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
         out: &mut [Option<V>],
     ) -> Result<(), Error>;
 
-    /// Calls `visit` for every pair. Exact when nothing writes meanwhile; beside writers a pair
-    /// that comes, goes or moves may be missed or seen twice.
+    /// Calls `visit` for every pair, holding no lock: `visit` may use the table. Beside writers
+    /// every key that is present throughout is met exactly once, with a value that it had
+    /// meanwhile; one that comes or goes may be met or not, and one that goes and comes again met
+    /// twice. Exact on Level and Clevel hashing; on IcebergHT, if the table does not grow meanwhile.
     fn for_each(&self, visit: &mut dyn FnMut(K, V));
 
-    /// `for_each` over the `part`-th of `parts` disjoint parts, for several threads at once.
+    /// `for_each` over the `part`-th of `parts` disjoint parts, for several threads at once. Exact
+    /// when nothing writes meanwhile; beside writers a pair that moves from part to part may be
+    /// missed or met twice.
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V));
 
     /// Number of pairs. Exact when nothing writes.
@@ -186,7 +190,7 @@ pub trait Records: Send + Sync {
     /// `remove` for each key in order; as [`Records::upsert_many`].
     fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
-    /// Calls `visit` for every key and value. Exact when nothing writes meanwhile.
+    /// Calls `visit` for every key and value; beside writers as [`Index::for_each`].
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError>;
 
     /// Number of pairs. Exact when nothing writes.

@@ -47,6 +47,7 @@ mod ops;
 mod records;
 mod recover;
 mod resize;
+mod scan;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -64,10 +65,9 @@ use layout::{
     capacity, load,
 };
 use pmem::epoch::{Epochs, Guard};
-use pmem::heap::{Heap, Item};
+use pmem::heap::Heap;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -350,55 +350,6 @@ impl<M: Medium> Core<M> {
             capacity: capacity(self.levels.get(context.back()).log2),
             resizing: context.is_resizing(),
             resizes: self.resizes.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Calls `visit` for the items of the `part`-th of `parts` parts of the keys.
-    ///
-    /// Parts are made by tags: an item that is moved meanwhile stays in its part. Unless keys are
-    /// inserted or changed or a resize begins meanwhile, each is met once: during a resize, which may
-    /// move them, those that were met are remembered.
-    fn for_each_part(
-        &self,
-        part: usize,
-        parts: usize,
-        visit: &mut dyn FnMut(&Item<'_>),
-    ) -> Result<(), ItemError> {
-        // Pinned before any slot is read: its item could be reclaimed before a later pin.
-        let guard = self.epochs.pin();
-        let mut context = self.context();
-        let mut visited = 0u64;
-        let mut may_move = HashSet::new();
-        loop {
-            for number in context.levels() {
-                if visited & 1 << number != 0 {
-                    continue;
-                }
-                visited |= 1 << number;
-                let level = self.levels.get(number);
-                let slots =
-                    (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
-                for slot in slots {
-                    let word = load(self.medium(), slot);
-                    let is_wanted = word.is_item() && word.tag() % parts as u64 == part as u64;
-                    if !is_wanted || may_move.contains(&word.at().0) {
-                        continue;
-                    }
-                    if word.is_dirty() {
-                        self.make_durable(slot, word.clean());
-                    }
-                    if context.is_resizing() {
-                        may_move.insert(word.at().0);
-                    }
-                    visit(&self.heap.item(word.at(), &guard)?);
-                }
-            }
-            // Items may have been moved to levels appended meanwhile.
-            let now = self.context();
-            if now.back() == context.back() {
-                return Ok(());
-            }
-            context = now;
         }
     }
 

@@ -4,12 +4,13 @@ use super::layout::{Context, Level, Word, load};
 use super::resize::Meanwhile;
 use super::{Clevel, ENGINE_ID, Shape, engine_params};
 use crate::Settings;
-use index::Records;
+use index::{Records, Shrunk};
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError, WORD};
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -182,4 +183,124 @@ fn recovery_leaves_no_context_to_be_marked_durable() {
     let dirty = Context::FIRST.dirty_word();
     let recovered = reopened(&store, &[(core.control, dirty)], false).unwrap();
     assert_eq!(recovered.core.medium().load(core.control), Context::FIRST.word());
+}
+
+/// How often each part of a scan visits each key, and the last value. `interfere` is called with the
+/// number of each visit.
+fn met(
+    store: &Clevel<Dram>,
+    parts: usize,
+    mut interfere: impl FnMut(usize),
+) -> HashMap<u64, (usize, Vec<u8>)> {
+    let (mut met, mut visits) = (HashMap::new(), 0);
+    for part in 0..parts {
+        let visited = store.core.for_each_part(part, parts, &mut |item| {
+            let key = u64::from_le_bytes(item.key.try_into().unwrap());
+            let (times, value): &mut (usize, Vec<u8>) = met.entry(key).or_default();
+            *times += 1;
+            *value = item.value.to_vec();
+            interfere(visits);
+            visits += 1;
+        });
+        visited.unwrap();
+    }
+    met
+}
+
+type Interference = fn(&Clevel<Dram>);
+
+const INTERFERENCES: [(&str, &[Interference]); 7] = [
+    ("expansion", &[expand]),
+    ("expansion and updates", &[expand, update_all]),
+    ("updates and expansion", &[update_all, expand]),
+    ("expansion and shrink", &[expand, shrink]),
+    ("two expansions", &[expand, expand]),
+    ("expansions, shrinks and updates", &[expand, update_all, shrink, expand, update_all, shrink]),
+    ("half an expansion", &[half_expand, update_all]),
+];
+
+fn expand(store: &Clevel<Dram>) {
+    store.expand().unwrap();
+}
+
+fn half_expand(store: &Clevel<Dram>) {
+    let guard = store.core.epochs.pin();
+    store.core.grow(store.core.context()).unwrap();
+    store.core.drain_some(4, &guard).unwrap();
+}
+
+fn shrink(store: &Clevel<Dram>) {
+    assert_eq!(store.shrink().unwrap(), Shrunk::Halved);
+}
+
+fn update_all(store: &Clevel<Dram>) {
+    for key in 0..60u64 {
+        assert!(store.update(&key.to_le_bytes(), b"another").unwrap().is_some());
+    }
+}
+
+#[test]
+fn a_scan_meets_once_what_is_moved_and_changed_meanwhile() {
+    for (name, interferences) in INTERFERENCES {
+        for at in 0..60 {
+            for parts in [1, 3] {
+                let store = sixty();
+                let visits = met(&store, parts, |visit| {
+                    if visit == at {
+                        interferences.iter().for_each(|interfere| interfere(&store));
+                    }
+                });
+                assert_eq!(visits.len(), 60, "{name} after {at} visits: {visits:?}");
+                assert!(visits.values().all(|(times, _)| *times == 1), "{name}: {visits:?}");
+                assert_eq!(store.check().findings, [""; 0]);
+            }
+        }
+    }
+}
+
+/// What is met later is as it is then.
+#[test]
+fn a_scan_meets_what_its_visitor_left() {
+    let store = sixty();
+    let visits = met(&store, 1, |visit| {
+        if visit == 0 {
+            update_all(&store);
+        }
+    });
+    let others = visits.values().filter(|(_, value)| value == b"another").count();
+    assert_eq!(others, 59);
+    let visits = met(&store, 1, |visit| {
+        if visit == 0 {
+            (0..60u64).for_each(|key| drop(store.remove(&key.to_le_bytes()).unwrap()));
+        }
+    });
+    assert_eq!(visits.len(), 1);
+}
+
+/// A scan that never ends stops nobody: it runs out of memory only who needs what it holds.
+#[test]
+fn a_table_grows_and_shrinks_beside_a_scan_that_stands() {
+    let store = sixty();
+    let visits = met(&store, 1, |visit| {
+        if visit != 20 {
+            return;
+        }
+        let mut shrinks = 0;
+        for round in 0..40u64 {
+            (100..2000u64).for_each(|key| {
+                let value = (round << 32 | key).to_le_bytes();
+                assert!(store.insert(&key.to_le_bytes(), &value).unwrap().is_none());
+            });
+            (100..2000u64).for_each(|key| {
+                assert!(store.remove(&key.to_le_bytes()).unwrap().is_some());
+            });
+            while let Ok(Shrunk::Halved) = store.shrink() {
+                shrinks += 1;
+            }
+        }
+        assert!(shrinks > 2, "{shrinks} shrinks");
+    });
+    assert!((0..60).all(|key| visits.get(&key).is_some_and(|(times, _)| *times == 1)));
+    store.settle();
+    assert_eq!(store.check().findings, [""; 0]);
 }

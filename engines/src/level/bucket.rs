@@ -135,10 +135,13 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         self.settle_if_full();
     }
 
-    /// Ends the copying of an item out of the source.
+    /// Ends the copying of an item out of the source, into the bucket that was pushed last.
     #[inline(always)]
-    pub(super) fn end_copy(&mut self, slot: usize) {
+    pub(super) fn end_copy(&mut self, slot: usize, key: K) {
         self.copied |= 1 << slot;
+        if let Some(source) = self.source {
+            self.core.tell_scans(key, source, self.buckets[self.count - 1]);
+        }
         self.settle_if_full();
     }
 

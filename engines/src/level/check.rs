@@ -1,65 +1,13 @@
-//! Scans, and verification of the invariants. Exact when nothing writes.
+//! Verification of the invariants. Exact when nothing writes.
 
 use super::Core;
 use super::layout::LOCK;
 use super::ops::Place;
 use index::{CheckReport, Fixed};
 use pmem::Medium;
-use pmem::sync::{Ordering, fence};
-use std::cell::Cell;
-use std::ops::Range;
+use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Visits the `part`-th of `parts` parts of all buckets.
-    pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        let geometry = self.geometry();
-        let (part, parts) = (part as u64, parts as u64);
-        // Sources of a rehash before its destinations: then an item is seen twice rather than missed.
-        let mut levels: Vec<u32> = geometry.levels().collect();
-        levels.reverse();
-        for level in levels {
-            let buckets = 1u64 << level;
-            let range: Range<u64> = buckets * part / parts..buckets * (part + 1) / parts;
-            for index in range {
-                for (key, value) in self.items(Place::new(level, index)).into_iter().flatten() {
-                    visit(key, value);
-                }
-            }
-        }
-    }
-
-    /// The items of a bucket at one instant, durable.
-    fn items(&self, place: Place) -> [Option<(K, V)>; 8] {
-        let (medium, at) = (self.medium(), self.at(place));
-        loop {
-            let wraps = self.wraps();
-            let word = self.word(place).load(Ordering::Acquire);
-            let tokens = self.tokens(at);
-            let is_whole = Cell::new(true);
-            let items = std::array::from_fn(|slot| {
-                if tokens & 1 << slot == 0 {
-                    return None;
-                }
-                let key = self.bucket.key(medium, at, slot);
-                let is_shown = self.bucket.print_in(word, slot) != 0
-                    || self.has_print(at, word, key, self.print(self.hash(key)));
-                let value = self.value(place, slot, word);
-                is_whole.set(is_whole.get() && value.is_some());
-                value.filter(|_| is_shown).map(|value| (key, value))
-            });
-            fence(Ordering::Acquire);
-            let now = self.word(place).load(Ordering::Relaxed);
-            if (now ^ word) & !LOCK != 0 || self.wraps() != wraps || !is_whole.get() {
-                continue;
-            }
-            if now & LOCK != 0 {
-                medium.flush_range(at, self.bucket.bytes);
-                medium.fence();
-            }
-            return items;
-        }
-    }
-
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
         let geometry = self.geometry();

@@ -54,6 +54,7 @@ mod ops;
 mod records;
 mod recover;
 mod resize;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -72,6 +73,7 @@ use pmem::superblock::{PoolKind, Superblock};
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool, WORD};
 use records::Records;
+use scan::Scans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,6 +128,7 @@ struct Core<M: Medium, K, V> {
     resizes: AtomicU64,
     /// Held while a resize is begun.
     beginning: Mutex<()>,
+    scans: Scans<K>,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
@@ -271,6 +274,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             at_open: [const { AtomicU64::new(0) }; 4],
             resizes: AtomicU64::new(0),
             beginning: Mutex::new(()),
+            scans: Scans::default(),
             shape,
             pool,
         })

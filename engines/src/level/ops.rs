@@ -28,6 +28,11 @@ impl Place {
         Place { level, word: choice & (buckets - 1) | buckets }
     }
 
+    /// The bucket whose word has this index.
+    pub(super) fn of_word(word: u64) -> Place {
+        Place { level: word.ilog2(), word }
+    }
+
     /// Its number in the level.
     #[inline(always)]
     pub(super) fn index(self) -> u64 {
@@ -327,8 +332,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Whether a bucket with this word shows the key, be it in a slot that it is just leaving.
-    /// Without, neither a search nor a scan reports it: what one of them does, the others must.
-    pub(super) fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
+    /// Without, no search reports it: what one of them does, the others must.
+    fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
         let shows = |slot: usize| {
             self.bucket.print_in(word, slot) == print
                 && self.bucket.key(self.medium(), at, slot) == key
@@ -340,7 +345,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// and durable, for as long as the word says so; `None` if that has just ended. The caller looks
     /// at the word again.
     #[inline(always)]
-    pub(super) fn value(&self, place: Place, slot: usize, word: u64) -> Option<V> {
+    fn value(&self, place: Place, slot: usize, word: u64) -> Option<V> {
         if word & WRITING == 0 {
             return Some(self.bucket.value(self.medium(), self.at(place), slot));
         }
@@ -702,7 +707,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Moves an item of a locked bucket to another of its buckets, in `to_level`; returns the slot
     /// that this frees. Sets `is_busy` if somebody else holds one that has room.
-    fn move_one(
+    pub(super) fn move_one(
         &self,
         geometry: Geometry,
         from: Place,
@@ -736,6 +741,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.fill(self.at(to), empty, key, value, 0);
                 medium.fence();
                 self.set_word(to, next_version(self.bucket.with(word, empty, self.print(hash))));
+                self.tell_scans(key, from, to);
                 self.delete(from, 1 << slot);
                 self.count_at(from.level, -1);
                 self.count_at(to.level, 1);

@@ -28,7 +28,7 @@ const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
 const ATTEMPTS: u32 = 3;
 
 /// The geometry changed before anything was done: begin again.
-struct Stale;
+pub(super) struct Stale;
 
 /// Items may be copied out of the interim level of a shrink, until dropped.
 pub(super) struct Copying<'a>(&'a AtomicU64);
@@ -226,7 +226,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Rehashes the items of an interim bucket.
-    fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
+    pub(super) fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
         let mark = self.mark_of(place);
         let is_drained = || mark.load(Ordering::Acquire) == geometry.generation();
         if is_drained() {
@@ -281,7 +281,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let key = self.bucket.key(medium, at, slot);
             let value = self.bucket.value(medium, at, slot);
             match self.insert(&mut unfenced, geometry, key, value, self.hash(key)) {
-                Placed::Done => unfenced.end_copy(slot),
+                Placed::Done => unfenced.end_copy(slot, key),
                 other => return other,
             }
         }

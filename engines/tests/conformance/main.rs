@@ -17,6 +17,7 @@ mod kills;
 mod linear;
 mod model;
 mod recovery;
+mod scans;
 mod space;
 mod threads;
 
@@ -63,6 +64,9 @@ macro_rules! everywhere {
                 scans_beside_writers_invent_nothing,
                 syncs_beside_writers_end,
                 more_threads_than_have_a_line_of_their_own,
+            }
+            scans {
+                what_stays_is_met_once,
             }
             growth {
                 from_nothing_to_millions,

@@ -31,6 +31,7 @@ impl Engine for IcebergHt {
     };
 
     const AS_LATE_AS_POSSIBLE: f64 = 2.0;
+    const SCANS_ARE_EXACT: bool = false;
 
     type Index<M: Medium> = Iceberg<M>;
 

@@ -16,7 +16,7 @@ pub(crate) use journal::{Access, Journal, Journaled};
 pub(crate) use level::LevelTable;
 
 use engines::Settings;
-use index::{CheckReport, Error, Exchange, Index, Occupancy};
+use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
 use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
@@ -54,6 +54,8 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
     /// the helper comes.
     const INSERTIONS_END_RESIZES: bool = true;
+    /// Whether a scan beside writers meets every key that is present throughout exactly once.
+    const SCANS_ARE_EXACT: bool = true;
 
     /// The table.
     type Index<M: Medium>: Index<u64, u64> + 'static;
@@ -351,6 +353,11 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
 
     fn settle(&self) {
         self.index.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        let _write = self.write();
+        self.index.shrink()
     }
 
     fn scan_time(&self) -> Duration {
