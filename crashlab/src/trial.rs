@@ -342,10 +342,6 @@ impl Engine {
     pub const ALL: [Engine; 5] =
         [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level, Engine::Clevel];
 
-    /// Those that are run where none is named. Clevel hashing is run by name: its directed histories
-    /// alone take longer than those of all others.
-    pub const USUAL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
-
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -376,7 +372,7 @@ impl Engine {
                 all.extend(directed::<StoreSubject>(&setups::store()));
                 all.extend(kept_histories());
                 all.extend(store_histories());
-                // A store's items are in the heap.
+                // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
             }
@@ -394,6 +390,7 @@ impl Engine {
                 let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
                 all.extend(alone.into_iter().map(look));
                 all.extend(overtaken());
+                all.extend(writers_of_the_heap());
                 all
             }
             Engine::Level => {
