@@ -2,6 +2,7 @@
 
 use crate::random::{Random, mix};
 use pmem::medium::sim::{Durable, Order, Pending, PendingLine, word_hash};
+use std::collections::HashSet;
 
 const LINE_WORDS: usize = 8;
 /// Pending stores of a line up to which all its states are enumerated.
@@ -83,10 +84,10 @@ fn line_states(durable: &Durable, pending: &PendingLine, random: &mut Random) ->
     // Logs longer than a mask do not occur: what is stored is flushed and fenced soon.
     let stores = &pending.stores[..pending.stores.len().min(64)];
     let all = u64::MAX >> (64 - stores.len() as u32);
-    let mut states = Vec::new();
+    let (mut states, mut met) = (Vec::new(), HashSet::new());
     let mut add = |mask: u64| {
         let state = state_after(certain, stores, mask);
-        if !states.contains(&state) {
+        if met.insert(state) {
             states.push(state);
         }
     };

@@ -19,7 +19,9 @@
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
-use crate::sync::simulated::{access, before_fence, context, delay, modify, pass, seen};
+use crate::sync::simulated::{
+    access, before_fence, context, delay, is_anything_unseen, modify, pass, seen,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -505,7 +507,7 @@ impl Medium for Sim {
             let at = Offset(index as u64 * WORD);
             self.see(at) != self.word(at).load(Relaxed)
         };
-        let start = match words.clone().any(is_hidden) {
+        let start = match is_anything_unseen() && words.clone().any(is_hidden) {
             false => self.words[words].as_ptr().cast::<u8>(),
             true => {
                 let copy: Box<[u64]> =
