@@ -19,10 +19,8 @@ use std::sync::Arc;
 pub struct CrashPoint {
     /// Position among the beginnings and ends of calls: calls that ended before it have returned.
     pub at: u32,
-    /// What a power failure leaves.
+    /// What a power failure leaves, and the death of the process.
     pub durable: Durable,
-    /// What the death of the process leaves.
-    pub killed: Option<Sim>,
 }
 
 #[derive(Default)]
@@ -35,7 +33,8 @@ struct Recorder {
     open: usize,
     /// Moments before this one are of no interest.
     from: u32,
-    takes_kills: bool,
+    /// Nor are those before so many slices of the schedule have begun.
+    slices_before: usize,
 }
 
 thread_local! {
@@ -44,9 +43,8 @@ thread_local! {
 
 fn record(sim: &Sim) {
     RECORDER.with_borrow_mut(|recorder| {
-        if recorder.time >= recorder.from {
-            let killed = recorder.takes_kills.then(|| sim.killed());
-            let point = CrashPoint { at: recorder.time, durable: sim.durable(), killed };
+        if recorder.time >= recorder.from && machine::slices_begun() >= recorder.slices_before {
+            let point = CrashPoint { at: recorder.time, durable: sim.durable() };
             recorder.points.push(point);
         }
     });
@@ -77,8 +75,8 @@ pub struct Manner<'a> {
     pub schedule: &'a Schedule,
     /// Crashes before the call of this number are of no interest.
     pub from_op: usize,
-    /// Whether to note what the death of the process leaves.
-    pub takes_kills: bool,
+    /// Nor are those before so many slices of the schedule have begun.
+    pub slices_before: usize,
 }
 
 /// Makes a subject, does what comes before the history, and returns it.
@@ -113,7 +111,7 @@ pub fn run<S: Subject>(
     let subject = Arc::new(prepare::<S>(setup, process)?);
     RECORDER.set(Recorder {
         from: 2 * manner.from_op as u32,
-        takes_kills: manner.takes_kills,
+        slices_before: manner.slices_before,
         ..Recorder::default()
     });
     let is_alone = program.len() == 1;

@@ -128,7 +128,11 @@ fn deepen<S: Subject>(
             .filter(|slice| slice.thread == thread && slice.accesses != u64::MAX)
             .map(|slice| slice.accesses)
             .sum();
-        let accesses = lab.explore(program, schedule, 0)?[thread];
+        // Up to this slice it is what was run to its end before.
+        let accesses = match schedule.slices.len() {
+            length if length <= first + 1 => lab.explore(program, schedule, 0)?[thread],
+            _ => lab.explore_last_slice(program, schedule)?[thread],
+        };
         if changes > 0 {
             for count in 1..accesses.saturating_sub(before) {
                 let index = schedule.slices.len() - 1;
@@ -178,13 +182,19 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
 /// threads of the operating system.
 pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
-    let (counters, places) = look(histories, threads)?;
+    let mut looked = look_at_each(histories, threads)?;
+    // What is noticed at all is mostly noticed by a short one.
+    looked.sort_by_key(|looked| looked.counters.recoveries);
+    let (counters, places) = sum(&looked);
     let sites: Vec<Site> = places.into_iter().filter(is_on_trial).collect();
     let next = AtomicUsize::new(0);
     let unnoticed: Vec<Site> = in_parallel(threads, || {
         let mut unnoticed = Vec::new();
         while let Some(&site) = sites.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if caught_by(histories, Mutation { site, fault: Fault::Dropped }).is_none() {
+            // The others do not come across it: they would do what they did.
+            let concerned = looked.iter().filter(|looked| looked.places.contains(&site));
+            let concerned = concerned.map(|looked| looked.directed);
+            if caught_among(concerned, Mutation { site, fault: Fault::Dropped }).is_none() {
                 unnoticed.push(site);
             }
         }
@@ -194,25 +204,48 @@ pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
     Ok(Trial { sites, unnoticed, counters })
 }
 
+/// What a directed history does as it is.
+struct Looked<'a> {
+    directed: &'a Directed,
+    counters: Counters,
+    /// Every place at which it acts on the medium.
+    places: BTreeSet<Site>,
+}
+
+fn look_at_each(histories: &[Directed], threads: usize) -> Result<Vec<Looked<'_>>, Failure> {
+    let next = AtomicUsize::new(0);
+    let parts = in_parallel(threads, || {
+        let mut looked = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(directed) = histories.get(index) else { return Ok(looked) };
+            let (counters, places) = record_sites(|| directed.run(BOUNDS));
+            looked.push((index, Looked { directed, counters: counters?, places }));
+        }
+    });
+    let mut looked = parts
+        .into_iter()
+        .collect::<Result<Vec<_>, Failure>>()?
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
+    looked.sort_by_key(|&(index, _)| index);
+    Ok(looked.into_iter().map(|(_, looked)| looked).collect())
+}
+
+fn sum(looked: &[Looked<'_>]) -> (Counters, BTreeSet<Site>) {
+    let mut sum = (Counters::default(), BTreeSet::new());
+    for Looked { counters, places, .. } in looked {
+        sum.0 += *counters;
+        sum.1.extend(places);
+    }
+    sum
+}
+
 /// Runs the directed histories as they are; returns what was done, and every place at which it
 /// acted on the medium, plain stores included.
 pub fn look(histories: &[Directed], threads: usize) -> Result<(Counters, BTreeSet<Site>), Failure> {
-    let next = AtomicUsize::new(0);
-    let parts = in_parallel(threads, || {
-        record_sites(|| {
-            let mut counters = Counters::default();
-            while let Some(directed) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
-                counters += directed.run(BOUNDS)?;
-            }
-            Ok(counters)
-        })
-    });
-    let mut total = (Counters::default(), BTreeSet::new());
-    for (counters, places) in parts {
-        total.0 += counters?;
-        total.1.extend(places);
-    }
-    Ok(total)
+    look_at_each(histories, threads).map(|looked| sum(&looked))
 }
 
 fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
@@ -225,8 +258,15 @@ fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
 
 /// What the directed histories say of a broken place; `None` if they do not notice.
 pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> {
+    caught_among(histories, mutation)
+}
+
+fn caught_among<'a>(
+    histories: impl IntoIterator<Item = &'a Directed>,
+    mutation: Mutation,
+) -> Option<Failure> {
     mutate(Some(mutation));
-    let found = histories.iter().find_map(|directed| directed.run(BOUNDS).err());
+    let found = histories.into_iter().find_map(|directed| directed.run(BOUNDS).err());
     mutate(None);
     found
 }
@@ -302,10 +342,6 @@ impl Engine {
     pub const ALL: [Engine; 5] =
         [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level, Engine::Clevel];
 
-    /// Those that are run where none is named. Clevel hashing is run by name: its directed histories
-    /// alone take longer than those of all others.
-    pub const USUAL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
-
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -336,7 +372,7 @@ impl Engine {
                 all.extend(directed::<StoreSubject>(&setups::store()));
                 all.extend(kept_histories());
                 all.extend(store_histories());
-                // A store's items are in the heap.
+                // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
             }
@@ -354,6 +390,7 @@ impl Engine {
                 let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
                 all.extend(alone.into_iter().map(look));
                 all.extend(overtaken());
+                all.extend(writers_of_the_heap());
                 all
             }
             Engine::Level => {
