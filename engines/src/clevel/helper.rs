@@ -7,9 +7,16 @@ use pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
 
 /// Buckets drained under one right to write and one guard: a sync waits for so many at most.
 const BUCKETS_AT_ONCE: u64 = 16;
+/// Times that this is done between two pauses, some 150 us of work.
+const TURNS_AT_ONCE: u32 = 4;
+/// How long the helper sleeps then, the system's slack aside. Where there are no more processors than
+/// threads that write, one of them waits while the helper runs: for as long as it works without a
+/// pause, and not for a whole slice of the scheduler's, some milliseconds.
+const PAUSE: Duration = Duration::from_micros(1);
 
 // What the helper is asked for.
 const DRAIN: u64 = 1;
@@ -84,7 +91,12 @@ impl Helper {
                 if asked & PREPARE != 0 {
                     core.prepare();
                 }
+                let mut turns = 0;
                 while !core.signal.is_stopped() && core.is_resizing() {
+                    turns += 1;
+                    if turns % TURNS_AT_ONCE == 0 {
+                        std::thread::sleep(PAUSE);
+                    }
                     let _draining = core.signal.hold();
                     // Refused for now, it may be granted when asked for again.
                     let Ok(_write) = core.pool.write() else { break };

@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Anonymous memory: nothing survives the process.
 pub type Dram = Memory<KernelKeeps>;
@@ -29,6 +30,8 @@ pub type Dax = Memory<CacheFlush>;
 const ALLOCATE_STEP_BYTES: u64 = 16 << 20;
 /// One call touches at most this much: mapping and advice wait for it.
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
+/// How long it sleeps in between, the system's slack aside.
+const POPULATE_PAUSE: Duration = Duration::from_micros(1);
 
 #[derive(Debug)]
 enum Backing {
@@ -460,6 +463,9 @@ impl<W: WriteBack> Medium for Memory<W> {
                 return;
             }
             from += bytes;
+            // This is done beside writers: where one shares the processor, it goes on now and not
+            // after a whole slice of the scheduler's.
+            std::thread::sleep(POPULATE_PAUSE);
         }
     }
 
