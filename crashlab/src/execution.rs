@@ -6,7 +6,7 @@
 //! certain, after each return, and, beside other threads, before each call: at every other moment
 //! the images are among those of a later moment that owes no more.
 
-use crate::history::{Action, Answer, Call, Op, Program};
+use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
 use crate::machine::{self, Schedule, Stuck};
 use crate::subject::{Failed, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
@@ -147,6 +147,23 @@ pub fn run<S: Subject>(
     })
 }
 
+/// What a scan says wrongly of a key that was stored before the history, which changes it never.
+fn misread(setup: &Setup, pairs: &[(Key, Value)]) -> Option<String> {
+    (0..).zip(&setup.keys).skip(setup.free_keys).find_map(|(key, _)| {
+        let of_key = |(other, action): (Key, Action)| (other == key).then_some(action);
+        let actions = setup.before.iter().flat_map(|op| match op {
+            Op::One(key, action) => vec![(*key, *action)],
+            Op::Many(calls) => calls.clone(),
+            Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
+        });
+        let stored = actions.filter_map(of_key).fold(None, |state, action| action.apply(state));
+        let met = pairs.iter().filter(|(other, _)| *other == key).map(|(_, value)| *value);
+        let met: Vec<Value> = met.collect();
+        (met != Vec::from_iter(stored))
+            .then(|| format!("k{key} has {stored:?} throughout, and is met with {met:?}"))
+    })
+}
+
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let keys = match op {
         Op::One(key, action) => vec![(*key, *action)],
@@ -174,9 +191,14 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             Ok(Vec::new())
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
-        Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
-            scanned = pairs;
-            Vec::new()
+        Op::Scan => subject.scan(setup).map_err(Failed::Wrong).and_then(|pairs| {
+            match misread(setup, &pairs).filter(|_| S::SCANS_ARE_EXACT) {
+                Some(what) => Err(Failed::Wrong(what)),
+                None => {
+                    scanned = pairs;
+                    Ok(Vec::new())
+                }
+            }
         }),
     };
     // Whoever learns that the call has returned sees all that it stored.

@@ -18,6 +18,8 @@ pub trait Words: Index<u64, u64> + Send + Sync + Sized + 'static {
     const NAME: &'static str;
     /// Its number in superblocks.
     const ID: u32;
+    /// As [`Subject::SCANS_ARE_EXACT`].
+    const SCANS_ARE_EXACT: bool = true;
 
     /// What a pool of this setup is created with.
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS];
@@ -34,6 +36,7 @@ pub trait Words: Index<u64, u64> + Send + Sync + Sized + 'static {
 impl Words for Iceberg<Sim> {
     const NAME: &'static str = "iceberg";
     const ID: u32 = iceberg::ENGINE_ID;
+    const SCANS_ARE_EXACT: bool = false;
 
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
         iceberg::engine_params(&setup.shape)
@@ -157,6 +160,7 @@ impl Batch {
 
 impl<E: Words> Subject for WordsSubject<E> {
     const NAME: &'static str = E::NAME;
+    const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
         WordsSubject::on(create_pool::<E>(medium, setup, PoolKind::Table)?, setup)

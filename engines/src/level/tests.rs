@@ -267,7 +267,8 @@ fn a_scan_that_movements_pass() {
             let other = (key + 1..).find(is_between).unwrap();
             store(&table, between, other);
             store(&table, places[usize::from(!is_first_met)], key);
-            let from = |number: usize| places[usize::from((number % 2 == 0) != is_first_met)];
+            let from =
+                |number: usize| places[usize::from(number.is_multiple_of(2) != is_first_met)];
             let turn = usize::from(is_first_met);
             let visits = met(&table, |visit| {
                 if visit == turn {
