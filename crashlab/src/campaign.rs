@@ -6,8 +6,8 @@ use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
-    TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, LongLevelSubject, PoolSubject, Setup, StoreSubject,
+    Subject, TableSubject,
 };
 use crate::trial::{self, Engine};
 use pmem::medium::sim::Site;
@@ -113,7 +113,9 @@ fn arenas(engine: Engine) -> Vec<MakeArena> {
         Engine::Iceberg => arenas_of::<TableSubject>(setups::iceberg())
             .chain(arenas_of::<StoreSubject>(setups::store()))
             .collect(),
-        Engine::Level => arenas_of::<LevelSubject>(setups::level()).collect(),
+        Engine::Level => arenas_of::<LevelSubject>(setups::level())
+            .chain(arenas_of::<LongLevelSubject>(setups::level_long()))
+            .collect(),
         Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel()).collect(),
     }
 }

@@ -19,10 +19,8 @@ use std::sync::Arc;
 pub struct CrashPoint {
     /// Position among the beginnings and ends of calls: calls that ended before it have returned.
     pub at: u32,
-    /// What a power failure leaves.
+    /// What a power failure leaves, and the death of the process.
     pub durable: Durable,
-    /// What the death of the process leaves.
-    pub killed: Option<Sim>,
 }
 
 #[derive(Default)]
@@ -31,9 +29,12 @@ struct Recorder {
     calls: Vec<Call>,
     points: Vec<CrashPoint>,
     wrong: Option<String>,
+    /// Operations that are under way.
+    open: usize,
     /// Moments before this one are of no interest.
     from: u32,
-    takes_kills: bool,
+    /// Nor are those before so many slices of the schedule have begun.
+    slices_before: usize,
 }
 
 thread_local! {
@@ -42,9 +43,8 @@ thread_local! {
 
 fn record(sim: &Sim) {
     RECORDER.with_borrow_mut(|recorder| {
-        if recorder.time >= recorder.from {
-            let killed = recorder.takes_kills.then(|| sim.killed());
-            let point = CrashPoint { at: recorder.time, durable: sim.durable(), killed };
+        if recorder.time >= recorder.from && machine::slices_begun() >= recorder.slices_before {
+            let point = CrashPoint { at: recorder.time, durable: sim.durable() };
             recorder.points.push(point);
         }
     });
@@ -75,8 +75,8 @@ pub struct Manner<'a> {
     pub schedule: &'a Schedule,
     /// Crashes before the call of this number are of no interest.
     pub from_op: usize,
-    /// Whether to note what the death of the process leaves.
-    pub takes_kills: bool,
+    /// Nor are those before so many slices of the schedule have begun.
+    pub slices_before: usize,
 }
 
 /// Makes a subject, does what comes before the history, and returns it.
@@ -111,7 +111,7 @@ pub fn run<S: Subject>(
     let subject = Arc::new(prepare::<S>(setup, process)?);
     RECORDER.set(Recorder {
         from: 2 * manner.from_op as u32,
-        takes_kills: manner.takes_kills,
+        slices_before: manner.slices_before,
         ..Recorder::default()
     });
     let is_alone = program.len() == 1;
@@ -147,38 +147,23 @@ pub fn run<S: Subject>(
     })
 }
 
-/// What a scan says wrongly of a key that was stored before the history, which changes it never.
-fn misread(setup: &Setup, pairs: &[(Key, Value)]) -> Option<String> {
-    (0..).zip(&setup.keys).skip(setup.free_keys).find_map(|(key, _)| {
-        let of_key = |(other, action): (Key, Action)| (other == key).then_some(action);
-        let actions = setup.before.iter().flat_map(|op| match op {
-            Op::One(key, action) => vec![(*key, *action)],
-            Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
-        });
-        let stored = actions.filter_map(of_key).fold(None, |state, action| action.apply(state));
-        let met = pairs.iter().filter(|(other, _)| *other == key).map(|(_, value)| *value);
-        let met: Vec<Value> = met.collect();
-        (met != Vec::from_iter(stored))
-            .then(|| format!("k{key} has {stored:?} throughout, and is met with {met:?}"))
-    })
-}
-
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let keys = match op {
         Op::One(key, action) => vec![(*key, *action)],
         Op::Many(calls) => calls.clone(),
         Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
     };
-    let (first, began) = RECORDER.with_borrow_mut(|recorder| {
+    let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
+        let was_idle = recorder.open == 0;
+        recorder.open += 1;
         let first = recorder.calls.len();
         let call = |&(key, action)| Call { thread, key, action, began, ended: None };
         recorder.calls.extend(keys.iter().map(call));
         recorder.time += 1;
-        (first, began)
+        (first, began, was_idle)
     });
-    let mut scanned = Vec::new();
+    let mut scanned = None;
     let answers = match op {
         Op::One(key, action) => {
             subject.call(setup, *key, *action).map(|found| vec![Answer::Found(found)])
@@ -191,14 +176,9 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             Ok(Vec::new())
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
-        Op::Scan => subject.scan(setup).map_err(Failed::Wrong).and_then(|pairs| {
-            match misread(setup, &pairs).filter(|_| S::SCANS_ARE_EXACT) {
-                Some(what) => Err(Failed::Wrong(what)),
-                None => {
-                    scanned = pairs;
-                    Ok(Vec::new())
-                }
-            }
+        Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
+            scanned = Some(pairs);
+            Vec::new()
         }),
     };
     // Whoever learns that the call has returned sees all that it stored.
@@ -206,6 +186,8 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     RECORDER.with_borrow_mut(|recorder| {
         let ended = recorder.time;
         recorder.time += 1;
+        recorder.open -= 1;
+        let was_alone = was_idle && ended == began + 1;
         let answers = match answers {
             Ok(answers) => answers,
             Err(Failed::Full) if *op == Op::Shrink && setup.is_tight => Vec::new(),
@@ -226,13 +208,57 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         {
             call.ended = Some((ended, answer));
         }
-        let seen = scanned.into_iter().filter(|(key, _)| usize::from(*key) < setup.free_keys);
-        recorder.calls.extend(seen.map(|(key, value)| Call {
-            thread,
-            key,
-            action: Action::Get,
-            began,
-            ended: Some((ended, Answer::Found(Some(value)))),
-        }));
+        if let Some(pairs) = &scanned {
+            if let Err(what) = judge_scan::<S>(setup, pairs, was_alone) {
+                recorder.wrong.get_or_insert(format!("{op}: {what}"));
+            }
+            let states = states_seen(setup, pairs, was_alone);
+            recorder.calls.extend(states.into_iter().map(|(key, found)| Call {
+                thread,
+                key,
+                action: Action::Get,
+                began,
+                ended: Some((ended, Answer::Found(found))),
+            }));
+        }
     });
+}
+
+/// What a scan says of the history's keys. What it leaves out is absent, if nothing went on beside:
+/// else a key may have been passed before it was stored, or have moved behind the scan's back.
+fn states_seen(
+    setup: &Setup,
+    pairs: &[(Key, Value)],
+    was_alone: bool,
+) -> Vec<(Key, Option<Value>)> {
+    let is_free = |key: Key| usize::from(key) < setup.free_keys;
+    let seen = pairs.iter().filter(|pair| is_free(pair.0)).map(|&(key, value)| (key, Some(value)));
+    let missed = |key: &Key| was_alone && pairs.iter().all(|pair| pair.0 != *key);
+    let absent = (0..setup.free_keys as Key).filter(missed).map(|key| (key, None));
+    seen.chain(absent).collect()
+}
+
+/// Whether a scan shows the other keys as they are all the time, and, if nothing went on beside or
+/// it is exact all the same, all of them, and none twice.
+fn judge_scan<S: Subject>(
+    setup: &Setup,
+    pairs: &[(Key, Value)],
+    was_alone: bool,
+) -> Result<(), String> {
+    for key in (0..).take(setup.keys.len()) {
+        let is_free = usize::from(key) < setup.free_keys;
+        // A free key may have been removed and stored again behind the scan's back.
+        let is_exact = was_alone || S::SCANS_ARE_EXACT && !is_free;
+        let mut shown = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1);
+        let (first, again) = (shown.next(), shown.next());
+        if is_exact && again.is_some() {
+            return Err(format!("k{key} is shown twice, though nothing else changed it"));
+        }
+        let expected = setup.before_history(key);
+        let is_missed = first.is_none() && !is_exact;
+        if !is_free && first != expected && !is_missed {
+            return Err(format!("k{key} is shown as {first:?}, but it is {expected:?}"));
+        }
+    }
+    Ok(())
 }

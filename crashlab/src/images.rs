@@ -2,6 +2,7 @@
 
 use crate::random::{Random, mix};
 use pmem::medium::sim::{Durable, Order, Pending, PendingLine, word_hash};
+use std::collections::HashSet;
 
 const LINE_WORDS: usize = 8;
 /// Pending stores of a line up to which all its states are enumerated.
@@ -39,18 +40,21 @@ impl Image {
     }
 }
 
-/// Whether the stores chosen by `mask` can have survived without the others.
-fn is_possible(stores: &[Pending], mask: u64) -> bool {
-    let has = |index: usize| mask & 1 << index != 0;
-    (0..stores.len()).filter(|&index| has(index)).all(|index| {
-        let store = stores[index];
-        (0..index).all(|earlier| {
-            let before = stores[earlier];
+/// For each store, the earlier ones that survive if it does.
+fn needs(stores: &[Pending]) -> Vec<u64> {
+    let needed = |(index, store): (usize, &Pending)| {
+        stores[..index].iter().enumerate().fold(0, |needed, (earlier, before)| {
             let is_ordered = before.word == store.word
                 || (store.order == Order::Release && before.order != Order::Copy);
-            has(earlier) || !is_ordered
+            needed | u64::from(is_ordered) << earlier
         })
-    })
+    };
+    stores.iter().enumerate().map(needed).collect()
+}
+
+/// Whether the stores chosen by `mask` can have survived without the others.
+fn is_possible(needs: &[u64], mask: u64) -> bool {
+    (0..).zip(needs).all(|(index, needed)| mask >> index & 1 == 0 || needed & !mask == 0)
 }
 
 fn state_after(certain: &[u64], stores: &[Pending], mask: u64) -> [u64; LINE_WORDS] {
@@ -62,16 +66,11 @@ fn state_after(certain: &[u64], stores: &[Pending], mask: u64) -> [u64; LINE_WOR
 }
 
 /// Adds what must survive with the stores chosen by `mask`.
-fn closed(stores: &[Pending], mask: u64) -> u64 {
+fn closed(needs: &[u64], mask: u64) -> u64 {
     let mut mask = mask;
-    for (index, store) in stores.iter().enumerate().rev() {
-        if mask & 1 << index == 0 {
-            continue;
-        }
-        for (earlier, before) in stores[..index].iter().enumerate() {
-            let is_ordered = before.word == store.word
-                || (store.order == Order::Release && before.order != Order::Copy);
-            mask |= u64::from(is_ordered) << earlier;
+    for (index, needed) in needs.iter().enumerate().rev() {
+        if mask & 1 << index != 0 {
+            mask |= needed;
         }
     }
     // What was added has its own needs; the order is transitive but for copies, which need none.
@@ -85,23 +84,24 @@ fn line_states(durable: &Durable, pending: &PendingLine, random: &mut Random) ->
     // Logs longer than a mask do not occur: what is stored is flushed and fenced soon.
     let stores = &pending.stores[..pending.stores.len().min(64)];
     let all = u64::MAX >> (64 - stores.len() as u32);
-    let mut states = Vec::new();
+    let (mut states, mut met) = (Vec::new(), HashSet::new());
     let mut add = |mask: u64| {
         let state = state_after(certain, stores, mask);
-        if !states.contains(&state) {
+        if met.insert(state) {
             states.push(state);
         }
     };
+    let needs = needs(stores);
     let is_copied = stores.iter().all(|store| store.order == Order::Copy);
     let enumerated = if is_copied { COPIES_ENUMERATED } else { STORES_ENUMERATED };
     if stores.len() <= enumerated {
-        (0..=all).filter(|&mask| is_possible(stores, mask)).for_each(add);
+        (0..=all).filter(|&mask| is_possible(&needs, mask)).for_each(add);
     } else {
         add(0);
         add(all);
-        (0..stores.len()).for_each(|count| add(closed(stores, (1 << count) - 1)));
+        (0..stores.len()).for_each(|count| add(closed(&needs, (1 << count) - 1)));
         (0..STATES_SAMPLED).for_each(|_| {
-            add(closed(stores, random.word() & all));
+            add(closed(&needs, random.word() & all));
         });
     }
     LineStates { line, states }

@@ -119,6 +119,15 @@ impl Owed {
         Owed { states, may_be_missing: false }
     }
 
+    /// A hash of everything.
+    fn hash(&self) -> u64 {
+        let states = self.states.iter().map(|states| {
+            let state = |state: &Option<Value>| mix(state.map_or(1 << 16, u64::from));
+            states.iter().map(state).fold(0, u64::wrapping_add)
+        });
+        states.fold(self.may_be_missing.into(), |hash, states| mix(hash ^ states))
+    }
+
     /// Says what of `contents` is not allowed.
     fn violation(&self, contents: &Contents) -> Option<String> {
         let Some(contents) = contents else {
@@ -143,6 +152,9 @@ pub struct Lab<S> {
     bounds: Bounds,
     initial: Vec<Option<Value>>,
     memo: HashMap<u64, Rc<Outcome>>,
+    /// Hashes of what was judged, each with what was owed: moments, deaths, images. The first that
+    /// is not sound ends the run.
+    tried: HashSet<u64>,
     /// Counts what has been done.
     pub counters: Counters,
     /// Decides which images are sampled. What is sampled in recoveries depends on the image alone,
@@ -170,6 +182,7 @@ impl<S: Subject> Lab<S> {
             bounds,
             initial,
             memo: HashMap::new(),
+            tried: HashSet::new(),
             counters: Counters::default(),
             seed,
             processes: process,
@@ -212,8 +225,8 @@ impl<S: Subject> Lab<S> {
                 may_be_missing: index < last,
                 ..Owed::exactly(&vec![None; self.setup.keys.len()])
             };
-            let point = CrashPoint { at: index as u32, durable, killed: None };
-            self.judge(&point, &owed, &mut HashSet::new()).map_err(|trouble| {
+            let point = CrashPoint { at: index as u32, durable };
+            self.judge(&point, &owed, false).map_err(|trouble| {
                 Failure::new::<S>(&self.setup, format!("creating the pool: {}", trouble.what))
                     .with_trail(trouble.trail)
             })?;
@@ -229,25 +242,40 @@ impl<S: Subject> Lab<S> {
         schedule: &Schedule,
         from_op: usize,
     ) -> Result<Vec<u64>, Failure> {
+        self.explore_part(program, Manner { schedule, from_op, slices_before: 0 })
+    }
+
+    /// As [`explore`](Lab::explore), but crashes it only where it departs from a history that was
+    /// explored before, which had the same slices up to the last one.
+    pub fn explore_last_slice(
+        &mut self,
+        program: &Program,
+        schedule: &Schedule,
+    ) -> Result<Vec<u64>, Failure> {
+        let slices_before = schedule.slices.len();
+        self.explore_part(program, Manner { schedule, from_op: 0, slices_before })
+    }
+
+    fn explore_part(&mut self, program: &Program, manner: Manner<'_>) -> Result<Vec<u64>, Failure> {
         self.counters.histories += 1;
         let process = self.next_process();
-        let takes_kills = self.bounds.kills && self.seed.is_multiple_of(self.bounds.kills_one_in);
-        let manner = Manner { schedule, from_op, takes_kills };
+        let has_kills = self.bounds.kills && self.seed.is_multiple_of(self.bounds.kills_one_in);
         let fail = |setup: &Setup, what: String| {
-            Failure::new::<S>(setup, what).with_program(program, schedule)
+            Failure::new::<S>(setup, what).with_program(program, manner.schedule)
         };
         let execution = execution::run::<S>(&self.setup, program, process, manner)
             .map_err(|what| fail(&self.setup, what))?;
         if let Some(what) = &execution.wrong {
             return Err(fail(&self.setup, what.clone()).with_calls(&execution.calls));
         }
-        let mut tried = HashSet::new();
-        for point in &execution.points {
-            let owed = self.owed(&execution.calls, point.at);
-            self.judge(point, &owed, &mut tried).map_err(|trouble| {
-                let calls: Vec<Call> = known_at(&execution.calls, point.at);
-                fail(&self.setup, trouble.what).with_calls(&calls).with_trail(trouble.trail)
-            })?;
+        for points in execution.points.chunk_by(|one, other| one.at == other.at) {
+            let owed = self.owed(&execution.calls, points[0].at);
+            for point in points {
+                self.judge(point, &owed, has_kills).map_err(|trouble| {
+                    let calls: Vec<Call> = known_at(&execution.calls, point.at);
+                    fail(&self.setup, trouble.what).with_calls(&calls).with_trail(trouble.trail)
+                })?;
+            }
         }
         self.judge_end(&execution)
             .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
@@ -277,40 +305,37 @@ impl<S: Subject> Lab<S> {
         checked.map_err(|what| format!("without a crash, check finds: {what}"))
     }
 
-    /// Tries the images of a crash point against what is owed.
-    fn judge(
-        &mut self,
-        point: &CrashPoint,
-        owed: &Owed,
-        tried: &mut HashSet<u64>,
-    ) -> Result<(), Trouble> {
-        let obligation = mix(point.at.into());
-        let mut random = Random::new(self.seed ^ obligation ^ point.durable.sum);
-        let images = Images::new(&point.durable, &mut random);
+    /// Tries the images of a crash point against what is owed, and the death of the process if it
+    /// `has_kills`. What was tried before, with the same owed, is not tried again.
+    fn judge(&mut self, point: &CrashPoint, owed: &Owed, has_kills: bool) -> Result<(), Trouble> {
+        let obligation = owed.hash();
+        let moment = point.durable.hash();
         let mut trouble = None;
-        images.visit(self.bounds.images, &mut random, &mut |hash, image| {
-            if tried.insert(hash ^ obligation) {
-                trouble = self.judge_image(hash, image, owed, &point.durable, self.bounds.depth);
-            }
-            trouble.is_none()
-        });
-        if let Some(killed) = &point.killed
-            && trouble.is_none()
-        {
-            let content = Image::new(killed.content());
-            let certain = Image::new(killed.durable().words);
-            let pending = point.durable.pending.iter().flat_map(|line| {
-                line.stores.iter().map(move |store| (line.line, store.word, store.value))
+        if self.is_new(moment ^ obligation) {
+            let mut random = Random::new(self.seed ^ mix(point.at.into()) ^ point.durable.sum);
+            let images = Images::new(&point.durable, &mut random);
+            images.visit(self.bounds.images, &mut random, &mut |hash, image| {
+                if self.is_new(hash ^ obligation) {
+                    trouble =
+                        self.judge_image(hash, image, owed, &point.durable, self.bounds.depth);
+                }
+                trouble.is_none()
             });
-            let pending = pending.fold(0, |hash, (line, word, value)| {
-                mix(hash ^ u64::from(line) << 8 ^ u64::from(word)) ^ mix(value)
-            });
-            let key = mix(content.hash ^ mix(certain.hash ^ mix(pending)));
-            if tried.insert(key ^ obligation) {
-                trouble = self.judge_kill(key, killed, owed);
-            }
+        }
+        // The same moment, once more.
+        let death = mix(moment);
+        if has_kills && trouble.is_none() && self.is_new(death ^ obligation) {
+            trouble = self.judge_kill(death, &point.durable, owed);
         }
         trouble.map_or(Ok(()), Err)
+    }
+
+    /// Whether this is tried for the first time.
+    fn is_new(&mut self, hash: u64) -> bool {
+        if self.tried.len() >= MEMO_MAX {
+            self.tried.clear();
+        }
+        self.tried.insert(hash)
     }
 
     fn judge_image(
@@ -335,12 +360,13 @@ impl<S: Subject> Lab<S> {
         })
     }
 
-    fn judge_kill(&mut self, key: u64, killed: &Sim, owed: &Owed) -> Option<Trouble> {
+    fn judge_kill(&mut self, key: u64, durable: &Durable, owed: &Owed) -> Option<Trouble> {
         self.counters.images += 1;
         let outcome = match self.memo.get(&key) {
             Some(outcome) => Rc::clone(outcome),
             None => {
-                let outcome = self.recover(killed.killed(), true, 1, key);
+                let killed = Sim::killed(durable, self.setup.limit_bytes);
+                let outcome = self.recover(killed, true, 1, key);
                 self.remember(key, outcome)
             }
         };

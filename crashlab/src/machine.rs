@@ -77,6 +77,7 @@ enum Yielded {
 struct Running {
     left: Cell<u64>,
     accesses: Cell<u64>,
+    slices_begun: Cell<usize>,
     yielded: Cell<Yielded>,
     on_fence: Cell<Option<OnFence>>,
     job: RefCell<Option<Job>>,
@@ -88,6 +89,7 @@ thread_local! {
         Running {
             left: Cell::new(0),
             accesses: Cell::new(0),
+            slices_begun: Cell::new(0),
             yielded: Cell::new(Yielded::Done),
             on_fence: Cell::new(None),
             job: RefCell::new(None),
@@ -201,6 +203,7 @@ pub fn run(
     RUNNING.with(|running| {
         running.on_fence.set(Some(on_fence));
         running.accesses.set(0);
+        running.slices_begun.set(0);
         running.panic.replace(None);
     });
     let result = drive(&mut threads, process, schedule);
@@ -225,6 +228,11 @@ struct Thread {
     accesses: u64,
 }
 
+/// Slices of the schedule that have begun in the run that is under way.
+pub fn slices_begun() -> usize {
+    RUNNING.with(|running| running.slices_begun.get())
+}
+
 fn drive(threads: &mut [Thread], process: u32, schedule: &Schedule) -> Result<(), Stuck> {
     let mut slices = schedule.slices.iter();
     let mut current = 0;
@@ -234,6 +242,7 @@ fn drive(threads: &mut [Thread], process: u32, schedule: &Schedule) -> Result<()
         if let Some(slice) = slices.next() {
             current = slice.thread;
             budget = slice.accesses;
+            RUNNING.with(|running| running.slices_begun.set(running.slices_begun.get() + 1));
         }
         if threads[current].is_done {
             current = (current + 1) % threads.len();

@@ -8,8 +8,8 @@ use crate::machine::{Schedule, Slice};
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, PoolSubject, Setup, StoreSubject, Subject,
-    TableSubject,
+    ClevelSubject, HeapSubject, LevelSubject, LongLevelSubject, PoolSubject, Setup, StoreSubject,
+    Subject, TableSubject,
 };
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
@@ -128,7 +128,11 @@ fn deepen<S: Subject>(
             .filter(|slice| slice.thread == thread && slice.accesses != u64::MAX)
             .map(|slice| slice.accesses)
             .sum();
-        let accesses = lab.explore(program, schedule, 0)?[thread];
+        // Up to this slice it is what was run to its end before.
+        let accesses = match schedule.slices.len() {
+            length if length <= first + 1 => lab.explore(program, schedule, 0)?[thread],
+            _ => lab.explore_last_slice(program, schedule)?[thread],
+        };
         if changes > 0 {
             for count in 1..accesses.saturating_sub(before) {
                 let index = schedule.slices.len() - 1;
@@ -178,13 +182,19 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
 /// threads of the operating system.
 pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
-    let (counters, places) = look(histories, threads)?;
+    let mut looked = look_at_each(histories, threads)?;
+    // What is noticed at all is mostly noticed by a short one.
+    looked.sort_by_key(|looked| looked.counters.recoveries);
+    let (counters, places) = sum(&looked);
     let sites: Vec<Site> = places.into_iter().filter(is_on_trial).collect();
     let next = AtomicUsize::new(0);
     let unnoticed: Vec<Site> = in_parallel(threads, || {
         let mut unnoticed = Vec::new();
         while let Some(&site) = sites.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if caught_by(histories, Mutation { site, fault: Fault::Dropped }).is_none() {
+            // The others do not come across it: they would do what they did.
+            let concerned = looked.iter().filter(|looked| looked.places.contains(&site));
+            let concerned = concerned.map(|looked| looked.directed);
+            if caught_among(concerned, Mutation { site, fault: Fault::Dropped }).is_none() {
                 unnoticed.push(site);
             }
         }
@@ -194,25 +204,48 @@ pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
     Ok(Trial { sites, unnoticed, counters })
 }
 
+/// What a directed history does as it is.
+struct Looked<'a> {
+    directed: &'a Directed,
+    counters: Counters,
+    /// Every place at which it acts on the medium.
+    places: BTreeSet<Site>,
+}
+
+fn look_at_each(histories: &[Directed], threads: usize) -> Result<Vec<Looked<'_>>, Failure> {
+    let next = AtomicUsize::new(0);
+    let parts = in_parallel(threads, || {
+        let mut looked = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(directed) = histories.get(index) else { return Ok(looked) };
+            let (counters, places) = record_sites(|| directed.run(BOUNDS));
+            looked.push((index, Looked { directed, counters: counters?, places }));
+        }
+    });
+    let mut looked = parts
+        .into_iter()
+        .collect::<Result<Vec<_>, Failure>>()?
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
+    looked.sort_by_key(|&(index, _)| index);
+    Ok(looked.into_iter().map(|(_, looked)| looked).collect())
+}
+
+fn sum(looked: &[Looked<'_>]) -> (Counters, BTreeSet<Site>) {
+    let mut sum = (Counters::default(), BTreeSet::new());
+    for Looked { counters, places, .. } in looked {
+        sum.0 += *counters;
+        sum.1.extend(places);
+    }
+    sum
+}
+
 /// Runs the directed histories as they are; returns what was done, and every place at which it
 /// acted on the medium, plain stores included.
 pub fn look(histories: &[Directed], threads: usize) -> Result<(Counters, BTreeSet<Site>), Failure> {
-    let next = AtomicUsize::new(0);
-    let parts = in_parallel(threads, || {
-        record_sites(|| {
-            let mut counters = Counters::default();
-            while let Some(directed) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
-                counters += directed.run(BOUNDS)?;
-            }
-            Ok(counters)
-        })
-    });
-    let mut total = (Counters::default(), BTreeSet::new());
-    for (counters, places) in parts {
-        total.0 += counters?;
-        total.1.extend(places);
-    }
-    Ok(total)
+    look_at_each(histories, threads).map(|looked| sum(&looked))
 }
 
 fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
@@ -225,8 +258,15 @@ fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
 
 /// What the directed histories say of a broken place; `None` if they do not notice.
 pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> {
+    caught_among(histories, mutation)
+}
+
+fn caught_among<'a>(
+    histories: impl IntoIterator<Item = &'a Directed>,
+    mutation: Mutation,
+) -> Option<Failure> {
     mutate(Some(mutation));
-    let found = histories.iter().find_map(|directed| directed.run(BOUNDS).err());
+    let found = histories.into_iter().find_map(|directed| directed.run(BOUNDS).err());
     mutate(None);
     found
 }
@@ -302,10 +342,6 @@ impl Engine {
     pub const ALL: [Engine; 5] =
         [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level, Engine::Clevel];
 
-    /// Those that are run where none is named. Clevel hashing is run by name: its directed histories
-    /// alone take longer than those of all others.
-    pub const USUAL: [Engine; 4] = [Engine::Pool, Engine::Heap, Engine::Iceberg, Engine::Level];
-
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -336,7 +372,7 @@ impl Engine {
                 all.extend(directed::<StoreSubject>(&setups::store()));
                 all.extend(kept_histories());
                 all.extend(store_histories());
-                // A store's items are in the heap.
+                // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
             }
@@ -354,14 +390,18 @@ impl Engine {
                 let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
                 all.extend(alone.into_iter().map(look));
                 all.extend(overtaken());
+                all.extend(writers_of_the_heap());
                 all
             }
             Engine::Level => {
-                let setups = setups::level();
-                let mut all = directed::<LevelSubject>(&setups);
-                all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
+                let (words, long) = (setups::level(), setups::level_long());
+                let mut all = directed::<LevelSubject>(&words);
+                all.extend(directed::<LongLevelSubject>(&long));
+                all.extend(resizing::<LevelSubject>(&words));
+                all.extend(resizing::<LongLevelSubject>(&long));
                 let is_moved = |setup: &&Setup| !setup.level_shape.design.in_place_update;
-                all.extend(setups.iter().filter(is_moved).flat_map(updating));
+                all.extend(words.iter().filter(is_moved).flat_map(updating::<LevelSubject>));
+                all.extend(long.iter().flat_map(updating::<LongLevelSubject>));
                 all.extend(sharing_fences(&setups::two_buckets()));
                 all
             }
@@ -370,7 +410,7 @@ impl Engine {
 }
 
 /// Updates that take several steps, beside others of the same key.
-fn updating(setup: &Setup) -> Vec<Directed> {
+fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let one = |action| Op::One(0, action);
     let update = |value| one(Action::Update(value));
     let others = [
@@ -381,7 +421,7 @@ fn updating(setup: &Setup) -> Vec<Directed> {
     ];
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
-    others.into_iter().map(|other| interleaved::<LevelSubject>(setup, program(other), 1)).collect()
+    others.into_iter().map(|other| interleaved::<S>(setup, program(other), 1)).collect()
 }
 
 /// Searches that know the levels from before a key was moved to a new one.
@@ -429,23 +469,31 @@ fn sharing_fences(setup: &Setup) -> Vec<Directed> {
     programs.into_iter().map(|program| interleaved::<LevelSubject>(setup, program, 0)).collect()
 }
 
-/// A table that is halved beside others.
-fn shrinking(setup: &Setup) -> Vec<Directed> {
+/// Tables that are halved, and tables that grow, beside others.
+fn resizing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
-    let shrink = || vec![Op::Shrink];
-    let readers = [
-        vec![one(0, Action::Get), one(1, Action::Get)],
-        vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
-        vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
-        vec![Op::Scan, one(0, Action::Get)],
-        vec![Op::Settle],
-        shrink(),
-    ];
-    let stored = vec![one(0, Action::Upsert(2))];
-    readers
-        .into_iter()
-        .map(|other| interleaved::<LevelSubject>(setup, vec![stored.clone(), shrink(), other], 1))
-        .collect()
+    let get_both = || Op::Many(vec![(0, Action::Get), (1, Action::Get)]);
+    let others = || {
+        [
+            vec![one(0, Action::Get), one(1, Action::Get)],
+            vec![get_both(), get_both()],
+            vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
+            vec![one(0, Action::Remove), one(0, Action::Insert(3))],
+            vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
+            vec![Op::Scan, one(0, Action::Get)],
+            vec![Op::Settle],
+        ]
+    };
+    let beside = |setup: &Setup, resizer: &[Op]| {
+        let program = |other| vec![vec![one(0, Action::Upsert(2))], resizer.to_vec(), other];
+        let directed = |other| interleaved::<S>(setup, program(other), 1);
+        others().into_iter().chain([resizer.to_vec()]).map(directed).collect::<Vec<_>>()
+    };
+    let grows = |setup: &&Setup| setup.resize_at < 1.0;
+    let growth = [one(1, Action::Insert(4)), Op::Settle];
+    let shrunk = setups.iter().filter(|setup| setup.shrinks);
+    let shrinking = shrunk.flat_map(|setup| beside(setup, &[Op::Shrink]));
+    shrinking.chain(setups.iter().filter(grows).flat_map(|setup| beside(setup, &growth))).collect()
 }
 
 /// What only several writers of the heap show.

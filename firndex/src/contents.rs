@@ -1,6 +1,7 @@
 //! What a pool holds, and which engine takes it.
 
 use crate::{Engine, Error, Kind, Result};
+use engines::level::{SLOTS_MAX, Shape};
 use index::Fixed;
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::superblock::Superblock;
@@ -16,9 +17,8 @@ pub(crate) struct Contents {
 /// Bytes of the pairs that a store keeps in its engine: a hash and where the item is.
 const STORE_PAIR: (u32, u32) = (8, 8);
 
-/// Most bytes of a key and its value on Level hashing: four pairs and 4 bytes of state fill the
-/// largest bucket, of 512 bytes.
-const LEVEL_PAIR_BYTES_MAX: u32 = 127;
+/// Slots of a bucket of Level hashing where none were asked for, as far as it matters which pairs fit.
+const LEVEL_SLOTS: u32 = 4;
 
 impl Contents {
     pub(crate) const STORE: Contents = Contents { kind: Kind::Store, key_bytes: 0, value_bytes: 0 };
@@ -52,13 +52,41 @@ impl Contents {
         u64::from(key_bytes) + u64::from(value_bytes)
     }
 
-    /// The engine of a new pool: the one asked for, or else the first that takes it.
-    pub(crate) fn engine(self, asked: Option<Engine>) -> Result<Engine> {
-        let of_its_own = || Engine::ALL.iter().copied().find(|engine| engine.takes(self));
+    /// Whether buckets of Level hashing with so many slots hold such pairs.
+    fn fits_level(self, slots: u32) -> bool {
+        (1..=SLOTS_MAX).contains(&slots)
+            && self.sizes().0 > 0
+            && self.pair_bytes() <= Shape::pair_bytes_max(slots)
+    }
+
+    /// The engine of a new pool: the one asked for, or else the first that takes it, with so many
+    /// slots in a bucket if any number was asked for.
+    pub(crate) fn engine(self, asked: Option<Engine>, slots: Option<u32>) -> Result<Engine> {
+        let of_its_own = || Engine::ALL.iter().copied().find(|engine| engine.takes(self, slots));
         // Where none does, the error tells what the most capable takes.
-        let engine = asked.or_else(of_its_own).unwrap_or(Engine::Clevel);
-        if engine.takes(self) {
+        let most_capable = if slots.is_some() { Engine::Level } else { Engine::Clevel };
+        let engine = asked.or_else(of_its_own).unwrap_or(most_capable);
+        if engine.takes(self, slots) {
             return Ok(engine);
+        }
+        if let Some(slots) = slots
+            && engine.takes(self, None)
+        {
+            return Err(Error::Slots {
+                engine: engine.name(),
+                slots,
+                advice: match engine {
+                    Engine::Level => {
+                        let most = (1..=SLOTS_MAX).rev().find(|&slots| self.fits_level(slots));
+                        format!(
+                            "with pairs of {} bytes they have 1 to {}",
+                            self.pair_bytes(),
+                            most.unwrap_or(1)
+                        )
+                    }
+                    _ => "leave the number out, or use the engine level".into(),
+                },
+            });
         }
         Err(Error::PairSizes {
             engine: engine.name(),
@@ -76,19 +104,24 @@ impl Contents {
 }
 
 impl Engine {
-    /// Whether pairs of these sizes fit the engine.
-    pub(crate) fn takes(self, contents: Contents) -> bool {
+    /// Whether pairs of these sizes fit the engine, with so many slots in a bucket if any number was
+    /// asked for.
+    pub(crate) fn takes(self, contents: Contents, slots: Option<u32>) -> bool {
         let (key_bytes, value_bytes) = contents.sizes();
         match self {
-            Engine::Iceberg => (key_bytes, value_bytes) == (8, 8),
-            Engine::Level => {
-                key_bytes > 0 && key_bytes.saturating_add(value_bytes) <= LEVEL_PAIR_BYTES_MAX
-            }
+            Engine::Iceberg => slots.is_none() && (key_bytes, value_bytes) == (8, 8),
+            Engine::Level => contents.fits_level(slots.unwrap_or(LEVEL_SLOTS)),
             Engine::Clevel => {
-                (1..=KEY_BYTES_MAX).contains(&(key_bytes as usize))
+                slots.is_none()
+                    && (1..=KEY_BYTES_MAX).contains(&(key_bytes as usize))
                     && value_bytes as usize <= VALUE_BYTES_MAX
             }
         }
+    }
+
+    /// Whether a pool on the engine may hold this, whatever its buckets are.
+    pub(crate) fn may_have(self, contents: Contents) -> bool {
+        self.takes(contents, None) || (1..=SLOTS_MAX).any(|slots| self.takes(contents, Some(slots)))
     }
 
     /// Which sizes it takes, in words.
@@ -132,7 +165,7 @@ mod tests {
             (u32::MAX, u32::MAX, NONE),
         ] {
             let contents = table(key_bytes, value_bytes);
-            let takes = Engine::ALL.iter().copied().filter(|engine| engine.takes(contents));
+            let takes = Engine::ALL.iter().copied().filter(|engine| engine.takes(contents, None));
             assert_eq!(takes.collect::<Vec<_>>(), taken_by, "{key_bytes} and {value_bytes} bytes");
         }
     }
@@ -149,7 +182,29 @@ mod tests {
             (table(8, 16), Some(Engine::Clevel), Engine::Clevel),
             (Contents::STORE, Some(Engine::Clevel), Engine::Clevel),
         ] {
-            assert_eq!(contents.engine(asked).unwrap(), chosen);
+            assert_eq!(contents.engine(asked, None).unwrap(), chosen);
+        }
+        assert_eq!(table(8, 8).engine(None, Some(5)).unwrap(), Engine::Level);
+        assert_eq!(table(200, 54).engine(None, Some(2)).unwrap(), Engine::Level);
+        for (contents, asked, slots, advice) in [
+            (
+                table(8, 8),
+                None,
+                0,
+                "level has no buckets of 0 slots here: with pairs of 16 bytes they have 1 to 8",
+            ),
+            (table(8, 8), Some(Engine::Level), 9, "they have 1 to 8"),
+            (table(100, 27), None, 5, "they have 1 to 4"),
+            (
+                table(8, 8),
+                Some(Engine::Iceberg),
+                4,
+                "iceberg has no buckets of 4 slots here: leave",
+            ),
+            (Contents::STORE, Some(Engine::Clevel), 4, "or use the engine level"),
+        ] {
+            let message = contents.engine(asked, Some(slots)).unwrap_err().to_string();
+            assert!(message.contains(advice), "{message}");
         }
         for (contents, asked, engine, advice) in [
             (table(4, 4), Some(Engine::Iceberg), "iceberg", "engine level"),
@@ -159,7 +214,7 @@ mod tests {
             (table(100_000, 1), Some(Engine::Clevel), "clevel", "`Store`"),
             (table(100_000, 1), None, "clevel", "`Store`"),
         ] {
-            let message = contents.engine(asked).unwrap_err().to_string();
+            let message = contents.engine(asked, None).unwrap_err().to_string();
             assert!(message.starts_with(&format!("{engine} takes")), "{message}");
             assert!(message.contains(advice), "{message}");
         }

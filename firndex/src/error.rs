@@ -50,6 +50,16 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// No pool was made: its engine has no buckets of so many slots.
+    #[error("{engine} has no buckets of {slots} slots here: {advice}")]
+    Slots {
+        /// The engine asked for.
+        engine: &'static str,
+        /// The slots asked for.
+        slots: u32,
+        /// What to do.
+        advice: String,
+    },
     /// The pool was opened read-only.
     #[error("the pool was opened read-only; open it for writing to change it")]
     ReadOnly,

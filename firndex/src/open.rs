@@ -48,7 +48,9 @@ impl Engine {
                 iceberg::engine_params(&iceberg::Shape::default().for_pairs(pairs, resize_at))
             }
             Engine::Level => {
-                let shape = level::Shape::for_pair_bytes(contents.pair_bytes());
+                let usual = level::Shape::for_pair_bytes(contents.pair_bytes());
+                let slots = options.slots.unwrap_or(usual.slots);
+                let shape = level::Shape { slots, ..usual };
                 level::engine_params(&shape.for_pairs(pairs, resize_at))
             }
             Engine::Clevel => {
@@ -243,7 +245,7 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
 }
 
 fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)> {
-    let engine = contents.engine(options.engine)?;
+    let engine = contents.engine(options.engine, options.slots)?;
     let (spec, place) = (spec(options, engine, contents), Place::default());
     let flush = forced_flush(options)?;
     let medium = Memory::dram(options.max_bytes)
@@ -308,7 +310,7 @@ fn create(
     path: &Path,
     contents: Contents,
 ) -> Result<(AnyPool, Engine, PoolFile)> {
-    let engine = contents.engine(options.engine)?;
+    let engine = contents.engine(options.engine, options.slots)?;
     let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
     let (size_max, place) = (options.max_bytes, file.place());
@@ -388,7 +390,7 @@ fn check_superblock(
             return Err(mismatch(field, found, expected, advice));
         }
     }
-    if !engine.takes(found) {
+    if !engine.may_have(found) {
         let sizes = format!("{} and {} bytes", found.key_bytes, found.value_bytes);
         let expected = format!("{}, which is what {engine} takes", engine.pair_sizes());
         return Err(mismatch("pair of key and value size", sizes, expected, OTHER_BUILD));

@@ -30,7 +30,7 @@ const OPS_MAX: u64 = 8;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  firndex crash                                  all engines but clevel: directed histories, then random ones
+  firndex crash                                  directed histories, then random ones, on every engine
   firndex crash --engine iceberg --minutes 10    random histories for ten minutes
   firndex crash --threads 1 --ops 3              every history of one thread, up to three operations
   firndex crash --sites                          break each flush, fence and ordered store in turn
@@ -69,7 +69,7 @@ fn engines() -> impl TypedValueParser<Value = Engine> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let engines = arguments.engine.map_or(Engine::USUAL.to_vec(), |engine| vec![engine]);
+    let engines = arguments.engine.map_or(Engine::ALL.to_vec(), |engine| vec![engine]);
     let mut parts = Vec::new();
     for engine in engines {
         let report = campaign(arguments, engine);

@@ -35,6 +35,10 @@ pub(crate) struct Arguments {
     /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
     #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
     kind: Kind,
+
+    /// Slots of a bucket, 1 to 8, on the engine level (default: 3)
+    #[arg(long)]
+    slots: Option<u32>,
 }
 
 /// All but `dram`, which has no file.
@@ -50,7 +54,10 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
-    let options = Options::default().engine(arguments.engine).medium(arguments.medium);
+    let mut options = Options::default().engine(arguments.engine).medium(arguments.medium);
+    if let Some(slots) = arguments.slots {
+        options = options.slots(slots);
+    }
     let create = || match arguments.kind {
         Kind::Table => options.create_table(path)?.close(),
         Kind::Store => options.create_store(path)?.close(),

@@ -91,6 +91,10 @@ fn create_refuses_what_exists() {
     workspace.run(["create", "no/such/pool"]).demand_error(&["no/such/pool"]);
     workspace.run(["create", "new", "--engine", "abacus"]).demand(2);
     workspace.run(["create", "new", "--medium", "dram"]).demand(2);
+    let says = ["iceberg has no buckets of 8 slots", "use the engine level"];
+    workspace.run(["create", "new", "--slots", "8"]).demand_error(&says);
+    let says = ["level has no buckets of 9 slots", "1 to 8"];
+    workspace.run(["create", "new", "--engine", "level", "--slots", "9"]).demand_error(&says);
     assert!(!workspace.path("new").exists());
 }
 

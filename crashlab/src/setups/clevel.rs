@@ -1,7 +1,7 @@
 //! The boundaries of Clevel hashing, with one or a few buckets in a level.
 
 use super::FILLING;
-use super::level::{Choices, keys_with};
+use super::level::{Choices, hash_of_word, keys_with};
 use crate::history::{Action, Key, Op};
 use crate::subject::Setup;
 use engines::clevel::Shape;
@@ -12,7 +12,7 @@ fn filled(name: &'static str, initial_log2: u32, free: [Choices; 2], fillers: &[
     let stores = (0..fillers.len()).map(|filler| store((free.len() + filler) as Key));
     Setup {
         name,
-        keys: keys_with(&choices),
+        keys: keys_with(hash_of_word, &choices),
         free_keys: free.len(),
         before: stores.collect(),
         clevel_shape: Shape { initial_log2 },

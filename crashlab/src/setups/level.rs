@@ -2,7 +2,7 @@
 
 use super::FILLING;
 use crate::history::{Action, Key, Op};
-use crate::subject::{HASH_SEED, Setup};
+use crate::subject::{HASH_SEED, LongKey, Setup, lengthened};
 use engines::level::{Design, Shape};
 use index::hash::{Hasher, h1, h2};
 
@@ -12,11 +12,21 @@ pub(super) type Choices = (u64, u64);
 /// Bits of each choice that a key is chosen by: as many as levels that a setup can grow to.
 const CHOICE_MASK: u64 = 15;
 
+/// The hash that chooses the buckets of what stands for a number.
+type Hash = fn(u64) -> u64;
+
+pub(super) fn hash_of_word(key: u64) -> u64 {
+    Hasher::new(HASH_SEED).second_u64(key)
+}
+
+fn hash_of_long(key: u64) -> u64 {
+    Hasher::new(HASH_SEED).second_bytes(&lengthened::<LongKey>(key))
+}
+
 /// So many keys, each with the choices asked for.
-pub(super) fn keys_with(choices: &[Choices]) -> Vec<u64> {
-    let hasher = Hasher::new(HASH_SEED);
+pub(super) fn keys_with(hash: Hash, choices: &[Choices]) -> Vec<u64> {
     let mut candidates = (1..).filter_map(|key| {
-        let hash = hasher.second_u64(key);
+        let hash = hash(key);
         let found = (h1(hash) & CHOICE_MASK, h2(hash) & CHOICE_MASK);
         choices.contains(&found).then_some((key, found))
     });
@@ -36,9 +46,21 @@ pub(super) fn keys_with(choices: &[Choices]) -> Vec<u64> {
     choices.iter().map(|&wanted| next(wanted)).collect()
 }
 
-/// A setup with two free keys; `fillers` are stored in this order, then those of the numbers in
-/// `removed` are taken out again.
+/// A setup of words with two free keys; `fillers` are stored in this order, then those of the numbers
+/// in `removed` are taken out again.
 fn filled(
+    name: &'static str,
+    level_shape: Shape,
+    free: [Choices; 2],
+    fillers: &[Choices],
+    removed: &[usize],
+) -> Setup {
+    filled_with(hash_of_word, name, level_shape, free, fillers, removed)
+}
+
+/// As [`filled`], with keys of another kind.
+fn filled_with(
+    hash: Hash,
     name: &'static str,
     level_shape: Shape,
     free: [Choices; 2],
@@ -52,7 +74,7 @@ fn filled(
     let removals = removed.iter().map(|&index| Op::One(filler(index), Action::Remove));
     Setup {
         name,
-        keys: keys_with(&choices),
+        keys: keys_with(hash, &choices),
         free_keys,
         before: stores.chain(removals).collect(),
         level_shape,
@@ -108,7 +130,13 @@ pub fn level() -> Vec<Setup> {
             &[1],
         ),
         Setup { resize_at: 2.0, is_tight: true, ..no_room },
-        filled("log-free updates", Shape { design: log_free, ..slots(4) }, free, &[same; 2], &[]),
+        filled(
+            "log-free updates into another line",
+            Shape { design: log_free, ..slots(5) },
+            free,
+            &[same; 3],
+            &[],
+        ),
         filled("recorded updates", Shape { design: recorded, ..slots(4) }, free, &[same; 3], &[]),
         filled("updates of full buckets", Shape { design: log_free, ..slots(1) }, free, &[], &[]),
         Setup {
@@ -155,6 +183,56 @@ pub fn two_buckets() -> Setup {
     let shape = Shape { slots: 4, initial_log2: 1, design: Design::default() };
     // In each level one bucket is both choices of a key; the bottom level has one bucket.
     filled("keys in buckets of their own", shape, [(0, 0), (1, 1)], &[], &[])
+}
+
+/// The setups of a table with keys of two words and values of three on Level hashing: of two slots
+/// the second lies across two lines, of three the third in another line. Such a value is never
+/// overwritten in place.
+pub fn level_long() -> Vec<Setup> {
+    let slots = |slots| Shape { slots, initial_log2: 1, design: Design::default() };
+    let recorded = Design { log_free_update: false, ..Design::default() };
+    let long = |name, shape, free, fillers: &[Choices]| {
+        filled_with(hash_of_long, name, shape, free, fillers, &[])
+    };
+    let (same, other) = ((1, 1), (0, 0));
+    let free = [same, same];
+    let mut can_shrink = Setup {
+        resize_at: 0.8,
+        shrinks: true,
+        ..filled_with(
+            hash_of_long,
+            "a table of long pairs that can shrink",
+            slots(2),
+            [(1, 3), (0, 2)],
+            &[same, same, (1, 3), (1, 3), (0, 2), (0, 2)],
+            &[1, 3, 5],
+        )
+    };
+    can_shrink.before.push(Op::Settle);
+    vec![
+        long("an empty table of long pairs", slots(2), [(0, 1), (0, 1)], &[]),
+        long("the last free slot of a long pair is in another line", slots(3), free, &[same; 2]),
+        long("log-free updates of long pairs into another line", slots(3), free, &[same]),
+        long("the top bucket of long pairs is full", slots(2), free, &[same; 2]),
+        long("recorded updates of long pairs", Shape { design: recorded, ..slots(2) }, free, &[]),
+        long("updates of full buckets of long pairs", slots(1), free, &[]),
+        long(
+            "a long pair of the top level can be moved",
+            Shape { initial_log2: 2, ..slots(1) },
+            [other, other],
+            &[(0, 1), (2, 2), (2, 2)],
+        ),
+        Setup {
+            resize_at: 0.8,
+            ..long(
+                "the next insertion of a long pair expands",
+                slots(2),
+                [(0, 2), (1, 3)],
+                &[same; 4],
+            )
+        },
+        can_shrink,
+    ]
 }
 
 /// A table that has doubled and is nearly empty again, with items in both levels.

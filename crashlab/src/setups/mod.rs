@@ -4,7 +4,7 @@ mod clevel;
 mod level;
 
 pub use clevel::{clevel, next_insertion_moves};
-pub use level::{level, two_buckets};
+pub use level::{level, level_long, two_buckets};
 
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup};

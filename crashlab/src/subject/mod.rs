@@ -9,7 +9,10 @@ mod table;
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
-pub use table::{ClevelSubject, LevelSubject, TableSubject};
+pub use table::{
+    ClevelSubject, LevelSubject, LongKey, LongLevelSubject, LongValue, Pairs, PairsSubject,
+    TableSubject, lengthened,
+};
 
 use crate::history::{Action, Key, Op, Value};
 use engines::Settings;
@@ -115,6 +118,17 @@ impl Setup {
     /// The number of a key.
     pub fn key_of(&self, word: u64) -> Option<Key> {
         self.keys.iter().position(|&key| key == word).map(|index| index as Key)
+    }
+
+    /// What a key holds when the history begins.
+    pub fn before_history(&self, key: Key) -> Option<Value> {
+        let on_key = |op: &Op| match op {
+            Op::One(of, action) => vec![(*of, *action)],
+            Op::Many(calls) => calls.clone(),
+            Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
+        };
+        let actions = self.before.iter().flat_map(on_key).filter(|&(of, _)| of == key);
+        actions.fold(None, |state, (_, action)| action.apply(state))
     }
 
     /// Whether an action may find no room.
@@ -261,13 +275,5 @@ fn verdict(report: index::CheckReport, pairs: u64) -> Result<(), String> {
         true if report.pairs == pairs => Ok(()),
         true => Err(format!("check counts {} pairs, len says {pairs}", report.pairs)),
         false => Err(report.findings.join("; ")),
-    }
-}
-
-/// The value of a word found in a table, or what is wrong with it.
-fn known_value(word: Option<u64>) -> Result<Option<Value>, Failed> {
-    match word.map(Setup::value_of) {
-        Some(None) => Err(Failed::Wrong(format!("found {word:x?}, which nobody stored"))),
-        found => Ok(found.flatten()),
     }
 }

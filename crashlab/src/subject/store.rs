@@ -61,7 +61,10 @@ impl Subject for StoreSubject {
     const NAME: &'static str = "store";
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        StoreSubject::on(table::create_pool::<Iceberg<Sim>>(medium, setup, PoolKind::Store)?, setup)
+        StoreSubject::on(
+            table::create_pool::<u64, u64, Iceberg<Sim>>(medium, setup, PoolKind::Store)?,
+            setup,
+        )
     }
 
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {

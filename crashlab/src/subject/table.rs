@@ -1,19 +1,21 @@
-//! A table of words on an engine.
+//! A table on an engine: of words, or of pairs of several words.
 
-use super::{Failed, Refusal, Setup, Subject, known_value, place, spec, verdict};
+use super::{Failed, Refusal, Setup, Subject, place, spec, verdict};
 use crate::history::{Action, Key, Value};
 use engines::Settings;
 use engines::clevel::{self, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
-use index::{Error, Index};
+use index::{Error, Fixed, Index};
 use pmem::medium::sim::Sim;
+use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, PoolKind};
 use pmem::{OpenError, Pool};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// An engine that takes words.
-pub trait Words: Index<u64, u64> + Send + Sync + Sized + 'static {
+/// An engine that takes pairs of fixed sizes.
+pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static {
     /// Its name on the command line.
     const NAME: &'static str;
     /// Its number in superblocks.
@@ -33,7 +35,7 @@ pub trait Words: Index<u64, u64> + Send + Sync + Sized + 'static {
     }
 }
 
-impl Words for Iceberg<Sim> {
+impl Pairs<u64, u64> for Iceberg<Sim> {
     const NAME: &'static str = "iceberg";
     const ID: u32 = iceberg::ENGINE_ID;
     const SCANS_ARE_EXACT: bool = false;
@@ -47,7 +49,7 @@ impl Words for Iceberg<Sim> {
     }
 }
 
-impl Words for LevelHashing<Sim> {
+impl<K: Fixed, V: Fixed> Pairs<K, V> for LevelHashing<Sim, K, V> {
     const NAME: &'static str = "level";
     const ID: u32 = level::ENGINE_ID;
 
@@ -64,7 +66,7 @@ impl Words for LevelHashing<Sim> {
     }
 }
 
-impl Words for ClevelTable<Sim> {
+impl Pairs<u64, u64> for ClevelTable<Sim> {
     const NAME: &'static str = "clevel";
     const ID: u32 = clevel::ENGINE_ID;
 
@@ -81,31 +83,49 @@ impl Words for ClevelTable<Sim> {
     }
 }
 
-/// `Table<u64, u64>` on an engine.
-pub struct WordsSubject<E> {
+/// `Table<K, V>` on an engine.
+pub struct PairsSubject<E, K, V> {
     index: E,
     pool: Arc<Pool<Sim>>,
+    pair: PhantomData<fn() -> (K, V)>,
 }
 
 /// `Table<u64, u64>` on IcebergHT.
-pub type TableSubject = WordsSubject<Iceberg<Sim>>;
+pub type TableSubject = PairsSubject<Iceberg<Sim>, u64, u64>;
 /// `Table<u64, u64>` on Level hashing.
-pub type LevelSubject = WordsSubject<LevelHashing<Sim>>;
-
+pub type LevelSubject = PairsSubject<LevelHashing<Sim>, u64, u64>;
 /// `Table<u64, u64>` on Clevel hashing.
-pub type ClevelSubject = WordsSubject<ClevelTable<Sim>>;
+pub type ClevelSubject = PairsSubject<ClevelTable<Sim>, u64, u64>;
+/// A key of two words.
+pub type LongKey = [u8; 16];
+/// A value of three words, which is stored, and torn, in three steps.
+pub type LongValue = [u8; 24];
+/// A table of such pairs on Level hashing.
+pub type LongLevelSubject = PairsSubject<LevelHashing<Sim, LongKey, LongValue>, LongKey, LongValue>;
+
+/// What a word stands for in a table of longer keys or values: no word of it is the same in
+/// another one, nor at another place in this one, so that what is torn is known.
+pub fn lengthened<T: Fixed>(word: u64) -> T {
+    T::of_words(|index| word.wrapping_add(index as u64))
+}
+
+/// The word that stands for what was found, if any does.
+fn shortened<T: Fixed>(found: T) -> Option<u64> {
+    Some(found.word(0)).filter(|&word| lengthened::<T>(word) == found)
+}
 
 /// A new pool for an engine of this setup.
-pub(super) fn create_pool<E: Words>(
+pub(super) fn create_pool<K: Fixed, V: Fixed, E: Pairs<K, V>>(
     medium: Sim,
     setup: &Setup,
     kind: PoolKind,
 ) -> Result<Arc<Pool<Sim>>, Refusal> {
-    let spec = spec(setup, kind, E::ID, E::params(setup));
+    let words = spec(setup, kind, E::ID, E::params(setup));
+    let spec = Spec { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32, ..words };
     Ok(Arc::new(Pool::create(medium, &spec, place(0))?))
 }
 
-impl<E: Words> WordsSubject<E> {
+impl<K: Fixed, V: Fixed, E: Pairs<K, V>> PairsSubject<E, K, V> {
     /// How full the table's levels are.
     pub fn occupancy(&self) -> index::Occupancy {
         self.index.occupancy()
@@ -113,28 +133,44 @@ impl<E: Words> WordsSubject<E> {
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
         let index = E::open(Arc::clone(&pool), setup.settings())?;
-        Ok(WordsSubject { index, pool })
+        Ok(PairsSubject { index, pool, pair: PhantomData })
     }
 }
 
-/// Words of a batch, by the kind of its first action.
-pub(super) enum Batch {
-    Get(Vec<u64>),
-    Insert(Vec<(u64, u64)>),
-    Upsert(Vec<(u64, u64)>),
-    Remove(Vec<u64>),
-    Exchange(Vec<(u64, Option<u64>, Option<u64>)>),
+fn value<V: Fixed>(value: Value) -> V {
+    lengthened(Setup::word(value))
 }
 
-impl Batch {
-    fn of(setup: &Setup, calls: &[(Key, Action)]) -> Batch {
-        let keys = || calls.iter().map(|&(key, _)| setup.keys[usize::from(key)]);
+/// The value of what was found in a table, or what is wrong with it.
+fn known_value<V: Fixed>(found: Option<V>) -> Result<Option<Value>, Failed> {
+    match found.map(|found| shortened(found).and_then(Setup::value_of)) {
+        Some(None) => Err(Failed::Wrong(format!("found {}, which nobody stored", hex(found)))),
+        value => Ok(value.flatten()),
+    }
+}
+
+/// The words of what was found.
+fn hex<T: Fixed>(found: Option<T>) -> String {
+    let words = |found: T| (0..T::BYTES.div_ceil(8)).map(move |index| found.word(index));
+    format!("{:x?}", found.into_iter().flat_map(words).collect::<Vec<u64>>())
+}
+
+/// Pairs of a batch, by the kind of its first action.
+enum Batch<K, V> {
+    Get(Vec<K>),
+    Insert(Vec<(K, V)>),
+    Upsert(Vec<(K, V)>),
+    Remove(Vec<K>),
+    Exchange(Vec<(K, Option<V>, Option<V>)>),
+}
+
+impl<K: Fixed, V: Fixed> Batch<K, V> {
+    fn of(setup: &Setup, calls: &[(Key, Action)]) -> Self {
+        let keys = || calls.iter().map(|&(key, _)| lengthened(setup.keys[usize::from(key)]));
         let values = || {
             calls.iter().map(|&(_, action)| match action {
-                Action::Insert(value) | Action::Update(value) | Action::Upsert(value) => {
-                    Setup::word(value)
-                }
-                _ => 0,
+                Action::Insert(new) | Action::Update(new) | Action::Upsert(new) => value(new),
+                _ => lengthened(0),
             })
         };
         match calls.first() {
@@ -147,7 +183,7 @@ impl Batch {
                     .zip(keys())
                     .map(|(&(_, action), key)| match action {
                         Action::Exchange(expected, new) => {
-                            (key, expected.map(Setup::word), new.map(Setup::word))
+                            (key, expected.map(value), new.map(value))
                         }
                         _ => (key, None, None),
                     })
@@ -158,33 +194,33 @@ impl Batch {
     }
 }
 
-impl<E: Words> Subject for WordsSubject<E> {
+impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
     const NAME: &'static str = E::NAME;
     const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        WordsSubject::on(create_pool::<E>(medium, setup, PoolKind::Table)?, setup)
+        PairsSubject::on(create_pool::<K, V, E>(medium, setup, PoolKind::Table)?, setup)
     }
 
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {
-        WordsSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
+        PairsSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
     }
 
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
-        let key = setup.keys[usize::from(key)];
+        let key: K = lengthened(setup.keys[usize::from(key)]);
         if action == Action::Get {
             return known_value(self.index.get(key));
         }
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         let found = match action {
             Action::Get => self.index.get(key),
-            Action::Insert(value) => self.index.insert(key, Setup::word(value))?,
-            Action::Update(value) => self.index.update(key, Setup::word(value))?,
-            Action::Upsert(value) => self.index.upsert(key, Setup::word(value))?,
+            Action::Insert(new) => self.index.insert(key, value(new))?,
+            Action::Update(new) => self.index.update(key, value(new))?,
+            Action::Upsert(new) => self.index.upsert(key, value(new))?,
             Action::Remove => self.index.remove(key)?,
             Action::Exchange(expected, new) => {
-                let expected = expected.map(Setup::word);
-                match self.index.compare_exchange(key, expected, new.map(Setup::word))? {
+                let expected = expected.map(value);
+                match self.index.compare_exchange(key, expected, new.map(value))? {
                     Ok(()) => expected,
                     Err(found) => found,
                 }
@@ -226,9 +262,15 @@ impl<E: Words> Subject for WordsSubject<E> {
     fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
         let mut pairs = Vec::new();
         let mut wrong = None;
-        self.index.for_each(&mut |key, value| match (setup.key_of(key), Setup::value_of(value)) {
-            (Some(key), Some(value)) => pairs.push((key, value)),
-            _ => wrong = Some(format!("the pair {key:#x}, {value:#x} was never stored")),
+        self.index.for_each(&mut |key, found| {
+            let key_found = shortened(key).and_then(|key| setup.key_of(key));
+            match (key_found, known_value(Some(found))) {
+                (Some(key), Ok(Some(value))) => pairs.push((key, value)),
+                _ => {
+                    let (key, found) = (hex(Some(key)), hex(Some(found)));
+                    wrong = Some(format!("the pair {key}, {found} was never stored"));
+                }
+            }
         });
         wrong.map_or(Ok(pairs), Err)
     }

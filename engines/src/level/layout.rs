@@ -3,7 +3,7 @@
 //! ```text
 //! pool, bucket of S slots, aligned to a line
 //!   | tokens | item 0 | item 1 | … | item S-1 | - |      item = key, value, packed
-//!     8 bytes, or 4 where that saves a line
+//!     8 bytes; 4 or 1 where that saves a line or puts one more item into the first line
 //!
 //! sidecar, a word per bucket
 //!    63 … 32               31 … 2      1         0
@@ -19,6 +19,7 @@
 use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
 use pmem::{LINE, Medium, Offset, WORD};
+use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -48,8 +49,11 @@ pub(super) const LEVEL_MAX: u32 = 32;
 /// Most levels in use at once.
 pub(super) const LEVELS_MAX: u32 = 16;
 
+/// Most slots of a bucket.
+pub const SLOTS_MAX: u32 = 8;
+
 /// Fewest bytes for tokens.
-const TOKENS_BYTES_MIN: u64 = 4;
+const TOKENS_BYTES_MIN: u64 = 1;
 /// Most bytes of a bucket.
 const BUCKET_BYTES_MAX: u64 = 512;
 
@@ -127,7 +131,7 @@ impl Design {
 /// What a table of this engine is fixed to at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Slots of a bucket, 1 to 8.
+    /// Slots of a bucket, 1 to [`SLOTS_MAX`].
     pub slots: u32,
     /// log2 of the number of buckets that the top level begins with, at least 1. The table never
     /// gets smaller.
@@ -150,6 +154,11 @@ impl Shape {
         let lines = |slots: u64| (TOKENS_BYTES_MIN + slots * pair_bytes).div_ceil(LINE);
         let slots = if lines(3) < lines(4) { 3 } else { 4 };
         Shape { slots, ..Shape::default() }
+    }
+
+    /// Most bytes of a key and its value together, in buckets of so many slots.
+    pub const fn pair_bytes_max(slots: u32) -> u64 {
+        (BUCKET_BYTES_MAX - TOKENS_BYTES_MIN) / slots as u64
     }
 
     /// The shape that holds `pairs` at `resize_at` without growing.
@@ -187,7 +196,7 @@ impl Shape {
             design: Design::decode(params[1]),
         };
         let is_one =
-            (1..=8).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
+            (1..=SLOTS_MAX).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
         match is_one {
             true => Ok(shape),
             false => Err(format!(
@@ -221,7 +230,14 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         let bytes = |tokens_bytes: u64| {
             (tokens_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
         };
-        let tokens_bytes = if Self::WHOLE_WORDS || bytes(8) == bytes(4) { 8 } else { 4 };
+        // Slots in the line of the tokens: a change of such a one is one flush and one fence.
+        let near = |tokens_bytes: u64| (LINE - tokens_bytes) / Self::ITEM_BYTES.max(1);
+        let tokens_bytes = if Self::WHOLE_WORDS {
+            WORD
+        } else {
+            let cost = |&bytes_of: &u64| (bytes(bytes_of), Reverse(near(bytes_of)));
+            [WORD, 4, TOKENS_BYTES_MIN].into_iter().min_by_key(cost).unwrap_or(WORD)
+        };
         if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
             return Err(format!(
                 "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \

@@ -58,7 +58,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use layout::{Design, Shape};
+pub use layout::{Design, SLOTS_MAX, Shape};
 
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};

@@ -432,10 +432,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let seen = self.see(four);
             match self.find_usual(four, &seen, self.slots_with(&seen, hash), key) {
                 Some(Some(found)) => {
-                    let place = found.place;
-                    match self.change(unfenced, stripe, (place, found.slot), key, hash, &decide) {
-                        Some(value) => return Ok(Some(value)),
-                        None => {}
+                    let at = (found.place, found.slot);
+                    let changed = self.change(unfenced, stripe, at, key, hash, &decide);
+                    if changed.is_some() {
+                        return Ok(changed);
                     }
                 }
                 Some(None) => match decide(None) {

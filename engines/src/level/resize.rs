@@ -6,7 +6,7 @@
 
 use super::bucket::{Locked, Unfenced};
 use super::layout::{
-    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize,
+    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize, SLOTS_MAX,
 };
 use super::ops::{Place, Placed};
 use super::{Core, NO_BASE};
@@ -24,8 +24,6 @@ const LOOK_LOG2_MAX: u32 = 10;
 const SHRINK_WITHIN: f64 = 0.9;
 /// Bits of the word of progress that count buckets not yet drained; above is the generation.
 const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
-/// Most slots of a bucket.
-const SLOTS_MAX: usize = 8;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
 
@@ -274,7 +272,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn copy_out(&self, geometry: Geometry, place: Place) -> Placed {
         let medium = self.medium();
         let _copying = self.copying(geometry);
-        let mut unfenced = Unfenced::<M, K, V, SLOTS_MAX>::from(self, place);
+        let mut unfenced = Unfenced::<M, K, V, { SLOTS_MAX as usize }>::from(self, place);
         let at = self.at(place);
         let mut tokens = self.tokens(at);
         while tokens != 0 {

@@ -21,8 +21,7 @@ use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most slots of a bucket.
-const SLOTS_MAX: usize = 8;
+const SLOTS_MAX: usize = super::SLOTS_MAX as usize;
 
 /// The scans under way.
 pub(super) struct Scans<K> {

@@ -52,7 +52,7 @@ fn updates_and_removals_flush_one_slot_besides_a_new_item() {
 #[test]
 fn searches_write_nothing_and_look_at_their_own_item_only() {
     let (store, count) = filled(75);
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (mut of_hits, mut of_misses) = ((0, 0), (0, 0));
     let searches = 50_000;
     for _ in 0..searches {

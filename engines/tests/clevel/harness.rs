@@ -1,14 +1,16 @@
 //! A store with its pool, and a medium that counts the items that are looked at.
 
+pub(crate) use crate::common::{Random, within};
+
+use crate::common::{Image, Watched, Watcher};
 use engines::Settings;
 use engines::clevel::{self, Clevel, Shape};
 use index::{Record, Records, Shrunk};
-use pmem::medium::{Count, Dram, Medium, MediumKind, Memory};
+use pmem::Pool;
+use pmem::medium::{Count, Dram, MediumKind, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
-use pmem::{Offset, Pool, SpaceError, WORD};
 use std::cell::Cell;
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,7 +29,17 @@ thread_local! {
 }
 
 /// Counts the items that were looked at: their headers, and nothing else, are read as pairs.
-pub(crate) struct Looked(Count<Dram>);
+pub(crate) struct Looks;
+
+impl Watcher for Looks {
+    const KIND: MediumKind = MediumKind::Dram;
+
+    fn before_load_pair(&self) {
+        ITEMS_READ.set(ITEMS_READ.get() + 1);
+    }
+}
+
+type Looked = Watched<Looks, Count<Dram>>;
 
 /// Items that the calling thread has looked at in `operation`.
 pub(crate) fn items_read<R>(operation: impl FnOnce() -> R) -> (R, u64) {
@@ -35,81 +47,9 @@ pub(crate) fn items_read<R>(operation: impl FnOnce() -> R) -> (R, u64) {
     (operation(), ITEMS_READ.get())
 }
 
-impl Medium for Looked {
-    fn kind(&self) -> MediumKind {
-        self.0.kind()
-    }
-
-    fn load(&self, at: Offset) -> u64 {
-        self.0.load(at)
-    }
-
-    fn store(&self, at: Offset, value: u64) {
-        self.0.store(at, value);
-    }
-
-    fn store_release(&self, at: Offset, value: u64) {
-        self.0.store_release(at, value);
-    }
-
-    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(at, current, new)
-    }
-
-    fn load_pair(&self, at: Offset) -> (u64, u64) {
-        ITEMS_READ.set(ITEMS_READ.get() + 1);
-        self.0.load_pair(at)
-    }
-
-    fn prefetch(&self, at: Offset) {
-        self.0.prefetch(at);
-    }
-
-    fn prefetch_write(&self, at: Offset) {
-        self.0.prefetch_write(at);
-    }
-
-    fn flush(&self, at: Offset) {
-        self.0.flush(at);
-    }
-
-    fn fence(&self) {
-        self.0.fence();
-    }
-
-    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.0.copy_in(at, bytes) };
-    }
-
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.0.bytes(at, len) }
-    }
-
-    fn size(&self) -> u64 {
-        self.0.size()
-    }
-
-    fn limit(&self) -> u64 {
-        self.0.limit()
-    }
-
-    fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        self.0.grow(size)
-    }
-
-    fn populate(&self, range: Range<u64>) {
-        self.0.populate(range);
-    }
-
-    fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        self.0.sync(range)
-    }
-}
-
 fn fresh() -> Looked {
-    Looked(Count::new(Memory::dram(LIMIT_BYTES).expect("anonymous memory")))
+    let inner = Count::new(Memory::dram(LIMIT_BYTES).expect("anonymous memory"));
+    Watched::new(inner, Looks)
 }
 
 /// An open store with its pool. Mutations take the right to write by themselves.
@@ -145,12 +85,8 @@ impl Store {
 
     /// What is recovered from what a process killed now would leave.
     pub(crate) fn recovered(&self) -> Store {
-        let (old, medium) = (self.pool.medium(), fresh());
-        medium.grow(old.size()).expect("it fits");
-        for word in 0..old.size() / WORD {
-            let at = Offset(0).word(word);
-            medium.store(at, old.load(at));
-        }
+        let medium = fresh();
+        Image::of(self.pool.medium()).fill(&medium);
         Store::assemble(Pool::open(medium, PLACE).expect("a pool"), self.settings)
     }
 
@@ -227,22 +163,4 @@ fn bytes(record: Option<Record<'_>>) -> Option<Vec<u8>> {
 /// The key of an index: eight bytes.
 pub(crate) fn key(index: u64) -> [u8; 8] {
     index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
-}
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
 }

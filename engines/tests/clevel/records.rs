@@ -34,7 +34,7 @@ fn assert_is(store: &Store, model: &Model) {
 #[test]
 fn random_operations_agree_with_a_map() {
     let store = Store::new(1, WHEN_FULL, true);
-    let (mut random, mut model) = (Random(5), Model::new());
+    let (mut random, mut model) = (Random::new(5), Model::new());
     for round in 0..6_000 {
         let (key, value) = (some_key(&mut random), some_value(&mut random));
         let before = model.get(&key).cloned();
@@ -59,8 +59,8 @@ fn random_operations_agree_with_a_map() {
             }
             4 => {
                 let _write = store.pool.write().expect("the pool may be written");
-                let expected = if random.below(3) == 0 { None } else { before.as_deref() };
-                let new = (random.below(2) == 0).then_some(&value[..]);
+                let expected = if random.percent(33) { None } else { before.as_deref() };
+                let new = random.percent(50).then_some(&value[..]);
                 let exchanged = store.table.compare_exchange(&key, expected, new).expect("room");
                 match exchanged {
                     Ok(()) => {
@@ -89,7 +89,7 @@ fn random_operations_agree_with_a_map() {
 #[test]
 fn batches_are_their_operations_in_order() {
     let store = Store::new(1, WHEN_FULL, false);
-    let (mut random, mut model) = (Random(6), Model::new());
+    let (mut random, mut model) = (Random::new(6), Model::new());
     for _ in 0..60 {
         let pairs: Vec<_> =
             (0..50).map(|_| (some_key(&mut random), some_value(&mut random))).collect();

@@ -1,6 +1,6 @@
 //! Growing and shrinking, beside others and again and again.
 
-use crate::harness::{NEVER, Random, Store, WHEN_FULL, key};
+use crate::harness::{NEVER, Random, Store, WHEN_FULL, key, within};
 use index::{Records, Shrunk};
 use pmem::SpaceError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +48,7 @@ fn levels_are_used_again() {
 
 #[test]
 fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
+    let _watchdog = within(120);
     let store = Store::new(3, WHEN_FULL, true);
     let stay = 0..300;
     store.fill(stay.clone());
@@ -67,7 +68,7 @@ fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
             });
         }
         scope.spawn(|| {
-            let mut random = Random(3);
+            let mut random = Random::new(3);
             while !stop.load(Ordering::Relaxed) {
                 let index = random.below(stay.end);
                 let expected = Some(index.to_le_bytes().to_vec());

@@ -1,8 +1,10 @@
 //! The conformance suite: what every engine owes on every medium (design, section 5).
 //!
 //! The tests are generic over engine and medium; `conformance!` instantiates them. A new engine
-//! implements [`harness::Engine`] and adds its lines at the end.
+//! implements [`harness::Engine`] and adds a line for each medium at the end.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod cost;
 mod cuts;
 mod damage;
@@ -21,8 +23,10 @@ mod threads;
 
 /// Instantiates tests: `theme { test, ... }`.
 macro_rules! tests {
-    ($engine:ty, $backing:ty; $($theme:ident { $($test:ident),* $(,)? })*) => {
+    ($engine:ident on $backing:ident; $($theme:ident { $($test:ident),* $(,)? })*) => {
         $(mod $theme {
+            use crate::harness::{$backing, $engine};
+
             $(#[test]
             fn $test() {
                 crate::$theme::$test::<$engine, $backing>();
@@ -31,195 +35,153 @@ macro_rules! tests {
     };
 }
 
-/// Instantiates what is tested on every medium, and then what is given for this one.
-macro_rules! conformance {
-    ($module:ident: $engine:ty, $backing:ty; $($more:tt)*) => {
-        mod $module {
-            tests! { $engine, $backing;
-                model {
-                    random_operations_agree_with_a_map,
-                    extreme_keys_and_values_are_like_any_other,
-                    every_exchange_finds_what_is_there,
-                    a_batch_is_its_operations_in_order,
-                    batches_of_every_length_work,
-                    scans_in_parts_meet_every_pair_once,
-                }
-                linear {
-                    contended_keys_while_growing_from_nothing,
-                    contended_keys_in_every_level,
-                    contended_keys_in_batches,
-                }
-                threads {
-                    private_keys_behave_as_if_alone,
-                    readers_never_miss_what_stays,
-                    readers_never_miss_what_crowds_one_bucket,
-                    one_of_many_inserts_wins,
-                    one_of_many_removes_wins,
-                    counters_lose_no_increment,
-                    batches_and_singles_lose_no_increment,
-                    pairs_passed_between_threads_are_counted,
-                    scans_beside_writers_invent_nothing,
-                    syncs_beside_writers_end,
-                    more_threads_than_have_a_line_of_their_own,
-                }
-                scans {
-                    what_stays_is_met_once,
-                }
-                growth {
-                    from_nothing_to_millions,
-                    a_table_doubles_under_every_thread_at_once,
-                    readers_need_nobody_to_finish_a_resize,
-                    a_full_pool_refuses_and_works_on,
-                }
-                faults {
-                    no_key_is_lost_while_growing_under_two_threads,
-                    readers_beside_a_remove_see_stored_values_only,
-                    no_key_is_inserted_twice,
-                    removing_a_missing_key_ends,
-                    key_0_and_value_0_are_kept,
-                    opening_an_existing_pool_keeps_it,
-                    no_lock_outlives_a_crash,
-                    a_crash_in_initialization_leaves_a_table_or_none,
-                }
-                recovery {
-                    closed_tables_come_back,
-                    a_read_only_table_is_whole_and_unchanged,
-                    any_number_of_threads_recovers_the_same,
-                    recovery_of_a_recovery_changes_nothing,
-                }
-                $($more)*
+/// Instantiates what is tested of an engine on every medium that keeps a table.
+macro_rules! everywhere {
+    ($engine:ident on $backing:ident) => {
+        tests! { $engine on $backing;
+            model {
+                random_operations_agree_with_a_map,
+                extreme_keys_and_values_are_like_any_other,
+                every_exchange_finds_what_is_there,
+                a_batch_is_its_operations_in_order,
+                batches_of_every_length_work,
+                scans_in_parts_meet_every_pair_once,
+            }
+            linear {
+                contended_keys_while_growing_from_nothing,
+                contended_keys_in_every_level,
+                contended_keys_in_batches,
+            }
+            threads {
+                private_keys_behave_as_if_alone,
+                readers_never_miss_what_stays,
+                readers_never_miss_what_crowds_one_bucket,
+                one_of_many_inserts_wins,
+                one_of_many_removes_wins,
+                counters_lose_no_increment,
+                batches_and_singles_lose_no_increment,
+                pairs_passed_between_threads_are_counted,
+                scans_beside_writers_invent_nothing,
+                syncs_beside_writers_end,
+                more_threads_than_have_a_line_of_their_own,
+            }
+            scans {
+                what_stays_is_met_once,
+            }
+            growth {
+                from_nothing_to_millions,
+                a_table_doubles_under_every_thread_at_once,
+                readers_need_nobody_to_finish_a_resize,
+                a_full_pool_refuses_and_works_on,
+            }
+            faults {
+                no_key_is_lost_while_growing_under_two_threads,
+                readers_beside_a_remove_see_stored_values_only,
+                no_key_is_inserted_twice,
+                removing_a_missing_key_ends,
+                key_0_and_value_0_are_kept,
+                opening_an_existing_pool_keeps_it,
+                no_lock_outlives_a_crash,
+                a_crash_in_initialization_leaves_a_table_or_none,
+            }
+            recovery {
+                closed_tables_come_back,
+                a_read_only_table_is_whole_and_unchanged,
+                any_number_of_threads_recovers_the_same,
+                recovery_of_a_recovery_changes_nothing,
             }
         }
     };
 }
 
-conformance! { iceberg_dram: crate::harness::IcebergHt, crate::harness::Dram;
-    space {
-        a_table_that_grows_wastes_little,
-    }
-    damage {
-        random_words_are_refused_or_survived,
-        a_damaged_superblock_is_refused_or_survived,
-        a_cut_off_pool_is_refused,
-    }
-}
-conformance! { iceberg_file: crate::harness::IcebergHt, crate::harness::TempFile;
-    kills {
-        killed_while_creating,
-        killed_while_growing,
-        killed_in_a_steady_state,
-        process_to_be_killed,
-    }
-}
-conformance! { iceberg_shared_memory: crate::harness::IcebergHt, crate::harness::SharedMemory;
-    kills {
-        killed_while_creating,
-        killed_while_growing,
-        killed_in_a_steady_state,
-        process_to_be_killed,
-    }
-}
-conformance! { iceberg_count: crate::harness::IcebergHt, crate::harness::Counted;
-    cost {
-        mutations_write_one_line_with_one_flush_and_one_fence,
-        searches_read_few_lines_and_write_none,
-        what_changes_nothing_writes_nothing,
-        a_batch_has_one_fence,
-    }
+/// Instantiates what is tested of an engine on a mapped file.
+macro_rules! on_files {
+    ($engine:ident on $backing:ident) => {
+        everywhere! { $engine on $backing }
+        tests! { $engine on $backing;
+            kills {
+                killed_while_creating,
+                killed_while_growing,
+                killed_in_a_steady_state,
+                process_to_be_killed,
+            }
+        }
+    };
 }
 
-conformance! { level_dram: crate::harness::LevelTable, crate::harness::Dram;
-    damage {
-        random_words_are_refused_or_survived,
-        a_damaged_superblock_is_refused_or_survived,
-        a_cut_off_pool_is_refused,
-    }
-}
-conformance! { level_shared_memory: crate::harness::LevelTable, crate::harness::SharedMemory;
-    kills {
-        killed_while_creating,
-        killed_while_growing,
-        killed_in_a_steady_state,
-        process_to_be_killed,
-    }
-}
-conformance! { level_count: crate::harness::LevelTable, crate::harness::Counted;
-    cost {
-        what_changes_nothing_writes_nothing,
-    }
+/// Instantiates the suite of an engine on a medium: what is tested everywhere, and what only this
+/// medium allows to ask.
+macro_rules! conformance {
+    ($($module:ident: $engine:ident on $backing:ident;)*) => {
+        $(mod $module {
+            conformance! { @ $engine on $backing }
+        })*
+    };
+    (@ $engine:ident on Dram) => {
+        everywhere! { $engine on Dram }
+        tests! { $engine on Dram;
+            damage {
+                random_words_are_refused_or_survived,
+                a_damaged_superblock_is_refused_or_survived,
+                a_cut_off_pool_is_refused,
+            }
+            space {
+                a_table_that_grows_wastes_little,
+            }
+        }
+    };
+    (@ $engine:ident on TempFile) => {
+        on_files! { $engine on TempFile }
+    };
+    (@ $engine:ident on SharedMemory) => {
+        on_files! { $engine on SharedMemory }
+    };
+    (@ $engine:ident on Counted) => {
+        everywhere! { $engine on Counted }
+        tests! { $engine on Counted;
+            cost {
+                mutations_write_few_lines,
+                searches_read_few_lines_and_write_none,
+                what_changes_nothing_writes_nothing,
+                batches_fence_no_more_than_they_must,
+            }
+        }
+    };
+    (@ $engine:ident on Journaled) => {
+        tests! { $engine on Journaled;
+            cuts {
+                a_cut_anywhere_keeps_what_had_returned,
+                a_cut_under_several_writers_keeps_what_had_returned,
+                a_cut_while_creating_leaves_a_table_or_none,
+                a_cut_in_recovery_is_recovered,
+            }
+            interleaved {
+                readers_at_each_step_of_a_writer,
+                readers_at_each_step_of_a_resize,
+                writers_at_each_load_of_a_reader,
+                neighbours_come_and_go_beside_a_reader,
+                a_resize_at_each_load_of_a_reader,
+            }
+        }
+    };
 }
 
-mod iceberg_journal {
-    tests! { crate::harness::IcebergHt, crate::harness::Journaled;
-        cuts {
-            a_cut_anywhere_keeps_what_had_returned,
-            a_cut_under_several_writers_keeps_what_had_returned,
-            a_cut_while_creating_leaves_a_table_or_none,
-            a_cut_in_recovery_is_recovered,
-        }
-        interleaved {
-            readers_at_each_step_of_a_writer,
-            readers_at_each_step_of_a_resize,
-            writers_at_each_load_of_a_reader,
-            neighbours_come_and_go_beside_a_reader,
-            a_resize_at_each_load_of_a_reader,
-        }
-    }
-}
+conformance! {
+    iceberg_dram: IcebergHt on Dram;
+    iceberg_file: IcebergHt on TempFile;
+    iceberg_shared_memory: IcebergHt on SharedMemory;
+    iceberg_count: IcebergHt on Counted;
+    iceberg_journal: IcebergHt on Journaled;
 
-mod level_journal {
-    tests! { crate::harness::LevelTable, crate::harness::Journaled;
-        cuts {
-            a_cut_anywhere_keeps_what_had_returned,
-            a_cut_under_several_writers_keeps_what_had_returned,
-            a_cut_while_creating_leaves_a_table_or_none,
-            a_cut_in_recovery_is_recovered,
-        }
-        interleaved {
-            readers_at_each_step_of_a_writer,
-            readers_at_each_step_of_a_resize,
-            writers_at_each_load_of_a_reader,
-            neighbours_come_and_go_beside_a_reader,
-            a_resize_at_each_load_of_a_reader,
-        }
-    }
-}
+    level_dram: LevelTable on Dram;
+    level_file: LevelTable on TempFile;
+    level_shared_memory: LevelTable on SharedMemory;
+    level_count: LevelTable on Counted;
+    level_journal: LevelTable on Journaled;
 
-conformance! { clevel_dram: crate::harness::ClevelHashing, crate::harness::Dram;
-    damage {
-        random_words_are_refused_or_survived,
-        a_damaged_superblock_is_refused_or_survived,
-        a_cut_off_pool_is_refused,
-    }
-}
-conformance! { clevel_shared_memory: crate::harness::ClevelHashing, crate::harness::SharedMemory;
-    kills {
-        killed_while_creating,
-        killed_while_growing,
-        killed_in_a_steady_state,
-        process_to_be_killed,
-    }
-}
-conformance! { clevel_count: crate::harness::ClevelHashing, crate::harness::Counted;
-    cost {
-        what_changes_nothing_writes_nothing,
-    }
-}
-
-mod clevel_journal {
-    tests! { crate::harness::ClevelHashing, crate::harness::Journaled;
-        cuts {
-            a_cut_anywhere_keeps_what_had_returned,
-            a_cut_under_several_writers_keeps_what_had_returned,
-            a_cut_while_creating_leaves_a_table_or_none,
-            a_cut_in_recovery_is_recovered,
-        }
-        interleaved {
-            readers_at_each_step_of_a_writer,
-            readers_at_each_step_of_a_resize,
-            writers_at_each_load_of_a_reader,
-            neighbours_come_and_go_beside_a_reader,
-            a_resize_at_each_load_of_a_reader,
-        }
-    }
+    clevel_dram: ClevelHashing on Dram;
+    clevel_file: ClevelHashing on TempFile;
+    clevel_shared_memory: ClevelHashing on SharedMemory;
+    clevel_count: ClevelHashing on Counted;
+    clevel_journal: ClevelHashing on Journaled;
 }

@@ -89,7 +89,7 @@ fn a_log_free_update_writes_what_an_insertion_does() {
 
 /// The most lines that a search reads among hits on `present` and as many misses.
 fn most_lines_read(table: &Table<Count<Dram>>, present: u64) -> (u64, u64) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let (mut of_hits, mut of_misses) = (0, 0);
     for _ in 0..20_000 {
         let index = random.below(present);

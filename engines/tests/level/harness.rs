@@ -1,4 +1,6 @@
-//! A table with its pool, keys to put into it, and random numbers that a seed repeats.
+//! A table with its pool, and keys to put into it.
+
+pub(crate) use crate::common::{Image, Random, within};
 
 use engines::Settings;
 use engines::level::{self, Design, LevelHashing, Shape};
@@ -6,11 +8,8 @@ use index::{Fixed, Index, Occupancy, Shrunk};
 use pmem::medium::{Count, Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
-use pmem::{Medium, Offset, OpenError, Pool, WORD};
-use std::io::Write;
+use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 
 /// `resize_at` of a table that never grows.
 pub(crate) const NEVER: f64 = 2.0;
@@ -77,24 +76,20 @@ impl<M: Fresh, K: Fixed, V: Fixed> Table<M, K, V> {
         Ok(Table { index, pool, resize_at })
     }
 
-    /// The words of the pool as a process that is killed now would leave them.
-    pub(crate) fn image(&self) -> Vec<u64> {
-        let medium = self.pool.medium();
-        (0..medium.size() / WORD).map(|word| medium.load(Offset(0).word(word))).collect()
+    /// The bytes of the pool as a process that is killed now would leave them.
+    pub(crate) fn image(&self) -> Image {
+        Image::of(self.pool.medium())
     }
 
     /// The table that is recovered from an image of this one.
-    pub(crate) fn recovered(&self, image: &[u64]) -> Self {
+    pub(crate) fn recovered(&self, image: &Image) -> Self {
         self.recovered_with(image, self.resize_at)
     }
 
     /// As [`Table::recovered`], to grow at another load factor.
-    pub(crate) fn recovered_with(&self, image: &[u64], resize_at: f64) -> Self {
+    pub(crate) fn recovered_with(&self, image: &Image, resize_at: f64) -> Self {
         let medium = M::fresh();
-        medium.grow(image.len() as u64 * WORD).expect("the image fits");
-        for (word, at) in image.iter().zip(0..).filter(|&(&word, _)| word != 0) {
-            medium.store(Offset(0).word(at), *word);
-        }
+        image.fill(&medium);
         let pool = Pool::open(medium, PLACE).expect("the image is a pool");
         Self::assemble(pool, resize_at).expect("the table is recovered")
     }
@@ -181,37 +176,4 @@ pub(crate) fn key(index: u64) -> u64 {
 /// What is stored under [`key`].
 pub(crate) fn value(index: u64) -> u64 {
     !index << 1
-}
-
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-}
-
-/// Ends the process unless the returned sender is dropped in time: threads that hang could not be
-/// joined.
-#[must_use]
-pub(crate) fn within_a_minute() -> Sender<()> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        if receiver.recv_timeout(Duration::from_secs(60)) == Err(RecvTimeoutError::Timeout) {
-            // Straight to the descriptor: what the test harness captures dies with the process.
-            let _ = writeln!(std::io::stderr(), "a test did not end within a minute: it hangs");
-            std::process::abort();
-        }
-    });
-    sender
 }

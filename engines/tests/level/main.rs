@@ -3,6 +3,8 @@
 //!
 //! What every engine owes is tested by the conformance suite.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod cost;
 mod harness;
 mod load;

@@ -2,13 +2,13 @@
 //! lie across lines. (What a power failure may leave of two-word pairs, on any number of threads,
 //! is crashlab's.)
 
-use crate::harness::{Fresh, Random, Table, shape};
+use crate::common::{Watched, Watcher};
+use crate::harness::{Fresh, Image, Random, Table, shape};
 use crate::sizes::Bytes;
 use engines::level::{Design, Shape};
-use pmem::medium::{Dram, Medium, MediumKind};
-use pmem::{LINE, Offset, SpaceError, WORD};
+use pmem::medium::{Dram, MediumKind};
+use pmem::{LINE, Offset, SpaceError};
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,27 +22,57 @@ enum Entry {
 }
 
 /// Anonymous memory that remembers what was done to it.
-pub(crate) struct Remembering {
-    inner: Dram,
-    entries: Mutex<Vec<Entry>>,
-}
+type Remembering = Watched<Entries>;
+
+/// What a [`Remembering`] remembers.
+#[derive(Default)]
+pub(crate) struct Entries(Mutex<Vec<Entry>>);
 
 impl Fresh for Remembering {
     fn fresh() -> Self {
-        Remembering { inner: Dram::fresh(), entries: Mutex::default() }
+        Watched::new(Dram::fresh(), Entries::default())
     }
 }
 
-impl Remembering {
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+impl Entries {
+    fn all(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Entries {
+    const KIND: MediumKind = MediumKind::Dax;
+
+    fn store<E>(
+        &self,
+        at: Offset,
+        value: u64,
+        store: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        let found = store()?;
+        self.all().push(Entry::Store(at, value));
+        Ok(found)
+    }
+
+    fn before_flush(&self, at: Offset) {
+        self.all().push(Entry::Flush(at));
+    }
+
+    fn before_fence(&self) {
+        self.all().push(Entry::Fence);
+    }
+
+    fn grow(&self, grow: impl FnOnce() -> Result<u64, SpaceError>) -> Result<(), SpaceError> {
+        let size = grow()?;
+        self.all().push(Entry::Grow(size));
+        Ok(())
     }
 }
 
 /// What is certain to stay of a pool, and the stores that are not, by line.
 #[derive(Default)]
 struct Lines {
-    certain: Vec<u64>,
+    certain: Image,
     pending: BTreeMap<u64, Vec<(Offset, u64)>>,
     /// Lines that were flushed, with how many of their pending stores then were.
     flushed: BTreeMap<u64, usize>,
@@ -64,101 +94,24 @@ impl Lines {
                 for (line, count) in std::mem::take(&mut self.flushed) {
                     let pending = self.pending.entry(line).or_default();
                     for (at, value) in pending.drain(..count) {
-                        self.certain[(at.0 / WORD) as usize] = value;
+                        self.certain.store(at, value);
                     }
                 }
             }
-            Entry::Grow(size) => self.certain.resize((size / WORD) as usize, 0),
+            Entry::Grow(size) => self.certain.grow(size),
         }
     }
 
     /// What a power failure now may leave: of each line a beginning of its stores.
-    fn image(&self, random: &mut Random) -> Vec<u64> {
+    fn image(&self, random: &mut Random) -> Image {
         let mut image = self.certain.clone();
         for pending in self.pending.values() {
             let kept = random.below(pending.len() as u64 + 1) as usize;
             for &(at, value) in &pending[..kept] {
-                image[(at.0 / WORD) as usize] = value;
+                image.store(at, value);
             }
         }
         image
-    }
-}
-
-impl Medium for Remembering {
-    fn kind(&self) -> MediumKind {
-        MediumKind::Dax
-    }
-
-    fn load(&self, at: Offset) -> u64 {
-        self.inner.load(at)
-    }
-
-    fn store(&self, at: Offset, value: u64) {
-        self.inner.store(at, value);
-        self.entries().push(Entry::Store(at, value));
-    }
-
-    fn store_release(&self, at: Offset, value: u64) {
-        self.inner.store_release(at, value);
-        self.entries().push(Entry::Store(at, value));
-    }
-
-    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
-        let found = self.inner.compare_exchange(at, current, new)?;
-        self.entries().push(Entry::Store(at, new));
-        Ok(found)
-    }
-
-    fn load_pair(&self, at: Offset) -> (u64, u64) {
-        self.inner.load_pair(at)
-    }
-
-    fn prefetch(&self, at: Offset) {
-        self.inner.prefetch(at);
-    }
-
-    fn prefetch_write(&self, at: Offset) {
-        self.inner.prefetch_write(at);
-    }
-
-    fn flush(&self, at: Offset) {
-        self.entries().push(Entry::Flush(at));
-    }
-
-    fn fence(&self) {
-        self.entries().push(Entry::Fence);
-    }
-
-    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
-        panic!("{} bytes copied to {at}: not remembered, and no table does that", bytes.len());
-    }
-
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.inner.bytes(at, len) }
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn limit(&self) -> u64 {
-        self.inner.limit()
-    }
-
-    fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        self.inner.grow(size)?;
-        self.entries().push(Entry::Grow(self.inner.size()));
-        Ok(())
-    }
-
-    fn populate(&self, range: Range<u64>) {
-        self.inner.populate(range);
-    }
-
-    fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        self.inner.sync(range)
     }
 }
 
@@ -175,9 +128,9 @@ type Changed<const K: usize, const V: usize> =
 
 fn change<const K: usize, const V: usize>(shape: Shape, count: u64) -> Changed<K, V> {
     let table = Table::<Remembering, Bytes<K>, Bytes<V>>::new(shape, 0.9);
-    let mut random = Random(K as u64);
+    let mut random = Random::new(K as u64);
     let mut changes = Vec::new();
-    let length = || table.pool.medium().entries().len();
+    let length = || table.pool.medium().watcher.all().len();
     for round in 0..count {
         let key = Bytes::of(random.below(8 + round / 4));
         let value = Bytes::of(random.below(1 << 20));
@@ -208,11 +161,11 @@ fn change<const K: usize, const V: usize>(shape: Shape, count: u64) -> Changed<K
 
 /// Whatever a power failure leaves, what had returned is there, and what had not is whole or not
 /// there.
-fn survives<const K: usize, const V: usize>(shape: Shape, count: u64, every: usize) {
+fn survives<const K: usize, const V: usize>(shape: Shape, count: u64, percent: u64) {
     let (table, changes) = change::<K, V>(shape, count);
-    let entries = table.pool.medium().entries().clone();
+    let entries = table.pool.medium().watcher.all().clone();
     let mut lines = Lines::default();
-    let mut random = Random(V as u64);
+    let mut random = Random::new(V as u64);
     let (mut returned, mut next, mut tried) = (HashMap::new(), 0, 0);
     for (done, entry) in entries.iter().enumerate() {
         while next < changes.len() && changes[next].entries.end <= done {
@@ -220,7 +173,7 @@ fn survives<const K: usize, const V: usize>(shape: Shape, count: u64, every: usi
             next += 1;
         }
         let begun = changes.first().is_some_and(|first| done >= first.entries.start);
-        if begun && random.below(every as u64) == 0 {
+        if begun && random.percent(percent) {
             tried += 1;
             let again = table.recovered(&lines.image(&mut random));
             let under_way = changes.get(next).filter(|change| change.entries.start < done);
@@ -249,7 +202,7 @@ fn survive_by_every_design<const K: usize, const V: usize>(slots: u32) {
     let moved = Design { in_place_update: false, ..all };
     let logged = Design { log_free_update: false, ..moved };
     for design in [all, moved, logged] {
-        survives::<K, V>(Shape { design, ..shape(slots, 1) }, 400, 24);
+        survives::<K, V>(Shape { design, ..shape(slots, 1) }, 400, 4);
     }
 }
 

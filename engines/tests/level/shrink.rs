@@ -1,6 +1,6 @@
 //! Shrinking: algorithm 6, beside running operations, and where the paper's is not enough.
 
-use crate::harness::{NEVER, Random, Table, key, shape, value, within_a_minute};
+use crate::harness::{NEVER, Random, Table, key, shape, value, within};
 use pmem::Medium;
 use pmem::medium::Dram;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,13 +100,13 @@ fn a_table_too_full_to_shrink_loses_nothing() {
 /// Runs two writers of private keys and two readers that check all beside `resizes`. Readers know
 /// that the pairs of `0..kept` stay, and that no others but the writers' are ever there.
 fn beside_writers_and_readers(table: &Table<Dram>, kept: u64, resizes: impl FnOnce()) {
-    let _watchdog = within_a_minute();
+    let _watchdog = within(60);
     let is_over = &AtomicBool::new(false);
     let private = |writer: u64, number: u64| (writer + 1) << 40 | number;
     std::thread::scope(|scope| {
         for writer in 0..2 {
             scope.spawn(move || {
-                let mut random = Random(writer);
+                let mut random = Random::new(writer);
                 let mut held = [None; 64];
                 let mut rounds = 0;
                 while !is_over.load(Ordering::Relaxed) || rounds < 1000 {
@@ -137,7 +137,7 @@ fn beside_writers_and_readers(table: &Table<Dram>, kept: u64, resizes: impl FnOn
         }
         for reader in 0..2 {
             scope.spawn(move || {
-                let mut random = Random(10 + reader);
+                let mut random = Random::new(10 + reader);
                 while !is_over.load(Ordering::Relaxed) {
                     let index = random.below(kept);
                     assert_eq!(table.get(key(index)), Some(value(index)), "key {index}");

@@ -27,7 +27,7 @@ impl<const N: usize> Fixed for Bytes<N> {
 impl<const N: usize> Bytes<N> {
     /// Always the same bytes for a number: all zeros, all ones, or any.
     pub(crate) fn of(number: u64) -> Self {
-        let mut random = Random(number << 8);
+        let mut random = Random::new(number << 8);
         Bytes(match number {
             0 => [0; N],
             1 => [0xff; N],
@@ -58,7 +58,7 @@ fn assert_equals<const K: usize, const V: usize>(
 fn agree_with_a_map<const K: usize, const V: usize>(shape: Shape, keys: u64, operations: u64) {
     let mut table = Packed::<K, V>::new(shape, 0.85);
     let mut model = HashMap::new();
-    let mut random = Random(operations);
+    let mut random = Random::new(operations);
     for round in 0..operations {
         // Few at first, so that one bucket is written to again and again.
         let reach = keys.min(8 + round / 8);

@@ -314,3 +314,39 @@ fn sizes_that_no_build_makes_are_refused() {
     assert!(matches!(error, Error::Open(OpenError::Corrupt { .. })), "{error:?}");
     assert_says(&error, &["damaged", "the extent of level"]);
 }
+
+/// Few slots for long pairs, many for tables that fill up before they grow; and remembered.
+#[test]
+fn buckets_of_as_many_slots_as_asked_for() {
+    let directory = places::in_ram();
+    for slots in 1..=8 {
+        let path = directory.path().join(format!("slots {slots}"));
+        let options = Options::new().slots(slots);
+        let table = options.create_table(&path).unwrap();
+        assert_eq!(table.stats().engine, Engine::Level);
+        // Two levels of 16 and 8 buckets.
+        assert_eq!(table.stats().capacity, 24 * u64::from(slots));
+        (0..1000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+        table.close().unwrap();
+        let table = Options::new().slots(3).open_table(&path).unwrap();
+        assert_eq!(table.stats().capacity % (3 * 8 * u64::from(slots)), 0, "its own slots");
+        (0..1000).for_each(|key| assert_eq!(table.get(key).unwrap(), Some(!key)));
+        assert!(table.check().unwrap().is_sound());
+    }
+    let path = directory.path().join("long");
+    let long = |byte| [byte; 250];
+    let table = Options::new().slots(2).create_table_of::<[u8; 250], u32>(&path).unwrap();
+    assert_eq!(table.stats().engine, Engine::Level);
+    (0..200).for_each(|byte| assert_eq!(table.put(long(byte), byte.into()).unwrap(), None));
+    drop(table);
+    let table = open_of::<[u8; 250], u32>(&path).unwrap();
+    (0..200).for_each(|byte| assert_eq!(table.get(long(byte)).unwrap(), Some(byte.into())));
+
+    // Nothing is made where there are no such buckets.
+    let path = directory.path().join("none");
+    let none = |options: Options| options.create_table(&path).unwrap_err();
+    assert_says(&none(Options::new().slots(9)), &["level has no buckets of 9 slots", "1 to 8"]);
+    let iceberg = Options::new().slots(4).engine(Engine::Iceberg);
+    assert_says(&none(iceberg), &["iceberg has no buckets of 4 slots", "use the engine level"]);
+    assert!(!path.exists());
+}

@@ -19,9 +19,12 @@
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
-use crate::sync::simulated::{access, before_fence, context, delay, modify, pass, seen};
+use crate::sync::simulated::{
+    access, before_fence, context, delay, is_anything_unseen, modify, pass, seen,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::panic::Location;
@@ -31,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const LINE_WORDS: usize = (LINE / WORD) as usize;
 
 /// How a pending store is ordered within its line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Not at all.
     Plain,
@@ -42,7 +45,7 @@ pub enum Order {
 }
 
 /// A store that a crash may take back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pending {
     /// Word of the line, 0 to 7.
     pub word: u8,
@@ -53,7 +56,7 @@ pub struct Pending {
 }
 
 /// A line with pending stores.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PendingLine {
     /// Number of the line.
     pub line: u32,
@@ -72,6 +75,16 @@ pub struct Durable {
     pub pending: Vec<PendingLine>,
     /// The sum of [`word_hash`] over `words`.
     pub sum: u64,
+}
+
+impl Durable {
+    /// A hash of everything.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.sum, self.words.len(), self.size_certain).hash(&mut hasher);
+        self.pending.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// A hash of the word at an index, of which images are hashed by summing up. Zero words count
@@ -241,27 +254,22 @@ impl Sim {
         }
     }
 
-    /// The medium as a killed process leaves it to the next one: everything that was stored is
-    /// there, and what was pending still is.
-    pub fn killed(&self) -> Sim {
-        let log = held(&self.log);
-        let copy = Sim::new(&self.content(), self.limit());
+    /// The medium as a process leaves it to the next one that is killed when this is what a crash
+    /// may leave: everything that was stored is there, and what was pending still is.
+    pub fn killed(durable: &Durable, limit: u64) -> Sim {
+        let sim = Sim::new(&durable.words, limit);
         {
-            let mut other = held(&copy.log);
-            other.certain.clone_from(&log.certain);
-            other.certain_sum = log.certain_sum;
-            other.size_certain = log.size_certain;
-            for (theirs, ours) in other.lines.iter_mut().zip(&log.lines) {
-                theirs.stores.clone_from(&ours.stores);
+            let mut log = held(&sim.log);
+            log.size_certain = durable.size_certain;
+            for line in &durable.pending {
+                for store in &line.stores {
+                    let index = line.line as usize * LINE_WORDS + usize::from(store.word);
+                    sim.words[index].store(store.value, Relaxed);
+                }
+                log.lines[line.line as usize].stores.clone_from(&line.stores);
             }
         }
-        copy
-    }
-
-    /// Everything that was stored, word by word, up to the size.
-    pub fn content(&self) -> Vec<u64> {
-        let count = (self.size.load(Relaxed) / WORD) as usize;
-        self.words[..count].iter().map(|word| word.load(Relaxed)).collect()
+        sim
     }
 
     /// What a crash now certainly leaves, and what it may leave.
@@ -499,7 +507,7 @@ impl Medium for Sim {
             let at = Offset(index as u64 * WORD);
             self.see(at) != self.word(at).load(Relaxed)
         };
-        let start = match words.clone().any(is_hidden) {
+        let start = match is_anything_unseen() && words.clone().any(is_hidden) {
             false => self.words[words].as_ptr().cast::<u8>(),
             true => {
                 let copy: Box<[u64]> =

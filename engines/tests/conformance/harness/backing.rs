@@ -1,39 +1,11 @@
-//! What a pool lies on, and images of it.
+//! What a pool lies on.
 
+use super::Image;
+use pmem::Medium;
 use pmem::medium::{Count, Mapped, Memory};
-use pmem::{Medium, Offset, WORD};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// The words of a pool at one moment.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Image(pub(crate) Vec<u64>);
-
-impl Image {
-    /// The words of `medium` as they are.
-    pub(crate) fn of(medium: &impl Medium) -> Image {
-        Image((0..medium.size() / WORD).map(|word| medium.load(Offset(0).word(word))).collect())
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.0.len() as u64 * WORD
-    }
-
-    /// The words of a range of pool bytes.
-    pub(crate) fn words(&mut self, start: Offset, bytes: u64) -> &mut [u64] {
-        let first = (start.0 / WORD) as usize;
-        &mut self.0[first..first + (bytes / WORD) as usize]
-    }
-
-    /// Puts the image onto an empty medium.
-    pub(crate) fn fill(&self, medium: &impl Medium) {
-        medium.grow(self.bytes()).expect("the image fits");
-        for (word, at) in self.0.iter().zip(0..).filter(|&(&word, _)| word != 0) {
-            medium.store(Offset(0).word(at), *word);
-        }
-    }
-}
 
 /// What a pool lies on.
 pub(crate) trait Backing: Send + Sync + Sized + 'static {

@@ -14,15 +14,19 @@ impl Engine for ClevelHashing {
     const ID: u32 = clevel::ENGINE_ID;
     const VARIANTS: usize = 1;
     const BUDGET: Budget = Budget {
-        lines_read_per_hit: 5.0,
-        lines_read_per_miss: 6.0,
-        batches_share_fences: false,
-        bytes_per_pair: 70.0,
+        load_factor: 0.75,
+        lines_read_per_hit: 4.3,
+        lines_read_per_miss: 5.01,
+        writes_per_insertion: 2.001,
+        writes_per_update: 2.001,
+        fences_per_batch: 64.1,
+        bytes_per_pair: 47.0,
         pairs_in_300_kib: 900,
     };
 
     const AS_LATE_AS_POSSIBLE: f64 = 1.0;
     const UPDATES_IN_PLACE: bool = false;
+    const INSERTIONS_END_RESIZES: bool = false;
 
     type Index<M: Medium> = ClevelTable<M>;
 

@@ -20,9 +20,12 @@ impl Engine for IcebergHt {
     const ID: u32 = iceberg::ENGINE_ID;
     const VARIANTS: usize = IcebergHt::BLOCKS.len();
     const BUDGET: Budget = Budget {
+        load_factor: 0.85,
         lines_read_per_hit: 1.3,
         lines_read_per_miss: 0.3,
-        batches_share_fences: true,
+        writes_per_insertion: 1.0,
+        writes_per_update: 1.0,
+        fences_per_batch: 1.1,
         bytes_per_pair: 20.5,
         pairs_in_300_kib: 3000,
     };

@@ -5,11 +5,10 @@
 //! be tried, one after another. (What a power failure leaves is another matter, and another suite.)
 
 use super::{Backing, Image};
-use pmem::medium::{Dram, Medium, MediumKind, Memory};
-use pmem::{Offset, SpaceError, WORD};
+use crate::common::{Watched, Watcher};
+use pmem::medium::{MediumKind, Memory};
+use pmem::{Offset, SpaceError};
 use std::cell::{Cell, RefCell};
-use std::io;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,27 +36,43 @@ thread_local! {
 }
 
 /// Anonymous memory with a journal.
-pub(crate) struct Journal {
-    inner: Dram,
+pub(crate) type Journal = Watched<Entries>;
+
+/// What a [`Journal`] has seen.
+pub(crate) struct Entries {
     /// What was there before the journal began.
     before: Image,
     entries: Mutex<Vec<Entry>>,
 }
 
-impl Journal {
-    fn new(before: Image, limit_bytes: u64) -> Journal {
-        let inner = Memory::dram(limit_bytes).expect("anonymous memory");
-        before.fill(&inner);
-        Journal { inner, before, entries: Mutex::default() }
-    }
-
+impl Entries {
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stop(access: Access) {
+    if IN_HOOK.get() {
+        return;
+    }
+    let hook = HOOK.with_borrow(Clone::clone);
+    if let Some(hook) = hook {
+        IN_HOOK.set(true);
+        hook(access);
+        IN_HOOK.set(false);
+    }
+}
+
+impl Journal {
+    fn after(before: Image, limit_bytes: u64) -> Journal {
+        let inner = Memory::dram(limit_bytes).expect("anonymous memory");
+        before.fill(&inner);
+        Watched::new(inner, Entries { before, entries: Mutex::default() })
     }
 
     /// Number of stores and growths so far.
     pub(crate) fn len(&self) -> usize {
-        self.entries().len()
+        self.watcher.entries().len()
     }
 
     /// Runs `operation` and calls `hook` before each access that the calling thread makes in it.
@@ -69,139 +84,61 @@ impl Journal {
         result
     }
 
-    fn stop(&self, access: Access) {
-        if IN_HOOK.get() {
-            return;
-        }
-        let hook = HOOK.with_borrow(Clone::clone);
-        if let Some(hook) = hook {
-            IN_HOOK.set(true);
-            hook(access);
-            IN_HOOK.set(false);
-        }
-    }
-
     /// Calls `visit` with the image that each cut from `cuts` leaves, `cuts` counting entries.
     pub(crate) fn cuts(
         &self,
         cuts: impl IntoIterator<Item = usize>,
         mut visit: impl FnMut(usize, &Image),
     ) {
-        let entries = self.entries().clone();
-        let mut image = self.before.clone();
+        let entries = self.watcher.entries().clone();
+        let mut image = self.watcher.before.clone();
         let mut done = 0;
         for cut in cuts {
             for entry in &entries[done..cut] {
                 match *entry {
-                    Entry::Store(at, value) => image.words(at, WORD)[0] = value,
-                    Entry::Grow(size) => image.0.resize((size / WORD) as usize, 0),
+                    Entry::Store(at, value) => image.store(at, value),
+                    Entry::Grow(size) => image.grow(size),
                 }
             }
             done = cut;
             visit(cut, &image);
         }
     }
-
-    /// Stores under the lock, so that the journal has the order that the memory saw.
-    fn record(&self, at: Offset, value: u64, store: impl FnOnce()) {
-        self.stop(Access::Store);
-        let mut entries = self.entries();
-        store();
-        entries.push(Entry::Store(at, value));
-    }
 }
 
-impl Medium for Journal {
-    fn kind(&self) -> MediumKind {
-        MediumKind::Mapped
+impl Watcher for Entries {
+    const KIND: MediumKind = MediumKind::Mapped;
+
+    fn before_load(&self) {
+        stop(Access::Load);
     }
 
-    fn load(&self, at: Offset) -> u64 {
-        self.stop(Access::Load);
-        self.inner.load(at)
-    }
-
-    fn store(&self, at: Offset, value: u64) {
-        self.record(at, value, || self.inner.store(at, value));
-    }
-
-    fn store_release(&self, at: Offset, value: u64) {
-        self.record(at, value, || self.inner.store_release(at, value));
-    }
-
-    fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
-        self.stop(Access::Store);
+    /// Stores under the lock, so that the journal has the order that the memory saw.
+    fn store<E>(
+        &self,
+        at: Offset,
+        value: u64,
+        store: impl FnOnce() -> Result<u64, E>,
+    ) -> Result<u64, E> {
+        stop(Access::Store);
         let mut entries = self.entries();
-        let found = self.inner.compare_exchange(at, current, new)?;
-        entries.push(Entry::Store(at, new));
+        let found = store()?;
+        entries.push(Entry::Store(at, value));
         Ok(found)
     }
 
-    fn load_pair(&self, at: Offset) -> (u64, u64) {
-        self.stop(Access::Load);
-        self.inner.load_pair(at)
+    fn before_flush(&self, _at: Offset) {
+        stop(Access::Flush);
     }
 
-    fn prefetch(&self, at: Offset) {
-        self.inner.prefetch(at);
+    fn before_fence(&self) {
+        stop(Access::Fence);
     }
 
-    fn prefetch_write(&self, at: Offset) {
-        self.inner.prefetch_write(at);
-    }
-
-    fn flush(&self, at: Offset) {
-        self.stop(Access::Flush);
-        self.inner.flush(at);
-    }
-
-    fn fence(&self) {
-        self.stop(Access::Fence);
-        self.inner.fence();
-    }
-
-    unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
-        if bytes.is_empty() {
-            return;
-        }
-        self.stop(Access::Store);
+    fn grow(&self, grow: impl FnOnce() -> Result<u64, SpaceError>) -> Result<(), SpaceError> {
         let mut entries = self.entries();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.inner.copy_in(at, bytes) };
-        // A killed process may have come as far as any of the words.
-        let end = at.0 + bytes.len() as u64;
-        for word in at.0 / WORD..end.div_ceil(WORD) {
-            let at = Offset(word * WORD);
-            entries.push(Entry::Store(at, self.inner.load(at)));
-        }
-    }
-
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { self.inner.bytes(at, len) }
-    }
-
-    fn size(&self) -> u64 {
-        self.inner.size()
-    }
-
-    fn limit(&self) -> u64 {
-        self.inner.limit()
-    }
-
-    fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        let mut entries = self.entries();
-        self.inner.grow(size)?;
-        entries.push(Entry::Grow(self.inner.size()));
+        entries.push(Entry::Grow(grow()?));
         Ok(())
-    }
-
-    fn populate(&self, range: Range<u64>) {
-        self.inner.populate(range);
-    }
-
-    fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        self.inner.sync(range)
     }
 }
 
@@ -212,11 +149,11 @@ impl Backing for Journaled {
     type Medium = Journal;
 
     fn empty(limit_bytes: u64) -> (Self, Journal) {
-        (Journaled(None), Journal::new(Image(Vec::new()), limit_bytes))
+        (Journaled(None), Journal::after(Image::default(), limit_bytes))
     }
 
     fn holding(image: &Image, limit_bytes: u64) -> (Self, Journal) {
-        (Journaled(None), Journal::new(image.clone(), limit_bytes))
+        (Journaled(None), Journal::after(image.clone(), limit_bytes))
     }
 
     fn keep(&mut self, medium: &Journal) {
@@ -224,6 +161,6 @@ impl Backing for Journaled {
     }
 
     fn again(&self, limit_bytes: u64) -> Journal {
-        Journal::new(self.0.clone().expect("kept"), limit_bytes)
+        Journal::after(self.0.clone().expect("kept"), limit_bytes)
     }
 }

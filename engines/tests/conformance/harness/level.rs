@@ -17,18 +17,23 @@ impl LevelTable {
         let moved = Design { in_place_update: false, ..all };
         let logged = Design { log_free_update: false, ..moved };
         let plain = Design { dynamic_search: false, bottom_to_top: false, ..all };
-        [(4, all), (4, moved), (4, logged), (1, all), (8, plain), (7, moved)][variant]
+        // First what tables of words are made with.
+        let usual = Shape::for_pair_bytes(16).slots;
+        [(usual, all), (4, moved), (4, logged), (1, all), (8, plain), (7, moved), (4, all)][variant]
     }
 }
 
 impl Engine for LevelTable {
     const ID: u32 = level::ENGINE_ID;
-    const VARIANTS: usize = 6;
+    const VARIANTS: usize = 7;
     const BUDGET: Budget = Budget {
-        lines_read_per_hit: 3.0,
-        lines_read_per_miss: 6.0,
-        batches_share_fences: false,
-        bytes_per_pair: 48.0,
+        load_factor: 0.75,
+        lines_read_per_hit: 1.02,
+        lines_read_per_miss: 0.04,
+        writes_per_insertion: 1.12,
+        writes_per_update: 1.0,
+        fences_per_batch: 2.1,
+        bytes_per_pair: 42.0,
         pairs_in_300_kib: 900,
     };
 

@@ -6,20 +6,18 @@ mod history;
 mod iceberg;
 mod journal;
 mod level;
-mod random;
-mod watchdog;
 
-pub(crate) use backing::{Backing, Counted, Dram, FileBacking, Image, SharedMemory, TempFile};
+pub(crate) use crate::common::{Image, Random, within};
+pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, TempFile};
 pub(crate) use clevel::ClevelHashing;
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};
 pub(crate) use level::LevelTable;
-pub(crate) use random::Random;
-pub(crate) use watchdog::within;
 
 use engines::Settings;
 use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
+use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool, Write};
@@ -32,6 +30,12 @@ pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 
 /// Where every pool here is said to be: the same place for a file, its reopening and its images.
 pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
+
+impl Random {
+    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
 
 /// One engine, as the suite needs it.
 pub(crate) trait Engine: Send + Sync + 'static {
@@ -47,6 +51,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
     /// given back later.
     const UPDATES_IN_PLACE: bool = true;
+    /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
+    /// the helper comes.
+    const INSERTIONS_END_RESIZES: bool = true;
     /// Whether a scan beside writers meets every key that is present throughout exactly once.
     const SCANS_ARE_EXACT: bool = true;
 
@@ -65,16 +72,22 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn colliding_keys() -> &'static [u64];
 }
 
-/// Most that an engine may take, at a load factor of 0.85.
+/// Most that the default variant of an engine may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
+    /// How full the table is in which costs are counted, and where a table grows whose space is.
+    pub(crate) load_factor: f64,
     /// Lines read by a search that finds its key, on average.
     pub(crate) lines_read_per_hit: f64,
     /// Lines read by a search that does not, on average.
     pub(crate) lines_read_per_miss: f64,
-    /// Whether a batch of a few dozen undisturbed mutations has one fence.
-    pub(crate) batches_share_fences: bool,
-    /// Bytes in pool and sidecar for each pair just before the table grows.
+    /// Lines written by an insertion, and its flushes, and its fences, on average: 1 is the least.
+    pub(crate) writes_per_insertion: f64,
+    /// The same of an update that finds its key. A removal writes one line.
+    pub(crate) writes_per_update: f64,
+    /// Fences of a batch of 32 undisturbed mutations, on average.
+    pub(crate) fences_per_batch: f64,
+    /// Bytes in pool and sidecar, items included, for each pair just before the table grows.
     pub(crate) bytes_per_pair: f64,
     /// Pairs that a pool of this size holds at least, whatever the variant.
     pub(crate) pairs_in_300_kib: usize,
@@ -328,6 +341,10 @@ impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
 
     fn occupancy(&self) -> Occupancy {
         self.index.occupancy()
+    }
+
+    fn heap_use(&self) -> HeapUse {
+        self.index.heap_use()
     }
 
     fn check(&self) -> CheckReport {

@@ -119,6 +119,11 @@ pub(crate) fn before_fence(sim: &Sim) {
     }
 }
 
+/// Whether any thread sees less at some address than it holds.
+pub(crate) fn is_anything_unseen() -> bool {
+    MACHINE.with(|machine| machine.unseen_len.get() != 0)
+}
+
 /// What the running thread sees at an address that holds `stored`.
 #[inline]
 pub(crate) fn seen(address: usize, stored: u64) -> u64 {

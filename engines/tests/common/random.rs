@@ -26,8 +26,4 @@ impl Random {
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
-
-    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
 }
