@@ -210,6 +210,8 @@ impl From<SpaceError> for Failed {
 pub trait Subject: Send + Sync + Sized + 'static {
     /// Its name on the command line.
     const NAME: &'static str;
+    /// Whether a scan beside writers meets every key that is present throughout exactly once.
+    const SCANS_ARE_EXACT: bool = false;
 
     /// Makes it on an empty medium.
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal>;

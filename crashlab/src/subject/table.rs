@@ -20,6 +20,8 @@ pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static
     const NAME: &'static str;
     /// Its number in superblocks.
     const ID: u32;
+    /// As [`Subject::SCANS_ARE_EXACT`].
+    const SCANS_ARE_EXACT: bool = true;
 
     /// What a pool of this setup is created with.
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS];
@@ -36,6 +38,7 @@ pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static
 impl Pairs<u64, u64> for Iceberg<Sim> {
     const NAME: &'static str = "iceberg";
     const ID: u32 = iceberg::ENGINE_ID;
+    const SCANS_ARE_EXACT: bool = false;
 
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
         iceberg::engine_params(&setup.shape)
@@ -193,6 +196,7 @@ impl<K: Fixed, V: Fixed> Batch<K, V> {
 
 impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
     const NAME: &'static str = E::NAME;
+    const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
         PairsSubject::on(create_pool::<K, V, E>(medium, setup, PoolKind::Table)?, setup)

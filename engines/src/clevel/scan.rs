@@ -66,13 +66,13 @@ impl<M: Medium> Core<M> {
                 }
                 visited |= 1 << number;
                 let level = self.levels.get(number);
-                for bucket in (0..level.buckets()).map(|index| level.bucket(index)) {
-                    let words = self.medium().load_line(bucket).map(Word);
+                for index in 0..level.buckets() {
+                    // Items lie anywhere; after the last bucket comes the first one again.
+                    let words = self.medium().load_line(level.bucket(index + 1)).map(Word);
                     for word in words.into_iter().filter(|&word| is_wanted(word)) {
                         self.heap.prefetch(word.at());
                     }
-                    for slot in Level::slots(bucket) {
-                        // Again: what was here before the last visit may have gone in it.
+                    for slot in Level::slots(level.bucket(index)) {
                         let word = load(self.medium(), slot);
                         if !is_wanted(word) {
                             continue;
