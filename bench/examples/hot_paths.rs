@@ -49,7 +49,7 @@ fn main() -> Result<()> {
             // The helper works when the scheduler lets it, and locks what the operations lock.
             let capacity = PAIRS + TIMES;
             let options =
-                Options::new().engine(engine).capacity(capacity).hash_seed(SEED).helper(false);
+                Options::new().engine(engine).capacity(capacity).hash_seed(SEED).helpers(0);
             match operation.starts_with("store_") {
                 true => on_store(&options.in_memory_store()?, operation),
                 false => on_table(&options.in_memory_table()?, operation),

@@ -4,6 +4,7 @@
 
 mod action;
 pub mod clevel;
+mod helper;
 pub mod iceberg;
 pub mod level;
 mod lock;
@@ -18,16 +19,16 @@ pub struct Settings {
     /// Never so that it would then be nearly as full as where it doubles: whatever stands here, it
     /// does not go back and forth.
     pub shrink_at: f64,
-    /// Whether a helper thread prepares space and moves blocks ahead of the writers. Without
-    /// one the writers do both in small steps.
-    pub helper: bool,
+    /// Threads that prepare space and move pairs ahead of the writers, if the engine has such:
+    /// IcebergHT and Clevel hashing. Without one the writers do both in small steps.
+    pub helpers: usize,
     /// Threads that recovery uses; 0 for one per processor.
     pub recovery_threads: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { resize_at: 0.85, shrink_at: 0.0, helper: true, recovery_threads: 0 }
+        Settings { resize_at: 0.85, shrink_at: 0.0, helpers: 1, recovery_threads: 0 }
     }
 }
 

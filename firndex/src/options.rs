@@ -183,10 +183,11 @@ impl Options {
         self
     }
 
-    /// Whether a helper thread prepares space and moves blocks ahead of the writers (default:
-    /// yes). Without one the writers do both in small steps.
-    pub fn helper(mut self, helper: bool) -> Self {
-        self.settings.helper = helper;
+    /// Threads of the table's own that prepare space and move pairs ahead of the writers, on
+    /// [`Engine::Iceberg`] and [`Engine::Clevel`] (default: 1). With 0 the writers do both in small
+    /// steps. More than one let growth keep up where many threads insert and processors are to spare.
+    pub fn helpers(mut self, threads: usize) -> Self {
+        self.settings.helpers = threads;
         self
     }
 

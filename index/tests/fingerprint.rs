@@ -2,7 +2,8 @@
 
 use index::fingerprint::{
     EMPTY, FLAG, FLAG_LANES_OF_LINE, FLAG_LANES_OF_WORD, Isa, empty_line, empty_word,
-    lane_masks_for, lanes, match_line, match_upper_halves, match_word,
+    lane_masks_for, lanes, match_line, match_two_words, match_upper_halves,
+    match_word,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
@@ -123,6 +124,23 @@ fn every_pair_of_bytes_in_adjacent_lanes_of_a_word() {
                 assert_eq!(match_word(word, fingerprint), expected, "{bytes:?} {fingerprint}");
             }
         }
+    }
+}
+
+#[test]
+fn two_words() {
+    for fingerprint in [0, 1, 2, 127, 128, 254, 255] {
+        for lane in 0..16 {
+            for byte in 0..=u8::MAX {
+                let mut bytes = [[fingerprint ^ 1; 8]; 2];
+                bytes[lane / 8][lane % 8] = byte;
+                let words = bytes.map(u64::from_le_bytes);
+                let expected = u32::from(byte == fingerprint) << lane;
+                assert_eq!(match_two_words(words, fingerprint), expected, "{bytes:?}");
+            }
+        }
+        let full = [u64::from_ne_bytes([fingerprint; 8]); 2];
+        assert_eq!(match_two_words(full, fingerprint), 0xffff);
     }
 }
 

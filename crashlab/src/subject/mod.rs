@@ -143,7 +143,7 @@ impl Setup {
         // they do, operations do in small steps, and `Op::Settle` at once.
         Settings {
             resize_at: self.resize_at,
-            helper: false,
+            helpers: 0,
             recovery_threads: 1,
             ..Settings::default()
         }

@@ -1,6 +1,6 @@
 //! Verification of slots, items and heap together. Exact when nothing writes.
 
-use super::layout::{Context, LEVEL_MAX, Level, Word, load};
+use super::layout::{Context, LEVEL_MAX, Level, Word, load, tag};
 use super::{Core, RETIRED_LEVEL};
 use index::CheckReport;
 use pmem::heap::{Audit, Corrupt};
@@ -99,6 +99,9 @@ impl<M: Medium> Core<M> {
         let hash = self.hash(item.key);
         if word.clean() != Word::item(hash, word.at()) {
             return corrupt("an item whose slot has another tag than its key, or bits without use");
+        }
+        if !self.fingerprints.is_set(slot, tag(hash)) {
+            return corrupt("an item that its fingerprint in memory hides");
         }
         let buckets: Vec<Offset> =
             context.levels().flat_map(|level| self.levels.get(level).candidates(hash)).collect();

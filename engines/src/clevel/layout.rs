@@ -278,6 +278,11 @@ impl Level {
         (0..SLOTS as u64).map(move |slot| bucket.word(slot))
     }
 
+    /// Where it ends.
+    pub(super) fn end(self) -> Offset {
+        self.base.add(Level::bytes(self.log2))
+    }
+
     pub(super) fn bytes(log2: u32) -> u64 {
         LINE << log2
     }
@@ -295,8 +300,9 @@ impl LevelTable {
         LevelTable { words: [const { AtomicU64::new(0) }; LEVEL_MAX as usize + 1] }
     }
 
-    pub(super) fn set(&self, level: u32, base: Offset, log2: u32) {
-        self.words[level as usize].store(base.0 | u64::from(log2), Ordering::Release);
+    pub(super) fn set(&self, number: u32, level: Level) {
+        let word = level.base.0 | u64::from(level.log2);
+        self.words[number as usize].store(word, Ordering::Release);
     }
 
     #[inline(always)]

@@ -40,7 +40,7 @@
 mod batch;
 mod check;
 mod descriptor;
-mod helper;
+mod fingerprints;
 mod layout;
 mod operation;
 mod ops;
@@ -56,8 +56,9 @@ pub use layout::Shape;
 pub use table::ClevelTable;
 
 use crate::Settings;
+use crate::helper::{Background, Helpers, Refused, Signal};
 use descriptor::Descriptors;
-use helper::{Helper, Signal};
+use fingerprints::Fingerprints;
 use index::hash::Hasher;
 use index::{ItemError, Level as LevelUse, Occupancy, Shrunk};
 use layout::{
@@ -74,6 +75,9 @@ use std::time::{Duration, Instant};
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = 3;
 
+/// Buckets that a helper drains under one right to write and one guard.
+const BUCKETS_PER_TURN: u64 = 16;
+
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
     shape.encode()
@@ -86,7 +90,7 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 /// of the pool are taken under locks, and items retired under some that few threads share.
 pub struct Clevel<M: Medium> {
     core: Arc<Core<M>>,
-    helper: Option<Helper>,
+    helpers: Option<Helpers>,
     scan_time: Duration,
 }
 
@@ -101,6 +105,7 @@ struct Core<M: Medium> {
     /// Where the context is.
     control: Offset,
     levels: LevelTable,
+    fingerprints: Fingerprints,
     descriptors: Descriptors,
     /// By level. Word 0: the next bucket to be drained. Word 1: all before this one are.
     progress: Array<Line>,
@@ -136,18 +141,13 @@ impl<M: Medium> Clevel<M> {
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
-        let helper = match settings.helper && !core.pool.is_read_only() {
-            true => {
-                let started = Helper::start(&core);
-                Some(started.map_err(|source| OpenError::Io {
-                    action: "starting",
-                    path: "the table's helper thread".into(),
-                    source,
-                })?)
-            }
-            false => None,
-        };
-        Ok(Clevel { core, helper, scan_time })
+        let helpers = if core.pool.is_read_only() { 0 } else { settings.helpers };
+        let helpers = Helpers::start(&core, helpers).map_err(|source| OpenError::Io {
+            action: "starting a helper thread for",
+            path: "the table".into(),
+            source,
+        })?;
+        Ok(Clevel { core, helpers: Some(helpers), scan_time })
     }
 
     /// The table's shape.
@@ -172,13 +172,35 @@ impl<M: Medium> Clevel<M> {
 impl<M: Medium> Drop for Clevel<M> {
     fn drop(&mut self) {
         let is_inherited = self.core.pool.is_inherited();
-        if let Some(helper) = self.helper.take() {
-            helper.stop(&self.core.signal, is_inherited);
+        if let Some(helpers) = self.helpers.take() {
+            helpers.stop(&self.core.signal, is_inherited);
         }
         if !is_inherited {
             // So that a closed pool needs no recovery and can be opened read-only.
             self.core.settle();
         }
+    }
+}
+
+impl<M: Medium> Background for Core<M> {
+    /// Some 150 us of work.
+    const TURNS_AT_ONCE: u32 = 4;
+
+    fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    fn is_resizing(&self) -> bool {
+        Core::is_resizing(self)
+    }
+
+    fn take_turn(&self) -> Result<(), Refused> {
+        let _write = self.pool.write().map_err(|_| Refused)?;
+        self.drain_some(BUCKETS_PER_TURN, &self.epochs.pin()).map_err(|_| Refused)
+    }
+
+    fn prepare(&self) {
+        Core::prepare(self);
     }
 }
 
@@ -220,7 +242,7 @@ impl<M: Medium> Core<M> {
                     extent.bytes
                 )));
             }
-            levels.set(level, extent.start, log2);
+            levels.set(level, Level { base: extent.start, log2 });
             free_levels |= 1 << level;
         }
         let word = pool.medium().load(control);
@@ -237,7 +259,9 @@ impl<M: Medium> Core<M> {
             source,
         };
         let progress = LEVEL_MAX as usize + 1;
+        let fingerprints = Fingerprints::reserve(pool.medium().size(), pool.medium().limit());
         Ok(Core {
+            fingerprints: fingerprints.map_err(reserve)?,
             heap: Heap::open(Arc::clone(&pool))?,
             epochs: Epochs::new().map_err(reserve)?,
             hasher: Hasher::new(superblock.hash_seed),
@@ -334,7 +358,7 @@ impl<M: Medium> Core<M> {
                     pairs: slots.filter(|&slot| load(self.medium(), slot).is_item()).count() as u64,
                     slots: (SLOTS as u64) << level.log2,
                     pool_bytes: Level::bytes(level.log2),
-                    sidecar_bytes: 0,
+                    sidecar_bytes: Fingerprints::bytes(Level::bytes(level.log2)),
                 }
             })
             .collect();
@@ -343,7 +367,7 @@ impl<M: Medium> Core<M> {
             pairs: 0,
             slots: 0,
             pool_bytes: self.unused_bytes(context),
-            sidecar_bytes: 0,
+            sidecar_bytes: Fingerprints::bytes(self.unused_bytes(context)),
         });
         Occupancy {
             levels,

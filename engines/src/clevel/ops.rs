@@ -38,19 +38,6 @@ struct Fresh {
     bytes: u64,
 }
 
-/// A bit for each word of two buckets that has this tag.
-///
-/// Without a branch for each slot: where a key is cannot be predicted, and what waits for a wrong
-/// guess does not fetch the item.
-#[inline(always)]
-fn matching(lines: &[[u64; SLOTS]; 2], tag: u64) -> u32 {
-    let mut matching = 0;
-    for (index, &word) in lines.as_flattened().iter().enumerate() {
-        matching |= u32::from(Word(word).tag() == tag) << index;
-    }
-    matching
-}
-
 impl<M: Medium> Core<M> {
     /// Lock-free search, redone if nothing was found and a level has been appended meanwhile. What is
     /// answered is durable.
@@ -101,17 +88,15 @@ impl<M: Medium> Core<M> {
         let tag = tag(hash);
         for level in context.in_search_order() {
             let buckets = self.levels.get(level).candidates(hash);
-            let medium = self.medium();
-            let lines = [medium.load_line(buckets[0]), medium.load_line(buckets[1])];
-            let mut matching = matching(&lines, tag);
-            if buckets[0] == buckets[1] {
-                matching &= (1 << SLOTS) - 1;
-            }
+            let mut matching = self.fingerprints.matching(buckets, tag);
             while matching != 0 {
                 let index = matching.trailing_zeros() as usize;
                 matching &= matching - 1;
                 let slot = buckets[index / SLOTS].word((index % SLOTS) as u64);
-                let word = Word(lines[index / SLOTS][index % SLOTS]);
+                let word = load(self.medium(), slot);
+                if !word.has_tag(tag) {
+                    continue;
+                }
                 if word.is_item() {
                     let item = self.heap.item(word.at(), guard)?;
                     if item.key == key {
@@ -290,6 +275,7 @@ impl<M: Medium> Core<M> {
                         && exchange(self.medium(), slot, Word::EMPTY, word)
                 };
                 if let Some(slot) = Level::slots(bucket).find(claimed) {
+                    self.fingerprints.set(slot, tag(hash));
                     return Some(slot);
                 }
             }

@@ -60,7 +60,9 @@ impl<M: Medium> Core<M> {
         let mut part = Part { items: 0, first: level.buckets() };
         let mut has_erased = false;
         for index in range {
-            for slot in Level::slots(level.bucket(index)) {
+            let bucket = level.bucket(index);
+            self.fingerprints.rebuild(self.medium(), bucket);
+            for slot in Level::slots(bucket) {
                 let word = load(self.medium(), slot);
                 // Where nothing is drained, only a level that is used again can have such a word.
                 let stays_frozen = word == Word::FROZEN && !behind.is_empty();

@@ -137,7 +137,7 @@ impl<M: Medium> Core<M> {
         match is_appended {
             true => {
                 self.resizes.fetch_add(1, Ordering::Relaxed);
-                self.signal.ask_to_drain();
+                self.signal.wake();
             }
             // Nobody has known of them.
             false => taken.into_iter().for_each(|level| self.reclaim_level(level)),
@@ -202,7 +202,13 @@ impl<M: Medium> Core<M> {
                 let extent = self
                     .pool
                     .extend(|draft| draft.take_extent(LEVELS, level as u8, Level::bytes(log2)))?;
-                self.levels.set(level, extent.start, log2);
+                let new = Level { base: extent.start, log2 };
+                if !self.fingerprints.can_hold(new) {
+                    // It stays with the pool, free: another process may have the addresses.
+                    return Err(full("no address space is reserved for its fingerprints"));
+                }
+                self.fingerprints.advise(new);
+                self.levels.set(level, new);
                 level
             }
         };
@@ -358,6 +364,8 @@ impl<M: Medium> Core<M> {
         {
             let _ = self.finish_resize();
         }
+        // A helper in its turn may be about to write, though nothing is left to be drained.
+        drop(self.signal.hold());
     }
 
     /// Appends levels of half the sizes, unless the table is too full or as small as it was made.

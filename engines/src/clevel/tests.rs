@@ -61,7 +61,7 @@ fn store(initial_log2: u32, resize_at: f64) -> Clevel<Dram> {
     };
     let medium = Memory::dram(1 << 30).unwrap();
     let pool = Arc::new(Pool::create(medium, &spec, PLACE).unwrap());
-    Clevel::open(pool, Settings { resize_at, helper: false, ..Settings::default() }).unwrap()
+    Clevel::open(pool, Settings { resize_at, helpers: 0, ..Settings::default() }).unwrap()
 }
 
 /// A large level takes long to allocate, or to be emptied.

@@ -49,7 +49,6 @@
 
 mod batch;
 mod check;
-mod helper;
 mod layout;
 mod level_3;
 mod ops;
@@ -64,7 +63,7 @@ pub use singles::Singles;
 
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
-use helper::Helper;
+use crate::helper::{Background, Helpers, Refused, Signal};
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Index, Level, Occupancy};
@@ -81,6 +80,9 @@ use std::time::{Duration, Instant};
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = 1;
 
+/// Blocks of each level that a helper moves under one right to write.
+const BLOCKS_PER_TURN: u64 = 16;
+
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
     shape.encode()
@@ -89,7 +91,7 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 /// An open IcebergHT.
 pub struct Iceberg<M: Medium> {
     core: Arc<Core<M>>,
-    helper: Option<Helper>,
+    helpers: Option<Helpers>,
     scan_time: Duration,
 }
 
@@ -126,7 +128,7 @@ struct Core<M: Medium> {
     beginning: Mutex<()>,
     /// Blocks for which space was last prepared ahead.
     prepared_log2: AtomicU64,
-    signal: helper::Signal,
+    signal: Signal,
 }
 
 impl<M: Medium> Iceberg<M> {
@@ -138,15 +140,13 @@ impl<M: Medium> Iceberg<M> {
         core.recover()?;
         let scan_time = started.elapsed();
         let core = Arc::new(core);
-        let helper = match settings.helper && !core.pool.is_read_only() {
-            true => Some(Helper::start(&core).map_err(|source| OpenError::Io {
-                action: "starting a helper thread for",
-                path: "the table".into(),
-                source,
-            })?),
-            false => None,
-        };
-        Ok(Iceberg { core, helper, scan_time })
+        let helpers = if core.pool.is_read_only() { 0 } else { settings.helpers };
+        let helpers = Helpers::start(&core, helpers).map_err(|source| OpenError::Io {
+            action: "starting a helper thread for",
+            path: "the table".into(),
+            source,
+        })?;
+        Ok(Iceberg { core, helpers: Some(helpers), scan_time })
     }
 
     /// The pool that the table is in.
@@ -154,10 +154,10 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
-    /// Ends the helper's moves before a scan: they are no writing of the caller's, and would show
+    /// Ends the helpers' moves before a scan: they are no writing of the caller's, and would show
     /// a pair twice, or a block as locked.
-    fn outrun_helper(&self) {
-        if self.helper.is_some() {
+    fn outrun_helpers(&self) {
+        if self.core.signal.has_helper() {
             self.core.settle();
         }
     }
@@ -176,13 +176,36 @@ impl<M: Medium> Iceberg<M> {
 impl<M: Medium> Drop for Iceberg<M> {
     fn drop(&mut self) {
         let core = &self.core;
-        if let Some(helper) = self.helper.take() {
-            helper.stop(&core.signal, core.pool.is_inherited());
+        if let Some(helpers) = self.helpers.take() {
+            helpers.stop(&core.signal, core.pool.is_inherited());
         }
         if !core.pool.is_inherited() {
             // So that a closed pool needs no recovery and can be opened read-only.
             core.settle();
         }
+    }
+}
+
+impl<M: Medium> Background for Core<M> {
+    /// No pause: the faster a resize ends, the fewer operations look in two places.
+    const TURNS_AT_ONCE: u32 = u32::MAX;
+
+    fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    fn is_resizing(&self) -> bool {
+        self.geometry().is_resizing()
+    }
+
+    fn take_turn(&self) -> Result<(), Refused> {
+        let _write = self.pool.write().map_err(|_| Refused)?;
+        self.move_next(BLOCKS_PER_TURN);
+        Ok(())
+    }
+
+    fn prepare(&self) {
+        Core::prepare(self);
     }
 }
 
@@ -251,7 +274,7 @@ impl<M: Medium> Core<M> {
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
             prepared_log2: AtomicU64::new(0),
-            signal: helper::Signal::default(),
+            signal: Signal::default(),
             shape,
             pool,
         })
@@ -273,6 +296,8 @@ impl<M: Medium> Core<M> {
         {
             self.finish_moves();
         }
+        // A helper in its turn may be about to write, though nothing is left to be moved.
+        drop(self.signal.hold());
     }
 
     fn len(&self) -> u64 {
@@ -472,7 +497,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
-        self.outrun_helper();
+        self.outrun_helpers();
         self.core.for_each_part(0, 1, visit);
     }
 
@@ -489,7 +514,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     }
 
     fn check(&self) -> CheckReport {
-        self.outrun_helper();
+        self.outrun_helpers();
         self.core.check()
     }
 

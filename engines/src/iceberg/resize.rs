@@ -94,14 +94,14 @@ impl<M: Medium> Core<M> {
             self.publish_look_mask(geometry);
             self.consider_resize(geometry);
         }
-        if geometry.is_resizing() && !self.settings.helper {
+        if geometry.is_resizing() && !self.signal.has_helper() {
             self.move_next(1);
         }
     }
 
     /// Publishes how often an insertion looks around under a geometry.
     pub(super) fn publish_look_mask(&self, geometry: Geometry) {
-        let moves = geometry.is_resizing() && !self.settings.helper;
+        let moves = geometry.is_resizing() && !self.signal.has_helper();
         self.geometry.0[1].store(look_mask(geometry, moves), Ordering::Relaxed);
     }
 
@@ -121,7 +121,7 @@ impl<M: Medium> Core<M> {
             // Refused for want of space, the table fills on; whoever then finds no room says so.
             let _ = self.begin_resize(true);
         } else if !geometry.is_resizing() {
-            if self.settings.helper && load_factor >= resize_at - PREPARE_WITHIN {
+            if self.signal.has_helper() && load_factor >= resize_at - PREPARE_WITHIN {
                 self.ask_to_prepare(geometry);
             }
             let overflow_max = (self.capacity(geometry) / SLOTS_PER_OVERFLOW).max(OVERFLOW_MIN);
@@ -218,9 +218,7 @@ impl<M: Medium> Core<M> {
         // begin one.
         self.publish_look_mask(next);
         self.geometry.0[0].store(next.0, Ordering::Release);
-        if self.settings.helper {
-            self.signal.ask_to_move();
-        }
+        self.signal.wake();
         Ok(())
     }
 

@@ -23,7 +23,7 @@ const LAST_VERSION: u64 = 0xffff_fffc;
 type Table = LevelHashing<Dram>;
 
 fn settings(resize_at: f64) -> Settings {
-    Settings { resize_at, helper: false, recovery_threads: 1, ..Settings::default() }
+    Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() }
 }
 
 fn table(initial_log2: u32, resize_at: f64) -> Table {

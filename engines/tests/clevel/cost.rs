@@ -5,7 +5,7 @@ use pmem::medium::{Cost, measure};
 
 /// A table without growth, filled to some load, and the number of its keys.
 fn filled(percent: u64) -> (Store, u64) {
-    let store = Store::new(12, NEVER, false);
+    let store = Store::new(12, NEVER, 0);
     let count = store.capacity() * percent / 100;
     store.fill(0..count);
     (store, count)

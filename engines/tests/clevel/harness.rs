@@ -60,8 +60,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// An empty store whose writers drain, if there is no `helper`.
-    pub(crate) fn new(initial_log2: u32, resize_at: f64, helper: bool) -> Store {
+    /// An empty store whose writers drain, if there are no `helpers`.
+    pub(crate) fn new(initial_log2: u32, resize_at: f64, helpers: usize) -> Store {
         let spec = Spec {
             kind: PoolKind::Store,
             engine: clevel::ENGINE_ID,
@@ -73,7 +73,7 @@ impl Store {
             segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
             engine_params: clevel::engine_params(&Shape { initial_log2 }),
         };
-        let settings = Settings { resize_at, helper, recovery_threads: 2, ..Settings::default() };
+        let settings = Settings { resize_at, helpers, recovery_threads: 2, ..Settings::default() };
         Store::assemble(Pool::create(fresh(), &spec, PLACE).expect("a pool"), settings)
     }
 

@@ -4,7 +4,7 @@ use crate::harness::{Store, WHEN_FULL, key};
 
 #[test]
 fn expansions_come_when_the_table_is_four_fifths_full() {
-    let store = Store::new(6, WHEN_FULL, false);
+    let store = Store::new(6, WHEN_FULL, 0);
     let (mut capacity, mut extents) = (store.capacity(), store.level_extents());
     let (mut loads, mut index) = (Vec::new(), 0u64);
     // The first expansions are of tables of a few hundred slots.

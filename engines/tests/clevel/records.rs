@@ -33,7 +33,7 @@ fn assert_is(store: &Store, model: &Model) {
 
 #[test]
 fn random_operations_agree_with_a_map() {
-    let store = Store::new(1, WHEN_FULL, true);
+    let store = Store::new(1, WHEN_FULL, 1);
     let (mut random, mut model) = (Random::new(5), Model::new());
     for round in 0..6_000 {
         let (key, value) = (some_key(&mut random), some_value(&mut random));
@@ -88,7 +88,7 @@ fn random_operations_agree_with_a_map() {
 
 #[test]
 fn batches_are_their_operations_in_order() {
-    let store = Store::new(1, WHEN_FULL, false);
+    let store = Store::new(1, WHEN_FULL, 0);
     let (mut random, mut model) = (Random::new(6), Model::new());
     for _ in 0..60 {
         let pairs: Vec<_> =
@@ -116,7 +116,7 @@ fn batches_are_their_operations_in_order() {
 
 #[test]
 fn what_is_too_long_is_refused() {
-    let store = Store::new(1, WHEN_FULL, false);
+    let store = Store::new(1, WHEN_FULL, 0);
     let _write = store.pool.write().expect("the pool may be written");
     let long_key = vec![1; KEY_BYTES_MAX + 1];
     let refused = store.table.insert(&long_key, b"");

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_table_that_is_emptied_shrinks_to_where_it_began() {
-    for helper in [false, true] {
-        let store = Store::new(4, WHEN_FULL, helper);
+    for helpers in 0..3 {
+        let store = Store::new(4, WHEN_FULL, helpers);
         let smallest = store.capacity();
         store.fill(0..20_000);
         store.settle();
@@ -28,7 +28,7 @@ fn a_table_that_is_emptied_shrinks_to_where_it_began() {
 
 #[test]
 fn levels_are_used_again() {
-    let store = Store::new(4, WHEN_FULL, false);
+    let store = Store::new(4, WHEN_FULL, 0);
     let mut extents = Vec::new();
     for _ in 0..12 {
         store.fill(0..5_000);
@@ -49,7 +49,7 @@ fn levels_are_used_again() {
 #[test]
 fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
     let _watchdog = within(120);
-    let store = Store::new(3, WHEN_FULL, true);
+    let store = Store::new(3, WHEN_FULL, 1);
     let stay = 0..300;
     store.fill(stay.clone());
     let stop = AtomicBool::new(false);
@@ -93,7 +93,7 @@ fn keys_survive_growing_and_shrinking_under_writers_and_readers() {
 
 #[test]
 fn a_resize_that_was_cut_goes_on_after_recovery() {
-    let store = Store::new(9, WHEN_FULL, false);
+    let store = Store::new(9, WHEN_FULL, 0);
     let (mut count, extents) = (0, store.level_extents());
     while store.level_extents() == extents {
         store.fill(count..count + 1);
@@ -114,7 +114,7 @@ fn a_resize_that_was_cut_goes_on_after_recovery() {
 /// Numbers of levels are for the life of a pool, and there are 63.
 #[test]
 fn growing_and_shrinking_again_and_again_uses_up_no_numbers() {
-    let store = Store::new(4, WHEN_FULL, false);
+    let store = Store::new(4, WHEN_FULL, 0);
     for round in 0..100 {
         let _write = store.pool.write().expect("the pool may be written");
         store.table.expand().unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -129,7 +129,7 @@ fn growing_and_shrinking_again_and_again_uses_up_no_numbers() {
 /// again. Then shrinks stop in time, so that the table can always grow.
 #[test]
 fn a_reader_that_stays_leaves_numbers_for_growth() {
-    let store = Store::new(4, WHEN_FULL, false);
+    let store = Store::new(4, WHEN_FULL, 0);
     store.fill(0..1);
     let record = store.table.get(&key(0)).expect("sound items");
     let _write = store.pool.write().expect("the pool may be written");
@@ -161,7 +161,7 @@ fn a_shrink_that_does_not_fit_goes_back() {
     for resize_at in [WHEN_FULL, NEVER] {
         let mut went_back = 0;
         for round in 0..300 {
-            let store = Store::new(2, resize_at, false);
+            let store = Store::new(2, resize_at, 0);
             {
                 let _write = store.pool.write().expect("the pool may be written");
                 store.table.expand().expect("there is room");

@@ -14,7 +14,7 @@ const OPERATIONS: u64 = 100_000;
 /// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
 /// are the even numbers from 2 on, spread.
 fn filled<E: Engine, B: Backing>(pairs: u64, load_factor: f64) -> (Table<E, B>, u64) {
-    let setup = Setup { pairs, resize_at: 2.0, helper: false, ..Setup::default() };
+    let setup = Setup { pairs, resize_at: 2.0, helpers: 0, ..Setup::default() };
     let table = Table::<E, B>::new(setup);
     let count = (table.occupancy().capacity as f64 * load_factor) as u64;
     for index in 0..count {

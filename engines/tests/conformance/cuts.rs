@@ -99,7 +99,7 @@ fn tiny<E: Engine>(seed: u64) -> Setup {
     Setup {
         variant: seed as usize % E::VARIANTS,
         resize_at: [0.85, 1.0, E::AS_LATE_AS_POSSIBLE][seed as usize % 3],
-        helper: false,
+        helpers: 0,
         recovery_threads: 1,
         limit_bytes: 64 << 20,
         ..Setup::default()

@@ -11,7 +11,7 @@ const SETUP: Setup = Setup {
     pairs: 0,
     limit_bytes: 4 << 20,
     resize_at: 0.85,
-    helper: false,
+    helpers: 0,
     recovery_threads: 1,
 };
 

@@ -76,7 +76,7 @@ pub(crate) fn a_table_doubles_under_every_thread_at_once<E: Engine, B: Backing>(
     for round in 0..150 / B::THRIFT {
         let setup = Setup {
             variant: round as usize % E::VARIANTS,
-            helper: round % 2 == 0,
+            helpers: round as usize % 3,
             resize_at: if round % 5 == 0 { 0.3 } else { 0.85 },
             limit_bytes: 256 << 20,
             ..Setup::default()
@@ -112,7 +112,7 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
     let _watchdog = within(60);
     for variant in 0..E::VARIANTS {
         // Nobody moves anything but the writer, and the writer stops in the middle.
-        let table = Table::<E, B>::new(Setup { variant, helper: false, ..Setup::default() });
+        let table = Table::<E, B>::new(Setup { variant, helpers: 0, ..Setup::default() });
         let mut stored = 0;
         while !(stored > 5000 / B::THRIFT && table.occupancy().resizing) {
             let key = stored.wrapping_mul(SPREAD);
@@ -150,7 +150,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
         let setup = Setup {
             variant,
             limit_bytes: (300 << 10) + 4096 * variant as u64,
-            helper: variant % 2 == 0,
+            helpers: usize::from(variant % 2 == 0),
             ..Setup::default()
         };
         let table = Table::<E, B>::new(setup);

@@ -87,7 +87,7 @@ impl Blocks {
 
 /// A settled table that has been doubled several times, with its pairs.
 fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
-    let setup = Setup { variant, resize_at, helper: false, ..Setup::default() };
+    let setup = Setup { variant, resize_at, helpers: 0, ..Setup::default() };
     let table = Iceberg::new(setup);
     let mut model = HashMap::new();
     for key in 0u64.. {
@@ -200,7 +200,7 @@ fn a_key_that_is_stored_twice_is_reported() {
 /// it is, so that the doubling needs no lock that the update holds, unless it has come to lock
 /// level 2 itself. Returns what the update found and how many loads it had.
 fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
-    let setup = Setup { variant: 1, pairs: 250, resize_at: 1.0, helper: false, ..Setup::default() };
+    let setup = Setup { variant: 1, pairs: 250, resize_at: 1.0, helpers: 0, ..Setup::default() };
     let table = Rc::new(Table::<IcebergHt, Journaled>::new(setup));
     let blocks = table.occupancy().levels[0].slots / 32;
     let hasher = Hasher::new(SEED);
@@ -257,8 +257,7 @@ fn level_2_may_double_in_the_middle_of_a_writer() {
 /// and level 3, in per cent.
 fn overflow_percent(variant: usize) -> [f64; 2] {
     let (level_1_slots, _) = IcebergHt::BLOCKS[variant];
-    let setup =
-        Setup { variant, pairs: 900_000, resize_at: 2.0, helper: false, ..Setup::default() };
+    let setup = Setup { variant, pairs: 900_000, resize_at: 2.0, helpers: 0, ..Setup::default() };
     let table = Iceberg::new(setup);
     let before = table.occupancy();
     assert!(before.levels[0].slots >= 1 << 20, "{level_1_slots} slots: {before:?}");

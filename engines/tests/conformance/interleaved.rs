@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 fn setup(variant: usize, resize_at: f64) -> Setup {
-    Setup { variant, resize_at, helper: false, limit_bytes: 64 << 20, ..Setup::default() }
+    Setup { variant, resize_at, helpers: 0, limit_bytes: 64 << 20, ..Setup::default() }
 }
 
 /// A table in one of the setups, filled so far.

@@ -200,7 +200,7 @@ pub(crate) fn contended_keys_while_growing_from_nothing<E: Engine, B: Backing>()
         run::<E, B>(Round {
             setup: Setup {
                 variant: seed as usize % E::VARIANTS,
-                helper: seed % 4 == 0,
+                helpers: (seed % 8 / 3) as usize,
                 resize_at: if seed % 3 == 0 { 1.0 } else { 0.85 },
                 limit_bytes: 256 << 20,
                 ..Setup::default()
@@ -244,7 +244,7 @@ pub(crate) fn contended_keys_in_batches<E: Engine, B: Backing>() {
             setup: Setup {
                 variant: seed as usize % E::VARIANTS,
                 pairs: [0, 60, 300][seed as usize / 7 % 3],
-                helper: seed % 2 == 0,
+                helpers: seed as usize % 3,
                 resize_at: if seed % 4 < 2 { E::AS_LATE_AS_POSSIBLE } else { 0.85 },
                 limit_bytes: 256 << 20,
                 ..Setup::default()

@@ -87,12 +87,12 @@ fn setups<E: Engine>() -> impl Strategy<Value = Setup> {
     let never = E::AS_LATE_AS_POSSIBLE;
     let resize_at = prop_oneof![Just(0.5), Just(0.85), Just(1.0), Just(never)];
     let pairs = prop_oneof![4 => Just(0u64), 1 => Just(200), 1 => Just(2000)];
-    (0..E::VARIANTS, pairs, resize_at, any::<bool>()).prop_map(
-        |(variant, pairs, resize_at, helper)| Setup {
+    (0..E::VARIANTS, pairs, resize_at, 0..3_usize).prop_map(
+        |(variant, pairs, resize_at, helpers)| Setup {
             variant,
             pairs,
             resize_at,
-            helper,
+            helpers,
             limit_bytes: 64 << 20,
             ..Setup::default()
         },
@@ -249,7 +249,7 @@ fn tiny_setups<E: Engine>() -> impl Iterator<Item = Setup> {
         [0.85, 1.0, E::AS_LATE_AS_POSSIBLE].map(|resize_at| Setup {
             variant,
             resize_at,
-            helper: variant % 2 == 0,
+            helpers: usize::from(variant % 2 == 0),
             limit_bytes: 64 << 20,
             ..Setup::default()
         })
@@ -381,7 +381,7 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<E: Engine, B: Backing>() {
         let setup = Setup {
             variant,
             resize_at: 1.0,
-            helper: false,
+            helpers: 0,
             limit_bytes: 64 << 20,
             ..Setup::default()
         };

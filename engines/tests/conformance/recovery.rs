@@ -36,7 +36,7 @@ pub(crate) fn closed_tables_come_back<E: Engine, B: Backing>() {
     let _watchdog = within(120);
     for variant in 0..E::VARIANTS {
         for (pairs, resizing) in [(0, false), (1, false), (50, false), (50, true), (3000, true)] {
-            let setup = Setup { variant, helper: false, resize_at: 1.0, ..Setup::default() };
+            let setup = Setup { variant, helpers: 0, resize_at: 1.0, ..Setup::default() };
             let (mut table, mut model) = filled::<E, B>(setup, pairs, resizing);
             for round in 0..3 {
                 table = table.reopen();
@@ -53,7 +53,7 @@ pub(crate) fn closed_tables_come_back<E: Engine, B: Backing>() {
 
 pub(crate) fn a_read_only_table_is_whole_and_unchanged<E: Engine, B: Backing>() {
     let _watchdog = within(60);
-    let setup = Setup { variant: 1, helper: false, ..Setup::default() };
+    let setup = Setup { variant: 1, helpers: 0, ..Setup::default() };
     let (table, model) = filled::<E, B>(setup, 2000, true);
     let crashed = table.image();
     let closed = {
@@ -63,8 +63,8 @@ pub(crate) fn a_read_only_table_is_whole_and_unchanged<E: Engine, B: Backing>() 
     };
     let (mut backing, medium) = B::holding(&closed, setup.limit_bytes);
     let pool = Arc::new(Pool::open_read_only(medium, PLACE).unwrap());
-    for helper in [false, true] {
-        let settings = Setup { helper, ..setup }.settings();
+    for helpers in 0..2 {
+        let settings = Setup { helpers, ..setup }.settings();
         let index = E::open(Arc::clone(&pool), settings).unwrap();
         assert!(matches!(pool.write(), Err(WriteError::ReadOnly)));
         assert_eq!(index.len(), model.len() as u64);
@@ -94,7 +94,7 @@ fn recovered<E: Engine, B: Backing>(
     threads: usize,
     model: &HashMap<u64, u64>,
 ) -> (Image, bool) {
-    let setup = Setup { helper: false, recovery_threads: threads, ..Setup::default() };
+    let setup = Setup { helpers: 0, recovery_threads: threads, ..Setup::default() };
     let table = Table::<E, B>::from_image(image, setup).unwrap();
     let (mut after, is_resizing) = (table.image(), table.occupancy().resizing);
     table.assert_holds(model);
@@ -104,7 +104,7 @@ fn recovered<E: Engine, B: Backing>(
 
 /// Enough for several threads to have work, and a resize half way through.
 fn half_resized<E: Engine, B: Backing>(variant: usize) -> (Image, HashMap<u64, u64>) {
-    let setup = Setup { variant, helper: false, ..Setup::default() };
+    let setup = Setup { variant, helpers: 0, ..Setup::default() };
     let (table, model) = filled::<E, B>(setup, 150_000 / B::THRIFT.min(4), true);
     let image = table.image();
     (image, model)

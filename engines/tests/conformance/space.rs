@@ -7,12 +7,12 @@ const PAIRS: u64 = 700_000;
 
 pub(crate) fn a_table_that_grows_wastes_little<E: Engine, B: Backing>() {
     let _watchdog = within(120);
-    let capacities = [false, true].map(|helper| {
+    let capacities = [0, 1].map(|helpers| {
         let resize_at = E::BUDGET.load_factor;
         let table =
-            Table::<E, B>::new(Setup { pairs: 1000, helper, resize_at, ..Setup::default() });
+            Table::<E, B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::default() });
         // How full a table gets whose insertions leave a resize to the helper is up to the scheduler.
-        match !helper || E::INSERTIONS_END_RESIZES {
+        match helpers == 0 || E::INSERTIONS_END_RESIZES {
             true => watch_growth(&table, resize_at),
             false => (0..PAIRS).for_each(|index| insert(&table, index)),
         }

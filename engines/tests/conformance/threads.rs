@@ -23,11 +23,11 @@ pub(crate) fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync
     })
 }
 
-/// Tables that grow from nothing, in every shape, with a helper and without.
+/// Tables that grow from nothing, in every shape, with helpers and without.
 pub(crate) fn growing_setups<E: Engine>() -> impl Iterator<Item = Setup> {
     (0..E::VARIANTS).map(|variant| Setup {
         variant,
-        helper: variant % 2 == 0,
+        helpers: (variant + 1) % 3,
         resize_at: if variant % 3 == 1 { 1.0 } else { 0.85 },
         ..Setup::default()
     })
@@ -75,7 +75,7 @@ pub(crate) fn readers_never_miss_what_stays<E: Engine, B: Backing>() {
     for round in 0..120 / B::THRIFT {
         let setup = Setup {
             variant: round as usize % E::VARIANTS,
-            helper: round % 3 == 0,
+            helpers: round as usize % 3,
             resize_at: if round % 2 == 0 { 0.85 } else { 1.0 },
             limit_bytes: 256 << 20,
             ..Setup::default()
@@ -124,7 +124,7 @@ pub(crate) fn readers_never_miss_what_crowds_one_bucket<E: Engine, B: Backing>()
     for round in 0..200 / B::THRIFT {
         let setup = Setup {
             variant: round as usize % E::VARIANTS,
-            helper: false,
+            helpers: 0,
             limit_bytes: 256 << 20,
             ..Setup::default()
         };
@@ -284,7 +284,7 @@ pub(crate) fn pairs_passed_between_threads_are_counted<E: Engine, B: Backing>() 
     let _watchdog = within(120);
     // Two threads insert, two remove: nobody's own count says how many pairs there are, and a
     // removal may be counted before its insertion.
-    let setup = Setup { pairs: 1_000_000 / B::THRIFT, helper: false, ..Setup::default() };
+    let setup = Setup { pairs: 1_000_000 / B::THRIFT, helpers: 0, ..Setup::default() };
     let table = Table::<E, B>::new(setup);
     let capacity = table.occupancy().capacity;
     let rounds = 200_000 / B::THRIFT;
@@ -348,8 +348,8 @@ pub(crate) fn scans_beside_writers_invent_nothing<E: Engine, B: Backing>() {
 
 pub(crate) fn syncs_beside_writers_end<E: Engine, B: Backing>() {
     let _watchdog = within(120);
-    for helper in [false, true] {
-        let table = Table::<E, B>::new(Setup { helper, ..Setup::default() });
+    for helpers in 0..3 {
+        let table = Table::<E, B>::new(Setup { helpers, ..Setup::default() });
         let ended = AtomicU64::new(0);
         together(3, |thread| {
             if thread < 2 {

@@ -70,7 +70,7 @@ impl<M: Fresh, K: Fixed, V: Fixed> Table<M, K, V> {
 
     fn assemble(pool: Pool<M>, resize_at: f64) -> Result<Self, OpenError> {
         let settings =
-            Settings { resize_at, helper: false, recovery_threads: 1, ..Settings::default() };
+            Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() };
         let pool = Arc::new(pool);
         let index = LevelHashing::open(Arc::clone(&pool), settings)?;
         Ok(Table { index, pool, resize_at })

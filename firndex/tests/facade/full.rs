@@ -229,8 +229,8 @@ fn batches_into_a_full_pool() {
 /// A role: the directory is a file system of a few megabytes, all of it this process's own.
 pub(crate) fn fill_a_file_system(options: &Options, directory: &Path) {
     let filler = directory.join("filler");
-    for helper in [true, false] {
-        let options = options.clone().helper(helper);
+    for helpers in [1, 0] {
+        let options = options.clone().helpers(helpers);
         let path = directory.join("table");
         std::fs::write(&filler, vec![1; 2 << 20]).unwrap();
         let table = options.open_or_create_table(&path).unwrap();

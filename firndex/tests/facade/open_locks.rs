@@ -14,7 +14,7 @@ const HELD: u8 = 0xf0;
 /// A role: opens the table, says so, and holds it until its input ends.
 pub(crate) fn hold(path: &Path) {
     // Nothing is to change any more once it has said so: no helper goes on by itself.
-    let table = Options::new().helper(false).open_table(path).unwrap();
+    let table = Options::new().helpers(0).open_table(path).unwrap();
     table.put(u64::MAX, 1).unwrap();
     processes::unbuffered_output().write_all(&[HELD]).unwrap();
     let _ = std::io::stdin().read(&mut [0]);

@@ -234,7 +234,7 @@ fn an_engine_that_cannot_says_which_can() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         // A helper would prepare space meanwhile.
-        let options = Options::new().engine(engine).helper(false);
+        let options = Options::new().engine(engine).helpers(0);
         let table = options.create_table(&path).unwrap();
         fill(&table, 0..5000);
         let before = table.stats();

@@ -133,7 +133,7 @@ fn a_pool_marked_clean_does_not_change() {
     for &engine in Engine::ALL {
         let directory = places::in_ram();
         let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
-        let store = Options::new().engine(engine).helper(false).create_store(&path).unwrap();
+        let store = Options::new().engine(engine).helpers(0).create_store(&path).unwrap();
         let counters = || (0..WRITERS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
         let (issued, returned, done) = (counters(), counters(), AtomicBool::new(false));
         let key_of = |writer: u64, number: u64| [writer as u8, (number % KEYS) as u8];
@@ -205,7 +205,7 @@ fn batches_are_wholly_before_or_after_a_clean_mark() {
     const PAIRS: u64 = 20_000;
     let directory = places::in_ram();
     let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
-    let options = Options::new().helper(false).capacity(2 * PAIRS);
+    let options = Options::new().helpers(0).capacity(2 * PAIRS);
     let table = options.create_table(&path).unwrap();
     let batch = |round: u64| (0..PAIRS).map(|key| (key, round)).collect::<Vec<_>>();
     table.put_many(&batch(0)).unwrap();

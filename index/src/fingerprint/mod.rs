@@ -280,6 +280,19 @@ pub fn match_upper_halves(isa: Isa, words: &[u64; 4], fingerprint: u8) -> u32 {
     }
 }
 
+/// The lanes of two words that hold `fingerprint`: bit 8*w* + *i* stands for lane *i* of word *w*.
+/// There are no flag lanes.
+#[inline(always)]
+pub fn match_two_words(words: [u64; 2], fingerprint: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE2 is part of the architecture.
+    unsafe {
+        sse2::match_two_words(words, fingerprint)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    portable::match_two_words(words, fingerprint)
+}
+
 /// The lanes of a level-2 word that are EMPTY: bit *i* stands for lane *i*.
 #[inline(always)]
 pub fn empty_word(word: u64) -> u8 {

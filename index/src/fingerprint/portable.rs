@@ -37,3 +37,11 @@ pub(super) fn match_upper_halves(words: &[u64; 4], fingerprint: u8) -> u32 {
     };
     lanes(words[0], words[1]) | lanes(words[2], words[3]) << 8
 }
+
+/// The lanes of two words that hold `fingerprint`: bit 8*w* + *i* stands for lane *i* of word *w*.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(super) fn match_two_words(words: [u64; 2], fingerprint: u8) -> u32 {
+    let [first, second] = words.map(|word| u32::from(zero_lanes(word ^ repeat(fingerprint))));
+    first | second << 8
+}

@@ -47,6 +47,15 @@ pub(super) fn match_upper_halves(words: &[u64; 4], fingerprint: u8) -> u32 {
     bits(_mm_cmpeq_epi8(halves, wanted)) as u32
 }
 
+/// The lanes of two words that hold `fingerprint`: bit 8*w* + *i* stands for lane *i* of word *w*.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn match_two_words(words: [u64; 2], fingerprint: u8) -> u32 {
+    let [first, second] = words.map(|word| word as i64);
+    let wanted = _mm_set1_epi64x(repeat(fingerprint).cast_signed());
+    bits(_mm_cmpeq_epi8(_mm_set_epi64x(second, first), wanted)) as u32
+}
+
 #[inline]
 #[target_feature(enable = "sse2")]
 fn bits(lanes: __m128i) -> u64 {

@@ -22,7 +22,7 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
     pub(super) fn new(medium: M, shape: Shape, seed: u64) -> Result<Self> {
         let engine = (level::ENGINE_ID, level::engine_params(&shape));
         let pool = new_pool(medium, engine, (K::BYTES, V::BYTES), seed)?;
-        let settings = Settings { resize_at: NEVER, helper: false, ..Settings::default() };
+        let settings = Settings { resize_at: NEVER, helpers: 0, ..Settings::default() };
         let index = LevelHashing::open(Arc::clone(&pool), settings)?;
         Ok(Table { index, pool })
     }

@@ -104,8 +104,8 @@ pub(crate) struct Setup {
     pub(crate) limit_bytes: u64,
     /// Load factor at which the table grows; above 1 for never.
     pub(crate) resize_at: f64,
-    /// Whether there is a helper thread.
-    pub(crate) helper: bool,
+    /// Helper threads.
+    pub(crate) helpers: usize,
     /// Threads for recovery.
     pub(crate) recovery_threads: usize,
 }
@@ -117,7 +117,7 @@ impl Default for Setup {
             pairs: 0,
             limit_bytes: 1 << 32,
             resize_at: 0.85,
-            helper: true,
+            helpers: 1,
             recovery_threads: 2,
         }
     }
@@ -127,7 +127,7 @@ impl Setup {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             resize_at: self.resize_at,
-            helper: self.helper,
+            helpers: self.helpers,
             recovery_threads: self.recovery_threads,
             ..Settings::default()
         }

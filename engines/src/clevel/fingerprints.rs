@@ -1,0 +1,96 @@
+//! Fingerprints in the sidecar: which slots may lead to a key, without a look at its buckets.
+//!
+//! A word for each bucket, a byte for each slot: a part of the tag. It is written by who has claimed
+//! the slot, before the operation that fills it is in force, and stays until the slot is claimed
+//! again. So the byte of a slot that leads to an item, or has just lost one, is its key's; the byte of any other slot may
+//! be anything. A late writer does no harm: what it has claimed is its own until its operation is in
+//! force, save for a drainer, who makes it FROZEN for as long as the writer is pinned.
+
+use super::layout::{Level, SLOTS, load};
+use index::fingerprint::match_two_words;
+use pmem::sync::{Array, AtomicU64, Ordering};
+use pmem::{LINE, Medium, Offset, WORD};
+use std::io;
+
+/// Fingerprints of all buckets, by the line of the pool in which a bucket is.
+#[derive(Debug)]
+pub(super) struct Fingerprints(Array<AtomicU64>);
+
+/// The byte for a key of this tag.
+#[inline(always)]
+fn fingerprint(tag: u64) -> u8 {
+    // Not 0, as which memory comes.
+    (tag as u8).max(1)
+}
+
+impl Fingerprints {
+    /// Memory for levels of so many bytes.
+    pub(super) fn bytes(level_bytes: u64) -> u64 {
+        level_bytes / LINE * WORD
+    }
+
+    /// For a pool of `bytes` bytes that may grow to `limit` bytes.
+    pub(super) fn reserve(bytes: u64, limit: u64) -> io::Result<Fingerprints> {
+        let lines = |bytes: u64| bytes.div_ceil(LINE) as usize;
+        Array::reserve(lines(limit), lines(bytes)).map(Fingerprints)
+    }
+
+    /// Whether there is room for a level's.
+    pub(super) fn can_hold(&self, level: Level) -> bool {
+        level.end().0 / LINE <= self.0.len() as u64
+    }
+
+    /// Says that a level is about to be used.
+    pub(super) fn advise(&self, level: Level) {
+        self.0.advise((level.base.0 / LINE) as usize..(level.end().0 / LINE) as usize, false);
+    }
+
+    #[inline(always)]
+    fn word(&self, bucket: Offset) -> &AtomicU64 {
+        self.0.get((bucket.0 / LINE) as usize)
+    }
+
+    /// A bit for each slot of two buckets that may lead to a key of this tag.
+    ///
+    /// Without a branch for each slot: where a key is cannot be predicted, and what waits for a
+    /// wrong guess does not fetch the item.
+    #[inline(always)]
+    pub(super) fn matching(&self, buckets: [Offset; 2], tag: u64) -> u32 {
+        let words = buckets.map(|bucket| self.word(bucket).load(Ordering::Acquire));
+        let matching = match_two_words(words, fingerprint(tag));
+        match buckets[0] == buckets[1] {
+            true => matching & ((1 << SLOTS) - 1),
+            false => matching,
+        }
+    }
+
+    /// Says that a slot may lead to a key of this tag. The caller has claimed it, and nobody else
+    /// writes its byte meanwhile.
+    pub(super) fn set(&self, slot: Offset, tag: u64) {
+        let word = self.word(slot);
+        let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
+        let before = (word.load(Ordering::Relaxed) >> shift) as u8;
+        let change = before ^ fingerprint(tag);
+        if change != 0 {
+            word.fetch_xor(u64::from(change) << shift, Ordering::Release);
+        }
+    }
+
+    /// Whether the byte of a slot is that of this tag.
+    pub(super) fn is_set(&self, slot: Offset, tag: u64) -> bool {
+        let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
+        (self.word(slot).load(Ordering::Acquire) >> shift) as u8 == fingerprint(tag)
+    }
+
+    /// Writes those of a bucket at rest.
+    pub(super) fn rebuild<M: Medium>(&self, medium: &M, bucket: Offset) {
+        let bytes = Level::slots(bucket).map(|slot| match load(medium, slot) {
+            word if word.is_item() => fingerprint(word.tag()),
+            _ => 0,
+        });
+        let word = bytes.zip(0..).fold(0, |word, (byte, slot)| word | u64::from(byte) << (8 * slot));
+        if word != 0 {
+            self.word(bucket).store(word, Ordering::Relaxed);
+        }
+    }
+}
