@@ -2,8 +2,7 @@
 
 use index::fingerprint::{
     EMPTY, FLAG, FLAG_LANES_OF_LINE, FLAG_LANES_OF_WORD, Isa, empty_line, empty_word,
-    lane_masks_for, lanes, match_line, match_two_words, match_upper_halves,
-    match_word,
+    lane_masks_for, lanes, match_line, match_two_words, match_upper_halves, match_word,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;

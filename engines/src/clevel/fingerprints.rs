@@ -88,7 +88,8 @@ impl Fingerprints {
             word if word.is_item() => fingerprint(word.tag()),
             _ => 0,
         });
-        let word = bytes.zip(0..).fold(0, |word, (byte, slot)| word | u64::from(byte) << (8 * slot));
+        let word =
+            bytes.zip(0..).fold(0, |word, (byte, slot)| word | u64::from(byte) << (8 * slot));
         if word != 0 {
             self.word(bucket).store(word, Ordering::Relaxed);
         }
