@@ -3,7 +3,7 @@
 
 use pmem::sync::{AtomicBool, Ordering};
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -23,15 +23,21 @@ pub(crate) trait Background: Send + Sync + 'static {
     fn signal(&self) -> &Signal;
 
     /// Whether there is anything to be done. Looked at without the right to write: a pool that was
-    /// synced stays clean if not.
+    /// synced stays clean if there is not.
     fn is_resizing(&self) -> bool;
 
     /// Does some of it, with the right to write: a sync waits for so much at most. Refused, there is
     /// no point in trying again at once.
     fn take_turn(&self) -> Result<(), Refused>;
 
-    /// Has memory at hand for the next resize.
+    /// Has memory at hand for what will be needed. Writes nothing.
     fn prepare(&self);
+
+    /// Takes of that what is needed before anybody waits for it, with the right to write if there is
+    /// anything to be taken.
+    fn take_space(&self) -> Result<(), Refused> {
+        Ok(())
+    }
 }
 
 /// There was no right to write, or no room.
@@ -61,7 +67,7 @@ impl Signal {
         self.helpers.get().into_iter().flatten().for_each(Thread::unpark);
     }
 
-    /// Asks for space to be at hand for the next resize.
+    /// Asks for space to be at hand.
     pub(crate) fn ask_to_prepare(&self) {
         if let Some(helper) = self.helpers.get().and_then(|helpers| helpers.first()) {
             self.is_to_prepare.store(true, Ordering::Release);
@@ -76,13 +82,38 @@ impl Signal {
         self.turns.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for the turns that helpers are in the midst of, and takes back what writers have asked for: after
+    /// this, helpers write nothing until others do. Not for a holder of the right to write.
+    pub(crate) fn rest(&self) {
+        let _held = self.hold();
+        self.is_to_prepare.store(false, Ordering::Relaxed);
+    }
+
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
+    /// Has space at hand, if that is asked for.
+    fn prepare<B: Background>(&self, table: &B) -> Result<(), Refused> {
+        if !self.is_to_prepare.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        table.prepare();
+        let _turn = self.turn();
+        // Not so if somebody made the table rest meanwhile.
+        match self.is_to_prepare.swap(false, Ordering::Acquire) {
+            true => table.take_space(),
+            false => Ok(()),
+        }
+    }
+
+    fn turn(&self) -> RwLockReadGuard<'_, ()> {
+        self.turns.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes a turn, if there is anything to be done.
     fn take_turn<B: Background>(&self, table: &B) -> Result<bool, Refused> {
-        let _turn = self.turns.read().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn();
         match table.is_resizing() {
             true => table.take_turn().map(|()| true),
             false => Ok(false),
@@ -91,14 +122,12 @@ impl Signal {
 }
 
 /// Works until the table is closed.
-fn help<B: Background>(table: &B) {
+fn help<B: Background>(table: &B, is_first: bool) {
     let signal = table.signal();
     let mut turns = 0u32;
     while !signal.is_stopped() {
-        if signal.is_to_prepare.swap(false, Ordering::Acquire) {
-            table.prepare();
-        }
-        match signal.take_turn(table) {
+        let prepared = if is_first { signal.prepare(table) } else { Ok(()) };
+        match prepared.and_then(|()| signal.take_turn(table)) {
             Ok(true) => {
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(B::TURNS_AT_ONCE) {
@@ -120,10 +149,10 @@ impl Helpers {
     /// Starts `count` threads.
     pub(crate) fn start<B: Background>(table: &Arc<B>, count: usize) -> io::Result<Helpers> {
         let mut helpers = Helpers(Vec::new());
-        for _ in 0..count {
+        for index in 0..count {
             let theirs = Arc::clone(table);
             let thread = std::thread::Builder::new().name("firndex-helper".into());
-            match thread.spawn(move || help(&*theirs)) {
+            match thread.spawn(move || help(&*theirs, index == 0)) {
                 Ok(thread) => helpers.0.push(thread),
                 Err(error) => {
                     helpers.stop(table.signal(), false);

@@ -1,35 +1,45 @@
-//! Batches: the buckets and then the items of several operations fetched together.
+//! Batches: what several operations will read is fetched together.
 
 use super::Core;
-use super::layout::{Context, Level, load, tag};
-use super::ops::{Change, Changed, Hit};
+use super::layout::{Context, load};
+use super::ops::{Change, Changed, Hit, slot_of};
 use index::ItemError;
-use pmem::Medium;
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
+use pmem::{Medium, Offset};
 
 /// Operations whose buckets are fetched together.
 const BATCH: usize = 16;
 
 impl<M: Medium> Core<M> {
-    #[inline(always)]
-    pub(super) fn prefetch_buckets(&self, context: Context, hash: u64) {
-        for level in context.in_search_order() {
+    /// Fetches the fingerprints of a key's buckets.
+    fn prefetch_fingerprints(&self, context: Context, hash: u64) {
+        for level in context.levels() {
             for bucket in self.levels.get(level).candidates(hash) {
-                self.medium().prefetch(bucket);
+                self.fingerprints.prefetch(bucket);
             }
+        }
+    }
+
+    /// Fetches the slots of the first item that may be the key's.
+    fn prefetch_slot(&self, context: Context, hash: u64) {
+        if let Some(slot) = self.likely_slot(context, hash) {
+            self.medium().prefetch(slot);
         }
     }
 
     /// Fetches the first item that may be the key's.
     fn prefetch_item(&self, context: Context, hash: u64) {
-        let tag = tag(hash);
-        let buckets =
-            context.in_search_order().flat_map(|level| self.levels.get(level).candidates(hash));
-        let words = buckets.flat_map(Level::slots).map(|slot| load(self.medium(), slot));
-        if let Some(word) = words.into_iter().find(|word| word.is_item() && word.has_tag(tag)) {
+        let likely = self.likely_slot(context, hash).map(|slot| load(self.medium(), slot));
+        if let Some(word) = likely.filter(|word| word.is_item()) {
             self.heap.prefetch(word.at());
         }
+    }
+
+    /// The first slot that may lead to a key, its fingerprint says.
+    fn likely_slot(&self, context: Context, hash: u64) -> Option<Offset> {
+        let (buckets, matching) = self.matching_at_rest(context, hash)?;
+        (matching != 0).then(|| slot_of(&buckets, matching))
     }
 
     /// Hashes of a batch, everything fetched that its operations will read.
@@ -38,7 +48,10 @@ impl<M: Medium> Core<M> {
         let context = self.context();
         for (entry, hash) in entries.iter().zip(&mut hashes) {
             *hash = self.hash(key_of(entry));
-            self.prefetch_buckets(context, *hash);
+            self.prefetch_fingerprints(context, *hash);
+        }
+        for &hash in &hashes[..entries.len()] {
+            self.prefetch_slot(context, hash);
         }
         for &hash in &hashes[..entries.len()] {
             self.prefetch_item(context, hash);

@@ -8,7 +8,7 @@
 
 use super::layout::{Level, SLOTS, load};
 use index::fingerprint::match_two_words;
-use pmem::sync::{Array, AtomicU64, Ordering};
+use pmem::sync::{Array, AtomicU64, Ordering, fence};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::io;
 
@@ -18,9 +18,8 @@ pub(super) struct Fingerprints(Array<AtomicU64>);
 
 /// The byte for a key of this tag.
 #[inline(always)]
-fn fingerprint(tag: u64) -> u8 {
-    // Not 0, as which memory comes.
-    (tag as u8).max(1)
+pub(super) fn fingerprint_of(tag: u64) -> u8 {
+    tag as u8
 }
 
 impl Fingerprints {
@@ -40,9 +39,9 @@ impl Fingerprints {
         level.end().0 / LINE <= self.0.len() as u64
     }
 
-    /// Says that a level is about to be used.
-    pub(super) fn advise(&self, level: Level) {
-        self.0.advise((level.base.0 / LINE) as usize..(level.end().0 / LINE) as usize, false);
+    /// Says that a level is about to be used; touches its memory if `populate`.
+    pub(super) fn advise(&self, level: Level, populate: bool) {
+        self.0.advise((level.base.0 / LINE) as usize..(level.end().0 / LINE) as usize, populate);
     }
 
     #[inline(always)]
@@ -50,18 +49,34 @@ impl Fingerprints {
         self.0.get((bucket.0 / LINE) as usize)
     }
 
-    /// A bit for each slot of two buckets that may lead to a key of this tag.
+    /// Hints that those of a bucket are about to be read.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, bucket: Offset) {
+        self.0.prefetch((bucket.0 / LINE) as usize);
+    }
+
+    /// A bit for each slot of the two candidates in each of these levels that may lead to a key of this
+    /// fingerprint.
     ///
     /// Without a branch for each slot: where a key is cannot be predicted, and what waits for a
     /// wrong guess does not fetch the item.
     #[inline(always)]
-    pub(super) fn matching(&self, buckets: [Offset; 2], tag: u64) -> u32 {
-        let words = buckets.map(|bucket| self.word(bucket).load(Ordering::Acquire));
-        let matching = match_two_words(words, fingerprint(tag));
-        match buckets[0] == buckets[1] {
-            true => matching & ((1 << SLOTS) - 1),
-            false => matching,
+    pub(super) fn matching<const LEVELS: usize>(
+        &self,
+        candidates: [[Offset; 2]; LEVELS],
+        fingerprint: u8,
+    ) -> u32 {
+        let words =
+            candidates.map(|pair| pair.map(|bucket| self.word(bucket).load(Ordering::Relaxed)));
+        // Before the slots are read, and before the context is read again.
+        fence(Ordering::Acquire);
+        let mut matching = 0;
+        for (level, words) in words.into_iter().enumerate() {
+            let [first, second] = candidates[level];
+            let mask = if first == second { (1 << SLOTS) - 1 } else { u32::MAX };
+            matching |= (match_two_words(words, fingerprint) & mask) << (2 * SLOTS * level);
         }
+        matching
     }
 
     /// Says that a slot may lead to a key of this tag. The caller has claimed it, and nobody else
@@ -69,23 +84,24 @@ impl Fingerprints {
     pub(super) fn set(&self, slot: Offset, tag: u64) {
         let word = self.word(slot);
         let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
-        let before = (word.load(Ordering::Relaxed) >> shift) as u8;
-        let change = before ^ fingerprint(tag);
-        if change != 0 {
-            word.fetch_xor(u64::from(change) << shift, Ordering::Release);
+        let before = word.load(Ordering::Relaxed) >> shift & u64::from(u8::MAX);
+        let after = u64::from(fingerprint_of(tag));
+        if before != after {
+            // Exact, since nobody else changes this byte: no other one is touched.
+            word.fetch_add(after.wrapping_sub(before) << shift, Ordering::Release);
         }
     }
 
     /// Whether the byte of a slot is that of this tag.
     pub(super) fn is_set(&self, slot: Offset, tag: u64) -> bool {
         let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
-        (self.word(slot).load(Ordering::Acquire) >> shift) as u8 == fingerprint(tag)
+        (self.word(slot).load(Ordering::Acquire) >> shift) as u8 == fingerprint_of(tag)
     }
 
     /// Writes those of a bucket at rest.
     pub(super) fn rebuild<M: Medium>(&self, medium: &M, bucket: Offset) {
         let bytes = Level::slots(bucket).map(|slot| match load(medium, slot) {
-            word if word.is_item() => fingerprint(word.tag()),
+            word if word.is_item() => fingerprint_of(word.tag()),
             _ => 0,
         });
         let word =

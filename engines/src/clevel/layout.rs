@@ -123,6 +123,12 @@ impl Word {
         self.0 >> TAG_SHIFT
     }
 
+    /// Whether it leads to an item whose key may have this hash, and is durable.
+    #[inline(always)]
+    pub(super) fn is_clean_item_of(self, hash: u64) -> bool {
+        self.0 >> KIND_SHIFT == Word::item(hash, Offset(0)).0 >> KIND_SHIFT
+    }
+
     /// Where the item begins.
     #[inline(always)]
     pub(super) fn at(self) -> Offset {
@@ -198,13 +204,10 @@ impl Context {
         })
     }
 
-    /// The levels as a search visits them: during a resize in the direction in which items are
-    /// moved, so that it does not miss them; else the larger one first, which has most.
+    /// The two levels of a table that is not resizing, the larger one first, which has most.
     #[inline(always)]
-    pub(super) fn in_search_order(self) -> impl Iterator<Item = u32> {
-        let turned = Context((self.0 & u64::from(LEVEL_MAX)) << LEVEL_BITS | self.0 >> LEVEL_BITS);
-        let order = if self.is_resizing() { self } else { turned };
-        order.levels()
+    pub(super) fn at_rest(self) -> Option<[u32; 2]> {
+        (!self.is_resizing()).then(|| [self.nth(1), self.nth(0)])
     }
 
     #[inline(always)]

@@ -111,6 +111,8 @@ struct Core<M: Medium> {
     progress: Array<Line>,
     /// Levels that nobody knows any more, a bit for each.
     free_levels: AtomicU64,
+    /// Those of them that a helper has made ready: empty, memory touched.
+    ready_levels: AtomicU64,
     /// Held while levels are taken, until they are in the context.
     taking: Mutex<()>,
     /// Per thread, word 0: keys inserted less keys removed; word 1: insertions.
@@ -202,6 +204,10 @@ impl<M: Medium> Background for Core<M> {
     fn prepare(&self) {
         Core::prepare(self);
     }
+
+    fn take_space(&self) -> Result<(), Refused> {
+        Core::take_space(self)
+    }
 }
 
 impl<M: Medium> std::fmt::Debug for Clevel<M> {
@@ -259,9 +265,13 @@ impl<M: Medium> Core<M> {
             source,
         };
         let progress = LEVEL_MAX as usize + 1;
-        let fingerprints = Fingerprints::reserve(pool.medium().size(), pool.medium().limit());
+        let (size, limit) = (pool.medium().size(), pool.medium().limit());
+        let fingerprints = Fingerprints::reserve(size, limit).map_err(reserve)?;
+        for level in context.levels() {
+            fingerprints.advise(levels.get(level), false);
+        }
         Ok(Core {
-            fingerprints: fingerprints.map_err(reserve)?,
+            fingerprints,
             heap: Heap::open(Arc::clone(&pool))?,
             epochs: Epochs::new().map_err(reserve)?,
             hasher: Hasher::new(superblock.hash_seed),
@@ -272,6 +282,7 @@ impl<M: Medium> Core<M> {
             descriptors: Descriptors::new().map_err(reserve)?,
             progress: Array::reserve(progress, progress).map_err(reserve)?,
             free_levels: AtomicU64::new(free_levels),
+            ready_levels: AtomicU64::new(0),
             taking: Mutex::new(()),
             counts: PerThread::new().map_err(reserve)?,
             at_open: AtomicU64::new(0),

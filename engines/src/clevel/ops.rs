@@ -1,7 +1,8 @@
 //! Search, insertion, update and deletion, in the order of the slides.
 
 use super::descriptor::{Kind, Operation, Own, Status};
-use super::layout::{Context, ITEMS_END, Level, SLOTS, Word, exchange, load, tag};
+use super::fingerprints::fingerprint_of;
+use super::layout::{Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
 use index::ItemError;
 use pmem::epoch::Guard;
@@ -38,11 +39,52 @@ struct Fresh {
     bytes: u64,
 }
 
+/// The first slot of these buckets whose bit is set.
+#[inline(always)]
+pub(super) fn slot_of(buckets: &[Offset; 4], matching: u32) -> Offset {
+    let index = matching.trailing_zeros() as usize;
+    buckets[index / SLOTS].word((index % SLOTS) as u64)
+}
+
 impl<M: Medium> Core<M> {
-    /// Lock-free search, redone if nothing was found and a level has been appended meanwhile. What is
-    /// answered is durable.
-    #[inline]
+    /// Lock-free search. What is answered is durable.
+    ///
+    /// In line: the search of a table at rest that meets nothing but durable items. Few instructions
+    /// and none that waits for a guess: so the misses of one search overlap with those of the next.
+    #[inline(always)]
     pub(super) fn search<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<Option<Hit<'a>>, Corrupt> {
+        let context = self.context();
+        let Some((buckets, mut matching)) = self.matching_at_rest(context, hash) else {
+            return self.search_anyhow(hash, key, guard);
+        };
+        while matching != 0 {
+            let slot = slot_of(&buckets, matching);
+            matching &= matching - 1;
+            let word = load(self.medium(), slot);
+            if word.is_clean_item_of(hash) {
+                let item = self.heap.item(word.at(), guard)?;
+                if item.has_key(key) {
+                    return Ok(Some(Hit { slot, word, item }));
+                }
+            } else if word.has_tag(tag(hash)) {
+                return self.search_anyhow(hash, key, guard);
+            }
+        }
+        match self.context() == context {
+            true => Ok(None),
+            false => self.search_anyhow(hash, key, guard),
+        }
+    }
+
+    /// Redone if nothing was found and a level has been appended meanwhile.
+    #[cold]
+    #[inline(never)]
+    fn search_anyhow<'a>(
         &'a self,
         hash: u64,
         key: &[u8],
@@ -50,7 +92,6 @@ impl<M: Medium> Core<M> {
     ) -> Result<Option<Hit<'a>>, Corrupt> {
         loop {
             let context = self.context();
-            self.prefetch_buckets(context, hash);
             let mut is_removal_seen = false;
             if let Some(hit) = self.probe(context, hash, key, guard, &mut is_removal_seen)? {
                 if hit.word.is_dirty() {
@@ -74,9 +115,24 @@ impl<M: Medium> Core<M> {
         }
     }
 
+    /// The buckets of a key in a table that is not resizing, and a bit for each of their slots that may
+    /// lead to it; of all of them together, since in which one it is cannot be predicted.
+    #[inline(always)]
+    pub(super) fn matching_at_rest(
+        &self,
+        context: Context,
+        hash: u64,
+    ) -> Option<([Offset; 4], u32)> {
+        let [back, front] = context.at_rest()?.map(|level| self.levels.get(level).candidates(hash));
+        // While the fingerprints are on their way. Those of the other level, which has a third of the
+        // keys, would cost all searches more than they save it.
+        back.into_iter().for_each(|bucket| self.medium().prefetch(bucket));
+        let matching = self.fingerprints.matching([back, front], fingerprint_of(tag(hash)));
+        Some(([back[0], back[1], front[0], front[1]], matching))
+    }
+
     /// Looks once at every candidate bucket of these levels for the key. Flushes lines in which a key
     /// of this tag may have been removed, and says that there were some.
-    #[inline(always)]
     pub(super) fn probe<'a>(
         &'a self,
         context: Context,
@@ -85,27 +141,47 @@ impl<M: Medium> Core<M> {
         guard: &Guard<'a>,
         is_removal_seen: &mut bool,
     ) -> Result<Option<Hit<'a>>, Corrupt> {
-        let tag = tag(hash);
-        for level in context.in_search_order() {
+        if let Some((buckets, matching)) = self.matching_at_rest(context, hash) {
+            return self.look(&buckets, matching, hash, key, guard, is_removal_seen);
+        }
+        // One level after the other, as items move.
+        for level in context.levels() {
             let buckets = self.levels.get(level).candidates(hash);
-            let mut matching = self.fingerprints.matching(buckets, tag);
-            while matching != 0 {
-                let index = matching.trailing_zeros() as usize;
-                matching &= matching - 1;
-                let slot = buckets[index / SLOTS].word((index % SLOTS) as u64);
-                let word = load(self.medium(), slot);
-                if !word.has_tag(tag) {
-                    continue;
+            let matching = self.fingerprints.matching([buckets], fingerprint_of(tag(hash)));
+            let buckets = [buckets[0], buckets[1], buckets[0], buckets[1]];
+            let look = self.look(&buckets, matching, hash, key, guard, is_removal_seen)?;
+            if look.is_some() {
+                return Ok(look);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for the key in slots of these buckets: those whose bit is set.
+    fn look<'a>(
+        &'a self,
+        buckets: &[Offset; 4],
+        mut matching: u32,
+        hash: u64,
+        key: &[u8],
+        guard: &Guard<'a>,
+        is_removal_seen: &mut bool,
+    ) -> Result<Option<Hit<'a>>, Corrupt> {
+        while matching != 0 {
+            let slot = slot_of(buckets, matching);
+            matching &= matching - 1;
+            let word = load(self.medium(), slot);
+            if !word.has_tag(tag(hash)) {
+                continue;
+            }
+            if word.is_item() {
+                let item = self.heap.item(word.at(), guard)?;
+                if item.has_key(key) {
+                    return Ok(Some(Hit { slot, word, item }));
                 }
-                if word.is_item() {
-                    let item = self.heap.item(word.at(), guard)?;
-                    if item.key == key {
-                        return Ok(Some(Hit { slot, word, item }));
-                    }
-                } else if word.is_gone() {
-                    self.medium().flush(slot);
-                    *is_removal_seen = true;
-                }
+            } else if word.is_gone() {
+                self.medium().flush(slot);
+                *is_removal_seen = true;
             }
         }
         Ok(None)
@@ -258,25 +334,25 @@ impl<M: Medium> Core<M> {
     /// Claims an empty slot for an item by `word`: in one of the last two levels, the back one
     /// first, of its two buckets in the one with more room.
     pub(super) fn claim(&self, context: Context, hash: u64, word: Word) -> Option<Offset> {
+        let is_empty = |bucket: Offset| {
+            let words = self.medium().load_line(bucket).into_iter().enumerate();
+            words
+                .fold(0, |empty, (slot, word)| empty | u32::from(Word(word) == Word::EMPTY) << slot)
+        };
         for level in context.open() {
-            let mut buckets = self.levels.get(level).candidates(hash).map(|bucket| {
-                let is_empty = |&slot: &Offset| load(self.medium(), slot) == Word::EMPTY;
-                (Level::slots(bucket).filter(is_empty).count(), bucket)
-            });
-            if buckets[1].0 > buckets[0].0 {
+            let mut buckets =
+                self.levels.get(level).candidates(hash).map(|bucket| (is_empty(bucket), bucket));
+            if buckets[1].0.count_ones() > buckets[0].0.count_ones() {
                 buckets.swap(0, 1);
             }
-            for (empty, bucket) in buckets {
-                if empty == 0 {
-                    continue;
-                }
-                let claimed = |&slot: &Offset| {
-                    load(self.medium(), slot) == Word::EMPTY
-                        && exchange(self.medium(), slot, Word::EMPTY, word)
-                };
-                if let Some(slot) = Level::slots(bucket).find(claimed) {
-                    self.fingerprints.set(slot, tag(hash));
-                    return Some(slot);
+            for (mut empty, bucket) in buckets {
+                while empty != 0 {
+                    let slot = bucket.word(empty.trailing_zeros().into());
+                    empty &= empty - 1;
+                    if exchange(self.medium(), slot, Word::EMPTY, word) {
+                        self.fingerprints.set(slot, tag(hash));
+                        return Some(slot);
+                    }
                 }
             }
         }

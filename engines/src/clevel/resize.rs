@@ -8,6 +8,7 @@ use super::layout::{
 };
 use super::table::space_error;
 use super::{Core, Retired};
+use crate::helper::Refused;
 use index::ItemError;
 use pmem::epoch::Guard;
 use pmem::sync::{Ordering, thread_index};
@@ -23,16 +24,19 @@ const LEVELS_WITH_HELPER: u32 = 4;
 const LOOK_LOG2_MAX: u32 = 10;
 /// Load factor from which on a helper has space at hand for the next level.
 const PREPARE_AT: f64 = 0.6;
+/// By so much earlier does a helper append a level: it has to be there before a bucket is full, which
+/// happens from a load factor of 0.82 on.
+const HELPER_AHEAD: f64 = 0.04;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
-/// What to do while another thread takes a level.
+/// Who appends a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meanwhile {
-    /// There is no way on without one.
-    Wait,
-    /// There is room yet.
-    Leave,
+pub(super) enum Appender {
+    /// There is no way on without one: waits while another thread takes it.
+    InNeed,
+    /// There is room yet: leaves it to another thread that is at it.
+    Early,
 }
 
 // Words of a level's progress.
@@ -52,34 +56,93 @@ impl<M: Medium> Core<M> {
         }
         let log2 = self.levels.get(context.back()).log2;
         let look_log2 = log2.saturating_sub(3).min(LOOK_LOG2_MAX);
-        if sum & ((1 << look_log2) - 1) == 0 && !context.is_resizing() {
+        if sum & ((1 << look_log2) - 1) == 0 {
             self.look_around(context);
         }
     }
 
     #[cold]
     fn look_around(&self, context: Context) {
-        let resize_at = self.settings.resize_at;
-        let log2 = self.levels.get(context.back()).log2;
-        let fill = self.len() as f64 / capacity(log2) as f64;
-        if resize_at <= 1.0 && fill >= PREPARE_AT {
-            self.signal.ask_to_prepare();
-        }
-        if resize_at <= 1.0 && fill >= resize_at {
-            // Refused for want of space, the table fills on; whoever then finds no room says so. If
-            // another thread is at it, which takes long for a large level, there is room still.
-            let _ = self.append(context, &[log2 + 1], Meanwhile::Leave);
+        match self.signal.has_helper() {
+            true if self.wanted_bytes(context).is_some() => self.signal.ask_to_prepare(),
+            true => {}
+            false => self.grow_early(context, Appender::Early),
         }
     }
 
-    /// Puts memory behind the next level before anybody waits for it.
+    /// Slots that are taken, as a part of those of the last two levels.
+    fn fill(&self, context: Context) -> f64 {
+        self.len() as f64 / capacity(self.levels.get(context.back()).log2) as f64
+    }
+
+    /// Whether the next level is to be appended before an insertion finds no room.
+    fn is_to_grow(&self, context: Context) -> bool {
+        let resize_at = self.settings.resize_at;
+        let ahead = if self.signal.has_helper() { HELPER_AHEAD } else { 0.0 };
+        resize_at <= 1.0 && !context.is_resizing() && self.fill(context) >= resize_at - ahead
+    }
+
+    fn grow_early(&self, context: Context, appender: Appender) {
+        if self.is_to_grow(context) {
+            // Refused for want of space, the table fills on; whoever then finds no room says so. If
+            // another thread is at it, which takes long for a large level, there is room still.
+            let log2 = self.levels.get(context.back()).log2;
+            let _ = self.append(context, &[log2 + 1], appender);
+        }
+    }
+
+    /// Bytes that items and the next level will want soon; `None` if all that is at hand, and nothing
+    /// is to be appended either.
+    fn wanted_bytes(&self, context: Context) -> Option<u64> {
+        let items = if self.heap.is_short() { self.heap.next_extent_bytes() } else { 0 };
+        let level = self.wanted_level(context).map_or(0, Level::bytes);
+        (items + level > 0 || self.is_to_grow(context)).then_some(items + level)
+    }
+
+    /// log2 of the buckets of a level that will be wanted soon, unless it is ready.
+    fn wanted_level(&self, context: Context) -> Option<u32> {
+        let log2 = self.levels.get(context.back()).log2 + 1;
+        let is_near = self.settings.resize_at <= 1.0 && self.fill(context) >= PREPARE_AT;
+        let ready =
+            self.free_levels.load(Ordering::Acquire) & self.ready_levels.load(Ordering::Acquire);
+        let is_ready = (1..=LEVEL_MAX)
+            .any(|level| ready & 1 << level != 0 && self.levels.get(level).log2 == log2);
+        (is_near && !is_ready).then_some(log2)
+    }
+
+    /// Has memory touched for what will be wanted: the page faults that a writer would meet take
+    /// milliseconds.
     pub(super) fn prepare(&self) {
-        let log2 = {
+        let wanted = {
             let _guard = self.epochs.pin();
-            self.levels.get(self.context().back()).log2
+            self.wanted_bytes(self.context())
         };
-        // Refused, it is refused again, with the reason, to whoever needs the level.
-        let _ = self.pool.prepare(Level::bytes(log2 + 1));
+        if let Some(bytes) = wanted {
+            // Refused, it is refused again, with the reason, to whoever needs it.
+            let _ = self.pool.prepare(bytes);
+        }
+    }
+
+    /// Takes space for items and the next level before anybody waits for it, and appends the level
+    /// if it is time.
+    pub(super) fn take_space(&self) -> Result<(), Refused> {
+        let _guard = self.epochs.pin();
+        let context = self.context();
+        if self.wanted_bytes(context).is_none() {
+            return Ok(());
+        }
+        let _write = self.pool.write().map_err(|_| Refused)?;
+        // As in `prepare`.
+        let _ = self.heap.grow_ahead();
+        if let Some(log2) = self.wanted_level(context) {
+            let _taking = self.taking.lock();
+            if let Ok(level) = self.take_level(log2, true) {
+                self.ready_levels.fetch_or(1 << level, Ordering::AcqRel);
+                self.free_levels.fetch_or(1 << level, Ordering::AcqRel);
+            }
+        }
+        self.grow_early(context, Appender::InNeed);
+        Ok(())
     }
 
     /// Called when an insertion found no room under `context`. `Ok`: trying again makes sense.
@@ -100,7 +163,7 @@ impl<M: Medium> Core<M> {
 
     /// Appends a level of twice the size of the back one, if no other thread has done it.
     pub(super) fn grow(&self, context: Context) -> Result<(), SpaceError> {
-        self.append(context, &[self.levels.get(context.back()).log2 + 1], Meanwhile::Wait)
+        self.append(context, &[self.levels.get(context.back()).log2 + 1], Appender::InNeed)
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
@@ -109,13 +172,13 @@ impl<M: Medium> Core<M> {
         &self,
         context: Context,
         log2s: &[u32],
-        meanwhile: Meanwhile,
+        appender: Appender,
     ) -> Result<(), SpaceError> {
         // Extents are taken under the pool's lock in any case. Under this one, until they are in the
         // context, threads in need together take one and not several.
-        let taking = match meanwhile {
-            Meanwhile::Wait => Some(self.taking.lock()),
-            Meanwhile::Leave => self.taking.try_lock(),
+        let taking = match appender {
+            Appender::InNeed => Some(self.taking.lock()),
+            Appender::Early => self.taking.try_lock(),
         };
         if taking.is_none() || self.context() != context {
             return Ok(());
@@ -128,7 +191,7 @@ impl<M: Medium> Core<M> {
                     reason: "too many of its keys belong to the same buckets".into(),
                 });
             }
-            let level = self.take_level(log2)?;
+            let level = self.take_level(log2, false)?;
             taken.push(level);
             Ok(context_so_far.pushed(level))
         });
@@ -176,9 +239,9 @@ impl<M: Medium> Core<M> {
         context
     }
 
-    /// An empty level of `1 << log2` buckets that is in no context: a retired one, or a new extent.
-    /// The caller holds the lock for that.
-    fn take_level(&self, log2: u32) -> Result<u32, SpaceError> {
+    /// An empty level of `1 << log2` buckets that is in no context: one made ready, a retired one, or a
+    /// new extent, its memory in the sidecar touched if `populate`. The caller holds the lock for that.
+    fn take_level(&self, log2: u32, populate: bool) -> Result<u32, SpaceError> {
         let full = |reason: &str| SpaceError::Full {
             needed_bytes: Level::bytes(log2),
             reason: reason.into(),
@@ -193,21 +256,25 @@ impl<M: Medium> Core<M> {
         let level = match kept {
             Some(level) => {
                 self.free_levels.fetch_and(!(1 << level), Ordering::AcqRel);
-                self.empty_level(level);
+                let ready = self.ready_levels.fetch_and(!(1 << level), Ordering::AcqRel);
+                if ready & 1 << level == 0 {
+                    self.empty_level(level);
+                }
                 level
             }
             None => {
                 let unused = (1..=LEVEL_MAX).find(|&level| !self.levels.has(level));
                 let level = unused.ok_or_else(|| full("it has had too many levels"))?;
-                let extent = self
-                    .pool
-                    .extend(|draft| draft.take_extent(LEVELS, level as u8, Level::bytes(log2)))?;
-                let new = Level { base: extent.start, log2 };
-                if !self.fingerprints.can_hold(new) {
-                    // It stays with the pool, free: another process may have the addresses.
-                    return Err(full("no address space is reserved for its fingerprints"));
-                }
-                self.fingerprints.advise(new);
+                let new = self.pool.extend(|draft| {
+                    let bytes = Level::bytes(log2);
+                    let base = draft.take_extent(LEVELS, level as u8, bytes)?.start;
+                    let new = Level { base, log2 };
+                    match self.fingerprints.can_hold(new) {
+                        true => Ok(new),
+                        false => Err(full("no address space is reserved for its fingerprints")),
+                    }
+                })?;
+                self.fingerprints.advise(new, populate);
                 self.levels.set(level, new);
                 level
             }
@@ -365,7 +432,7 @@ impl<M: Medium> Core<M> {
             let _ = self.finish_resize();
         }
         // A helper in its turn may be about to write, though nothing is left to be drained.
-        drop(self.signal.hold());
+        self.signal.rest();
     }
 
     /// Appends levels of half the sizes, unless the table is too full or as small as it was made.
@@ -390,7 +457,7 @@ impl<M: Medium> Core<M> {
                         .into(),
             });
         }
-        self.append(context, &[log2 - 2, log2 - 1], Meanwhile::Wait)?;
+        self.append(context, &[log2 - 2, log2 - 1], Appender::InNeed)?;
         Ok((self.context() != context).then_some(log2))
     }
 

@@ -1,7 +1,7 @@
 //! What only the inside of a table shows.
 
 use super::layout::{Context, Level, Word, load};
-use super::resize::Meanwhile;
+use super::resize::Appender;
 use super::{Clevel, ENGINE_ID, Shape, engine_params};
 use crate::Settings;
 use index::{Records, Shrunk};
@@ -152,7 +152,7 @@ fn a_check_finds_items_of_levels_that_a_damaged_context_does_not_name() {
     let core = &store.core;
     {
         let _guard = core.epochs.pin();
-        core.append(core.context(), &[3, 4], Meanwhile::Wait).unwrap();
+        core.append(core.context(), &[3, 4], Appender::InNeed).unwrap();
     }
     let others = Context(3 | 4 << 6).word();
     let damaged = reopened(&store, &[(core.control, others)], false).unwrap();

@@ -297,7 +297,7 @@ impl<M: Medium> Core<M> {
             self.finish_moves();
         }
         // A helper in its turn may be about to write, though nothing is left to be moved.
-        drop(self.signal.hold());
+        self.signal.rest();
     }
 
     fn len(&self) -> u64 {

@@ -217,6 +217,10 @@ fn apply<E: Engine, B: Backing>(
         }
         Operation::Reopen => return table.reopen(),
         Operation::Crash => {
+            if table.setup().helpers > 0 {
+                // A helper that goes on while the pool is copied makes an image that no kill leaves.
+                table.settle();
+            }
             return Table::from_image(&table.image(), *table.setup()).unwrap();
         }
     }

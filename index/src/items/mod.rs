@@ -156,7 +156,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let at = Offset(slot & !GROUP);
         let mut sort_in = |at: Offset| -> Result<(), Corrupt> {
             let item = self.heap.item(at, guard)?;
-            match item.key == key {
+            match item.has_key(key) {
                 true => view.found = Some((at, item)),
                 false => view.others.push(at),
             }
@@ -276,7 +276,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         let Some(slot) = self.index.get(self.hasher.first_bytes(key)) else { return Ok(None) };
         if slot & GROUP == 0 {
             let item = self.heap.item(Offset(slot), &guard)?;
-            return Ok((item.key == key).then(|| Record::new(item.value, guard)));
+            return Ok(item.has_key(key).then(|| Record::new(item.value, guard)));
         }
         let found = self.view(Some(slot), key, &guard)?.found;
         Ok(found.map(|(_, item)| Record::new(item.value, guard)))

@@ -36,6 +36,15 @@ pub struct Item<'a> {
 }
 
 impl Item<'_> {
+    /// Whether it has this key. One of eight bytes is compared as a word, without a call.
+    #[inline(always)]
+    pub fn has_key(&self, key: &[u8]) -> bool {
+        match (self.key.as_array::<8>(), key.as_array::<8>()) {
+            (Some(mine), Some(other)) => u64::from_ne_bytes(*mine) == u64::from_ne_bytes(*other),
+            _ => self.key == key,
+        }
+    }
+
     /// Whether key and value fit the checksum.
     pub fn is_sound(&self) -> bool {
         checksum(self.key, self.value) == self.crc
@@ -91,60 +100,69 @@ impl<M: Medium> Heap<M> {
         Ok(at)
     }
 
-    /// Two halves and a word at `at`, if they lie in the pool.
-    fn header(&self, at: Offset) -> Result<(u32, u32, u64), Corrupt> {
-        let end = at.0.checked_add(HEADER_BYTES);
-        if !at.0.is_multiple_of(16) || end.is_none_or(|end| end > self.medium().size()) {
-            return Err(Corrupt { at, found: "a slot leads outside the pool".into() });
+    /// The header at `at`: two halves and a word; `None` if it does not lie in the pool.
+    #[inline(always)]
+    fn header(&self, at: Offset) -> Option<(u32, u32, u64)> {
+        if !at.0.is_multiple_of(16) || at.0 > self.medium().size().saturating_sub(HEADER_BYTES) {
+            return None;
         }
-        let (low, high) = self.medium().load_pair(at);
-        let low = low.to_ne_bytes();
-        let half = |from: usize| {
-            let mut bytes = [0; 4];
-            bytes.copy_from_slice(&low[from..from + 4]);
-            u32::from_le_bytes(bytes)
-        };
-        Ok((half(0), half(4), u64::from_le_bytes(high.to_ne_bytes())))
-    }
-
-    fn check_end(&self, at: Offset, bytes: u64) -> Result<(), Corrupt> {
-        match at.0.checked_add(bytes) {
-            Some(end) if end <= self.medium().size() => Ok(()),
-            _ => Err(Corrupt { at, found: format!("{bytes} bytes here would leave the pool") }),
-        }
+        // By word: in a damaged pool a slot may lead to where others write.
+        let [low, high] = self.medium().load_two(at).map(u64::from_le);
+        Some((low as u32, (low >> 32) as u32, high))
     }
 
     /// The item at `at`, which a slot read under `guard` led to. Whatever a damaged pool
     /// contains, the result lies in the pool.
+    #[inline(always)]
     pub fn item<'a>(&'a self, at: Offset, _guard: &Guard<'a>) -> Result<Item<'a>, Corrupt> {
+        self.item_within(at).ok_or_else(|| self.no_item(at))
+    }
+
+    #[inline(always)]
+    fn item_within(&self, at: Offset) -> Option<Item<'_>> {
         let (key_bytes, crc, value_bytes) = self.header(at)?;
-        if key_bytes as usize > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX as u64 {
-            let found = format!("an item with {key_bytes} bytes of key, {value_bytes} of value");
-            return Err(Corrupt { at, found });
-        }
         let key_bytes = u64::from(key_bytes);
-        let value_at = HEADER_BYTES + padded(key_bytes);
-        self.check_end(at, value_at + value_bytes)?;
-        // SAFETY: published items are immutable, and the guard keeps this one from being
+        let key_at = at.add(HEADER_BYTES);
+        if key_bytes > KEY_BYTES_MAX as u64 || value_bytes > VALUE_BYTES_MAX as u64 {
+            return None;
+        }
+        let value_at = key_at.add(padded(key_bytes));
+        if value_at.0 + value_bytes > self.medium().size() {
+            return None;
+        }
+        // SAFETY: published items are immutable, and the caller's guard keeps this one from being
         // reclaimed while the slices live; the range was checked.
         let (key, value) = unsafe {
-            (
-                self.medium().bytes(at.add(HEADER_BYTES), key_bytes),
-                self.medium().bytes(at.add(value_at), value_bytes),
-            )
+            (self.medium().bytes(key_at, key_bytes), self.medium().bytes(value_at, value_bytes))
         };
-        Ok(Item { key, value, crc })
+        Some(Item { key, value, crc })
+    }
+
+    /// What is wrong at `at`, where there is no item.
+    #[cold]
+    #[inline(never)]
+    fn no_item(&self, at: Offset) -> Corrupt {
+        let found = match self.header(at) {
+            None => "a slot leads outside the pool".into(),
+            Some((key_bytes, _, value_bytes)) => {
+                format!("an item with {key_bytes} bytes of key, {value_bytes} of value")
+            }
+        };
+        Corrupt { at, found }
     }
 
     /// The offsets in the group at `at`; as [`Heap::item`].
     pub fn group(&self, at: Offset, _guard: &Guard<'_>) -> Result<Vec<Offset>, Corrupt> {
-        let (count, crc, mark) = self.header(at)?;
-        if mark != GROUP_MARK || count as usize > GROUP_MAX {
+        let header = self.header(at).ok_or_else(|| self.no_item(at))?;
+        let (count, crc, mark) = header;
+        let body_bytes = 8 * u64::from(count);
+        if mark != GROUP_MARK
+            || count as usize > GROUP_MAX
+            || at.0 + HEADER_BYTES + body_bytes > self.medium().size()
+        {
             return Err(Corrupt { at, found: format!("no group of items: {count}, {mark:#x}") });
         }
-        let body_bytes = 8 * u64::from(count);
-        self.check_end(at, HEADER_BYTES + body_bytes)?;
-        // SAFETY: as in `item`.
+        // SAFETY: as in `item_within`.
         let body = unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) };
         if checksum(&[], body) != crc {
             return Err(Corrupt { at, found: "a group whose checksum does not fit".into() });

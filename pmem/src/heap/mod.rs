@@ -46,6 +46,8 @@ const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// A new extent is this fraction of the heap, so that a heap of any size takes few extents.
 const EXTENT_FRACTION: u64 = 4;
+/// A heap is short if no more than this fraction of it is free.
+const SHORT_FRACTION: u64 = 8;
 
 /// Content of the pool that cannot be: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +79,8 @@ pub struct Heap<M: Medium> {
     partial: Vec<Mutex<Vec<u64>>>,
     /// Runs of unused segments: first segment to length.
     free_runs: Mutex<BTreeMap<u64, u64>>,
+    /// Segments of all extents.
+    segments_taken: AtomicU64,
     /// Serialises growth, so that threads in need together add one extent and not several.
     growing: Mutex<()>,
     /// Per thread and class, two words: what the thread allocates from.
@@ -108,6 +112,7 @@ impl<M: Medium> Heap<M> {
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
             classes,
             free_runs: Mutex::default(),
+            segments_taken: AtomicU64::new(0),
             growing: Mutex::default(),
             caches: Array::reserve(
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
@@ -163,6 +168,7 @@ impl<M: Medium> Heap<M> {
                 extent.start, extent.bytes
             ));
         }
+        self.segments_taken.fetch_add(count, Ordering::Relaxed);
         let mut index = 0;
         while index < count {
             let at = descriptors.word(index);
@@ -210,50 +216,79 @@ impl<M: Medium> Heap<M> {
 
     /// Adds an extent with a run of at least `run` segments.
     fn grow(&self, run: u64) -> Result<(), SpaceError> {
-        let extents = self.pool.extents_of(HEAP);
-        let heap_segments: u64 = extents.iter().map(|extent| self.parts(extent).0).sum();
-        let wanted = (heap_segments / EXTENT_FRACTION).max(EXTENT_SEGMENTS_MIN);
         if run > SEGMENTS_OF_AN_ITEM_MAX {
             return Err(SpaceError::Full {
                 needed_bytes: run << self.segment_log2,
                 reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
-        let take = |count: u64| {
-            let bytes = (count << self.segment_log2) + (count * 8).next_multiple_of(LINE);
-            // Small extents would waste up to their own size by natural alignment.
-            let align = match bytes < HUGE_PAGE_BYTES {
-                true => self.segment_bytes(),
-                false => HUGE_PAGE_BYTES,
-            };
-            let index = extents.len() as u8;
-            self.pool.extend(|draft| {
-                let extent = draft.take_aligned_extent(HEAP, index, bytes, align)?;
-                if extent.end() >> self.segment_log2 >= self.segments.len() as u64 {
-                    return Err(SpaceError::Full {
-                        needed_bytes: extent.end(),
-                        reason: "no address space is reserved for a larger heap".into(),
-                    });
-                }
-                Ok(extent)
-            })
-        };
-        let wanted = wanted.max(run);
-        if extents.len() >= EXTENTS_OF_HEAP_MAX {
+        // A nearly full file system may still have what is needed now. By halves, since a series of
+        // smallest extents would use up the records there are.
+        let mut asked = self.segments_of_next_extent().max(run);
+        loop {
+            match self.add_extent(asked) {
+                Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
+                added => return added,
+            }
+        }
+    }
+
+    /// Whether the heap is about to need another extent.
+    pub fn is_short(&self) -> bool {
+        let free: u64 = self.free_runs.lock().values().sum();
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        total > 0 && free <= total / SHORT_FRACTION
+    }
+
+    /// Bytes of the extent that the heap takes next, about.
+    pub fn next_extent_bytes(&self) -> u64 {
+        self.extent_bytes(self.segments_of_next_extent())
+    }
+
+    /// Takes the next extent before anybody waits for it, if the heap is short and there is room for a whole
+    /// one. For a helper, after [`Pool::prepare`]. Needs the right to write.
+    pub fn grow_ahead(&self) -> Result<(), SpaceError> {
+        let _growing = self.growing.lock();
+        match self.is_short() {
+            true => self.add_extent(self.segments_of_next_extent()),
+            false => Ok(()),
+        }
+    }
+
+    fn segments_of_next_extent(&self) -> u64 {
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        (total / EXTENT_FRACTION).max(EXTENT_SEGMENTS_MIN)
+    }
+
+    fn extent_bytes(&self, count: u64) -> u64 {
+        (count << self.segment_log2) + (count * 8).next_multiple_of(LINE)
+    }
+
+    /// Adds an extent of `count` segments. The caller has the lock for that.
+    fn add_extent(&self, count: u64) -> Result<(), SpaceError> {
+        let index = self.pool.extents_of(HEAP).len();
+        if index >= EXTENTS_OF_HEAP_MAX {
             return Err(SpaceError::Full {
-                needed_bytes: run << self.segment_log2,
+                needed_bytes: count << self.segment_log2,
                 reason: format!("its heap has {EXTENTS_OF_HEAP_MAX} extents, the most it can have"),
             });
         }
-        // A nearly full file system may still have what is needed now. By halves, since a series of
-        // smallest extents would use up the records there are.
-        let mut asked = wanted;
-        let extent = loop {
-            match take(asked) {
-                Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
-                taken => break taken?,
-            }
+        let bytes = self.extent_bytes(count);
+        // Small extents would waste up to their own size by natural alignment.
+        let align = match bytes < HUGE_PAGE_BYTES {
+            true => self.segment_bytes(),
+            false => HUGE_PAGE_BYTES,
         };
+        let extent = self.pool.extend(|draft| {
+            let extent = draft.take_aligned_extent(HEAP, index as u8, bytes, align)?;
+            if extent.end() >> self.segment_log2 >= self.segments.len() as u64 {
+                return Err(SpaceError::Full {
+                    needed_bytes: extent.end(),
+                    reason: "no address space is reserved for a larger heap".into(),
+                });
+            }
+            Ok(extent)
+        })?;
         let (count, descriptors) = self.parts(&extent);
         let first = extent.start.0 >> self.segment_log2;
         for index in 0..count {
@@ -261,6 +296,7 @@ impl<M: Medium> Heap<M> {
             state.descriptor_at.store(descriptors.word(index).0, Ordering::Relaxed);
             state.usage.store(usage::FREE, Ordering::Release);
         }
+        self.segments_taken.fetch_add(count, Ordering::Relaxed);
         self.release_run(first, count);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
     SUPERBLOCK_BYTES, Superblock,
 };
-use crate::sync::{self, Mutex};
+use crate::sync::{self, AtomicU64, Mutex, Ordering};
 use gate::GateState;
 pub use gate::{Gate, Write};
 use std::io;
@@ -74,6 +74,8 @@ pub struct Pool<M: Medium> {
     gate: Arc<Gate>,
     place: Place,
     forks_at_open: u32,
+    /// Up to where memory was asked to be at hand.
+    prepared: AtomicU64,
 }
 
 /// Changes to the superblock that become effective together.
@@ -231,6 +233,7 @@ impl<M: Medium> Pool<M> {
             gate,
             place,
             forks_at_open: sync::forks(),
+            prepared: AtomicU64::new(0),
         })
     }
 
@@ -336,15 +339,25 @@ impl<M: Medium> Pool<M> {
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
     /// finds it ready. For a helper: may take long, holds nobody up for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
-        let end = self.superblock.lock().end;
-        let size_before = self.medium.size();
-        let target = end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes);
-        if target <= size_before {
-            return Ok(());
-        }
+        let (end, target) = self.ahead(bytes);
         self.medium.grow(target)?;
-        self.medium.populate(size_before..target);
+        let further = |before: u64| (before < target).then_some(target);
+        let before = self.prepared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
+        if let Ok(before) = before {
+            self.medium.populate(before.max(end)..target);
+        }
         Ok(())
+    }
+
+    /// Whether [`Pool::prepare`] has been asked for so much already.
+    pub fn is_prepared(&self, bytes: u64) -> bool {
+        self.ahead(bytes).1 <= self.prepared.load(Ordering::Relaxed)
+    }
+
+    /// Where the extents end, and where `bytes` more would, wherever they may begin.
+    fn ahead(&self, bytes: u64) -> (u64, u64) {
+        let end = self.superblock.lock().end;
+        (end, end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes))
     }
 
     /// Extents of one owner, by index.

@@ -132,13 +132,13 @@ impl<T: Zeroable> Array<T> {
         }
     }
 
-    /// Asks for huge pages behind a range of elements where it spans some, and touches them if
-    /// `populate`. A hint.
+    /// Asks for huge pages behind a range of elements that is as large as one or larger, its ends
+    /// included, and touches the elements if `populate`. A hint.
     pub fn advise(&self, elements: Range<usize>, populate: bool) {
         let end = elements.end.min(self.len);
         let bytes = elements.start.min(end) * size_of::<T>()..end * size_of::<T>();
-        // SAFETY: the range lies in this array's memory.
-        unsafe { pages::advise(self.base.cast(), bytes, populate) };
+        // SAFETY: the range lies in this array's memory, which is as long as that.
+        unsafe { pages::advise(self.base.cast(), self.len * size_of::<T>(), bytes, populate) };
     }
 }
 

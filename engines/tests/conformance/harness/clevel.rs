@@ -20,7 +20,7 @@ impl Engine for ClevelHashing {
         writes_per_insertion: 2.001,
         writes_per_update: 2.001,
         fences_per_batch: 64.1,
-        bytes_per_pair: 47.0,
+        bytes_per_pair: 48.0,
         pairs_in_300_kib: 900,
     };
 

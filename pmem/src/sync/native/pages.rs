@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// Huge pages are asked for where a range spans at least one.
+/// Huge pages are asked for where a range is at least as large as one.
 const HUGE_PAGE: usize = 2 << 20;
 /// One call touches at most this much: other threads that map memory wait for it.
 const POPULATE_STEP_BYTES: usize = HUGE_PAGE;
@@ -35,20 +35,27 @@ pub(in crate::sync) unsafe fn free(start: NonNull<c_void>, bytes: usize) {
     let _ = unsafe { rustix::mm::munmap(start.as_ptr(), bytes) };
 }
 
-/// Asks for huge pages behind a range of bytes where it spans some, and touches the range if
-/// `populate`. A hint.
+/// Asks for huge pages behind a range of bytes that is as large as one or larger, its ends included,
+/// and touches the range if `populate`. A hint.
 ///
 /// # Safety
 ///
-/// The range lies in what [`zeroed`] returned as `start`.
-pub(in crate::sync) unsafe fn advise(start: NonNull<c_void>, bytes: Range<usize>, populate: bool) {
+/// The range lies in what [`zeroed`] returned as `start` for `len` bytes.
+pub(in crate::sync) unsafe fn advise(
+    start: NonNull<c_void>,
+    len: usize,
+    bytes: Range<usize>,
+    populate: bool,
+) {
     let base = start.as_ptr() as usize;
     let (from, to) = (base + bytes.start, base + bytes.end);
-    let huge = from.next_multiple_of(HUGE_PAGE)..to / HUGE_PAGE * HUGE_PAGE;
-    if huge.start < huge.end {
-        let start = huge.start as *mut c_void;
+    if to.saturating_sub(from) >= HUGE_PAGE {
+        let page = rustix::param::page_size();
+        let huge_from = (from / HUGE_PAGE * HUGE_PAGE).max(base);
+        let huge_to = to.next_multiple_of(HUGE_PAGE).min((base + len).next_multiple_of(page));
+        let start = huge_from as *mut c_void;
         // SAFETY: the range lies in a mapping of ours; advice changes no content.
-        let _ = unsafe { rustix::mm::madvise(start, huge.end - huge.start, Advice::LinuxHugepage) };
+        let _ = unsafe { rustix::mm::madvise(start, huge_to - huge_from, Advice::LinuxHugepage) };
     }
     if populate && from < to {
         let page = rustix::param::page_size();

@@ -34,4 +34,4 @@ pub(in crate::sync) unsafe fn free(start: NonNull<c_void>, bytes: usize) {
 /// # Safety
 ///
 /// None: nothing is done.
-pub(in crate::sync) unsafe fn advise(_: NonNull<c_void>, _: Range<usize>, _: bool) {}
+pub(in crate::sync) unsafe fn advise(_: NonNull<c_void>, _: usize, _: Range<usize>, _: bool) {}
