@@ -68,7 +68,7 @@ fn searches_write_nothing_and_look_at_their_own_item_only() {
     let mean = |sum: u64| sum as f64 / f64::from(searches);
     println!("items looked at: {} per hit, {} per miss", mean(of_hits.0), mean(of_misses.0));
     println!("lines read: {} per hit, {} per miss", mean(of_hits.1), mean(of_misses.1));
-    assert!(mean(of_hits.0) <= 1.05 && mean(of_misses.0) <= 0.05);
-    // The context, up to four buckets, the item.
-    assert!(mean(of_hits.1) <= 4.5 && mean(of_misses.1) <= 5.01);
+    assert!((1.0..=1.05).contains(&mean(of_hits.0)) && mean(of_misses.0) <= 0.05);
+    // The context, the slot's line, the item; a miss looks where a fingerprint happens to match.
+    assert!(mean(of_hits.1) <= 3.1 && mean(of_misses.1) <= 1.15);
 }

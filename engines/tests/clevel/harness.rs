@@ -34,7 +34,7 @@ pub(crate) struct Looks;
 impl Watcher for Looks {
     const KIND: MediumKind = MediumKind::Dram;
 
-    fn before_load_pair(&self) {
+    fn before_load_two(&self) {
         ITEMS_READ.set(ITEMS_READ.get() + 1);
     }
 }

@@ -13,8 +13,8 @@ pub(crate) trait Watcher: Send + Sync + 'static {
     /// A word is about to be loaded.
     fn before_load(&self) {}
 
-    /// Two words are about to be loaded at once.
-    fn before_load_pair(&self) {
+    /// Two words that follow each other are about to be loaded.
+    fn before_load_two(&self) {
         self.before_load();
     }
 
@@ -84,8 +84,13 @@ impl<W: Watcher, M: Medium> Medium for Watched<W, M> {
     }
 
     fn load_pair(&self, at: Offset) -> (u64, u64) {
-        self.watcher.before_load_pair();
+        self.watcher.before_load();
         self.inner.load_pair(at)
+    }
+
+    fn load_two(&self, at: Offset) -> [u64; 2] {
+        self.watcher.before_load_two();
+        self.inner.load_two(at)
     }
 
     fn prefetch(&self, at: Offset) {

@@ -15,12 +15,12 @@ impl Engine for ClevelHashing {
     const VARIANTS: usize = 1;
     const BUDGET: Budget = Budget {
         load_factor: 0.75,
-        lines_read_per_hit: 4.3,
-        lines_read_per_miss: 5.01,
+        lines_read_per_hit: 3.2,
+        lines_read_per_miss: 1.2,
         writes_per_insertion: 2.001,
         writes_per_update: 2.001,
         fences_per_batch: 64.1,
-        bytes_per_pair: 48.0,
+        bytes_per_pair: 48.2,
         pairs_in_300_kib: 900,
     };
 
