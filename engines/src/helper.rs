@@ -69,8 +69,9 @@ impl Signal {
 
     /// Asks for space to be at hand.
     pub(crate) fn ask_to_prepare(&self) {
-        if let Some(helper) = self.helpers.get().and_then(|helpers| helpers.first()) {
-            self.is_to_prepare.store(true, Ordering::Release);
+        if let Some(helper) = self.helpers.get().and_then(|helpers| helpers.first())
+            && !self.is_to_prepare.swap(true, Ordering::Release)
+        {
             helper.unpark();
         }
     }
@@ -101,10 +102,15 @@ impl Signal {
         table.prepare();
         let _turn = self.turn();
         // Not so if somebody made the table rest meanwhile.
-        match self.is_to_prepare.swap(false, Ordering::Acquire) {
-            true => table.take_space(),
-            false => Ok(()),
+        if !self.is_to_prepare.swap(false, Ordering::Acquire) {
+            return Ok(());
         }
+        let taken = table.take_space();
+        if taken.is_err() {
+            // Asked for again by every insertion into a full pool, it is tried now and then.
+            self.is_to_prepare.store(true, Ordering::Release);
+        }
+        taken
     }
 
     fn turn(&self) -> RwLockReadGuard<'_, ()> {

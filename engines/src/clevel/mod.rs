@@ -67,7 +67,7 @@ use layout::{
 };
 use pmem::epoch::{Epochs, Guard};
 use pmem::heap::Heap;
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
+use pmem::sync::{Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,6 +120,8 @@ struct Core<M: Medium> {
     /// Keys found at open.
     at_open: AtomicU64,
     resizes: AtomicU64,
+    /// Insertions help to drain.
+    is_helper_late: AtomicBool,
     signal: Signal,
 }
 
@@ -287,6 +289,7 @@ impl<M: Medium> Core<M> {
             counts: PerThread::new().map_err(reserve)?,
             at_open: AtomicU64::new(0),
             resizes: AtomicU64::new(0),
+            is_helper_late: AtomicBool::new(false),
             signal: Signal::default(),
             pool,
         })

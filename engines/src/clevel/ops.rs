@@ -8,6 +8,12 @@ use index::ItemError;
 use pmem::epoch::Guard;
 use pmem::heap::{Corrupt, Item};
 use pmem::{Medium, Offset, SpaceError};
+use std::time::Duration;
+
+/// How often an operation that finds the pool full tries to get back what was retired.
+const ATTEMPTS_WHEN_FULL: u32 = 3;
+/// How long it waits in between, if there are helpers.
+const PAUSE_WHEN_FULL: Duration = Duration::from_micros(500);
 
 /// Where a key was found.
 #[derive(Debug, Clone, Copy)]
@@ -203,14 +209,23 @@ impl<M: Medium> Core<M> {
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
-        match self.try_change(hash, key, decide) {
-            // Space that was retired may be enough. No guard of this call is left to hold it.
-            Err(ItemError::Space(SpaceError::Full { .. })) => {
-                self.epochs.collect(|retired| self.reclaim(retired));
-                self.try_change(hash, key, decide)
+        let mut changed = self.try_change(hash, key, decide);
+        for attempt in 0..ATTEMPTS_WHEN_FULL {
+            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
+                break;
             }
-            result => result,
+            if attempt > 0 {
+                if !self.signal.has_helper() {
+                    break;
+                }
+                // A helper may have been pinned, as it is for moments.
+                std::thread::sleep(PAUSE_WHEN_FULL);
+            }
+            // Space that was retired may be enough. No guard of this call is left to hold it.
+            self.epochs.collect(|retired| self.reclaim(retired));
+            changed = self.try_change(hash, key, decide);
         }
+        changed
     }
 
     fn try_change<'a, 'v>(

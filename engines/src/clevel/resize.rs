@@ -18,7 +18,7 @@ use pmem::{Medium, Offset, SpaceError};
 const BUCKETS_PER_INSERTION: u64 = 2;
 /// Buckets drained under one guard by who ends a resize.
 const BUCKETS_AT_ONCE: u64 = 8;
-/// A helper lags behind if there are more levels than this.
+/// A helper lags behind if there are more levels than this, or if the next level is near.
 const LEVELS_WITH_HELPER: u32 = 4;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
@@ -49,7 +49,9 @@ impl<M: Medium> Core<M> {
         let sum = self.count_insertion(thread_index());
         let context = self.context();
         if context.is_resizing()
-            && (!self.signal.has_helper() || context.len() > LEVELS_WITH_HELPER)
+            && (!self.signal.has_helper()
+                || context.len() > LEVELS_WITH_HELPER
+                || self.is_helper_late.load(Ordering::Relaxed))
         {
             // What finds no room is tried again by the insertions that follow.
             let _ = self.drain_some(BUCKETS_PER_INSERTION, guard);
@@ -63,6 +65,9 @@ impl<M: Medium> Core<M> {
 
     #[cold]
     fn look_around(&self, context: Context) {
+        // In a pool that is full then, a level that is not drained would be lost for new keys.
+        let is_late = context.is_resizing() && self.fill(context) >= PREPARE_AT;
+        self.is_helper_late.store(is_late, Ordering::Relaxed);
         match self.signal.has_helper() {
             true if self.wanted_bytes(context).is_some() => self.signal.ask_to_prepare(),
             true => {}
@@ -124,23 +129,22 @@ impl<M: Medium> Core<M> {
     }
 
     /// Takes space for items and the next level before anybody waits for it, and appends the level
-    /// if it is time.
+    /// if it is time. Pinned for moments only: in a full pool others wait for what is retired.
     pub(super) fn take_space(&self) -> Result<(), Refused> {
-        let _guard = self.epochs.pin();
-        let context = self.context();
-        if self.wanted_bytes(context).is_none() {
+        let pinned = || (self.epochs.pin(), self.context());
+        if self.wanted_bytes(pinned().1).is_none() {
             return Ok(());
         }
         let _write = self.pool.write().map_err(|_| Refused)?;
-        // As in `prepare`.
-        let _ = self.heap.grow_ahead();
-        if let Some(log2) = self.wanted_level(context) {
+        self.heap.grow_ahead().map_err(|_| Refused)?;
+        let wanted = self.wanted_level(pinned().1);
+        if let Some(log2) = wanted {
             let _taking = self.taking.lock();
-            if let Ok(level) = self.take_level(log2, true) {
-                self.ready_levels.fetch_or(1 << level, Ordering::AcqRel);
-                self.free_levels.fetch_or(1 << level, Ordering::AcqRel);
-            }
+            let level = self.take_level(log2, true).map_err(|_| Refused)?;
+            self.ready_levels.fetch_or(1 << level, Ordering::AcqRel);
+            self.free_levels.fetch_or(1 << level, Ordering::AcqRel);
         }
+        let (_guard, context) = pinned();
         self.grow_early(context, Appender::InNeed);
         Ok(())
     }
@@ -269,7 +273,8 @@ impl<M: Medium> Core<M> {
                     let bytes = Level::bytes(log2);
                     let base = draft.take_extent(LEVELS, level as u8, bytes)?.start;
                     let new = Level { base, log2 };
-                    match self.fingerprints.can_hold(new) {
+                    // Beyond the pool's limit the medium says so.
+                    match self.fingerprints.can_hold(new) || new.end().0 > self.medium().limit() {
                         true => Ok(new),
                         false => Err(full("no address space is reserved for its fingerprints")),
                     }

@@ -81,6 +81,8 @@ pub struct Heap<M: Medium> {
     free_runs: Mutex<BTreeMap<u64, u64>>,
     /// Segments of all extents.
     segments_taken: AtomicU64,
+    /// Segments in free runs.
+    segments_free: AtomicU64,
     /// Serialises growth, so that threads in need together add one extent and not several.
     growing: Mutex<()>,
     /// Per thread and class, two words: what the thread allocates from.
@@ -113,6 +115,7 @@ impl<M: Medium> Heap<M> {
             classes,
             free_runs: Mutex::default(),
             segments_taken: AtomicU64::new(0),
+            segments_free: AtomicU64::new(0),
             growing: Mutex::default(),
             caches: Array::reserve(
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
@@ -233,9 +236,9 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Whether the heap is about to need another extent.
+    /// Whether the heap is about to need another extent. Waits for nobody.
     pub fn is_short(&self) -> bool {
-        let free: u64 = self.free_runs.lock().values().sum();
+        let free = self.segments_free.load(Ordering::Relaxed);
         let total = self.segments_taken.load(Ordering::Relaxed);
         total > 0 && free <= total / SHORT_FRACTION
     }
@@ -304,6 +307,7 @@ impl<M: Medium> Heap<M> {
     /// Puts a run of segments, marked free, among the free ones.
     fn release_run(&self, first: u64, count: u64) {
         let mut runs = self.free_runs.lock();
+        self.segments_free.fetch_add(count, Ordering::Relaxed);
         let mut start = first;
         let mut len = count;
         if let Some((&before, &before_len)) = runs.range(..first).next_back()
@@ -334,6 +338,7 @@ impl<M: Medium> Heap<M> {
         let mut runs = self.free_runs.lock();
         let (&start, &len) = runs.iter().find(|&(_, &len)| len >= count)?;
         runs.remove(&start);
+        self.segments_free.fetch_sub(count, Ordering::Relaxed);
         if len > count {
             runs.insert(start + count, len - count);
         }
