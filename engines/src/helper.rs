@@ -86,8 +86,10 @@ impl Signal {
     /// Waits for the turns that helpers are in the midst of, and takes back what writers have asked for: after
     /// this, helpers write nothing until others do. Not for a holder of the right to write.
     pub(crate) fn rest(&self) {
-        let _held = self.hold();
-        self.is_to_prepare.store(false, Ordering::Relaxed);
+        if self.has_helper() {
+            let _held = self.hold();
+            self.is_to_prepare.store(false, Ordering::Relaxed);
+        }
     }
 
     fn is_stopped(&self) -> bool {

@@ -11,7 +11,7 @@ use pmem::{Medium, Offset, SpaceError};
 use std::time::Duration;
 
 /// How often an operation that finds the pool full tries to get back what was retired.
-const ATTEMPTS_WHEN_FULL: u32 = 3;
+const ATTEMPTS_WHEN_FULL: u32 = 20;
 /// How long it waits in between, if there are helpers.
 const PAUSE_WHEN_FULL: Duration = Duration::from_micros(500);
 
@@ -215,10 +215,10 @@ impl<M: Medium> Core<M> {
                 break;
             }
             if attempt > 0 {
-                if !self.signal.has_helper() {
+                if !self.signal.has_helper() || self.epochs.retired().is_empty() {
                     break;
                 }
-                // A helper may have been pinned, as it is for moments.
+                // A helper may have been pinned, as it is for moments, and put aside then.
                 std::thread::sleep(PAUSE_WHEN_FULL);
             }
             // Space that was retired may be enough. No guard of this call is left to hold it.
