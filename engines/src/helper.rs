@@ -5,7 +5,7 @@ use pmem::sync::{AtomicBool, Ordering};
 use std::io;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{JoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a helper sleeps between its turns, the system's slack aside. Where there are no more
 /// processors than threads that write, one of them waits while a helper runs: for as long as it works
@@ -133,9 +133,13 @@ impl Signal {
 fn help<B: Background>(table: &B, is_first: bool) {
     let signal = table.signal();
     let mut turns = 0u32;
+    let mut refused_at: Option<Instant> = None;
     while !signal.is_stopped() {
-        let prepared = if is_first { signal.prepare(table) } else { Ok(()) };
-        match prepared.and_then(|()| signal.take_turn(table)) {
+        // A pool that has no space for what is to come may be resizing all the same.
+        if is_first && refused_at.is_none_or(|at| at.elapsed() >= RETRY_AFTER) {
+            refused_at = signal.prepare(table).is_err().then(Instant::now);
+        }
+        match signal.take_turn(table) {
             Ok(true) => {
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(B::TURNS_AT_ONCE) {
@@ -143,8 +147,8 @@ fn help<B: Background>(table: &B, is_first: bool) {
                 }
             }
             // Woken meanwhile, it goes on at once.
-            Ok(false) => std::thread::park(),
-            Err(Refused) => std::thread::park_timeout(RETRY_AFTER),
+            Ok(false) if refused_at.is_none() => std::thread::park(),
+            _ => std::thread::park_timeout(RETRY_AFTER),
         }
     }
 }

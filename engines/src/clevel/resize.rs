@@ -24,9 +24,9 @@ const LEVELS_WITH_HELPER: u32 = 4;
 const LOOK_LOG2_MAX: u32 = 10;
 /// Load factor from which on a helper has space at hand for the next level.
 const PREPARE_AT: f64 = 0.6;
-/// By so much earlier does a helper append a level: it has to be there before a bucket is full, which
-/// happens from a load factor of 0.82 on.
-const HELPER_AHEAD: f64 = 0.04;
+/// A helper appends a level at this part of where the table is to grow: it has to be there before a
+/// bucket is full, which happens from a load factor of 0.82 on.
+const HELPER_AHEAD: f64 = 0.95;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
@@ -83,8 +83,8 @@ impl<M: Medium> Core<M> {
     /// Whether the next level is to be appended before an insertion finds no room.
     fn is_to_grow(&self, context: Context) -> bool {
         let resize_at = self.settings.resize_at;
-        let ahead = if self.signal.has_helper() { HELPER_AHEAD } else { 0.0 };
-        resize_at <= 1.0 && !context.is_resizing() && self.fill(context) >= resize_at - ahead
+        let ahead = if self.signal.has_helper() { HELPER_AHEAD } else { 1.0 };
+        resize_at <= 1.0 && !context.is_resizing() && self.fill(context) >= resize_at * ahead
     }
 
     fn grow_early(&self, context: Context, appender: Appender) {
