@@ -24,6 +24,7 @@
 //! 4. Levels are appended at the back of the context and dropped at the front, when all their
 //!    slots are frozen. Moves go towards the back.
 //! 5. A thread is pinned while it knows a word of a slot, an operation or a context.
+//! 6. The fingerprint of a slot that leads to an item, or has just lost one, is its key's.
 //!
 //! Departures from the slides, and why:
 //!
@@ -36,6 +37,7 @@
 //! 5. A removal leaves a mark until it is durable, so that a reader who reports the absence can
 //!    make it so.
 //! 6. The list may have a smaller level behind a larger one: that is how a table shrinks.
+//! 7. Fingerprints of slots in the sidecar: most searches read no bucket but the one with the key.
 
 mod batch;
 mod check;

@@ -339,7 +339,9 @@ impl<M: Medium> Pool<M> {
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
     /// finds it ready. For a helper: may take long, holds nobody up for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
-        let (end, target) = self.ahead(bytes);
+        let end = self.superblock.lock().end;
+        // Wherever they may begin.
+        let target = end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes);
         self.medium.grow(target)?;
         let further = |before: u64| (before < target).then_some(target);
         let before = self.prepared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
@@ -347,17 +349,6 @@ impl<M: Medium> Pool<M> {
             self.medium.populate(before.max(end)..target);
         }
         Ok(())
-    }
-
-    /// Whether [`Pool::prepare`] has been asked for so much already.
-    pub fn is_prepared(&self, bytes: u64) -> bool {
-        self.ahead(bytes).1 <= self.prepared.load(Ordering::Relaxed)
-    }
-
-    /// Where the extents end, and where `bytes` more would, wherever they may begin.
-    fn ahead(&self, bytes: u64) -> (u64, u64) {
-        let end = self.superblock.lock().end;
-        (end, end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes))
     }
 
     /// Extents of one owner, by index.
