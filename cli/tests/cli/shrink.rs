@@ -78,8 +78,9 @@ fn what_is_left_gets_a_smaller_index() {
         assert_eq!(told.stderr(), "");
 
         workspace.run(["load", "pool", "many.csv"]).demand(0);
-        // Where it grows depends on which keys meet.
-        assert!([largest, 2 * largest].contains(&workspace.capacity()), "grown as before");
+        // Where it grows depends on which keys meet, and on when a helper comes by.
+        let grown = workspace.capacity();
+        assert!([largest / 2, largest, 2 * largest].contains(&grown), "{largest}, then {grown}");
         assert_eq!(workspace.run(["get", "pool", "4999"]).demand(0).stdout(), b"14997");
     }
 }
