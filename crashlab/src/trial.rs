@@ -428,13 +428,17 @@ fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {
 fn overtaken() -> Vec<Directed> {
     let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
     let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
-    let setup = setups::next_insertion_moves();
-    let found = readers.map(|reader| interleaved::<ClevelSubject>(&setup, program(reader), 0));
     let updated = vec![
         vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
         vec![Op::One(1, Action::Insert(2))],
     ];
-    found.into_iter().chain([interleaved::<ClevelSubject>(&setup, updated, 0)]).collect()
+    let programs: Vec<_> = readers.map(program).into_iter().chain([updated]).collect();
+    let setups = [setups::next_insertion_moves(), setups::next_insertion_shifts()];
+    let all = |setup: &Setup| {
+        let programs = programs.clone().into_iter();
+        programs.map(|program| interleaved::<ClevelSubject>(setup, program, 0)).collect::<Vec<_>>()
+    };
+    setups.iter().flat_map(all).collect()
 }
 
 /// A key that is changed by one thread and looked at by another while a third one moves it.

@@ -150,6 +150,7 @@ fn setups_of_clevel_hashing_are_what_they_are_called() {
         ("the second insertion is one too many", [2, 16, 0], false),
         ("no space for a level", [8, 8, 0], false),
         ("a level is being drained", [1, 16, 8], true),
+        ("the next insertion makes room", [8, 15, 0], false),
         ("a table that can shrink", [1, 3, 0], false),
     ];
     let setups = setups::clevel();

@@ -46,6 +46,7 @@ pub fn clevel() -> Vec<Setup> {
             ..filled("no space for a level", 1, [same, other], &[same; 16])
         },
         draining(same, other),
+        next_insertion_shifts(),
         can_shrink(),
     ]
 }
@@ -65,6 +66,17 @@ pub fn next_insertion_moves() -> Setup {
     let same = (3, 3);
     let mut setup = filled("the next insertion moves a key", 1, [same, same], &[same; 15]);
     setup.before.insert(8, store(0));
+    setup
+}
+
+/// Neither bucket of the second free key has an empty slot. But the first one is in a bucket of both, in the
+/// front level, and has room in the back one: an insertion of the second one moves it there.
+pub fn next_insertion_shifts() -> Setup {
+    let (same, other) = ((3, 3), (1, 1));
+    let fillers: Vec<Choices> = [vec![same; 8], vec![other; 8], vec![same; 7]].concat();
+    let mut setup = filled("the next insertion makes room", 2, [other, same], &fillers);
+    setup.before.insert(16, store(0));
+    setup.before.push(Op::One(2 + 8, Action::Remove));
     setup
 }
 

@@ -3,7 +3,7 @@
 mod clevel;
 mod level;
 
-pub use clevel::{clevel, next_insertion_moves};
+pub use clevel::{clevel, next_insertion_moves, next_insertion_shifts};
 pub use level::{level, level_long, two_buckets};
 
 use crate::history::{Action, Key, Op};

@@ -43,8 +43,10 @@ pub(super) enum Kind {
     Swap = 2,
     /// Takes `old` out of `slot`.
     Remove = 3,
-    /// Takes `old` from `slot` to `claim`.
+    /// Takes `old` from `slot`, which is not used again, to `claim`.
     Move = 4,
+    /// Takes `old` from `slot`, which is free then, to `claim`.
+    Shift = 5,
 }
 
 /// How far an operation has come.
@@ -192,7 +194,8 @@ impl Descriptors {
             1 => Kind::Insert,
             2 => Kind::Swap,
             3 => Kind::Remove,
-            _ => Kind::Move,
+            4 => Kind::Move,
+            _ => Kind::Shift,
         };
         let operation = Operation {
             reference,

@@ -8,7 +8,7 @@
 
 use super::layout::{Level, SLOTS, load};
 use index::fingerprint::match_two_words;
-use pmem::sync::{Array, AtomicU64, Ordering, fence};
+use pmem::sync::{Array, AtomicU64, Ordering};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::io;
 
@@ -56,7 +56,7 @@ impl Fingerprints {
     }
 
     /// A bit for each slot of the two candidates in each of these levels that may lead to a key of this
-    /// fingerprint.
+    /// fingerprint: read in this order, before anything that is read afterwards.
     ///
     /// Without a branch for each slot: where a key is cannot be predicted, and what waits for a
     /// wrong guess does not fetch the item.
@@ -67,9 +67,7 @@ impl Fingerprints {
         fingerprint: u8,
     ) -> u32 {
         let words =
-            candidates.map(|pair| pair.map(|bucket| self.word(bucket).load(Ordering::Relaxed)));
-        // Before the slots are read, and before the context is read again.
-        fence(Ordering::Acquire);
+            candidates.map(|pair| pair.map(|bucket| self.word(bucket).load(Ordering::Acquire)));
         let mut matching = 0;
         for (level, words) in words.into_iter().enumerate() {
             let [first, second] = candidates[level];
@@ -87,7 +85,9 @@ impl Fingerprints {
         let before = word.load(Ordering::Relaxed) >> shift & u64::from(u8::MAX);
         let after = u64::from(fingerprint_of(tag));
         if before != after {
-            // Exact, since nobody else changes this byte: no other one is touched.
+            // Exact, since nobody else changes this byte: no other one is touched. A search that reads
+            // it here in place of the key of an item that was moved from here finds that one's
+            // fingerprint where it is now: written before, and read after this one.
             word.fetch_add(after.wrapping_sub(before) << shift, Ordering::Release);
         }
     }

@@ -204,10 +204,10 @@ impl Context {
         })
     }
 
-    /// The two levels of a table that is not resizing, the larger one first, which has most.
+    /// The two levels of a table that is not resizing, from front to back.
     #[inline(always)]
     pub(super) fn at_rest(self) -> Option<[u32; 2]> {
-        (!self.is_resizing()).then(|| [self.nth(1), self.nth(0)])
+        (!self.is_resizing()).then(|| [self.nth(0), self.nth(1)])
     }
 
     #[inline(always)]
@@ -350,8 +350,8 @@ impl Shape {
     #[must_use]
     pub fn for_pairs(self, pairs: u64, resize_at: f64) -> Shape {
         let mut shape = self;
-        // A table fills to some eight tenths before an insertion finds no room.
-        let fill = resize_at.min(0.8);
+        // It fills to some 0.94 before an insertion finds no room.
+        let fill = resize_at.min(0.9);
         while capacity(shape.initial_log2) as f64 * fill <= pairs as f64
             && shape.initial_log2 < LOG2_MAX
         {

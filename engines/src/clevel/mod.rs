@@ -7,7 +7,7 @@
 //! |---|---|
 //! | level list; context: first level, last level, is resizing | [`layout`](self): `Context`; its back, its front, more than two levels |
 //! | bucket, slot, summary tag | `layout`: a line, `Word`, `tag` |
-//! | b2t search; insertion; update; deletion | `ops`: `search`, `insert`, `swap`, `swap` for nothing |
+//! | b2t search; insertion; update; deletion | `ops`: `search`, `search_anyhow`; `insert`; `swap`; `swap` for nothing |
 //! | context-aware insertion | `ops::claim`, and the claims that `resize::drain_bucket` kills |
 //! | content-conscious find, redo conditions | not needed: see below |
 //! | expansion stage, rehashing stage, rehashing threads | `resize`: `append`; `drain_some`; `helper` |
@@ -38,6 +38,7 @@
 //!    make it so.
 //! 6. The list may have a smaller level behind a larger one: that is how a table shrinks.
 //! 7. Fingerprints of slots in the sidecar: most searches read no bucket but the one with the key.
+//! 8. An insertion whose buckets are full moves an item from the front level to the back one.
 
 mod batch;
 mod check;

@@ -57,7 +57,8 @@ impl<M: Medium> Core<M> {
             Kind::Insert => self.complete_insert(operation, guard),
             Kind::Swap => self.complete_swap(operation),
             Kind::Remove => self.complete_remove(operation),
-            Kind::Move => self.complete_move(operation),
+            Kind::Move => self.complete_move(operation, Word::FROZEN),
+            Kind::Shift => self.complete_move(operation, Word::EMPTY),
         }
         // Fails if another thread has done it.
         let _ =
@@ -130,7 +131,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn complete_move(&self, operation: &Operation) {
+    /// Leaves `rest` in the slot.
+    fn complete_move(&self, operation: &Operation, rest: Word) {
         let Operation { old, slot, claim, .. } = *operation;
         if self.is_undecided(operation) {
             if load(self.medium(), slot).clean() == old {
@@ -155,7 +157,7 @@ impl<M: Medium> Core<M> {
         }
         match self.descriptors.status(operation) {
             Some(Status::Done) => {
-                exchange(self.medium(), slot, old.gone(), Word::FROZEN);
+                exchange(self.medium(), slot, old.gone(), rest);
                 self.clear_dirty(claim, old);
             }
             Some(Status::Void) => self.release_claim(claim, operation.claim_word()),

@@ -15,6 +15,9 @@ const ATTEMPTS_WHEN_FULL: u32 = 20;
 /// How long it waits in between, if there are helpers.
 const PAUSE_WHEN_FULL: Duration = Duration::from_micros(500);
 
+/// Of a key's slots in a table that is not resizing, the bits of those in the front level.
+const FRONT_SLOTS: u32 = (1 << (2 * SLOTS)) - 1;
+
 /// Where a key was found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hit<'a> {
@@ -47,7 +50,7 @@ struct Fresh {
 
 /// The first slot of these buckets whose bit is set.
 #[inline(always)]
-pub(super) fn slot_of(buckets: &[Offset; 4], matching: u32) -> Offset {
+pub(super) fn slot_of(buckets: &[Offset], matching: u32) -> Offset {
     let index = matching.trailing_zeros() as usize;
     buckets[index / SLOTS].word((index % SLOTS) as u64)
 }
@@ -65,12 +68,13 @@ impl<M: Medium> Core<M> {
         guard: &Guard<'a>,
     ) -> Result<Option<Hit<'a>>, Corrupt> {
         let context = self.context();
-        let Some((buckets, mut matching)) = self.matching_at_rest(context, hash) else {
+        let Some((buckets, matching)) = self.matching_at_rest(context, hash) else {
             return self.search_anyhow(hash, key, guard);
         };
-        while matching != 0 {
-            let slot = slot_of(&buckets, matching);
-            matching &= matching - 1;
+        let mut rest = matching;
+        while rest != 0 {
+            let slot = slot_of(&buckets, rest);
+            rest &= rest - 1;
             let word = load(self.medium(), slot);
             if word.is_clean_item_of(hash) {
                 let item = self.heap.item(word.at(), guard)?;
@@ -81,7 +85,14 @@ impl<M: Medium> Core<M> {
                 return self.search_anyhow(hash, key, guard);
             }
         }
-        match self.context() == context {
+        // The key's item may have left a slot of the front level after the fingerprints of the back
+        // level were read.
+        let is_valid = matching & FRONT_SLOTS == 0 || {
+            let back = [[buckets[2], buckets[3]]];
+            let now = self.fingerprints.matching(back, fingerprint_of(tag(hash)));
+            now << FRONT_SLOTS.count_ones() == matching & !FRONT_SLOTS
+        };
+        match is_valid && self.context() == context {
             true => Ok(None),
             false => self.search_anyhow(hash, key, guard),
         }
@@ -108,36 +119,31 @@ impl<M: Medium> Core<M> {
             if is_removal_seen {
                 self.medium().fence();
             }
-            let now = self.context();
-            // Levels dropped have been drained before. But in what order levels were searched is
-            // all the same only if there was nothing to be drained.
-            let is_valid = match context.is_resizing() {
-                true => now.back() == context.back(),
-                false => now == context,
-            };
-            if is_valid {
+            // Levels dropped have been drained before.
+            if self.context().back() == context.back() {
                 return Ok(None);
             }
         }
     }
 
-    /// The buckets of a key in a table that is not resizing, and a bit for each of their slots that may
-    /// lead to it; of all of them together, since in which one it is cannot be predicted.
+    /// The buckets of a key in a table that is not resizing, those of the front level first, and a bit
+    /// for each of their slots that may lead to it; of all of them together, since in which one it is
+    /// cannot be predicted.
     #[inline(always)]
     pub(super) fn matching_at_rest(
         &self,
         context: Context,
         hash: u64,
     ) -> Option<([Offset; 4], u32)> {
-        let [back, front] = context.at_rest()?.map(|level| self.levels.get(level).candidates(hash));
+        let [front, back] = context.at_rest()?.map(|level| self.levels.get(level).candidates(hash));
         // While the fingerprints are on their way. Those of the other level, which has a third of the
         // keys, would cost all searches more than they save it.
         back.into_iter().for_each(|bucket| self.medium().prefetch(bucket));
-        let matching = self.fingerprints.matching([back, front], fingerprint_of(tag(hash)));
-        Some(([back[0], back[1], front[0], front[1]], matching))
+        let matching = self.fingerprints.matching([front, back], fingerprint_of(tag(hash)));
+        Some(([front[0], front[1], back[0], back[1]], matching))
     }
 
-    /// Looks once at every candidate bucket of these levels for the key. Flushes lines in which a key
+    /// Looks once at every candidate bucket of these levels for the key, from front to back. Flushes lines in which a key
     /// of this tag may have been removed, and says that there were some.
     pub(super) fn probe<'a>(
         &'a self,
@@ -147,47 +153,26 @@ impl<M: Medium> Core<M> {
         guard: &Guard<'a>,
         is_removal_seen: &mut bool,
     ) -> Result<Option<Hit<'a>>, Corrupt> {
-        if let Some((buckets, matching)) = self.matching_at_rest(context, hash) {
-            return self.look(&buckets, matching, hash, key, guard, is_removal_seen);
-        }
         // One level after the other, as items move.
         for level in context.levels() {
             let buckets = self.levels.get(level).candidates(hash);
-            let matching = self.fingerprints.matching([buckets], fingerprint_of(tag(hash)));
-            let buckets = [buckets[0], buckets[1], buckets[0], buckets[1]];
-            let look = self.look(&buckets, matching, hash, key, guard, is_removal_seen)?;
-            if look.is_some() {
-                return Ok(look);
-            }
-        }
-        Ok(None)
-    }
-
-    /// Looks for the key in slots of these buckets: those whose bit is set.
-    fn look<'a>(
-        &'a self,
-        buckets: &[Offset; 4],
-        mut matching: u32,
-        hash: u64,
-        key: &[u8],
-        guard: &Guard<'a>,
-        is_removal_seen: &mut bool,
-    ) -> Result<Option<Hit<'a>>, Corrupt> {
-        while matching != 0 {
-            let slot = slot_of(buckets, matching);
-            matching &= matching - 1;
-            let word = load(self.medium(), slot);
-            if !word.has_tag(tag(hash)) {
-                continue;
-            }
-            if word.is_item() {
-                let item = self.heap.item(word.at(), guard)?;
-                if item.has_key(key) {
-                    return Ok(Some(Hit { slot, word, item }));
+            let mut matching = self.fingerprints.matching([buckets], fingerprint_of(tag(hash)));
+            while matching != 0 {
+                let slot = slot_of(&buckets, matching);
+                matching &= matching - 1;
+                let word = load(self.medium(), slot);
+                if !word.has_tag(tag(hash)) {
+                    continue;
                 }
-            } else if word.is_gone() {
-                self.medium().flush(slot);
-                *is_removal_seen = true;
+                if word.is_item() {
+                    let item = self.heap.item(word.at(), guard)?;
+                    if item.has_key(key) {
+                        return Ok(Some(Hit { slot, word, item }));
+                    }
+                } else if word.is_gone() {
+                    self.medium().flush(slot);
+                    *is_removal_seen = true;
+                }
             }
         }
         Ok(None)
@@ -325,13 +310,14 @@ impl<M: Medium> Core<M> {
     }
 
     /// Context-aware insertion of a key that was not found. Whether it was still absent.
-    fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, SpaceError> {
+    fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, ItemError> {
         let context = self.context();
         let own = self.descriptors.own();
         let reference = own.next_reference();
-        let Some(claim) = self.claim(context, hash, Own::claim_word(reference, new)) else {
+        let claim_word = Own::claim_word(reference, new);
+        let Some(claim) = self.claim(context.open(), hash, claim_word) else {
             drop(own);
-            self.make_room(context, guard)?;
+            self.make_room(context, hash, guard)?;
             return Ok(false);
         };
         let operation = Operation {
@@ -346,15 +332,20 @@ impl<M: Medium> Core<M> {
         Ok(self.perform(&own, &operation, guard) == Some(Status::Done))
     }
 
-    /// Claims an empty slot for an item by `word`: in one of the last two levels, the back one
-    /// first, of its two buckets in the one with more room.
-    pub(super) fn claim(&self, context: Context, hash: u64, word: Word) -> Option<Offset> {
+    /// Claims an empty slot for an item by `word`: in the first of these levels that has one, of its
+    /// two buckets there in the one with more room.
+    pub(super) fn claim(
+        &self,
+        levels: impl IntoIterator<Item = u32>,
+        hash: u64,
+        word: Word,
+    ) -> Option<Offset> {
         let is_empty = |bucket: Offset| {
             let words = self.medium().load_line(bucket).into_iter().enumerate();
             words
                 .fold(0, |empty, (slot, word)| empty | u32::from(Word(word) == Word::EMPTY) << slot)
         };
-        for level in context.open() {
+        for level in levels {
             let mut buckets =
                 self.levels.get(level).candidates(hash).map(|bucket| (is_empty(bucket), bucket));
             if buckets[1].0.count_ones() > buckets[0].0.count_ones() {

@@ -1,9 +1,9 @@
 //! Recovery: marks are taken off, copies left by a cut move erased, items marked as reachable.
 //!
-//! Twice is at most an item that was moved when the power failed: in a level before the last two,
-//! and in one further back, under the same offset. The copy at the back stays: it may have been
-//! changed since, as far as the order of stores goes, and the other one not. Cut anywhere,
-//! recovery leaves what a crash leaves, and runs again.
+//! Twice is at most an item that was being moved when the power failed: in one level, and in one
+//! further back, under the same offset. It had lost the first place, durably, before the copy could be
+//! changed: so both are as good, and the copy goes, which is seen when its item is marked already. Cut
+//! anywhere, recovery leaves what a crash leaves, and runs again.
 
 use super::Core;
 use super::layout::{Context, Level, Word, load};
@@ -37,11 +37,10 @@ impl<M: Medium> Core<M> {
         let levels: Vec<u32> = context.levels().collect();
         for (index, &number) in levels.iter().enumerate() {
             let is_open = context.open().contains(&number);
-            let behind = if is_open { &[] } else { &levels[index + 1..] };
             let buckets = self.levels.get(number).buckets();
             let first = AtomicU64::new(buckets);
             let items = in_parallel(&self.settings, buckets, BUCKETS_PER_THREAD, |range| {
-                let part = self.tidy(number, range, behind, &sweep);
+                let part = self.tidy(number, range, is_open, &levels[..index], &sweep);
                 let earlier = |first| (part.first < first).then_some(part.first);
                 let _ = first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);
                 Ok(part.items)
@@ -55,7 +54,15 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    fn tidy(&self, number: u32, range: Range<u64>, behind: &[u32], sweep: &Sweep<'_, M>) -> Part {
+    /// Tidies some buckets of a level; those in front of it are tidy.
+    fn tidy(
+        &self,
+        number: u32,
+        range: Range<u64>,
+        is_open: bool,
+        in_front: &[u32],
+        sweep: &Sweep<'_, M>,
+    ) -> Part {
         let level = self.levels.get(number);
         let mut part = Part { items: 0, first: level.buckets() };
         let mut has_erased = false;
@@ -65,11 +72,14 @@ impl<M: Medium> Core<M> {
             for slot in Level::slots(bucket) {
                 let word = load(self.medium(), slot);
                 // Where nothing is drained, only a level that is used again can have such a word.
-                let stays_frozen = word == Word::FROZEN && !behind.is_empty();
+                let stays_frozen = word == Word::FROZEN && !is_open;
                 if word == Word::EMPTY || stays_frozen {
                     continue;
                 }
-                if word.is_item() && self.is_behind(word.clean(), behind) {
+                let is_copy = word.is_item()
+                    && sweep.is_marked(word.at())
+                    && self.has_item(in_front, word.clean());
+                if is_copy {
                     if !self.pool.is_read_only() {
                         self.medium().store(slot, Word::EMPTY.0);
                         self.medium().flush(slot);
@@ -91,14 +101,14 @@ impl<M: Medium> Core<M> {
             }
         }
         if has_erased {
-            // Before the other copy can be changed.
+            // Before the item can be changed where it is.
             self.medium().fence();
         }
         part
     }
 
-    /// Whether one of these levels has the item, too.
-    fn is_behind(&self, word: Word, levels: &[u32]) -> bool {
+    /// Whether one of these levels has the item that this word leads to.
+    fn has_item(&self, levels: &[u32], word: Word) -> bool {
         let guard = self.epochs.pin();
         let Ok(item) = self.heap.item(word.at(), &guard) else { return false };
         let hash = self.hash(item.key);

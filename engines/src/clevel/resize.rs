@@ -6,7 +6,6 @@ use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
     Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
 };
-use super::table::space_error;
 use super::{Core, Retired};
 use crate::helper::Refused;
 use index::ItemError;
@@ -24,9 +23,6 @@ const LEVELS_WITH_HELPER: u32 = 4;
 const LOOK_LOG2_MAX: u32 = 10;
 /// Load factor from which on a helper has space at hand for the next level.
 const PREPARE_AT: f64 = 0.6;
-/// A helper appends a level at this part of where the table is to grow: it has to be there before a
-/// bucket is full, which happens from a load factor of 0.82 on.
-const HELPER_AHEAD: f64 = 0.95;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
@@ -83,8 +79,7 @@ impl<M: Medium> Core<M> {
     /// Whether the next level is to be appended before an insertion finds no room.
     fn is_to_grow(&self, context: Context) -> bool {
         let resize_at = self.settings.resize_at;
-        let ahead = if self.signal.has_helper() { HELPER_AHEAD } else { 1.0 };
-        resize_at <= 1.0 && !context.is_resizing() && self.fill(context) >= resize_at * ahead
+        resize_at <= 1.0 && !context.is_resizing() && self.fill(context) >= resize_at
     }
 
     fn grow_early(&self, context: Context, appender: Appender) {
@@ -149,20 +144,30 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Called when an insertion found no room under `context`. `Ok`: trying again makes sense.
+    /// Called when the insertion of a key with this hash found no room under `context`. `Ok`: trying
+    /// again makes sense.
     #[cold]
-    pub(super) fn make_room(&self, context: Context, guard: &Guard<'_>) -> Result<(), SpaceError> {
+    pub(super) fn make_room(
+        &self,
+        context: Context,
+        hash: u64,
+        guard: &Guard<'_>,
+    ) -> Result<(), ItemError> {
+        if self.shift_one(context, hash, guard)? {
+            return Ok(());
+        }
         while context.len() == LEVELS_MAX && self.context() == context {
             // There may be another level only when there is one less.
-            self.drain_some(BUCKETS_AT_ONCE, guard).map_err(space_error)?;
+            self.drain_some(BUCKETS_AT_ONCE, guard)?;
         }
         if self.settings.resize_at > 1.0 && self.context() == context {
             return Err(SpaceError::Full {
                 needed_bytes: 0,
                 reason: "the buckets of a key are full, and the table may not grow".into(),
-            });
+            }
+            .into());
         }
-        self.grow(context)
+        Ok(self.grow(context)?)
     }
 
     /// Appends a level of twice the size of the back one, if no other thread has done it.
@@ -388,22 +393,54 @@ impl<M: Medium> Core<M> {
         word: Word,
         hash: u64,
         guard: &Guard<'_>,
-    ) -> Result<(), SpaceError> {
+    ) -> Result<(), ItemError> {
         let context = self.context();
+        if self.take_to(context.open(), Kind::Move, slot, word, hash, guard)
+            || self.shift_one(context, hash, guard)?
+        {
+            return Ok(());
+        }
+        // Also in a table that may not grow by itself: a shrink that does not fit would otherwise
+        // have taken the room for further keys and never end.
+        Ok(self.grow(context)?)
+    }
+
+    /// Makes room for a key with this hash, which found none under `context`: moves one item from its
+    /// buckets in the second last level to the last one. Whether one was movable.
+    fn shift_one(&self, context: Context, hash: u64, guard: &Guard<'_>) -> Result<bool, ItemError> {
+        let [back, front] = context.open();
+        for slot in self.levels.get(front).candidates(hash).into_iter().flat_map(Level::slots) {
+            let word = load(self.medium(), slot);
+            if !word.is_item() {
+                continue;
+            }
+            let hash = self.hash(self.heap.item(word.at(), guard)?.key);
+            if self.take_to([back], Kind::Shift, slot, word.clean(), hash, guard) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes an item out of its slot, to one in these levels. Whether there was room. Without effect
+    /// even so, the slot has changed, or the room was in a level that is drained by now.
+    fn take_to(
+        &self,
+        levels: impl IntoIterator<Item = u32>,
+        kind: Kind,
+        slot: Offset,
+        word: Word,
+        hash: u64,
+        guard: &Guard<'_>,
+    ) -> bool {
         let own = self.descriptors.own();
         let reference = own.next_reference();
-        let Some(claim) = self.claim(context, hash, Own::claim_word(reference, word)) else {
-            drop(own);
-            // Also in a table that may not grow by itself: a shrink that does not fit would
-            // otherwise have taken the room for further keys and never end.
-            return self.grow(context);
-        };
-        let kind = Kind::Move;
-        let operation = Operation { reference, kind, hash, old: word, new: word, slot, claim };
-        // Without effect, the slot has changed, or the claim was in a level that is drained by now:
-        // the caller looks again.
-        self.perform(&own, &operation, guard);
-        Ok(())
+        let claim = self.claim(levels, hash, Own::claim_word(reference, word));
+        if let Some(claim) = claim {
+            let operation = Operation { reference, kind, hash, old: word, new: word, slot, claim };
+            self.perform(&own, &operation, guard);
+        }
+        claim.is_some()
     }
 
     pub(super) fn is_resizing(&self) -> bool {

@@ -258,6 +258,68 @@ fn a_scan_meets_once_what_is_moved_and_changed_meanwhile() {
     }
 }
 
+/// Inserts further keys until there is no room for one; how many.
+fn fill_up(store: &Clevel<Dram>) -> u64 {
+    (1000..).find(|key: &u64| store.insert(&key.to_le_bytes(), b"value").is_err()).unwrap() - 1000
+}
+
+/// Items of the front level make room by moving to the back one.
+#[test]
+fn a_table_that_may_not_grow_is_nearly_full_when_it_refuses_a_key() {
+    for initial_log2 in [4, 6, 9] {
+        let store = store(initial_log2, 2.0);
+        let stored = fill_up(&store);
+        let load_factor = store.occupancy().load_factor();
+        assert!(load_factor > 0.93, "{initial_log2}: {load_factor}");
+        assert_eq!(store.check().findings, [""; 0]);
+        for key in 1000..1000 + stored {
+            assert_eq!(store.get(&key.to_le_bytes()).unwrap().unwrap().bytes(), b"value");
+        }
+        let recovered = reopened(&store, &[], false).unwrap();
+        assert_eq!((recovered.len(), recovered.check().findings), (stored, vec![]));
+    }
+}
+
+#[test]
+fn a_scan_meets_once_what_makes_room_meanwhile() {
+    for at in 0..60 {
+        let store = store(4, 2.0);
+        for key in 0..60u64 {
+            store.insert(&key.to_le_bytes(), b"value").unwrap();
+        }
+        let visits = met(&store, 1, |visit| {
+            if visit == at {
+                fill_up(&store);
+            }
+        });
+        assert!((0..60).all(|key| visits.contains_key(&key)), "after {at} visits: {visits:?}");
+        assert!(visits.values().all(|(times, _)| *times == 1), "after {at} visits: {visits:?}");
+    }
+}
+
+/// A move that was cut after the copy was durable leaves an item in two places.
+#[test]
+fn recovery_takes_one_of_two_copies() {
+    let store = store(4, 2.0);
+    let stored = fill_up(&store);
+    for key in 1000..1080u64 {
+        store.remove(&key.to_le_bytes()).unwrap();
+    }
+    let core = &store.core;
+    let [back, _] = core.context().open();
+    let front = core.levels.get(core.context().front());
+    let slots = (0..front.buckets()).flat_map(|index| Level::slots(front.bucket(index)));
+    let mut words = slots.map(|slot| load(core.medium(), slot));
+    let word = words.find(|word| word.is_item()).expect("an item in the front level");
+    let key = core.heap.item(word.at(), &core.epochs.pin()).unwrap().key.to_vec();
+    let buckets = core.levels.get(back).candidates(core.hash(&key));
+    let mut slots = buckets.into_iter().flat_map(Level::slots);
+    let copy = slots.find(|&slot| load(core.medium(), slot) == Word::EMPTY).unwrap();
+    let recovered = reopened(&store, &[(copy, word.dirty().0)], false).unwrap();
+    assert_eq!((recovered.len(), recovered.check().findings), (stored - 80, vec![]));
+    assert_eq!(load(recovered.core.medium(), copy), Word::EMPTY);
+}
+
 /// What is met later is as it is then.
 #[test]
 fn a_scan_meets_what_its_visitor_left() {

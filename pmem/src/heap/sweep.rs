@@ -67,6 +67,14 @@ impl<M: Medium> Sweep<'_, M> {
         marked
     }
 
+    /// Whether what begins at `at` was marked.
+    pub fn is_marked(&self, at: Offset) -> bool {
+        self.heap.place_of(at).is_ok_and(|(segment, slot)| {
+            let word = &self.heap.state(segment).bits[slot / 64];
+            word.load(Ordering::Relaxed) & 1 << (slot % 64) != 0
+        })
+    }
+
     /// Frees everything that was not marked, unless the pool is damaged.
     pub fn finish(self) {
         let heap = self.heap;
