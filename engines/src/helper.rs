@@ -1,8 +1,9 @@
 //! Helper threads: they do a resize's work in the background, and have space at hand for the next
 //! one.
 
+use crate::Settings;
+use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};
-use std::io;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -16,8 +17,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What is done in the background.
 pub(crate) trait Background: Send + Sync + 'static {
-    /// Turns that a helper takes between two pauses.
-    const TURNS_AT_ONCE: u32;
+    /// Turns that a helper takes between two pauses; `None`: all.
+    const TURNS_AT_ONCE: Option<u32>;
 
     /// Where helpers listen.
     fn signal(&self) -> &Signal;
@@ -30,7 +31,7 @@ pub(crate) trait Background: Send + Sync + 'static {
     /// no point in trying again at once.
     fn take_turn(&self) -> Result<(), Refused>;
 
-    /// Has memory at hand for what will be needed. Writes nothing.
+    /// Has memory at hand for what will be needed. Writes nothing, and takes a turn for what it looks at.
     fn prepare(&self);
 
     /// Takes of that what is needed before anybody waits for it, with the right to write if there is
@@ -54,6 +55,10 @@ pub(crate) struct Signal {
     /// Held by each helper for its turn, for writing by who keeps them from it.
     turns: RwLock<()>,
 }
+
+/// Helpers are kept from their turns while this is.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(#[expect(dead_code, reason = "held")] Option<RwLockWriteGuard<'a, ()>>);
 
 impl Signal {
     /// Whether somebody works in the background.
@@ -81,6 +86,15 @@ impl Signal {
     /// a helper may be waiting for in its turn.
     pub(crate) fn hold(&self) -> RwLockWriteGuard<'_, ()> {
         self.turns.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps helpers from their turns while it is held, if none is in the midst of one: then no helper
+    /// knows anything of the table. Without helpers that is so anyway.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        match self.has_helper() {
+            true => self.turns.try_write().ok().map(|turns| Held(Some(turns))),
+            false => Some(Held(None)),
+        }
     }
 
     /// Waits for the turns that helpers are in the midst of, and takes back what writers have asked for: after
@@ -115,7 +129,8 @@ impl Signal {
         taken
     }
 
-    fn turn(&self) -> RwLockReadGuard<'_, ()> {
+    /// The right of a helper to look at the table.
+    pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
         self.turns.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,7 +157,7 @@ fn help<B: Background>(table: &B, is_first: bool) {
         match signal.take_turn(table) {
             Ok(true) => {
                 turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(B::TURNS_AT_ONCE) {
+                if B::TURNS_AT_ONCE.is_some_and(|at_once| turns.is_multiple_of(at_once)) {
                     std::thread::sleep(PAUSE);
                 }
             }
@@ -158,17 +173,26 @@ fn help<B: Background>(table: &B, is_first: bool) {
 pub(crate) struct Helpers(Vec<JoinHandle<()>>);
 
 impl Helpers {
-    /// Starts `count` threads.
-    pub(crate) fn start<B: Background>(table: &Arc<B>, count: usize) -> io::Result<Helpers> {
+    /// Starts as many threads as the settings say; none for a table that is not written to.
+    pub(crate) fn start<B: Background>(
+        table: &Arc<B>,
+        settings: &Settings,
+        is_read_only: bool,
+    ) -> Result<Helpers, OpenError> {
         let mut helpers = Helpers(Vec::new());
+        let count = if is_read_only { 0 } else { settings.helpers };
         for index in 0..count {
             let theirs = Arc::clone(table);
             let thread = std::thread::Builder::new().name("firndex-helper".into());
             match thread.spawn(move || help(&*theirs, index == 0)) {
                 Ok(thread) => helpers.0.push(thread),
-                Err(error) => {
+                Err(source) => {
                     helpers.stop(table.signal(), false);
-                    return Err(error);
+                    return Err(OpenError::Io {
+                        action: "starting a helper thread for",
+                        path: "the table".into(),
+                        source,
+                    });
                 }
             }
         }
@@ -190,5 +214,174 @@ impl Helpers {
             // A helper that panicked has said so; what it left undone, recovery does.
             let _ = helper.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmem::sync::AtomicU64;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// What a helper has to do, told by numbers.
+    #[derive(Default)]
+    struct Work {
+        signal: Signal,
+        turns_left: AtomicU64,
+        /// Called in a turn, and while memory is prepared.
+        in_turn: Meeting,
+        in_prepare: Meeting,
+        spaces_taken: AtomicU64,
+        refuses_space: AtomicBool,
+    }
+
+    /// Where a helper waits for a test, if one has asked for it.
+    #[derive(Default)]
+    struct Meeting(std::sync::Mutex<Option<(Sender<()>, Receiver<()>)>>);
+
+    impl Meeting {
+        /// The next helper that comes here says so, and waits for an answer.
+        fn arrange(&self) -> (Receiver<()>, Sender<()>) {
+            let ((here, is_here), (go_on, may_go_on)) = (channel(), channel());
+            *self.0.lock().unwrap() = Some((here, may_go_on));
+            (is_here, go_on)
+        }
+
+        fn attend(&self) {
+            if let Some((here, may_go_on)) = self.0.lock().unwrap().take() {
+                here.send(()).unwrap();
+                may_go_on.recv().unwrap();
+            }
+        }
+    }
+
+    impl Background for Work {
+        const TURNS_AT_ONCE: Option<u32> = Some(3);
+
+        fn signal(&self) -> &Signal {
+            &self.signal
+        }
+
+        fn is_resizing(&self) -> bool {
+            self.turns_left.load(Ordering::Acquire) > 0
+        }
+
+        fn take_turn(&self) -> Result<(), Refused> {
+            self.in_turn.attend();
+            let less = |turns: u64| turns.checked_sub(1);
+            let _ = self.turns_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+            Ok(())
+        }
+
+        fn prepare(&self) {
+            self.in_prepare.attend();
+        }
+
+        fn take_space(&self) -> Result<(), Refused> {
+            self.spaces_taken.fetch_add(1, Ordering::AcqRel);
+            match self.refuses_space.load(Ordering::Acquire) {
+                true => Err(Refused),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl Work {
+        fn begin(&self, turns: u64) {
+            self.turns_left.store(turns, Ordering::Release);
+            self.signal.wake();
+        }
+
+        fn spaces_taken(&self) -> u64 {
+            self.spaces_taken.load(Ordering::Acquire)
+        }
+    }
+
+    /// Waits for what must come, but not for ever.
+    fn wait_until(is_so: impl Fn() -> bool) {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it does not come");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn with_helpers(helpers: usize, test: impl FnOnce(&Work)) {
+        let work = Arc::new(Work::default());
+        let settings = Settings { helpers, ..Settings::default() };
+        let helpers = Helpers::start(&work, &settings, false).unwrap();
+        test(&work);
+        helpers.stop(&work.signal, false);
+    }
+
+    #[test]
+    fn any_number_of_helpers_do_what_there_is_to_do_and_stop() {
+        for helpers in [1, 2, 5] {
+            with_helpers(helpers, |work| {
+                for turns in [1, 100] {
+                    work.begin(turns);
+                    wait_until(|| !work.is_resizing());
+                }
+                assert!(work.signal.has_helper());
+            });
+        }
+        with_helpers(0, |work| assert!(!work.signal.has_helper()));
+    }
+
+    #[test]
+    fn a_table_that_is_not_written_to_has_none() {
+        let work = Arc::new(Work::default());
+        Helpers::start(&work, &Settings::default(), true).unwrap();
+        assert!(!work.signal.has_helper());
+    }
+
+    #[test]
+    fn what_was_asked_for_before_a_rest_is_not_done_after_it() {
+        with_helpers(1, |work| {
+            let (is_preparing, go_on) = work.in_prepare.arrange();
+            work.signal.ask_to_prepare();
+            is_preparing.recv().unwrap();
+            work.signal.rest();
+            go_on.send(()).unwrap();
+            // It goes on to its turns and comes to its beginning again.
+            work.begin(5);
+            wait_until(|| !work.is_resizing());
+            assert_eq!(work.spaces_taken(), 0);
+            work.signal.ask_to_prepare();
+            wait_until(|| work.spaces_taken() == 1);
+        });
+    }
+
+    #[test]
+    fn without_space_turns_are_taken_and_space_is_asked_for_again() {
+        with_helpers(1, |work| {
+            work.refuses_space.store(true, Ordering::Release);
+            work.signal.ask_to_prepare();
+            wait_until(|| work.spaces_taken() > 0);
+            work.begin(100);
+            wait_until(|| !work.is_resizing());
+            let before = work.spaces_taken();
+            wait_until(|| work.spaces_taken() > before);
+        });
+    }
+
+    #[test]
+    fn helpers_are_held_between_their_turns_only() {
+        with_helpers(2, |work| {
+            let (is_in_turn, go_on) = work.in_turn.arrange();
+            work.begin(50);
+            is_in_turn.recv().unwrap();
+            assert!(work.signal.try_hold().is_none());
+            go_on.send(()).unwrap();
+            wait_until(|| !work.is_resizing());
+            work.signal.rest();
+            // They may be looking for another turn.
+            let held = std::iter::repeat_with(|| work.signal.try_hold()).flatten().next().unwrap();
+            work.begin(1);
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(work.is_resizing());
+            drop(held);
+            wait_until(|| !work.is_resizing());
+        });
     }
 }

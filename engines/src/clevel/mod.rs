@@ -148,12 +148,7 @@ impl<M: Medium> Clevel<M> {
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
-        let helpers = if core.pool.is_read_only() { 0 } else { settings.helpers };
-        let helpers = Helpers::start(&core, helpers).map_err(|source| OpenError::Io {
-            action: "starting a helper thread for",
-            path: "the table".into(),
-            source,
-        })?;
+        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only())?;
         Ok(Clevel { core, helpers: Some(helpers), scan_time })
     }
 
@@ -191,7 +186,7 @@ impl<M: Medium> Drop for Clevel<M> {
 
 impl<M: Medium> Background for Core<M> {
     /// Some 150 us of work.
-    const TURNS_AT_ONCE: u32 = 4;
+    const TURNS_AT_ONCE: Option<u32> = Some(4);
 
     fn signal(&self) -> &Signal {
         &self.signal

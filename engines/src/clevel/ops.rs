@@ -10,9 +10,10 @@ use pmem::heap::{Corrupt, Item};
 use pmem::{Medium, Offset, SpaceError};
 use std::time::Duration;
 
-/// How often an operation that finds the pool full tries to get back what was retired.
+/// How often an operation that finds the pool full tries to get back what was retired, if helpers
+/// that are in their turns may be holding it.
 const ATTEMPTS_WHEN_FULL: u32 = 20;
-/// How long it waits in between, if there are helpers.
+/// How long it waits in between.
 const PAUSE_WHEN_FULL: Duration = Duration::from_micros(500);
 
 /// Of a key's slots in a table that is not resizing, the bits of those in the front level.
@@ -195,20 +196,19 @@ impl<M: Medium> Core<M> {
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let mut changed = self.try_change(hash, key, decide);
-        for attempt in 0..ATTEMPTS_WHEN_FULL {
+        for _ in 0..ATTEMPTS_WHEN_FULL {
             if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
                 break;
             }
-            if attempt > 0 {
-                if !self.signal.has_helper() || self.epochs.retired().is_empty() {
-                    break;
-                }
-                // A helper may have been pinned, as it is for moments, and put aside then.
-                std::thread::sleep(PAUSE_WHEN_FULL);
-            }
-            // Space that was retired may be enough. No guard of this call is left to hold it.
+            // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
+            // helper's, if it can be kept from its turns.
+            let held = self.signal.try_hold();
             self.epochs.collect(|retired| self.reclaim(retired));
             changed = self.try_change(hash, key, decide);
+            if held.is_some() {
+                break;
+            }
+            std::thread::sleep(PAUSE_WHEN_FULL);
         }
         changed
     }

@@ -114,6 +114,7 @@ impl<M: Medium> Core<M> {
     /// milliseconds.
     pub(super) fn prepare(&self) {
         let wanted = {
+            let _turn = self.signal.turn();
             let _guard = self.epochs.pin();
             self.wanted_bytes(self.context())
         };

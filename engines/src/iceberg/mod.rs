@@ -140,12 +140,7 @@ impl<M: Medium> Iceberg<M> {
         core.recover()?;
         let scan_time = started.elapsed();
         let core = Arc::new(core);
-        let helpers = if core.pool.is_read_only() { 0 } else { settings.helpers };
-        let helpers = Helpers::start(&core, helpers).map_err(|source| OpenError::Io {
-            action: "starting a helper thread for",
-            path: "the table".into(),
-            source,
-        })?;
+        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only())?;
         Ok(Iceberg { core, helpers: Some(helpers), scan_time })
     }
 
@@ -188,7 +183,7 @@ impl<M: Medium> Drop for Iceberg<M> {
 
 impl<M: Medium> Background for Core<M> {
     /// No pause: the faster a resize ends, the fewer operations look in two places.
-    const TURNS_AT_ONCE: u32 = u32::MAX;
+    const TURNS_AT_ONCE: Option<u32> = None;
 
     fn signal(&self) -> &Signal {
         &self.signal

@@ -203,3 +203,49 @@ fn values_up_to_the_limit_fit_and_damaged_offsets_do_not() {
     heap.reclaim(at);
     assert_eq!(leaks(&heap, &[]), 0);
 }
+
+/// Writes items until the heap is short, or full.
+fn write_until_short(heap: &Heap<Dram>) -> Result<Vec<Offset>, SpaceError> {
+    let mut items = vec![heap.write_item(b"key", &[7; 900])?];
+    while !heap.is_short() {
+        items.push(heap.write_item(b"key", &[7; 900])?);
+    }
+    Ok(items)
+}
+
+#[test]
+fn a_heap_that_is_short_takes_one_extent_ahead() {
+    let heap = heap(1 << 30, SMALL_SEGMENT_LOG2);
+    let extents = || heap.pool.extents_of(HEAP);
+    assert!(!heap.is_short(), "nobody uses it");
+    heap.grow_ahead().unwrap();
+    assert_eq!(extents(), []);
+    let mut items = Vec::new();
+    for taken in 2..6 {
+        items.extend(write_until_short(&heap).unwrap());
+        assert_eq!(extents().len(), taken - 1, "taken ahead, it serves until it is nearly used up");
+        let next_bytes = heap.next_extent_bytes();
+        for _ in 0..3 {
+            heap.grow_ahead().unwrap();
+            assert!(!heap.is_short());
+        }
+        let all = extents();
+        assert_eq!(all.len(), taken);
+        assert!((next_bytes..next_bytes * 2).contains(&all[taken - 1].bytes), "{all:?}");
+    }
+    assert_eq!(leaks(&heap, &items), 0);
+}
+
+#[test]
+fn a_heap_without_room_ahead_goes_on_with_what_is_left() {
+    let heap = heap(256 << 10, SMALL_SEGMENT_LOG2);
+    let refused = loop {
+        write_until_short(&heap).unwrap();
+        if let Err(refused) = heap.grow_ahead() {
+            break refused;
+        }
+    };
+    assert!(matches!(refused, SpaceError::Full { .. }), "{refused:?}");
+    let further = (0..).find(|_| heap.write_item(b"key", &[7; 900]).is_err()).unwrap();
+    assert!(further > 0);
+}

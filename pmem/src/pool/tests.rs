@@ -57,6 +57,21 @@ fn a_failed_change_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn what_is_prepared_needs_no_further_memory() {
+    let pool = Pool::create(Memory::dram(64 << 20).unwrap(), &spec(), HERE).unwrap();
+    let before = pool.superblock();
+    pool.prepare(9 << 20).unwrap();
+    let size = pool.medium().size();
+    assert_eq!(pool.superblock(), before, "it takes nothing");
+    pool.extend(|draft| draft.take_extent(1, 0, 9 << 20)).unwrap();
+    assert_eq!(pool.medium().size(), size);
+    assert!(matches!(pool.prepare(64 << 20), Err(SpaceError::Full { .. })));
+    assert_eq!(pool.medium().size(), size);
+    pool.prepare(4 << 20).unwrap();
+    assert!(pool.medium().size() > size);
+}
+
+#[test]
 fn extents_run_out_with_an_error() {
     let pool = Pool::create(Memory::dram(1 << 20).unwrap(), &spec(), HERE).unwrap();
     for index in 0..EXTENTS_MAX {
