@@ -44,6 +44,7 @@ mod handle;
 mod open;
 mod options;
 mod store;
+mod store_records;
 mod table;
 mod table_index;
 mod word_types;

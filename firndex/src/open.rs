@@ -2,6 +2,7 @@
 
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
+use crate::store_records::StoreRecords;
 use crate::table_index::TableIndex;
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::clevel::{self, Clevel, ClevelTable};
@@ -160,7 +161,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
     let (records, handle) = match pool {
-        AnyPool::Kept(pool) => store_on(pool, engine, options)?,
+        AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
     };
     file.publish()?;
@@ -181,14 +182,14 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
     let (records, handle) = match pool {
-        AnyPool::Kept(pool) => store_on(pool, engine, options)?,
+        AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
     };
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 
 type TableParts<K, V> = (TableIndex<K, V>, Arc<dyn PoolHandle>);
-type StoreParts = (Box<dyn Records>, Arc<dyn PoolHandle>);
+type StoreParts = (StoreRecords, Arc<dyn PoolHandle>);
 
 fn table_on<M: pmem::Medium, K: Fixed, V: Fixed>(
     pool: Pool<M>,
@@ -226,7 +227,23 @@ fn store_on<M: pmem::Medium>(
     options: &Options,
 ) -> Result<StoreParts> {
     let pool = Arc::new(pool);
-    Ok((engine.records(&pool, options)?, pool))
+    Ok((StoreRecords::new(engine.records(&pool, options)?), pool))
+}
+
+/// As [`store_on`], where look-ups may be compiled into their callers.
+fn store_on_kept(
+    pool: Pool<Memory<KernelKeeps>>,
+    engine: Engine,
+    options: &Options,
+) -> Result<StoreParts> {
+    match engine {
+        Engine::Clevel => {
+            let pool = Arc::new(pool);
+            let clevel = Clevel::open(Arc::clone(&pool), options.settings)?;
+            Ok((StoreRecords::clevel(clevel), pool))
+        }
+        Engine::Iceberg | Engine::Level => store_on(pool, engine, options),
+    }
 }
 
 fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {

@@ -1,8 +1,9 @@
 //! Byte strings.
 
 use crate::handle::{Handle, Stats};
+use crate::store_records::StoreRecords;
 use crate::{Options, Result};
-use index::{CheckReport, Records};
+use index::CheckReport;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -24,7 +25,7 @@ use std::path::Path;
 /// # }
 /// ```
 pub struct Store {
-    records: Box<dyn Records>,
+    records: StoreRecords,
     handle: Handle,
 }
 
@@ -58,7 +59,7 @@ fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
 }
 
 impl Store {
-    pub(crate) fn new(records: Box<dyn Records>, handle: Handle) -> Self {
+    pub(crate) fn new(records: StoreRecords, handle: Handle) -> Self {
         Store { records, handle }
     }
 

@@ -106,6 +106,7 @@ impl Epochs {
         Guard { epochs: self, thread, _not_send: PhantomData }
     }
 
+    #[inline]
     fn unpin(&self, thread: usize) {
         let line = &self.threads.line(thread).0;
         if thread < THREADS_MAX {

@@ -1,6 +1,6 @@
 //! Verification of slots, items and heap together. Exact when nothing writes.
 
-use super::layout::{Context, LEVEL_MAX, Level, Word, load, tag};
+use super::layout::{Bucket, Context, LEVEL_MAX, Word, load, tag};
 use super::{Core, RETIRED_LEVEL};
 use index::CheckReport;
 use pmem::heap::{Audit, Corrupt};
@@ -20,7 +20,7 @@ impl<M: Medium> Core<M> {
             let level = self.levels.get(number);
             let is_open = context.open().contains(&number);
             for index in 0..level.buckets() {
-                for slot in Level::slots(level.bucket(index)) {
+                for slot in level.bucket(index).slots() {
                     report.looked_at += 1;
                     let word = load(self.medium(), slot);
                     if word.is_item() {
@@ -61,7 +61,7 @@ impl<M: Medium> Core<M> {
     }
 
     fn check_levels(&self, context: Context, report: &mut CheckReport) {
-        let [back, before] = context.open().map(|level| self.levels.get(level).log2);
+        let [back, before] = context.open().map(|level| self.levels.get(level).log2());
         if before + 1 != back {
             report.fault(|| format!("the last two levels have 2^{before} and 2^{back} buckets"));
         }
@@ -72,7 +72,7 @@ impl<M: Medium> Core<M> {
         let is_other = |&number: &u32| !context.levels().any(|level| level == number);
         for number in (1..=LEVEL_MAX).filter(is_other).filter(|&number| self.levels.has(number)) {
             let level = self.levels.get(number);
-            let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+            let slots = level.slots();
             for slot in slots {
                 report.looked_at += 1;
                 if load(self.medium(), slot).is_item() {
@@ -103,9 +103,9 @@ impl<M: Medium> Core<M> {
         if !self.fingerprints.is_set(slot, tag(hash)) {
             return corrupt("an item that its fingerprint in memory hides");
         }
-        let buckets: Vec<Offset> =
-            context.levels().flat_map(|level| self.levels.get(level).candidates(hash)).collect();
-        if !buckets.iter().any(|&bucket| Level::slots(bucket).any(|other| other == slot)) {
+        let mut buckets =
+            context.levels().flat_map(|level| self.levels.get(level).candidates(hash));
+        if !buckets.any(|bucket| bucket == Bucket::of(slot)) {
             return corrupt("an item in a bucket that is none of its key's");
         }
         match self.probe(context, hash, item.key, &guard, &mut false)? {

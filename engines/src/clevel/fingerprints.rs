@@ -6,7 +6,7 @@
 //! be anything. A late writer does no harm: what it has claimed is its own until its operation is in
 //! force, save for a drainer, who makes it FROZEN for as long as the writer is pinned.
 
-use super::layout::{Level, SLOTS, load};
+use super::layout::{Bucket, Level, SLOTS, load};
 use index::fingerprint::match_two_words;
 use pmem::sync::{Array, AtomicU64, Ordering};
 use pmem::{LINE, Medium, Offset, WORD};
@@ -41,38 +41,38 @@ impl Fingerprints {
 
     /// Says that a level is about to be used; touches its memory if `populate`.
     pub(super) fn advise(&self, level: Level, populate: bool) {
-        self.0.advise((level.base.0 / LINE) as usize..(level.end().0 / LINE) as usize, populate);
+        let lines = [level.base(), level.end()].map(|at| Bucket::of(at).0 as usize);
+        self.0.advise(lines[0]..lines[1], populate);
     }
 
     #[inline(always)]
-    fn word(&self, bucket: Offset) -> &AtomicU64 {
-        self.0.get((bucket.0 / LINE) as usize)
+    fn word(&self, bucket: Bucket) -> &AtomicU64 {
+        self.0.get(bucket.0 as usize)
     }
 
     /// Hints that those of a bucket are about to be read.
     #[inline(always)]
-    pub(super) fn prefetch(&self, bucket: Offset) {
-        self.0.prefetch((bucket.0 / LINE) as usize);
+    pub(super) fn prefetch(&self, bucket: Bucket) {
+        self.0.prefetch(bucket.0 as usize);
     }
 
     /// A bit for each slot of the two candidates in each of these levels that may lead to a key of this
-    /// fingerprint: read in this order, before anything that is read afterwards.
+    /// fingerprint: read in this order, before anything that is read afterwards. Twice for each slot if
+    /// the two are one, which costs nothing but a second look.
     ///
     /// Without a branch for each slot: where a key is cannot be predicted, and what waits for a
     /// wrong guess does not fetch the item.
     #[inline(always)]
     pub(super) fn matching<const LEVELS: usize>(
         &self,
-        candidates: [[Offset; 2]; LEVELS],
+        candidates: [[Bucket; 2]; LEVELS],
         fingerprint: u8,
     ) -> u32 {
         let words =
             candidates.map(|pair| pair.map(|bucket| self.word(bucket).load(Ordering::Acquire)));
         let mut matching = 0;
         for (level, words) in words.into_iter().enumerate() {
-            let [first, second] = candidates[level];
-            let mask = if first == second { (1 << SLOTS) - 1 } else { u32::MAX };
-            matching |= (match_two_words(words, fingerprint) & mask) << (2 * SLOTS * level);
+            matching |= match_two_words(words, fingerprint) << (2 * SLOTS * level);
         }
         matching
     }
@@ -80,7 +80,7 @@ impl Fingerprints {
     /// Says that a slot may lead to a key of this tag. The caller has claimed it, and nobody else
     /// writes its byte meanwhile.
     pub(super) fn set(&self, slot: Offset, tag: u64) {
-        let word = self.word(slot);
+        let word = self.word(Bucket::of(slot));
         let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
         let before = word.load(Ordering::Relaxed) >> shift & u64::from(u8::MAX);
         let after = u64::from(fingerprint_of(tag));
@@ -95,12 +95,12 @@ impl Fingerprints {
     /// Whether the byte of a slot is that of this tag.
     pub(super) fn is_set(&self, slot: Offset, tag: u64) -> bool {
         let shift = slot.0 % LINE / WORD * u64::from(u8::BITS);
-        (self.word(slot).load(Ordering::Acquire) >> shift) as u8 == fingerprint_of(tag)
+        (self.word(Bucket::of(slot)).load(Ordering::Acquire) >> shift) as u8 == fingerprint_of(tag)
     }
 
     /// Writes those of a bucket at rest.
-    pub(super) fn rebuild<M: Medium>(&self, medium: &M, bucket: Offset) {
-        let bytes = Level::slots(bucket).map(|slot| match load(medium, slot) {
+    pub(super) fn rebuild<M: Medium>(&self, medium: &M, bucket: Bucket) {
+        let bytes = bucket.slots().map(|slot| match load(medium, slot) {
             word if word.is_item() => fingerprint_of(word.tag()),
             _ => 0,
         });

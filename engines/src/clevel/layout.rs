@@ -251,39 +251,77 @@ impl Context {
     }
 }
 
-/// Where a level is and how large.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Level {
-    pub(super) base: Offset,
-    pub(super) log2: u32,
-}
+/// A bucket, by the number of its line in the pool: its fingerprints have the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bucket(pub(super) u64);
 
-impl Level {
-    #[inline(always)]
-    pub(super) fn bucket(self, index: u64) -> Offset {
-        self.base.add((index & (self.buckets() - 1)) * LINE)
+impl Bucket {
+    /// The one that the slot at `slot` is in.
+    pub(super) fn of(slot: Offset) -> Bucket {
+        Bucket(slot.0 / LINE)
     }
 
     #[inline(always)]
+    pub(super) fn at(self) -> Offset {
+        Offset(self.0 * LINE)
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(self, index: u64) -> Offset {
+        self.at().word(index)
+    }
+
+    #[inline(always)]
+    pub(super) fn slots(self) -> impl Iterator<Item = Offset> {
+        (0..SLOTS as u64).map(move |index| self.slot(index))
+    }
+}
+
+/// Where a level is and how large.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Level {
+    first: u64,
+    /// Of the buckets of a level, counted from 0: also the bits by which a hash chooses one.
+    last: u64,
+}
+
+impl Level {
+    /// That of `1 << log2` buckets from `base` on.
+    pub(super) fn new(base: Offset, log2: u32) -> Level {
+        Level { first: base.0 / LINE, last: (1 << log2) - 1 }
+    }
+
+    pub(super) fn base(self) -> Offset {
+        Bucket(self.first).at()
+    }
+
+    pub(super) fn log2(self) -> u32 {
+        self.last.count_ones()
+    }
+
+    #[inline(always)]
+    pub(super) fn bucket(self, index: u64) -> Bucket {
+        Bucket(self.first + (index & self.last))
+    }
+
     pub(super) fn buckets(self) -> u64 {
-        1 << self.log2
+        self.last + 1
     }
 
     /// The two buckets of a key with this hash; they may be one.
     #[inline(always)]
-    pub(super) fn candidates(self, hash: u64) -> [Offset; 2] {
+    pub(super) fn candidates(self, hash: u64) -> [Bucket; 2] {
         [self.bucket(h1(hash)), self.bucket(h2(hash))]
     }
 
-    /// The slots of the bucket at `bucket`.
-    #[inline(always)]
-    pub(super) fn slots(bucket: Offset) -> impl Iterator<Item = Offset> {
-        (0..SLOTS as u64).map(move |slot| bucket.word(slot))
+    /// All slots.
+    pub(super) fn slots(self) -> impl Iterator<Item = Offset> {
+        (0..self.buckets()).flat_map(move |index| self.bucket(index).slots())
     }
 
     /// Where it ends.
     pub(super) fn end(self) -> Offset {
-        self.base.add(Level::bytes(self.log2))
+        self.base().add(Level::bytes(self.log2()))
     }
 
     pub(super) fn bytes(log2: u32) -> u64 {
@@ -291,31 +329,35 @@ impl Level {
     }
 }
 
-/// The levels that have an extent, by number.
+/// The levels that have an extent, by number. A number is given once: so its two words, each ready for
+/// use by a search, always belong together.
 #[derive(Debug)]
 pub(super) struct LevelTable {
-    /// Base and log2: bases are multiples of a line.
-    words: [AtomicU64; LEVEL_MAX as usize + 1],
+    firsts: [AtomicU64; LEVEL_MAX as usize + 1],
+    lasts: [AtomicU64; LEVEL_MAX as usize + 1],
 }
 
 impl LevelTable {
     pub(super) fn new() -> LevelTable {
-        LevelTable { words: [const { AtomicU64::new(0) }; LEVEL_MAX as usize + 1] }
+        let words = || [const { AtomicU64::new(0) }; LEVEL_MAX as usize + 1];
+        LevelTable { firsts: words(), lasts: words() }
     }
 
     pub(super) fn set(&self, number: u32, level: Level) {
-        let word = level.base.0 | u64::from(level.log2);
-        self.words[number as usize].store(word, Ordering::Release);
+        self.lasts[number as usize].store(level.last, Ordering::Relaxed);
+        // After the other one: a first line says that there is a level.
+        self.firsts[number as usize].store(level.first, Ordering::Release);
     }
 
     #[inline(always)]
     pub(super) fn get(&self, level: u32) -> Level {
-        let word = self.words[(level & LEVEL_MAX) as usize].load(Ordering::Acquire);
-        Level { base: Offset(word & !(LINE - 1)), log2: (word & (LINE - 1)) as u32 }
+        let number = (level & LEVEL_MAX) as usize;
+        let first = self.firsts[number].load(Ordering::Acquire);
+        Level { first, last: self.lasts[number].load(Ordering::Relaxed) }
     }
 
     pub(super) fn has(&self, level: u32) -> bool {
-        self.get(level).base.0 != 0
+        self.get(level).first != 0
     }
 }
 

@@ -56,6 +56,7 @@ mod table;
 mod tests;
 
 pub use layout::Shape;
+pub use records::Searches;
 pub use table::ClevelTable;
 
 use crate::Settings;
@@ -248,7 +249,7 @@ impl<M: Medium> Core<M> {
                     extent.bytes
                 )));
             }
-            levels.set(level, Level { base: extent.start, log2 });
+            levels.set(level, Level::new(extent.start, log2));
             free_levels |= 1 << level;
         }
         let word = pool.medium().load(control);
@@ -312,7 +313,7 @@ impl<M: Medium> Core<M> {
         let (word, bytes) = match retired {
             Retired::Item(at, bytes) => (at.0, bytes),
             Retired::Level(level) => {
-                (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2))
+                (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2()))
             }
         };
         guard.retire(word, bytes, |word| self.reclaim(word));
@@ -358,8 +359,7 @@ impl<M: Medium> Core<M> {
             .levels()
             .map(|number| {
                 let level = self.levels.get(number);
-                let slots =
-                    (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+                let slots = level.slots();
                 let open = context.open();
                 LevelUse {
                     name: match open.iter().position(|&other| other == number) {
@@ -368,9 +368,9 @@ impl<M: Medium> Core<M> {
                         None => "level being drained",
                     },
                     pairs: slots.filter(|&slot| load(self.medium(), slot).is_item()).count() as u64,
-                    slots: (SLOTS as u64) << level.log2,
-                    pool_bytes: Level::bytes(level.log2),
-                    sidecar_bytes: Fingerprints::bytes(Level::bytes(level.log2)),
+                    slots: (SLOTS as u64) << level.log2(),
+                    pool_bytes: Level::bytes(level.log2()),
+                    sidecar_bytes: Fingerprints::bytes(Level::bytes(level.log2())),
                 }
             })
             .collect();
@@ -383,7 +383,7 @@ impl<M: Medium> Core<M> {
         });
         Occupancy {
             levels,
-            capacity: capacity(self.levels.get(context.back()).log2),
+            capacity: capacity(self.levels.get(context.back()).log2()),
             resizing: context.is_resizing(),
             resizes: self.resizes.load(Ordering::Relaxed),
         }
@@ -396,7 +396,7 @@ impl<M: Medium> Core<M> {
         self.finish_resize()?;
         // What did not fit has made it grow again. Called a success, it might be tried for ever.
         let _guard = self.epochs.pin();
-        match self.levels.get(self.context().back()).log2 < before {
+        match self.levels.get(self.context().back()).log2() < before {
             true => Ok(Shrunk::Halved),
             false => Ok(Shrunk::Kept),
         }

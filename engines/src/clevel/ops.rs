@@ -2,7 +2,7 @@
 
 use super::descriptor::{Kind, Operation, Own, Status};
 use super::fingerprints::fingerprint_of;
-use super::layout::{Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
+use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
 use index::ItemError;
 use pmem::epoch::Guard;
@@ -51,16 +51,13 @@ struct Fresh {
 
 /// The first slot of these buckets whose bit is set.
 #[inline(always)]
-pub(super) fn slot_of(buckets: &[Offset], matching: u32) -> Offset {
+pub(super) fn slot_of(buckets: &[Bucket], matching: u32) -> Offset {
     let index = matching.trailing_zeros() as usize;
-    buckets[index / SLOTS].word((index % SLOTS) as u64)
+    buckets[index / SLOTS].slot((index % SLOTS) as u64)
 }
 
 impl<M: Medium> Core<M> {
     /// Lock-free search. What is answered is durable.
-    ///
-    /// In line: the search of a table at rest that meets nothing but durable items. Few instructions
-    /// and none that waits for a guess: so the misses of one search overlap with those of the next.
     #[inline(always)]
     pub(super) fn search<'a>(
         &'a self,
@@ -68,41 +65,46 @@ impl<M: Medium> Core<M> {
         key: &[u8],
         guard: &Guard<'a>,
     ) -> Result<Option<Hit<'a>>, Corrupt> {
+        match self.search_at_rest(hash, key, guard) {
+            Some(found) => Ok(found),
+            None => self.search_anyhow(hash, key, guard),
+        }
+    }
+
+    /// The search of a table at rest that meets nothing but durable items; `None` if it meets anything
+    /// else. In line, with few instructions and none that waits for a guess: so the misses of one search
+    /// overlap with those of the next.
+    #[inline(always)]
+    pub(super) fn search_at_rest<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Option<Option<Hit<'a>>> {
         let context = self.context();
-        let Some((buckets, matching)) = self.matching_at_rest(context, hash) else {
-            return self.search_anyhow(hash, key, guard);
-        };
+        let (buckets, matching) = self.matching_at_rest(context, hash)?;
         let mut rest = matching;
         while rest != 0 {
             let slot = slot_of(&buckets, rest);
             rest &= rest - 1;
             let word = load(self.medium(), slot);
             if word.is_clean_item_of(hash) {
-                let item = self.heap.item(word.at(), guard)?;
-                if item.has_key(key) {
-                    return Ok(Some(Hit { slot, word, item }));
+                if let Some(item) = self.heap.item_of_key(word.at(), key, guard).ok()? {
+                    return Some(Some(Hit { slot, word, item }));
                 }
             } else if word.has_tag(tag(hash)) {
-                return self.search_anyhow(hash, key, guard);
+                return None;
             }
         }
-        // The key's item may have left a slot of the front level after the fingerprints of the back
+        // From a slot of the front level the key's item may have left after the fingerprints of the back
         // level were read.
-        let is_valid = matching & FRONT_SLOTS == 0 || {
-            let back = [[buckets[2], buckets[3]]];
-            let now = self.fingerprints.matching(back, fingerprint_of(tag(hash)));
-            now << FRONT_SLOTS.count_ones() == matching & !FRONT_SLOTS
-        };
-        match is_valid && self.context() == context {
-            true => Ok(None),
-            false => self.search_anyhow(hash, key, guard),
-        }
+        (matching & FRONT_SLOTS == 0 && self.context() == context).then_some(None)
     }
 
     /// Redone if nothing was found and a level has been appended meanwhile.
     #[cold]
     #[inline(never)]
-    fn search_anyhow<'a>(
+    pub(super) fn search_anyhow<'a>(
         &'a self,
         hash: u64,
         key: &[u8],
@@ -135,11 +137,11 @@ impl<M: Medium> Core<M> {
         &self,
         context: Context,
         hash: u64,
-    ) -> Option<([Offset; 4], u32)> {
+    ) -> Option<([Bucket; 4], u32)> {
         let [front, back] = context.at_rest()?.map(|level| self.levels.get(level).candidates(hash));
         // While the fingerprints are on their way. Those of the other level, which has a third of the
         // keys, would cost all searches more than they save it.
-        back.into_iter().for_each(|bucket| self.medium().prefetch(bucket));
+        back.into_iter().for_each(|bucket| self.medium().prefetch(bucket.at()));
         let matching = self.fingerprints.matching([front, back], fingerprint_of(tag(hash)));
         Some(([front[0], front[1], back[0], back[1]], matching))
     }
@@ -166,8 +168,7 @@ impl<M: Medium> Core<M> {
                     continue;
                 }
                 if word.is_item() {
-                    let item = self.heap.item(word.at(), guard)?;
-                    if item.has_key(key) {
+                    if let Some(item) = self.heap.item_of_key(word.at(), key, guard)? {
                         return Ok(Some(Hit { slot, word, item }));
                     }
                 } else if word.is_gone() {
@@ -340,8 +341,8 @@ impl<M: Medium> Core<M> {
         hash: u64,
         word: Word,
     ) -> Option<Offset> {
-        let is_empty = |bucket: Offset| {
-            let words = self.medium().load_line(bucket).into_iter().enumerate();
+        let is_empty = |bucket: Bucket| {
+            let words = self.medium().load_line(bucket.at()).into_iter().enumerate();
             words
                 .fold(0, |empty, (slot, word)| empty | u32::from(Word(word) == Word::EMPTY) << slot)
         };
@@ -353,7 +354,7 @@ impl<M: Medium> Core<M> {
             }
             for (mut empty, bucket) in buckets {
                 while empty != 0 {
-                    let slot = bucket.word(empty.trailing_zeros().into());
+                    let slot = bucket.slot(empty.trailing_zeros().into());
                     empty &= empty - 1;
                     if exchange(self.medium(), slot, Word::EMPTY, word) {
                         self.fingerprints.set(slot, tag(hash));

@@ -1,12 +1,13 @@
 //! The table as [`Records`]: what it is by nature.
 
-use super::Clevel;
 use super::ops::{Change, Changed};
 use super::table::space_error;
+use super::{Clevel, Core};
 use index::{CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk};
 use pmem::Medium;
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
@@ -49,11 +50,59 @@ fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> 
     changed.before.map(|item| Record::new(item.value, guard))
 }
 
+/// Look-ups in an open [`Clevel`], without a virtual call: compiled into the caller, so that what they
+/// return need not pass through memory.
+pub struct Searches<M: Medium>(Arc<Core<M>>);
+
+impl<M: Medium> std::fmt::Debug for Searches<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Searches").finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Searches<M> {
+    /// [`Records::get`].
+    #[inline(always)]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        self.0.get(key)
+    }
+}
+
+impl<M: Medium> Clevel<M> {
+    /// Look-ups for a caller that knows the engine.
+    pub fn searches(&self) -> Searches<M> {
+        Searches(Arc::clone(&self.core))
+    }
+}
+
+impl<M: Medium> Core<M> {
+    #[inline(always)]
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        let guard = self.epochs.pin();
+        let hash = self.hash(key);
+        // Two ends, so that the usual one needs nothing in memory.
+        match self.search_at_rest(hash, key, &guard) {
+            Some(found) => Ok(found.map(|hit| Record::new(hit.item.value, guard))),
+            None => self.get_anyhow(hash, key, guard),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_anyhow<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        guard: Guard<'a>,
+    ) -> Result<Option<Record<'a>>, ItemError> {
+        let found = self.search_anyhow(hash, key, &guard)?;
+        Ok(found.map(|hit| Record::new(hit.item.value, guard)))
+    }
+}
+
 impl<M: Medium> Records for Clevel<M> {
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        let guard = self.core.epochs.pin();
-        let found = self.core.search(self.core.hash(key), key, &guard)?;
-        Ok(found.map(|hit| Record::new(hit.item.value, guard)))
+        self.core.get(key)
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {

@@ -6,11 +6,11 @@
 //! anywhere, recovery leaves what a crash leaves, and runs again.
 
 use super::Core;
-use super::layout::{Context, Level, Word, load};
+use super::layout::{Bucket, Context, Word, load};
 use crate::parallel::in_parallel;
 use pmem::heap::Sweep;
 use pmem::sync::{AtomicU64, Ordering};
-use pmem::{Medium, Offset, OpenError};
+use pmem::{Medium, OpenError};
 use std::ops::Range;
 
 /// Buckets that are worth a thread.
@@ -69,7 +69,7 @@ impl<M: Medium> Core<M> {
         for index in range {
             let bucket = level.bucket(index);
             self.fingerprints.rebuild(self.medium(), bucket);
-            for slot in Level::slots(bucket) {
+            for slot in bucket.slots() {
                 let word = load(self.medium(), slot);
                 // Where nothing is drained, only a level that is used again can have such a word.
                 let stays_frozen = word == Word::FROZEN && !is_open;
@@ -112,9 +112,8 @@ impl<M: Medium> Core<M> {
         let guard = self.epochs.pin();
         let Ok(item) = self.heap.item(word.at(), &guard) else { return false };
         let hash = self.hash(item.key);
-        let holds = |bucket: Offset| {
-            Level::slots(bucket).any(|slot| load(self.medium(), slot).clean() == word)
-        };
+        let holds =
+            |bucket: Bucket| bucket.slots().any(|slot| load(self.medium(), slot).clean() == word);
         levels.iter().any(|&level| self.levels.get(level).candidates(hash).into_iter().any(holds))
     }
 }

@@ -4,7 +4,7 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
+    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
 };
 use super::{Core, Retired};
 use crate::helper::Refused;
@@ -52,7 +52,7 @@ impl<M: Medium> Core<M> {
             // What finds no room is tried again by the insertions that follow.
             let _ = self.drain_some(BUCKETS_PER_INSERTION, guard);
         }
-        let log2 = self.levels.get(context.back()).log2;
+        let log2 = self.levels.get(context.back()).log2();
         let look_log2 = log2.saturating_sub(3).min(LOOK_LOG2_MAX);
         if sum & ((1 << look_log2) - 1) == 0 {
             self.look_around(context);
@@ -73,7 +73,7 @@ impl<M: Medium> Core<M> {
 
     /// Slots that are taken, as a part of those of the last two levels.
     fn fill(&self, context: Context) -> f64 {
-        self.len() as f64 / capacity(self.levels.get(context.back()).log2) as f64
+        self.len() as f64 / capacity(self.levels.get(context.back()).log2()) as f64
     }
 
     /// Whether the next level is to be appended before an insertion finds no room.
@@ -86,7 +86,7 @@ impl<M: Medium> Core<M> {
         if self.is_to_grow(context) {
             // Refused for want of space, the table fills on; whoever then finds no room says so. If
             // another thread is at it, which takes long for a large level, there is room still.
-            let log2 = self.levels.get(context.back()).log2;
+            let log2 = self.levels.get(context.back()).log2();
             let _ = self.append(context, &[log2 + 1], appender);
         }
     }
@@ -101,12 +101,12 @@ impl<M: Medium> Core<M> {
 
     /// log2 of the buckets of a level that will be wanted soon, unless it is ready.
     fn wanted_level(&self, context: Context) -> Option<u32> {
-        let log2 = self.levels.get(context.back()).log2 + 1;
+        let log2 = self.levels.get(context.back()).log2() + 1;
         let is_near = self.settings.resize_at <= 1.0 && self.fill(context) >= PREPARE_AT;
         let ready =
             self.free_levels.load(Ordering::Acquire) & self.ready_levels.load(Ordering::Acquire);
         let is_ready = (1..=LEVEL_MAX)
-            .any(|level| ready & 1 << level != 0 && self.levels.get(level).log2 == log2);
+            .any(|level| ready & 1 << level != 0 && self.levels.get(level).log2() == log2);
         (is_near && !is_ready).then_some(log2)
     }
 
@@ -173,7 +173,7 @@ impl<M: Medium> Core<M> {
 
     /// Appends a level of twice the size of the back one, if no other thread has done it.
     pub(super) fn grow(&self, context: Context) -> Result<(), SpaceError> {
-        self.append(context, &[self.levels.get(context.back()).log2 + 1], Appender::InNeed)
+        self.append(context, &[self.levels.get(context.back()).log2() + 1], Appender::InNeed)
     }
 
     /// Appends levels of `1 << log2` buckets each to `context`, all in one step. `Ok` also if the
@@ -262,7 +262,7 @@ impl<M: Medium> Core<M> {
         let free = self.free_levels.load(Ordering::Acquire);
         let is_free = |&level: &u32| free & 1 << level != 0;
         let kept =
-            (1..=LEVEL_MAX).filter(is_free).find(|&level| self.levels.get(level).log2 == log2);
+            (1..=LEVEL_MAX).filter(is_free).find(|&level| self.levels.get(level).log2() == log2);
         let level = match kept {
             Some(level) => {
                 self.free_levels.fetch_and(!(1 << level), Ordering::AcqRel);
@@ -278,7 +278,7 @@ impl<M: Medium> Core<M> {
                 let new = self.pool.extend(|draft| {
                     let bytes = Level::bytes(log2);
                     let base = draft.take_extent(LEVELS, level as u8, bytes)?.start;
-                    let new = Level { base, log2 };
+                    let new = Level::new(base, log2);
                     // Beyond the pool's limit the medium says so.
                     match self.fingerprints.can_hold(new) || new.end().0 > self.medium().limit() {
                         true => Ok(new),
@@ -301,7 +301,7 @@ impl<M: Medium> Core<M> {
     fn empty_level(&self, level: u32) {
         let medium = self.medium();
         let level = self.levels.get(level);
-        let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+        let slots = level.slots();
         for slot in slots.filter(|&slot| load(medium, slot) != Word::EMPTY) {
             medium.store(slot, Word::EMPTY.0);
         }
@@ -359,13 +359,13 @@ impl<M: Medium> Core<M> {
     }
 
     /// Whether nothing is in a bucket and nothing ever will be.
-    fn is_drained(&self, bucket: Offset) -> bool {
-        Level::slots(bucket).all(|slot| load(self.medium(), slot) == Word::FROZEN)
+    fn is_drained(&self, bucket: Bucket) -> bool {
+        bucket.slots().all(|slot| load(self.medium(), slot) == Word::FROZEN)
     }
 
     /// Freezes every slot of a bucket, its items moved.
-    fn drain_bucket(&self, bucket: Offset, guard: &Guard<'_>) -> Result<(), ItemError> {
-        for slot in Level::slots(bucket) {
+    fn drain_bucket(&self, bucket: Bucket, guard: &Guard<'_>) -> Result<(), ItemError> {
+        for slot in bucket.slots() {
             loop {
                 let word = load(self.medium(), slot);
                 if word == Word::FROZEN {
@@ -410,7 +410,7 @@ impl<M: Medium> Core<M> {
     /// buckets in the second last level to the last one. Whether one was movable.
     fn shift_one(&self, context: Context, hash: u64, guard: &Guard<'_>) -> Result<bool, ItemError> {
         let [back, front] = context.open();
-        for slot in self.levels.get(front).candidates(hash).into_iter().flat_map(Level::slots) {
+        for slot in self.levels.get(front).candidates(hash).into_iter().flat_map(Bucket::slots) {
             let word = load(self.medium(), slot);
             if !word.is_item() {
                 continue;
@@ -483,7 +483,7 @@ impl<M: Medium> Core<M> {
     pub(super) fn begin_shrink(&self) -> Result<Option<u32>, SpaceError> {
         let _guard = self.epochs.pin();
         let context = self.context();
-        let log2 = self.levels.get(context.back()).log2;
+        let log2 = self.levels.get(context.back()).log2();
         if context.is_resizing() || log2 <= self.shape.initial_log2 {
             return Ok(None);
         }
@@ -517,7 +517,7 @@ impl<M: Medium> Core<M> {
         let (taken, unused): (Vec<u32>, Vec<u32>) =
             (1..=LEVEL_MAX).partition(|&level| self.levels.has(level));
         let has_free = |log2: u32| {
-            taken.iter().any(|&level| is_free(level) && self.levels.get(level).log2 == log2)
+            taken.iter().any(|&level| is_free(level) && self.levels.get(level).log2() == log2)
         };
         taken.iter().all(|&level| is_free(level) || is_in_use(level))
             || (log2..=LOG2_MAX).filter(|&log2| !has_free(log2)).count() <= unused.len()

@@ -6,7 +6,7 @@
 //! key that it meets again, moved or changed or both.
 
 use super::Core;
-use super::layout::{Level, Word, load};
+use super::layout::{Word, load};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use index::ItemError;
@@ -68,11 +68,11 @@ impl<M: Medium> Core<M> {
                 let level = self.levels.get(number);
                 for index in 0..level.buckets() {
                     // Items lie anywhere; after the last bucket comes the first one again.
-                    let words = self.medium().load_line(level.bucket(index + 1)).map(Word);
+                    let words = self.medium().load_line(level.bucket(index + 1).at()).map(Word);
                     for word in words.into_iter().filter(|&word| is_wanted(word)) {
                         self.heap.prefetch(word.at());
                     }
-                    for slot in Level::slots(level.bucket(index)) {
+                    for slot in level.bucket(index).slots() {
                         let word = load(self.medium(), slot);
                         if !is_wanted(word) {
                             continue;

@@ -1,6 +1,6 @@
 //! What only the inside of a table shows.
 
-use super::layout::{Context, Level, Word, load};
+use super::layout::{Bucket, Context, Word, load};
 use super::resize::Appender;
 use super::{Clevel, ENGINE_ID, Shape, engine_params};
 use crate::Settings;
@@ -42,7 +42,7 @@ fn reopened(
 /// The first slot that holds an item, or none, in the larger of the first two levels.
 fn first_slot(store: &Clevel<Dram>, is_taken: bool) -> (Offset, Word) {
     let level = store.core.levels.get(2);
-    let slots = (0..level.buckets()).flat_map(|index| Level::slots(level.bucket(index)));
+    let slots = level.slots();
     let mut slots = slots.map(|slot| (slot, load(store.core.medium(), slot)));
     slots.find(|(_, word)| word.is_item() == is_taken).unwrap()
 }
@@ -308,12 +308,12 @@ fn recovery_takes_one_of_two_copies() {
     let core = &store.core;
     let [back, _] = core.context().open();
     let front = core.levels.get(core.context().front());
-    let slots = (0..front.buckets()).flat_map(|index| Level::slots(front.bucket(index)));
+    let slots = front.slots();
     let mut words = slots.map(|slot| load(core.medium(), slot));
     let word = words.find(|word| word.is_item()).expect("an item in the front level");
     let key = core.heap.item(word.at(), &core.epochs.pin()).unwrap().key.to_vec();
     let buckets = core.levels.get(back).candidates(core.hash(&key));
-    let mut slots = buckets.into_iter().flat_map(Level::slots);
+    let mut slots = buckets.into_iter().flat_map(Bucket::slots);
     let copy = slots.find(|&slot| load(core.medium(), slot) == Word::EMPTY).unwrap();
     let recovered = reopened(&store, &[(copy, word.dirty().0)], false).unwrap();
     assert_eq!((recovered.len(), recovered.check().findings), (stored - 80, vec![]));

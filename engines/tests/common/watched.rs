@@ -125,7 +125,7 @@ impl<W: Watcher, M: Medium> Medium for Watched<W, M> {
         }
     }
 
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         // SAFETY: the caller's promise is passed on.
         unsafe { self.inner.bytes(at, len) }
     }

@@ -56,7 +56,7 @@ fn checksum(key: &[u8], value: &[u8]) -> u32 {
 }
 
 const fn padded(key_bytes: u64) -> u64 {
-    key_bytes.next_multiple_of(8)
+    (key_bytes + 7) & !7
 }
 
 impl<M: Medium> Heap<M> {
@@ -103,11 +103,11 @@ impl<M: Medium> Heap<M> {
     /// The header at `at`: two halves and a word; `None` if it does not lie in the pool.
     #[inline(always)]
     fn header(&self, at: Offset) -> Option<(u32, u32, u64)> {
-        if !at.0.is_multiple_of(16) || at.0 > self.medium().size().saturating_sub(HEADER_BYTES) {
+        if !at.0.is_multiple_of(16) {
             return None;
         }
         // By word: in a damaged pool a slot may lead to where others write.
-        let [low, high] = self.medium().load_two(at).map(u64::from_le);
+        let [low, high] = self.medium().try_load_two(at)?.map(u64::from_le);
         Some((low as u32, (low >> 32) as u32, high))
     }
 
@@ -118,23 +118,50 @@ impl<M: Medium> Heap<M> {
         self.item_within(at).ok_or_else(|| self.no_item(at))
     }
 
+    /// The item at `at` if it has this key; as [`Heap::item`]. What follows from what was loaded is
+    /// little: where loads miss the caches, that decides with how many further ones they overlap.
+    #[inline(always)]
+    pub fn item_of_key<'a>(
+        &'a self,
+        at: Offset,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<Option<Item<'a>>, Corrupt> {
+        match self.header(at) {
+            Some((key_bytes, crc, value_bytes)) if key_bytes as usize == key.len() => {
+                let sound = self.key_and_value(at, key.len() as u64, value_bytes);
+                let (key_found, value) = sound.ok_or_else(|| self.no_item(at))?;
+                let item = Item { key: key_found, value, crc };
+                Ok(item.has_key(key).then_some(item))
+            }
+            _ => self.item(at, guard).map(|_| None),
+        }
+    }
+
+    /// Key and value of the item at `at` that has so many bytes of them.
+    #[inline(always)]
+    fn key_and_value(
+        &self,
+        at: Offset,
+        key_bytes: u64,
+        value_bytes: u64,
+    ) -> Option<(&[u8], &[u8])> {
+        let padded_bytes = padded(key_bytes);
+        let bytes = padded_bytes.checked_add(value_bytes)?;
+        // SAFETY: published items are immutable, and the guard that callers have keeps this one from
+        // being reclaimed while the slices live.
+        let bytes = unsafe { self.medium().bytes(at.add(HEADER_BYTES), bytes) }?;
+        let (key, value) = bytes.split_at_checked(padded_bytes as usize)?;
+        Some((key.get(..key_bytes as usize)?, value))
+    }
+
     #[inline(always)]
     fn item_within(&self, at: Offset) -> Option<Item<'_>> {
         let (key_bytes, crc, value_bytes) = self.header(at)?;
-        let key_bytes = u64::from(key_bytes);
-        let key_at = at.add(HEADER_BYTES);
-        if key_bytes > KEY_BYTES_MAX as u64 || value_bytes > VALUE_BYTES_MAX as u64 {
+        if key_bytes > KEY_BYTES_MAX as u32 || value_bytes > VALUE_BYTES_MAX as u64 {
             return None;
         }
-        let value_at = key_at.add(padded(key_bytes));
-        if value_at.0 + value_bytes > self.medium().size() {
-            return None;
-        }
-        // SAFETY: published items are immutable, and the caller's guard keeps this one from being
-        // reclaimed while the slices live; the range was checked.
-        let (key, value) = unsafe {
-            (self.medium().bytes(key_at, key_bytes), self.medium().bytes(value_at, value_bytes))
-        };
+        let (key, value) = self.key_and_value(at, key_bytes.into(), value_bytes)?;
         Some(Item { key, value, crc })
     }
 
@@ -156,14 +183,14 @@ impl<M: Medium> Heap<M> {
         let header = self.header(at).ok_or_else(|| self.no_item(at))?;
         let (count, crc, mark) = header;
         let body_bytes = 8 * u64::from(count);
-        if mark != GROUP_MARK
-            || count as usize > GROUP_MAX
-            || at.0 + HEADER_BYTES + body_bytes > self.medium().size()
-        {
+        let body = match mark == GROUP_MARK && count as usize <= GROUP_MAX {
+            // SAFETY: as in `key_and_value`.
+            true => unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) },
+            false => None,
+        };
+        let Some(body) = body else {
             return Err(Corrupt { at, found: format!("no group of items: {count}, {mark:#x}") });
-        }
-        // SAFETY: as in `item_within`.
-        let body = unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) };
+        };
         if checksum(&[], body) != crc {
             return Err(Corrupt { at, found: "a group whose checksum does not fit".into() });
         }

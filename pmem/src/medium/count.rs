@@ -172,12 +172,12 @@ impl<M: Medium> Medium for Count<M> {
         unsafe { self.inner.copy_in(at, bytes) };
     }
 
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         // SAFETY: the caller's promise is passed on.
-        let bytes = unsafe { self.inner.bytes(at, len) };
+        let bytes = unsafe { self.inner.bytes(at, len) }?;
         // Only now is it known that there are so many lines.
         self.read(at, len);
-        bytes
+        Some(bytes)
     }
 
     fn size(&self) -> u64 {

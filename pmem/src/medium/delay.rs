@@ -239,12 +239,12 @@ impl<M: Medium> Medium for Delay<M> {
         unsafe { self.inner.copy_in(at, bytes) };
     }
 
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         // SAFETY: the caller's promise is passed on.
-        let bytes = unsafe { self.inner.bytes(at, len) };
+        let bytes = unsafe { self.inner.bytes(at, len) }?;
         // Only now is it known that there are so many lines.
         self.arrive(self.lines.range(at, len));
-        bytes
+        Some(bytes)
     }
 
     fn size(&self) -> u64 {
@@ -378,7 +378,7 @@ mod tests {
         let medium = slow();
         let read = |at, len| {
             // SAFETY: nobody stores meanwhile.
-            assert_eq!(unsafe { medium.bytes(at, len) }.len() as u64, len);
+            assert_eq!(unsafe { medium.bytes(at, len) }.unwrap().len() as u64, len);
         };
         assert_eq!(delays(SLOW.read_ns, || read(Offset(100), 1000)), 1);
         assert_eq!(delays(0, || read(Offset(64), 0)), 0);

@@ -317,6 +317,17 @@ impl<W: WriteBack> Medium for Memory<W> {
     }
 
     #[inline(always)]
+    fn try_load_two(&self, at: Offset) -> Option<[u64; 2]> {
+        if at.0 & (WORD - 1) != 0 || at.0.checked_add(2 * WORD)? > self.size() {
+            return None;
+        }
+        let first: *mut u64 = self.at(at).cast();
+        // SAFETY: aligned, and inside the mapped part of the reservation; as in `atomic` otherwise.
+        let words = unsafe { [AtomicU64::from_ptr(first), AtomicU64::from_ptr(first.add(1))] };
+        Some(words.map(|word| word.load(Ordering::Acquire)))
+    }
+
+    #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
         const LINE_LOG2: u32 = LINE.ilog2();
         let first = self.aligned::<LINE_LOG2>(at);
@@ -382,10 +393,13 @@ impl<W: WriteBack> Medium for Memory<W> {
         }
     }
 
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
-        self.check_range(at, len);
+    #[inline(always)]
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
+        if at.0.checked_add(len)? > self.size() {
+            return None;
+        }
         // SAFETY: the range is mapped (checked); the caller excludes stores to it.
-        unsafe { std::slice::from_raw_parts(self.at(at), len as usize) }
+        Some(unsafe { std::slice::from_raw_parts(self.at(at), len as usize) })
     }
 
     fn size(&self) -> u64 {
@@ -524,11 +538,15 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "misaligned or beyond")]
-    fn a_range_beyond_the_mapped_size_is_refused() {
+    fn what_does_not_lie_in_memory_is_not_read() {
         let memory = dram(4096);
         // SAFETY: nobody else uses the memory.
-        let _ = unsafe { memory.bytes(Offset(0), 4097) };
+        let has_bytes = |at, len| unsafe { memory.bytes(Offset(at), len) }.is_some();
+        assert!(has_bytes(0, 4096) && has_bytes(4096, 0));
+        assert!(!has_bytes(0, 4097) && !has_bytes(4096, 1) && !has_bytes(u64::MAX, 2));
+        let has_two = |at| memory.try_load_two(Offset(at)).is_some();
+        assert!(has_two(0) && has_two(4080));
+        assert!(!has_two(4) && !has_two(4088) && !has_two(1 << 50) && !has_two(u64::MAX - 7));
     }
 
     #[test]

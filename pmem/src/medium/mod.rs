@@ -114,6 +114,14 @@ pub trait Medium: Send + Sync + 'static {
         [self.load(at), self.load(at.word(1))]
     }
 
+    /// As [`Medium::load_two`]; `None` if the words do not lie below [`Medium::size`], or are not
+    /// aligned.
+    #[inline(always)]
+    fn try_load_two(&self, at: Offset) -> Option<[u64; 2]> {
+        let lies_below = at.0.checked_add(2 * WORD).is_some_and(|end| end <= self.size());
+        (at.0.is_multiple_of(WORD) && lies_below).then(|| self.load_two(at))
+    }
+
     /// Loads the words of the line that begins at `at`, in any order, each as [`Medium::load`] does.
     #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
@@ -160,12 +168,12 @@ pub trait Medium: Send + Sync + 'static {
     #[track_caller]
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]);
 
-    /// The bytes of a range, in place.
+    /// The bytes of a range, in place; `None` if they do not lie below [`Medium::size`].
     ///
     /// # Safety
     ///
     /// Nobody stores to the range while the slice lives.
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8];
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]>;
 
     /// Bytes that have memory behind them, from the start of the pool.
     fn size(&self) -> u64;

@@ -495,12 +495,14 @@ impl Medium for Sim {
         }
     }
 
-    unsafe fn bytes(&self, at: Offset, len: u64) -> &[u8] {
+    unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         access();
-        if len == 0 {
-            return &[];
+        if at.0.checked_add(len)? > self.size.load(Relaxed) {
+            return None;
         }
-        assert!(at.0 + len <= self.size.load(Relaxed), "{len} bytes at {at} leave the pool");
+        if len == 0 {
+            return Some(&[]);
+        }
         let words = (at.0 / WORD) as usize..(at.0 + len).div_ceil(WORD) as usize;
         let skipped = (at.0 % WORD) as usize;
         let is_hidden = |index: usize| {
@@ -521,7 +523,7 @@ impl Medium for Sim {
         // long as `self` lives and never changed; boxes do not move what they hold. Nobody stores
         // to the range while the slice lives, by the caller's promise, and nobody else runs
         // between two accesses of a simulated thread.
-        unsafe { std::slice::from_raw_parts(start.add(skipped), len as usize) }
+        Some(unsafe { std::slice::from_raw_parts(start.add(skipped), len as usize) })
     }
 
     fn size(&self) -> u64 {

@@ -432,12 +432,12 @@ fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
     medium.fence();
 }
 
-/// The words of the copy that begins at `start`.
+/// The words of the copy that begins at `start`; zeros, which are no copy, if the medium ends before.
 fn read_copy<M: Medium>(medium: &M, start: Offset) -> [u64; COPY_WORDS] {
     let mut words = [0; COPY_WORDS];
     // SAFETY: copies are stored to by `write_copy` only, whose callers hold the lock on the
     // superblock or have the pool to themselves, as the callers of this function do.
-    let bytes = unsafe { medium.bytes(start, COPY_BYTES) };
+    let bytes = unsafe { medium.bytes(start, COPY_BYTES) }.unwrap_or_default();
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(WORD as usize)) {
         let mut word_bytes = [0; WORD as usize];
         word_bytes.copy_from_slice(bytes);
