@@ -12,6 +12,7 @@ pub mod ceilings;
 pub mod contender;
 pub mod crew;
 pub mod direct;
+pub mod effort;
 pub mod filling;
 pub mod html;
 pub mod keys;

@@ -46,6 +46,11 @@ pub struct Row {
     pub p9999_ns: Option<f64>,
     /// The longest.
     pub max_ns: Option<f64>,
+    /// Longest processor time of 256 successive operations of a thread that met no page fault:
+    /// what those took that were held up by nobody.
+    pub busy_max_ns: Option<f64>,
+    /// How often threads waited for something, a lock say.
+    pub waits: Option<f64>,
     /// Lines of the pool loaded from.
     pub lines_read: Option<f64>,
     /// Lines of the pool stored to.
@@ -136,6 +141,8 @@ fn median_of(group: &[Row]) -> Row {
         p99_ns: median_by(|row| row.p99_ns),
         p9999_ns: median_by(|row| row.p9999_ns),
         max_ns: median_by(|row| row.max_ns),
+        busy_max_ns: median_by(|row| row.busy_max_ns),
+        waits: median_by(|row| row.waits),
         lines_read: median_by(|row| row.lines_read),
         lines_written: median_by(|row| row.lines_written),
         blocks_written: median_by(|row| row.blocks_written),

@@ -9,12 +9,15 @@
 //! * `insert_growing`: its ceiling is the rate of `insert_presized`.
 //! * `insert_growing_latency`: with a clock around every operation, for the percentiles; its rate
 //!   includes that clock. The same table gives the series `timeline`: rate and longest latency in
-//!   each interval of [`INTERVAL`].
+//!   each interval of [`INTERVAL`]. Beside the longest latency stands what the threads did themselves:
+//!   the longest processor time of successive insertions without a page fault, and how often they
+//!   waited for anything ([`crate::effort`]).
 //!
 //! Row `stall` has the gaps that threads see which do nothing: no table is better than that.
 
 use crate::contender::Setting;
 use crate::crew;
+use crate::effort::Effort;
 use crate::filling::{check, explained, fill};
 use crate::keys::{Keys, Writer};
 use crate::latencies::{Latencies, Timed, observe};
@@ -120,6 +123,7 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
         .collect::<Result<Vec<_>>>()?;
     let (done, timing) = crew::run(inputs, |(words, mut latencies)| {
         let mut intervals: Vec<Interval> = Vec::new();
+        let mut effort = Effort::begin();
         let started = clock.raw();
         let wrong = observe::<1, u64>(
             &clock,
@@ -127,6 +131,11 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
             |key| map.insert(key, Writer::Insert.value(key)),
             |Timed { ended, ns }| {
                 latencies.record(ns);
+                if let Ok(watched) = &mut effort
+                    && let Err(error) = watched.count()
+                {
+                    effort = Err(error);
+                }
                 let index = (clock.delta_as_nanos(started, ended) / INTERVAL_NS) as usize;
                 if index >= intervals.len() {
                     intervals.resize(index + 1, Interval::default());
@@ -136,16 +145,20 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
                 interval.max_ns = interval.max_ns.max(ns);
             },
         );
-        (wrong, latencies, intervals)
+        (wrong, latencies, intervals, effort.and_then(Effort::end))
     })?;
     let mut all = Latencies::new()?;
     let mut timeline: Vec<Interval> = Vec::new();
     let mut wrong = 0;
-    for (part_wrong, latencies, intervals) in &done {
+    let (mut busy_max_ns, mut waits) = (0, 0);
+    for (part_wrong, latencies, intervals, effort) in done {
         wrong += part_wrong;
-        all.merge(latencies)?;
+        all.merge(&latencies)?;
+        let (part_busy_max_ns, part_waits) = effort?;
+        busy_max_ns = part_busy_max_ns.max(busy_max_ns);
+        waits += part_waits;
         timeline.resize(timeline.len().max(intervals.len()), Interval::default());
-        for (sum, part) in timeline.iter_mut().zip(intervals) {
+        for (sum, part) in timeline.iter_mut().zip(&intervals) {
             sum.ops += part.ops;
             sum.max_ns = sum.max_ns.max(part.max_ns);
         }
@@ -153,7 +166,12 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
     crew::refuse_wrong(op, wrong, words.len() as u64)?;
 
     let rate = words.len() as f64 / timing.elapsed_s;
-    let whole = Row { cpu_share: timing.cpu_share, ..row(name, op, map, setting) };
+    let whole = Row {
+        cpu_share: timing.cpu_share,
+        busy_max_ns: Some(busy_max_ns as f64),
+        waits: Some(waits as f64),
+        ..row(name, op, map, setting)
+    };
     let mut rows = vec![all.on(whole.with_rate(rate, None))];
     let mut pairs = setting.grow_from;
     for (step, interval) in (0u32..).zip(&timeline) {

@@ -1,0 +1,130 @@
+//! What a thread did itself, where others use the machine, too: processor time, page faults, waits.
+//!
+//! A latency tells what a caller saw. How much of it the operation is to be blamed for, and not a
+//! scheduler that ran another thread, or a host that ran another machine, is told by this.
+
+use anyhow::{Context, Result};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+
+/// Operations between two looks, which cost some microseconds.
+pub const OPS_PER_LOOK: u32 = 256;
+/// Where /proc/thread-self/stat has the minor page faults, counted from what follows the thread's name.
+const FAULTS_FIELD: usize = 7;
+
+/// What the calling thread has spent so far.
+#[derive(Debug, Clone, Copy)]
+struct Spent {
+    on_cpu_ns: u64,
+    page_faults: u64,
+}
+
+/// Watches the thread that made it.
+#[derive(Debug)]
+pub struct Effort {
+    stat: File,
+    last: Spent,
+    ops: u32,
+    waits_before: u64,
+    busy_max_ns: u64,
+}
+
+impl Effort {
+    /// From now on.
+    pub fn begin() -> Result<Effort> {
+        let stat = File::open("/proc/thread-self/stat").context("opening a thread's statistics")?;
+        let last = spent(&stat)?;
+        Ok(Effort { stat, last, ops: 0, waits_before: waits()?, busy_max_ns: 0 })
+    }
+
+    /// An operation has ended.
+    #[inline]
+    pub fn count(&mut self) -> Result<()> {
+        self.ops += 1;
+        match self.ops == OPS_PER_LOOK {
+            true => self.look(),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<()> {
+        let now = spent(&self.stat)?;
+        if now.page_faults == self.last.page_faults {
+            self.busy_max_ns = self.busy_max_ns.max(now.on_cpu_ns - self.last.on_cpu_ns);
+        }
+        self.ops = 0;
+        // What the look itself takes is nobody's.
+        self.last = spent(&self.stat)?;
+        Ok(())
+    }
+
+    /// Longest processor time of [`OPS_PER_LOOK`] operations in a row that met no page fault, in
+    /// nanoseconds; and how often the thread has waited for something: a lock, say.
+    pub fn end(self) -> Result<(u64, u64)> {
+        Ok((self.busy_max_ns, waits()? - self.waits_before))
+    }
+}
+
+fn spent(stat: &File) -> Result<Spent> {
+    let mut text = [0; 512];
+    let len = stat.read_at(&mut text, 0).context("reading a thread's statistics")?;
+    let text = String::from_utf8_lossy(&text[..len]);
+    // The name may contain anything.
+    let fields = text.rsplit_once(')').map(|(_, fields)| fields.split_ascii_whitespace());
+    let faults = fields.and_then(|mut fields| fields.nth(FAULTS_FIELD)?.parse().ok());
+    let page_faults = faults.with_context(|| format!("a thread's statistics say {text}"))?;
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let on_cpu_ns = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
+    Ok(Spent { on_cpu_ns, page_faults })
+}
+
+/// Voluntary context switches of the calling thread.
+fn waits() -> Result<u64> {
+    let status =
+        fs::read_to_string("/proc/thread-self/status").context("reading a thread's status")?;
+    let field = |line: &str| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok();
+    status.lines().find_map(field).context("a thread's status without context switches")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn processor_time_counts_and_time_asleep_does_not() {
+        let mut effort = Effort::begin().unwrap();
+        for op in 0..2 * OPS_PER_LOOK {
+            if op == 3 {
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            effort.count().unwrap();
+        }
+        let (busy_max_ns, waits) = effort.end().unwrap();
+        assert!(busy_max_ns < 200_000_000, "{busy_max_ns}");
+        assert!(waits > 0);
+
+        let mut effort = Effort::begin().unwrap();
+        for op in 0..8 * OPS_PER_LOOK {
+            let started = Instant::now();
+            // Another process may have the processor for some of it.
+            while op % OPS_PER_LOOK == 3 && started.elapsed() < Duration::from_millis(20) {}
+            effort.count().unwrap();
+        }
+        assert!(effort.end().unwrap().0 > 1_000_000);
+    }
+
+    #[test]
+    fn what_meets_page_faults_is_left_out() {
+        let mut effort = Effort::begin().unwrap();
+        let mut touched = Vec::new();
+        for _ in 0..OPS_PER_LOOK {
+            touched.push(vec![1u8; 64 << 10]);
+            effort.count().unwrap();
+        }
+        assert_eq!(effort.end().unwrap().0, 0);
+        assert!(touched.iter().all(|page| page[0] == 1));
+    }
+}
