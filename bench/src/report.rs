@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
     ("p99", |row| time(row.p99_ns)),
     ("p99.99", |row| time(row.p9999_ns)),
     ("max", |row| time(row.max_ns)),
-    ("256 busy", |row| time(row.busy_max_ns)),
+    ("own max", |row| time(row.own_max_ns)),
     ("waits", |row| number(row.waits, 0)),
     ("lines read", |row| number(row.lines_read, 2)),
     ("written", |row| number(row.lines_written, 2)),

@@ -46,9 +46,9 @@ pub struct Row {
     pub p9999_ns: Option<f64>,
     /// The longest.
     pub max_ns: Option<f64>,
-    /// Longest processor time of 256 successive operations of a thread that met no page fault:
-    /// what those took that were held up by nobody.
-    pub busy_max_ns: Option<f64>,
+    /// Processor time that no operation exceeded, those near a page fault aside: what the longest can
+    /// have taken by itself, held up by nobody.
+    pub own_max_ns: Option<f64>,
     /// How often threads waited for something, a lock say.
     pub waits: Option<f64>,
     /// Lines of the pool loaded from.
@@ -141,7 +141,7 @@ fn median_of(group: &[Row]) -> Row {
         p99_ns: median_by(|row| row.p99_ns),
         p9999_ns: median_by(|row| row.p9999_ns),
         max_ns: median_by(|row| row.max_ns),
-        busy_max_ns: median_by(|row| row.busy_max_ns),
+        own_max_ns: median_by(|row| row.own_max_ns),
         waits: median_by(|row| row.waits),
         lines_read: median_by(|row| row.lines_read),
         lines_written: median_by(|row| row.lines_written),

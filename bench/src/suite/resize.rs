@@ -10,8 +10,8 @@
 //! * `insert_growing_latency`: with a clock around every operation, for the percentiles; its rate
 //!   includes that clock. The same table gives the series `timeline`: rate and longest latency in
 //!   each interval of [`INTERVAL`]. Beside the longest latency stands what the threads did themselves:
-//!   the longest processor time of successive insertions without a page fault, and how often they
-//!   waited for anything ([`crate::effort`]).
+//!   the processor time that no insertion exceeded, those near a page fault aside, and how often
+//!   they waited for anything ([`crate::effort`]).
 //!
 //! Row `stall` has the gaps that threads see which do nothing: no table is better than that.
 
@@ -132,7 +132,7 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
             |Timed { ended, ns }| {
                 latencies.record(ns);
                 if let Ok(watched) = &mut effort
-                    && let Err(error) = watched.count()
+                    && let Err(error) = watched.count(ns)
                 {
                     effort = Err(error);
                 }
@@ -150,12 +150,12 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
     let mut all = Latencies::new()?;
     let mut timeline: Vec<Interval> = Vec::new();
     let mut wrong = 0;
-    let (mut busy_max_ns, mut waits) = (0, 0);
+    let (mut own_max_ns, mut waits) = (0, 0);
     for (part_wrong, latencies, intervals, effort) in done {
         wrong += part_wrong;
         all.merge(&latencies)?;
-        let (part_busy_max_ns, part_waits) = effort?;
-        busy_max_ns = part_busy_max_ns.max(busy_max_ns);
+        let (part_own_max_ns, part_waits) = effort?;
+        own_max_ns = part_own_max_ns.max(own_max_ns);
         waits += part_waits;
         timeline.resize(timeline.len().max(intervals.len()), Interval::default());
         for (sum, part) in timeline.iter_mut().zip(&intervals) {
@@ -168,7 +168,7 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
     let rate = words.len() as f64 / timing.elapsed_s;
     let whole = Row {
         cpu_share: timing.cpu_share,
-        busy_max_ns: Some(busy_max_ns as f64),
+        own_max_ns: Some(own_max_ns as f64),
         waits: Some(waits as f64),
         ..row(name, op, map, setting)
     };
