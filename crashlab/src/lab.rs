@@ -5,6 +5,7 @@ use crate::history::{Action, Call, Key, Op, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
 use crate::machine::{self, Schedule};
+use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
 use crate::report::Failure;
 use crate::subject::{Failed, Refusal, Setup, Subject};
@@ -67,9 +68,6 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
-/// The state of every key; `None` if there is no pool.
-type Contents = Option<Rc<[Option<Value>]>>;
-
 /// Something that should not be, and how it was come by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Trouble {
@@ -104,45 +102,6 @@ fn collect(sim: &Sim) {
 fn collect_beyond_superblock(sim: &Sim) {
     if sim.is_pending_from(Offset(SUPERBLOCK_BYTES)) {
         collect(sim);
-    }
-}
-
-/// Which states are allowed for each key.
-struct Owed {
-    states: Vec<HashSet<Option<Value>>>,
-    may_be_missing: bool,
-}
-
-impl Owed {
-    fn exactly(contents: &[Option<Value>]) -> Owed {
-        let states = contents.iter().map(|&state| HashSet::from([state])).collect();
-        Owed { states, may_be_missing: false }
-    }
-
-    /// A hash of everything.
-    fn hash(&self) -> u64 {
-        let states = self.states.iter().map(|states| {
-            let state = |state: &Option<Value>| mix(state.map_or(1 << 16, u64::from));
-            states.iter().map(state).fold(0, u64::wrapping_add)
-        });
-        states.fold(self.may_be_missing.into(), |hash, states| mix(hash ^ states))
-    }
-
-    /// Says what of `contents` is not allowed.
-    fn violation(&self, contents: &Contents) -> Option<String> {
-        let Some(contents) = contents else {
-            return (!self.may_be_missing).then(|| "there is no pool any more".into());
-        };
-        let mut keys = (0..).zip(contents.iter().zip(&self.states));
-        let (key, (state, allowed)) =
-            keys.find(|(_, (state, allowed))| !allowed.contains(state))?;
-        let key: Key = key;
-        if allowed.is_empty() {
-            return Some(format!("nothing explains what the calls on k{key} were answered"));
-        }
-        let mut allowed: Vec<_> = allowed.iter().collect();
-        allowed.sort();
-        Some(format!("k{key} is {state:?}, allowed: {allowed:?}"))
     }
 }
 

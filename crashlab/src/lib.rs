@@ -10,6 +10,7 @@ pub mod images;
 pub mod judge;
 pub mod lab;
 pub mod machine;
+mod owed;
 pub mod random;
 pub mod report;
 pub mod setups;

@@ -1,7 +1,8 @@
 //! Batches: what their operations need is fetched some operations ahead.
 
 use super::layout::slot_of_four;
-use super::ops::{Four, Hash, Seen};
+use super::ops::Hash;
+use super::search::{Four, Seen};
 use super::{BATCH, Core};
 use index::Fixed;
 use pmem::Medium;

@@ -55,10 +55,13 @@ mod records;
 mod recover;
 mod resize;
 mod scan;
+mod search;
+mod shape;
 #[cfg(test)]
 mod tests;
 
-pub use layout::{Design, SLOTS_MAX, Shape};
+pub use layout::SLOTS_MAX;
+pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
