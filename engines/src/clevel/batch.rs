@@ -1,8 +1,8 @@
-//! Batches: what several operations will read is fetched together.
+//! Batches: what several operations will read is fetched together, and their items share a fence.
 
 use super::Core;
 use super::layout::{Context, load};
-use super::ops::{Change, Changed, Hit, slot_of};
+use super::ops::{Change, Changed, Fresh, Hit, slot_of};
 use index::ItemError;
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
@@ -10,6 +10,8 @@ use pmem::{Medium, Offset};
 
 /// Operations whose buckets are fetched together.
 const BATCH: usize = 16;
+/// Longest value whose item is written ahead. Beside the flushes of a longer one a fence is nothing.
+const AHEAD_BYTES_MAX: usize = 4096;
 
 impl<M: Medium> Core<M> {
     /// Fetches the fingerprints of a key's buckets.
@@ -76,12 +78,35 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
+    /// Writes the items of these entries' values, all durable after one fence. Those that nothing will lead
+    /// to are retired by the changes that they were written for.
+    fn write_ahead<'v, T>(
+        &self,
+        entries: &'v [T],
+        key_of: impl Fn(&T) -> &[u8],
+        value_of: impl Fn(&'v T) -> Option<&'v [u8]>,
+    ) -> [Option<Fresh>; BATCH] {
+        let mut written = [const { None }; BATCH];
+        for (entry, written) in entries.iter().zip(&mut written) {
+            if let Some(value) = value_of(entry).filter(|value| value.len() <= AHEAD_BYTES_MAX) {
+                // Without space its change tries again, and says so.
+                *written = self.write_unfenced(key_of(entry), value).ok();
+            }
+        }
+        if written.iter().any(Option::is_some) {
+            self.medium().fence();
+        }
+        written
+    }
+
     /// Changes each entry's key as `decide` says, in order, and passes on what was there before. An
-    /// error ends it: what was passed on until then has been done.
+    /// error ends it: what was passed on until then has been done. `value_of` tells the only value that
+    /// `decide` may put.
     pub(super) fn change_many<'a, 'v, T>(
         &'a self,
         entries: &'v [T],
         key_of: impl Fn(&T) -> &[u8],
+        value_of: impl Fn(&'v T) -> Option<&'v [u8]>,
         decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
     ) -> Result<(), ItemError> {
@@ -90,9 +115,17 @@ impl<M: Medium> Core<M> {
                 let _guard = self.epochs.pin();
                 self.fetch(entries, &key_of)
             };
-            for (entry, hash) in entries.iter().zip(hashes) {
+            let mut written = self.write_ahead(entries, &key_of, &value_of);
+            for (index, (entry, hash)) in entries.iter().zip(hashes).enumerate() {
                 let decide = |found: Option<&[u8]>| decide(entry, found);
-                answer(self.change(hash, key_of(entry), &decide)?);
+                match self.change_by(written[index].take(), hash, key_of(entry), &decide) {
+                    Ok(changed) => answer(changed),
+                    Err(error) => {
+                        let unused = written.into_iter().flatten();
+                        unused.for_each(|fresh| self.heap.reclaim(fresh.at));
+                        return Err(error);
+                    }
+                }
             }
         }
         Ok(())

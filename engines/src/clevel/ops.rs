@@ -44,8 +44,8 @@ pub(super) struct Changed<'a> {
 }
 
 /// An item that no slot leads to yet.
-struct Fresh {
-    at: Offset,
+pub(super) struct Fresh {
+    pub(super) at: Offset,
     bytes: u64,
 }
 
@@ -196,7 +196,18 @@ impl<M: Medium> Core<M> {
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
-        let mut changed = self.try_change(hash, key, decide);
+        self.change_by(None, hash, key, decide)
+    }
+
+    /// As [`Core::change`], perhaps with the item written and durable that it may put.
+    pub(super) fn change_by<'a, 'v>(
+        &'a self,
+        fresh: Option<Fresh>,
+        hash: u64,
+        key: &[u8],
+        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+        let mut changed = self.try_change(fresh, hash, key, decide);
         for _ in 0..ATTEMPTS_WHEN_FULL {
             if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
                 break;
@@ -205,7 +216,7 @@ impl<M: Medium> Core<M> {
             // helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
             self.epochs.collect(|retired| self.reclaim(retired));
-            changed = self.try_change(hash, key, decide);
+            changed = self.try_change(None, hash, key, decide);
             if held.is_some() {
                 break;
             }
@@ -216,12 +227,12 @@ impl<M: Medium> Core<M> {
 
     fn try_change<'a, 'v>(
         &'a self,
+        mut fresh: Option<Fresh>,
         hash: u64,
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let guard = self.epochs.pin();
-        let mut fresh = None;
         let changed = self.change_pinned(hash, key, decide, &mut fresh, &guard);
         if let Some(Fresh { at, bytes }) = fresh {
             // A helper may still look at it.
@@ -281,6 +292,14 @@ impl<M: Medium> Core<M> {
         if let Some(fresh) = fresh {
             return Ok(fresh.at);
         }
+        let Fresh { at, .. } = *fresh.insert(self.write_unfenced(key, value)?);
+        // Before any slot or descriptor names it.
+        self.medium().fence();
+        Ok(at)
+    }
+
+    /// Writes an item, durable after the thread's next fence.
+    pub(super) fn write_unfenced(&self, key: &[u8], value: &[u8]) -> Result<Fresh, SpaceError> {
         let at = self.heap.write_item(key, value)?;
         if at.0 >= ITEMS_END {
             self.heap.reclaim(at);
@@ -289,10 +308,7 @@ impl<M: Medium> Core<M> {
                 reason: format!("slots lead to items below {ITEMS_END} bytes only"),
             });
         }
-        // Before any slot or descriptor names it.
-        self.medium().fence();
-        *fresh = Some(Fresh { at, bytes: (key.len() + value.len()) as u64 });
-        Ok(at)
+        Ok(Fresh { at, bytes: (key.len() + value.len()) as u64 })
     }
 
     /// Replaces what was found, or removes it. Whether it was still there.

@@ -1,6 +1,7 @@
 //! What operations write and read, with keys and values of eight bytes.
 
 use crate::harness::{NEVER, Random, Store, items_read, key};
+use index::Records;
 use pmem::medium::{Cost, measure};
 
 /// A table without growth, filled to some load, and the number of its keys.
@@ -71,4 +72,22 @@ fn searches_write_nothing_and_look_at_their_own_item_only() {
     assert!((1.0..=1.05).contains(&mean(of_hits.0)) && mean(of_misses.0) <= 0.05);
     // The context, the slot's line, the item; a miss looks where a fingerprint happens to match.
     assert!(mean(of_hits.1) <= 3.1 && mean(of_misses.1) <= 1.15);
+}
+
+#[test]
+fn batches_share_the_fence_of_their_items() {
+    let (store, count) = filled(50);
+    let keys: Vec<_> = (count - 256..count + 256).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|&key| (key, &b"a value!"[..])).collect();
+    let write = store.pool.write().expect("the pool may be written");
+    let (replaced, cost) = measure(|| store.table.upsert_many(&pairs).expect("room").len());
+    assert_eq!(replaced, 512);
+    // Half insertions, half updates. The heap may begin a segment.
+    assert!((1024..1032).contains(&cost.flushes), "{cost:?}");
+    assert!((512 + 32..512 + 32 + 8).contains(&cost.fences), "{cost:?}");
+    let (removed, cost) = measure(|| store.table.remove_many(&keys).expect("sound items").len());
+    assert_eq!((removed, cost.flushes, cost.fences), (512, 512, 512));
+    drop(write);
+    store.assert_sound(count - 256);
 }
