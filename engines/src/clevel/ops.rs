@@ -72,8 +72,8 @@ impl<M: Medium> Core<M> {
     }
 
     /// The search of a table at rest that meets nothing but durable items; `None` if it meets anything
-    /// else. In line, with few instructions and none that waits for a guess: so the misses of one search
-    /// overlap with those of the next.
+    /// else, or finds nothing and an item may have moved. In line, with few instructions and none that
+    /// waits for a guess: so the misses of one search overlap with those of the next.
     #[inline(always)]
     pub(super) fn search_at_rest<'a>(
         &'a self,
@@ -146,8 +146,8 @@ impl<M: Medium> Core<M> {
         Some(([front[0], front[1], back[0], back[1]], matching))
     }
 
-    /// Looks once at every candidate bucket of these levels for the key, from front to back. Flushes lines in which a key
-    /// of this tag may have been removed, and says that there were some.
+    /// Looks once at every candidate bucket of these levels for the key, from front to back. Flushes
+    /// lines in which a key of this tag may have been removed, and says that there were some.
     pub(super) fn probe<'a>(
         &'a self,
         context: Context,
