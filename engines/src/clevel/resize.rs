@@ -154,7 +154,7 @@ impl<M: Medium> Core<M> {
         hash: u64,
         guard: &Guard<'_>,
     ) -> Result<(), ItemError> {
-        if self.shift_one(context, hash, guard)? {
+        if self.shift_one(context, hash, guard) {
             return Ok(());
         }
         while context.len() == LEVELS_MAX && self.context() == context {
@@ -397,7 +397,7 @@ impl<M: Medium> Core<M> {
     ) -> Result<(), ItemError> {
         let context = self.context();
         if self.take_to(context.open(), Kind::Move, slot, word, hash, guard)
-            || self.shift_one(context, hash, guard)?
+            || self.shift_one(context, hash, guard)
         {
             return Ok(());
         }
@@ -408,19 +408,20 @@ impl<M: Medium> Core<M> {
 
     /// Makes room for a key with this hash, which found none under `context`: moves one item from its
     /// buckets in the second last level to the last one. Whether one was movable.
-    fn shift_one(&self, context: Context, hash: u64, guard: &Guard<'_>) -> Result<bool, ItemError> {
+    fn shift_one(&self, context: Context, hash: u64, guard: &Guard<'_>) -> bool {
         let [back, front] = context.open();
         for slot in self.levels.get(front).candidates(hash).into_iter().flat_map(Bucket::slots) {
             let word = load(self.medium(), slot);
             if !word.is_item() {
                 continue;
             }
-            let hash = self.hash(self.heap.item(word.at(), guard)?.key);
-            if self.take_to([back], Kind::Shift, slot, word.clean(), hash, guard) {
-                return Ok(true);
+            // What cannot be read stays where it is: whoever looks for it is told.
+            let Ok(item) = self.heap.item(word.at(), guard) else { continue };
+            if self.take_to([back], Kind::Shift, slot, word.clean(), self.hash(item.key), guard) {
+                return true;
             }
         }
-        Ok(false)
+        false
     }
 
     /// Takes an item out of its slot, to one in these levels. Whether there was room. Without effect
