@@ -86,8 +86,8 @@ impl Fingerprints {
         let after = u64::from(fingerprint_of(tag));
         if before != after {
             // Exact, since nobody else changes this byte: no other one is touched. A search that reads
-            // it here in place of the key of an item that was moved from here finds that one's
-            // fingerprint where it is now: written before, and read after this one.
+            // it here in place of the fingerprint of an item that was moved from here finds that one
+            // where the item is now: written before, and read after this one (`kernels/tests/shift.rs`).
             word.fetch_add(after.wrapping_sub(before) << shift, Ordering::Release);
         }
     }
