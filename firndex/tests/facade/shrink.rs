@@ -40,7 +40,8 @@ fn a_table_is_halved_after_removals_and_grows_again() {
     for engine in SHRINKING {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
-        let options = Options::new().engine(engine);
+        // A helper takes space ahead, sooner or later: how much there is then is a matter of time.
+        let options = Options::new().engine(engine).helpers(0);
         let table = options.create_table(&path).unwrap();
         let first = table.stats().capacity;
         assert!(!table.shrink().unwrap(), "smaller than it was made");
@@ -73,12 +74,13 @@ fn a_table_is_halved_after_removals_and_grows_again() {
             assert_eq!(table.remove(key).unwrap(), Some(value_of(key)));
         }
         while table.shrink().unwrap() {}
-        assert_eq!(table.stats().capacity, first, "as small as it was made");
+        let emptied = table.stats();
+        assert_eq!(emptied.capacity, first, "as small as it was made");
         fill(&table, 0..20_000);
         // Where it grows depends on which keys meet.
         assert!(table.stats().capacity <= 2 * largest.capacity, "grown as before");
         if table.stats().capacity == largest.capacity {
-            assert!(table.stats().pool_bytes <= shrunk.pool_bytes, "into space that it had");
+            assert!(table.stats().pool_bytes <= emptied.pool_bytes, "into space that it had");
         }
         assert_holds(&table, 20_000);
     }
