@@ -78,19 +78,26 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Writes the items of these entries' values, all durable after one fence. Those that nothing will lead
-    /// to are retired by the changes that they were written for.
+    /// Writes the items that these entries' changes will put, as it looks now; all are durable after one
+    /// fence. Those that nothing will lead to are retired by the changes that they were written for.
     fn write_ahead<'v, T>(
         &self,
         entries: &'v [T],
+        hashes: &[u64; BATCH],
         key_of: impl Fn(&T) -> &[u8],
-        value_of: impl Fn(&'v T) -> Option<&'v [u8]>,
+        decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
+        guard: &Guard<'_>,
     ) -> [Option<Fresh>; BATCH] {
         let mut written = [const { None }; BATCH];
-        for (entry, written) in entries.iter().zip(&mut written) {
-            if let Some(value) = value_of(entry).filter(|value| value.len() <= AHEAD_BYTES_MAX) {
-                // Without space its change tries again, and says so.
-                *written = self.write_unfenced(key_of(entry), value).ok();
+        for ((entry, &hash), written) in entries.iter().zip(hashes).zip(&mut written) {
+            let key = key_of(entry);
+            // What is wrong its change finds, too, and says so; likewise where there is no space.
+            let Ok(found) = self.search(hash, key, guard) else { continue };
+            match decide(entry, found.map(|hit| hit.item.value)) {
+                Change::Put(value) if value.len() <= AHEAD_BYTES_MAX => {
+                    *written = self.write_unfenced(key, value).ok();
+                }
+                _ => {}
             }
         }
         if written.iter().any(Option::is_some) {
@@ -100,22 +107,21 @@ impl<M: Medium> Core<M> {
     }
 
     /// Changes each entry's key as `decide` says, in order, and passes on what was there before. An
-    /// error ends it: what was passed on until then has been done. `value_of` tells the only value that
-    /// `decide` may put.
+    /// error ends it: what was passed on until then has been done. `decide` puts the same value whenever
+    /// it puts one.
     pub(super) fn change_many<'a, 'v, T>(
         &'a self,
         entries: &'v [T],
         key_of: impl Fn(&T) -> &[u8],
-        value_of: impl Fn(&'v T) -> Option<&'v [u8]>,
         decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
     ) -> Result<(), ItemError> {
         for entries in entries.chunks(BATCH) {
-            let hashes = {
-                let _guard = self.epochs.pin();
-                self.fetch(entries, &key_of)
+            let (hashes, mut written) = {
+                let guard = self.epochs.pin();
+                let hashes = self.fetch(entries, &key_of);
+                (hashes, self.write_ahead(entries, &hashes, &key_of, &decide, &guard))
             };
-            let mut written = self.write_ahead(entries, &key_of, &value_of);
             for (index, (entry, hash)) in entries.iter().zip(hashes).enumerate() {
                 let decide = |found: Option<&[u8]>| decide(entry, found);
                 match self.change_by(written[index].take(), hash, key_of(entry), &decide) {

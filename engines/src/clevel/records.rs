@@ -161,7 +161,6 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.change_many(
             pairs,
             |&(key, _)| key,
-            |&(_, value)| Some(value),
             |&(_, value), _| Change::Put(value),
             |changed| records.push(record(changed)),
         )?;
@@ -173,7 +172,6 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.change_many(
             keys,
             |key| *key,
-            |_| None,
             |_, _| Change::Remove,
             |changed| records.push(record(changed)),
         )?;

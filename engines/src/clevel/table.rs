@@ -120,13 +120,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         };
         self.table
             .core
-            .change_many(
-                &entries,
-                |entry| entry.key.get(),
-                |entry| entry.new.as_ref().map(Bytes::get),
-                decide,
-                answer,
-            )
+            .change_many(&entries, |entry| entry.key.get(), decide, answer)
             .map_err(space_error)
     }
 }
