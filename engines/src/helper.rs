@@ -84,8 +84,8 @@ impl Signal {
     /// Waits for the turns that helpers are in the midst of, and keeps them from others while it is held:
     /// for who wants to look at a table at rest. Not for a holder of the right to write, which
     /// a helper may be waiting for in its turn.
-    pub(crate) fn hold(&self) -> RwLockWriteGuard<'_, ()> {
-        self.turns.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held(Some(self.turns.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Keeps helpers from their turns while it is held, if none is in the midst of one: then no helper

@@ -108,11 +108,12 @@ impl<M: Medium> Core<M> {
 
     /// Changes each entry's key as `decide` says, in order, and passes on what was there before. An
     /// error ends it: what was passed on until then has been done. `decide` puts the same value whenever
-    /// it puts one.
+    /// it puts one, and none at all unless `puts`.
     pub(super) fn change_many<'a, 'v, T>(
         &'a self,
         entries: &'v [T],
         key_of: impl Fn(&T) -> &[u8],
+        puts: bool,
         decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
     ) -> Result<(), ItemError> {
@@ -120,18 +121,24 @@ impl<M: Medium> Core<M> {
             let (hashes, mut written) = {
                 let guard = self.epochs.pin();
                 let hashes = self.fetch(entries, &key_of);
-                (hashes, self.write_ahead(entries, &hashes, &key_of, &decide, &guard))
+                let written = match puts {
+                    true => self.write_ahead(entries, &hashes, &key_of, &decide, &guard),
+                    false => [const { None }; BATCH],
+                };
+                (hashes, written)
             };
             for (index, (entry, hash)) in entries.iter().zip(hashes).enumerate() {
                 let decide = |found: Option<&[u8]>| decide(entry, found);
-                match self.change_by(written[index].take(), hash, key_of(entry), &decide) {
-                    Ok(changed) => answer(changed),
-                    Err(error) => {
-                        let unused = written.into_iter().flatten();
-                        unused.for_each(|fresh| self.heap.reclaim(fresh.at));
-                        return Err(error);
+                let fresh = written[index].take();
+                let mut changed = self.change_by(fresh, hash, key_of(entry), &decide);
+                if changed.is_err() && written.iter().any(Option::is_some) {
+                    // What it had no space for may be what later ones have taken.
+                    for unused in written.iter_mut().filter_map(Option::take) {
+                        self.heap.reclaim(unused.at);
                     }
+                    changed = self.change(hash, key_of(entry), &decide);
                 }
+                answer(changed?);
             }
         }
         Ok(())

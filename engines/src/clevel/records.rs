@@ -161,6 +161,7 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.change_many(
             pairs,
             |&(key, _)| key,
+            true,
             |&(_, value), _| Change::Put(value),
             |changed| records.push(record(changed)),
         )?;
@@ -172,6 +173,7 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.change_many(
             keys,
             |key| *key,
+            false,
             |_, _| Change::Remove,
             |changed| records.push(record(changed)),
         )?;

@@ -112,6 +112,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         decide: impl for<'v> Fn(&'v Entry, Option<&[u8]>) -> Change<'v>,
     ) -> Result<(), Error> {
         let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
+        let puts = entries.iter().any(|entry| entry.new.is_some());
         let mut out = out.iter_mut();
         let answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
             if let Some(out) = out.next() {
@@ -120,7 +121,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         };
         self.table
             .core
-            .change_many(&entries, |entry| entry.key.get(), decide, answer)
+            .change_many(&entries, |entry| entry.key.get(), puts, decide, answer)
             .map_err(space_error)
     }
 }

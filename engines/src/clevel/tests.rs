@@ -280,6 +280,18 @@ fn a_table_that_may_not_grow_is_nearly_full_when_it_refuses_a_key() {
     }
 }
 
+/// Items that were written ahead are given back by a batch that ends early.
+#[test]
+fn a_batch_that_finds_no_room_leaves_nothing() {
+    let store = store(4, 2.0);
+    let stored = fill_up(&store);
+    let keys: Vec<[u8; 8]> = (0..40u64).map(u64::to_le_bytes).collect();
+    let pairs: Vec<(&[u8], &[u8])> = keys.iter().map(|key| (&key[..], &b"value"[..])).collect();
+    assert!(store.upsert_many(&pairs).is_err());
+    assert!(store.len() < stored + 40);
+    assert_eq!(store.check().findings, [""; 0]);
+}
+
 #[test]
 fn a_scan_meets_once_what_makes_room_meanwhile() {
     for at in 0..60 {

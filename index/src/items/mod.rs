@@ -155,10 +155,9 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let Some(slot) = slot else { return Ok(view) };
         let at = Offset(slot & !GROUP);
         let mut sort_in = |at: Offset| -> Result<(), Corrupt> {
-            let item = self.heap.item(at, guard)?;
-            match item.has_key(key) {
-                true => view.found = Some((at, item)),
-                false => view.others.push(at),
+            match self.heap.item_of_key(at, key, guard)? {
+                Some(item) => view.found = Some((at, item)),
+                None => view.others.push(at),
             }
             Ok(())
         };
@@ -275,8 +274,8 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         let guard = self.epochs.pin();
         let Some(slot) = self.index.get(self.hasher.first_bytes(key)) else { return Ok(None) };
         if slot & GROUP == 0 {
-            let item = self.heap.item(Offset(slot), &guard)?;
-            return Ok(item.has_key(key).then(|| Record::new(item.value, guard)));
+            let item = self.heap.item_of_key(Offset(slot), key, &guard)?;
+            return Ok(item.map(|item| Record::new(item.value, guard)));
         }
         let found = self.view(Some(slot), key, &guard)?.found;
         Ok(found.map(|(_, item)| Record::new(item.value, guard)))

@@ -38,7 +38,7 @@ pub struct Item<'a> {
 impl Item<'_> {
     /// Whether it has this key. One of eight bytes is compared as a word, without a call.
     #[inline(always)]
-    pub fn has_key(&self, key: &[u8]) -> bool {
+    fn has_key(&self, key: &[u8]) -> bool {
         match (self.key.as_array::<8>(), key.as_array::<8>()) {
             (Some(mine), Some(other)) => u64::from_ne_bytes(*mine) == u64::from_ne_bytes(*other),
             _ => self.key == key,
