@@ -39,6 +39,11 @@ const BYTES_PER_SCAN: u64 = 256 << 10;
 const DEPTH: usize = 0;
 const PIN: usize = 1;
 
+/// Words of the line that threads without a number share: each counts the pins at epochs of one
+/// remainder. So a scan passes new pins, and waits for old ones only: were all counted together, some
+/// threads could keep a scan from ever passing, each of them pinned for no more than a moment.
+const SHARED_COUNTS: usize = 4;
+
 /// A pin is stored as `epoch << 1 | 1`, so that 0 means not pinned.
 const fn pin_of(epoch: u64) -> u64 {
     epoch << 1 | 1
@@ -64,7 +69,8 @@ pub struct Epochs {
 #[derive(Debug)]
 pub struct Guard<'a> {
     epochs: &'a Epochs,
-    thread: usize,
+    /// The thread's number; for one without, `THREADS_MAX` and the word of the shared line.
+    place: usize,
     /// The pin is in this thread's line.
     _not_send: PhantomData<*const ()>,
 }
@@ -74,7 +80,7 @@ impl Epochs {
     pub fn new() -> io::Result<Self> {
         Ok(Epochs {
             global: Line::default(),
-            threads: PerThread::new()?,
+            threads: PerThread::of_holds(DEPTH)?,
             bags: (0..BAGS).map(|_| Mutex::default()).collect(),
         })
     }
@@ -87,37 +93,52 @@ impl Epochs {
     #[inline]
     pub fn pin(&self) -> Guard<'_> {
         let thread = thread_index();
+        if thread >= THREADS_MAX {
+            return self.pin_shared();
+        }
         let line = &self.threads.line(thread).0;
-        if thread < THREADS_MAX {
-            let depth = line[DEPTH].load(Ordering::Relaxed);
-            line[DEPTH].store(depth + 1, Ordering::Relaxed);
-            if depth == 0 {
-                let epoch = self.global().load(Ordering::Relaxed);
-                line[PIN].store(pin_of(epoch), Ordering::Relaxed);
-                // Either a scan sees this pin, or what follows sees everything unlinked before
-                // that scan.
-                light_barrier();
-            }
-        } else {
-            // Threads without a line count together, and no scan passes while there is one.
-            line[DEPTH].fetch_add(1, Ordering::SeqCst);
+        let depth = line[DEPTH].load(Ordering::Relaxed);
+        line[DEPTH].store(depth + 1, Ordering::Relaxed);
+        if depth == 0 {
+            let epoch = self.global().load(Ordering::Relaxed);
+            line[PIN].store(pin_of(epoch), Ordering::Relaxed);
+            // Either a scan sees this pin, or what follows sees everything unlinked before
+            // that scan.
             light_barrier();
         }
-        Guard { epochs: self, thread, _not_send: PhantomData }
+        Guard { epochs: self, place: thread, _not_send: PhantomData }
+    }
+
+    #[cold]
+    fn pin_shared(&self) -> Guard<'_> {
+        loop {
+            let epoch = self.global().load(Ordering::Relaxed);
+            let word = epoch as usize % SHARED_COUNTS;
+            let count = &self.threads.line(THREADS_MAX).0[word];
+            count.fetch_add(1, Ordering::SeqCst);
+            light_barrier();
+            // Counted for an epoch long gone, it might pass for a pin at a later one.
+            if self.global().load(Ordering::Acquire) == epoch {
+                return Guard { epochs: self, place: THREADS_MAX + word, _not_send: PhantomData };
+            }
+            count.fetch_sub(1, Ordering::Release);
+        }
     }
 
     #[inline]
-    fn unpin(&self, thread: usize) {
-        let line = &self.threads.line(thread).0;
-        if thread < THREADS_MAX {
-            let depth = line[DEPTH].load(Ordering::Relaxed) - 1;
-            if depth == 0 {
-                line[PIN].store(0, Ordering::Release);
-            }
-            line[DEPTH].store(depth, Ordering::Relaxed);
-        } else {
-            line[DEPTH].fetch_sub(1, Ordering::Release);
+    fn unpin(&self, place: usize) {
+        if place >= THREADS_MAX {
+            let count = &self.threads.line(THREADS_MAX).0[place - THREADS_MAX];
+            count.fetch_sub(1, Ordering::Release);
+            return;
         }
+        let line = &self.threads.line(place).0;
+        let depth = line[DEPTH].load(Ordering::Relaxed) - 1;
+        if depth == 0 {
+            line[PIN].store(0, Ordering::Release);
+        }
+        // Seen by who gives the thread's number to another one: the pin is gone before.
+        line[DEPTH].store(depth, Ordering::Release);
     }
 
     /// Advances the epoch if every pin is at it.
@@ -125,9 +146,12 @@ impl Epochs {
         let epoch = self.global().load(Ordering::Acquire);
         heavy_barrier();
         let mut lines = self.threads.used();
-        let shared = lines.next();
-        if shared.is_some_and(|line| line.0[DEPTH].load(Ordering::Acquire) != 0) {
-            return epoch;
+        if let Some(shared) = lines.next() {
+            let mut counts = shared.0[..SHARED_COUNTS].iter().enumerate();
+            let passes = |word| word == epoch as usize % SHARED_COUNTS;
+            if counts.any(|(word, count)| !passes(word) && count.load(Ordering::Acquire) != 0) {
+                return epoch;
+            }
         }
         for line in lines {
             let pin = line.0[PIN].load(Ordering::Acquire);
@@ -185,7 +209,7 @@ impl Guard<'_> {
         let tag = epochs.global().load(Ordering::Relaxed) + 1;
         let mut ready = Vec::new();
         {
-            let bag = &epochs.bags[self.thread % BAGS];
+            let bag = &epochs.bags[self.place % BAGS];
             let mut bag = bag.lock();
             bag.retired.push_back((tag, item));
             bag.taken += 1;
@@ -209,7 +233,7 @@ impl Clone for Guard<'_> {
 impl Drop for Guard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.epochs.unpin(self.thread);
+        self.epochs.unpin(self.place);
     }
 }
 
@@ -249,7 +273,7 @@ mod tests {
         epochs.collect(drop);
         assert!(epochs.global().load(Ordering::Relaxed) >= stale + 3);
         let guard = epochs.pin();
-        epochs.threads.line(guard.thread).0[PIN].store(pin_of(stale), Ordering::Relaxed);
+        epochs.threads.line(guard.place).0[PIN].store(pin_of(stale), Ordering::Relaxed);
         guard.retire(7, 1, |_| panic!("reclaimed under the retiring thread's own pin"));
         assert!(collected(&epochs).is_empty());
         drop(guard);
@@ -267,6 +291,45 @@ mod tests {
         assert!(collected(&epochs).is_empty());
         drop(inner);
         assert_eq!(collected(&epochs), [1]);
+    }
+
+    /// What more threads than there are numbers do: at every moment one of them is pinned.
+    #[test]
+    fn pins_that_overlap_without_end_hold_nothing_back_for_ever() {
+        let epochs = Epochs::new().unwrap();
+        let without_number = || {
+            crate::sync::give_up_number();
+            let mut pinned = epochs.pin();
+            pinned.retire(7, 1, drop);
+            for _ in 0..4 {
+                assert!(pinned.place >= THREADS_MAX);
+                let next = epochs.pin();
+                drop(std::mem::replace(&mut pinned, next));
+                epochs.collect(drop);
+            }
+            epochs.retired()
+        };
+        let retired = std::thread::scope(|scope| scope.spawn(without_number).join().unwrap());
+        assert_eq!(retired, []);
+    }
+
+    #[test]
+    fn a_thread_without_a_number_holds_items_as_others_do() {
+        let epochs = Epochs::new().unwrap();
+        let without_number = || {
+            crate::sync::give_up_number();
+            let outer = epochs.pin();
+            drop(epochs.pin());
+            std::thread::scope(|scope| {
+                scope.spawn(|| epochs.pin().retire(7, 1, |_| panic!("reclaimed at once")));
+            });
+            for _ in 0..10 {
+                assert!(collected(&epochs).is_empty());
+            }
+            drop(outer);
+            collected(&epochs)
+        };
+        assert_eq!(std::thread::scope(|scope| scope.spawn(without_number).join().unwrap()), [7]);
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::sync::{
 };
 use std::io;
 
+/// Word of a thread's line: rights to mutate that it has.
+const WRITERS: usize = 0;
+
 /// State of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -57,7 +60,7 @@ pub struct Gate {
 
 impl Gate {
     pub(super) fn new(state: GateState) -> io::Result<Gate> {
-        Ok(Gate { state: AtomicU32::new(state as u32), announced: PerThread::new()? })
+        Ok(Gate { state: AtomicU32::new(state as u32), announced: PerThread::of_holds(WRITERS)? })
     }
 
     pub(super) fn state(&self) -> GateState {
@@ -74,7 +77,7 @@ impl Gate {
     #[inline(always)]
     pub fn enter(&self) -> Option<Write<'_>> {
         let thread = thread_index();
-        let writers = &self.announced.line(thread).0[0];
+        let writers = &self.announced.line(thread).0[WRITERS];
         let is_shared = thread >= THREADS_MAX;
         if is_shared {
             writers.fetch_add(1, Ordering::Relaxed);
@@ -96,7 +99,7 @@ impl Gate {
         heavy_barrier();
         for line in self.announced.used() {
             let mut turn = 0;
-            while line.0[0].load(Ordering::Acquire) != 0 {
+            while line.0[WRITERS].load(Ordering::Acquire) != 0 {
                 spin(&mut turn);
             }
         }

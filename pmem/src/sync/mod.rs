@@ -17,6 +17,9 @@ use native as platform;
 #[cfg(feature = "simulated")]
 use simulated as platform;
 
+#[cfg(all(test, not(feature = "simulated")))]
+pub(crate) use native::give_up_number;
+
 pub use array::{Array, Line, Zeroable};
 pub use per_thread::PerThread;
 pub(crate) use platform::register_process;
@@ -24,5 +27,5 @@ pub use platform::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, THREADS_MAX, fence, forks, heavy_barrier,
     light_barrier, spin, thread_index,
 };
-use platform::{pages, thread_indices_end};
+use platform::{forget_holds, pages, thread_indices_end, watch_holds};
 pub use std::sync::atomic::Ordering;

@@ -8,8 +8,10 @@ mod thread;
 pub use barrier::{heavy_barrier, light_barrier};
 pub use mutex::Mutex;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
-pub(in crate::sync) use thread::thread_indices_end;
+#[cfg(test)]
+pub(crate) use thread::give_up_number;
 pub use thread::{THREADS_MAX, forks, thread_index};
+pub(in crate::sync) use thread::{forget_holds, thread_indices_end, watch_holds};
 
 /// What a process must have done once before it relies on this module.
 pub(crate) fn register_process() {

@@ -1,28 +1,96 @@
 //! Small numbers for threads, and whether this process is a forked child.
 
+use crate::sync::Line;
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Threads with a line of their own; further ones share one line and pay for it.
 pub const THREADS_MAX: usize = 1024;
 
 struct Numbers {
     free: BinaryHeap<Reverse<usize>>,
+    /// Of threads that have ended, or nearly so, and still hold something under their number.
+    lingering: Vec<usize>,
     next: usize,
+    /// Where threads say what they hold, by address.
+    holds: BTreeMap<usize, Holds>,
 }
 
-static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { free: BinaryHeap::new(), next: 0 });
+static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers {
+    free: BinaryHeap::new(),
+    lingering: Vec::new(),
+    next: 0,
+    holds: BTreeMap::new(),
+});
 /// One more than the largest number given so far.
 static NUMBERS_END: AtomicUsize = AtomicUsize::new(0);
+
+fn numbers() -> MutexGuard<'static, Numbers> {
+    NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lines by thread, in whose word `word` a thread counts what it holds.
+struct Holds {
+    first: *const Line,
+    word: usize,
+}
+
+// SAFETY: the lines are atomics, and whoever registered them keeps them in place until they are
+// forgotten again.
+unsafe impl Send for Holds {}
+
+impl Holds {
+    fn is_held_by(&self, thread: usize) -> bool {
+        // SAFETY: `watch_holds` is told of at least `THREADS_MAX` lines, which are in place while
+        // the lock on the numbers is held: `forget_holds` takes it.
+        let line = unsafe { &*self.first.add(thread) };
+        // The last release of what is held, and all that came before it, happens before whatever the
+        // next owner of the number does.
+        line.0[self.word].load(Ordering::Acquire) != 0
+    }
+}
+
+impl Numbers {
+    fn is_held(&self, index: usize) -> bool {
+        index < THREADS_MAX && self.holds.values().any(|holds| holds.is_held_by(index))
+    }
+
+    /// Makes numbers available under which nothing is held any more.
+    fn free_unheld(&mut self) {
+        for index in std::mem::take(&mut self.lingering) {
+            match self.is_held(index) {
+                true => self.lingering.push(index),
+                false => self.free.push(Reverse(index)),
+            }
+        }
+    }
+}
+
+/// No thread's number is given to another one while word `word` of its line is not 0. What a thread
+/// holds may outlive its number: thread-locals made before the number are destroyed after it.
+///
+/// # Safety
+///
+/// `first` is the first of `THREADS_MAX` lines or more, which stay in place until
+/// [`forget_holds`] has returned.
+pub(in crate::sync) unsafe fn watch_holds(first: *const Line, word: usize) {
+    numbers().holds.insert(first as usize, Holds { first, word });
+}
+
+/// The lines will be gone.
+pub(in crate::sync) fn forget_holds(first: *const Line) {
+    numbers().holds.remove(&(first as usize));
+}
 
 struct Number(usize);
 
 impl Number {
     fn take() -> Number {
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = numbers();
+        numbers.free_unheld();
         let index = match numbers.free.pop() {
             Some(Reverse(index)) => index,
             None => {
@@ -39,9 +107,18 @@ impl Drop for Number {
     fn drop(&mut self) {
         // What runs later in this thread's end must not use a number that is another's by then.
         INDEX.set(THREADS_MAX);
-        // The lock orders everything this thread did before the next owner of the number.
-        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).free.push(Reverse(self.0));
+        // The lock orders everything this thread did before the next owner of the number. What it still
+        // holds, in a thread-local that is destroyed after this one, it will release under this number.
+        let mut numbers = numbers();
+        numbers.lingering.push(self.0);
+        numbers.free_unheld();
     }
+}
+
+/// Leaves the calling thread without a number, as when it is about to end or when there are too many.
+#[cfg(test)]
+pub(crate) fn give_up_number() {
+    drop(Number::take());
 }
 
 /// One more than the largest number given so far.
@@ -60,7 +137,7 @@ thread_local! {
 }
 
 /// The number of the calling thread: unique among live threads and small, since the numbers of
-/// threads that ended are given out again. `THREADS_MAX` if there are more threads than that,
+/// threads that ended, and hold nothing any more, are given out again. `THREADS_MAX` if there are more threads than that,
 /// or if the thread is ending.
 #[inline(always)]
 pub fn thread_index() -> usize {
@@ -116,7 +193,7 @@ mod tests {
     fn a_number_given_back_is_not_used_any_more() {
         let after = std::thread::spawn(|| {
             let own = thread_index();
-            drop(Number::take());
+            give_up_number();
             (own, thread_index())
         });
         let (own, after) = after.join().unwrap();

@@ -19,6 +19,7 @@ pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 pub use mutex::{Mutex, MutexGuard, mutexes_held};
 
 use crate::medium::sim::Sim;
+use crate::sync::Line;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 
@@ -214,6 +215,15 @@ pub fn thread_index() -> usize {
 pub(super) fn thread_indices_end() -> usize {
     THREADS_MAX
 }
+
+/// Nothing: a simulated thread keeps its number.
+///
+/// # Safety
+///
+/// None is needed.
+pub(super) unsafe fn watch_holds(_first: *const Line, _word: usize) {}
+
+pub(super) fn forget_holds(_first: *const Line) {}
 
 /// The number of the running simulated process.
 pub fn forks() -> u32 {
