@@ -35,6 +35,10 @@ const RETIRES_PER_SCAN: u64 = if cfg!(feature = "simulated") { 2 } else { 128 };
 /// ... or items of this many bytes, so that few large ones do not hold much space back.
 const BYTES_PER_SCAN: u64 = 256 << 10;
 
+/// How often an operation that replaces something and finds no space takes back what was retired and
+/// tries again: what it needs may wait for others to end their operations, which takes them moments.
+pub const ATTEMPTS_WHEN_FULL: u32 = if cfg!(feature = "simulated") { 2 } else { 100 };
+
 // Words of a thread's line.
 const DEPTH: usize = 0;
 const PIN: usize = 1;

@@ -100,7 +100,7 @@ impl Subject for HeapSubject {
             | Action::Update(value)
             | Action::Upsert(value)
             | Action::Exchange(_, Some(value)) => {
-                Some((self.heap.write_item(&key_bytes, &bytes_of(setup, value))?, value))
+                Some((self.heap.write_item(&key_bytes, &bytes_of(setup, value), None)?, value))
             }
             _ => None,
         };

@@ -95,7 +95,7 @@ impl<M: Medium> Core<M> {
             let Ok(found) = self.search(hash, key, guard) else { continue };
             match decide(entry, found.map(|hit| hit.item.value)) {
                 Change::Put(value) if value.len() <= AHEAD_BYTES_MAX => {
-                    *written = self.write_unfenced(key, value).ok();
+                    *written = self.write_unfenced(key, value, None).ok();
                 }
                 _ => {}
             }

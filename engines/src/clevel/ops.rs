@@ -5,16 +5,14 @@ use super::fingerprints::fingerprint_of;
 use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
 use index::ItemError;
-use pmem::epoch::Guard;
+use pmem::epoch::{ATTEMPTS_WHEN_FULL, Guard};
 use pmem::heap::{Corrupt, Item};
+use pmem::sync::pause;
 use pmem::{Medium, Offset, SpaceError};
-use std::time::Duration;
 
-/// How often an operation that finds the pool full tries to get back what was retired, if helpers
+/// How often an insertion that finds the pool full tries to get back what was retired, if helpers
 /// that are in their turns may be holding it.
-const ATTEMPTS_WHEN_FULL: u32 = 20;
-/// How long it waits in between.
-const PAUSE_WHEN_FULL: Duration = Duration::from_micros(500);
+const INSERTIONS_WHEN_FULL: u32 = 20;
 
 /// Of a key's slots in a table that is not resizing, the bits of those in the front level.
 const FRONT_SLOTS: u32 = (1 << (2 * SLOTS)) - 1;
@@ -207,22 +205,34 @@ impl<M: Medium> Core<M> {
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
-        let mut changed = self.try_change(fresh, hash, key, decide);
-        for _ in 0..ATTEMPTS_WHEN_FULL {
-            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
-                break;
+        let mut fresh = fresh;
+        let mut attempts = 0;
+        loop {
+            let mut replaces = false;
+            let changed = self.try_change(fresh.take(), hash, key, decide, &mut replaces);
+            let is_full = matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })));
+            let attempts_max = match replaces {
+                true => ATTEMPTS_WHEN_FULL,
+                // Helpers that are in their turns may be holding what was retired.
+                false if self.signal.has_helper() => INSERTIONS_WHEN_FULL,
+                false => 1,
+            };
+            if attempts >= attempts_max || !is_full {
+                return changed;
             }
+            if attempts > 0 {
+                pause();
+            }
+            attempts += 1;
             // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
             // helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
             self.epochs.collect(|retired| self.reclaim(retired));
-            changed = self.try_change(None, hash, key, decide);
             if held.is_some() {
-                break;
+                // What this insertion has not got now, waiting will not give it.
+                attempts = attempts.max(INSERTIONS_WHEN_FULL);
             }
-            std::thread::sleep(PAUSE_WHEN_FULL);
         }
-        changed
     }
 
     fn try_change<'a, 'v>(
@@ -231,9 +241,10 @@ impl<M: Medium> Core<M> {
         hash: u64,
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        replaces: &mut bool,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let guard = self.epochs.pin();
-        let changed = self.change_pinned(hash, key, decide, &mut fresh, &guard);
+        let changed = self.change_pinned(hash, key, decide, &mut fresh, replaces, &guard);
         if let Some(Fresh { at, bytes }) = fresh {
             // A helper may still look at it.
             self.retire(&guard, Retired::Item(at, bytes));
@@ -244,23 +255,29 @@ impl<M: Medium> Core<M> {
         Ok((changed?.0, guard))
     }
 
-    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted.
+    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted; `replaces` says
+    /// whether there was something to be replaced.
     fn change_pinned<'a, 'v>(
         &'a self,
         hash: u64,
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
         fresh: &mut Option<Fresh>,
+        replaces: &mut bool,
         guard: &Guard<'a>,
     ) -> Result<(Changed<'a>, bool), ItemError> {
         loop {
             let found = self.search(hash, key, guard)?;
+            *replaces = found.is_some();
             let before = found.map(|hit| hit.item);
             let change = decide(before.map(|item| item.value));
             let new = match change {
                 Change::Keep => return Ok((Changed { before, is_done: false }, false)),
                 Change::Remove => None,
-                Change::Put(value) => Some(Word::item(hash, self.write(fresh, key, value)?)),
+                Change::Put(value) => {
+                    let replaced = found.map(|hit| hit.word.at());
+                    Some(Word::item(hash, self.write(fresh, key, value, replaced)?))
+                }
             };
             let is_done = match (found, new) {
                 (None, None) => true,
@@ -288,19 +305,25 @@ impl<M: Medium> Core<M> {
         fresh: &mut Option<Fresh>,
         key: &[u8],
         value: &[u8],
+        replaced: Option<Offset>,
     ) -> Result<Offset, SpaceError> {
         if let Some(fresh) = fresh {
             return Ok(fresh.at);
         }
-        let Fresh { at, .. } = *fresh.insert(self.write_unfenced(key, value)?);
+        let Fresh { at, .. } = *fresh.insert(self.write_unfenced(key, value, replaced)?);
         // Before any slot or descriptor names it.
         self.medium().fence();
         Ok(at)
     }
 
-    /// Writes an item, durable after the thread's next fence.
-    pub(super) fn write_unfenced(&self, key: &[u8], value: &[u8]) -> Result<Fresh, SpaceError> {
-        let at = self.heap.write_item(key, value)?;
+    /// Writes an item, durable after the thread's next fence, perhaps in place of another one.
+    pub(super) fn write_unfenced(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        replaced: Option<Offset>,
+    ) -> Result<Fresh, SpaceError> {
+        let at = self.heap.write_item(key, value, replaced)?;
         if at.0 >= ITEMS_END {
             self.heap.reclaim(at);
             return Err(SpaceError::Full {

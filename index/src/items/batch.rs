@@ -93,7 +93,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 continue;
             }
             let item = match value_of(entry) {
-                Some(value) => match self.heap.write_item(key_of(entry), value) {
+                Some(value) => match self.heap.write_item(key_of(entry), value, None) {
                     Ok(at) => Some(Unpublished::new(&self.heap, at)),
                     // Singly, it may find room among what was retired.
                     Err(SpaceError::Full { .. }) => continue,

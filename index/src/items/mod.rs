@@ -19,9 +19,9 @@ use crate::error::ItemError;
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Index, Record, RecordExchange, Records};
-use pmem::epoch::{Epochs, Guard};
+use pmem::epoch::{ATTEMPTS_WHEN_FULL, Epochs, Guard};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicU64, Ordering, pause};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,10 +168,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Ok(view)
     }
 
-    /// The slot value that leads to `items`, and the group written for it if there are several.
+    /// The slot value that leads to `items`, and the group written for it if there are several, perhaps
+    /// in place of another one.
     fn slot_for(
         &self,
         items: &[Offset],
+        replaced: Option<Offset>,
     ) -> Result<(Option<u64>, Option<Unpublished<'_, M>>), ItemError> {
         match items {
             [] => Ok((None, None)),
@@ -180,7 +182,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 Err(ItemError::TooManyCollisions { limit: GROUP_MAX })
             }
             several => {
-                let group = Unpublished::new(&self.heap, self.heap.write_group(several)?);
+                let at = self.heap.write_group(several, replaced)?;
+                let group = Unpublished::new(&self.heap, at);
                 Ok((Some(group.at().0 | GROUP), Some(group)))
             }
         }
@@ -193,20 +196,35 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         key: &[u8],
         decide: impl Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
-        match self.try_change(key, &decide) {
-            // Space that was retired may be enough. No guard of this call is left to hold it.
-            Err(ItemError::Space(SpaceError::Full { .. })) => {
-                self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
-                self.try_change(key, &decide)
+        let mut attempts = 0;
+        loop {
+            let mut replaces = false;
+            let changed = self.try_change(key, &decide, &mut replaces);
+            let attempts_max = if replaces { ATTEMPTS_WHEN_FULL } else { 1 };
+            if attempts == attempts_max
+                || !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })))
+            {
+                return changed;
             }
-            result => result,
+            if attempts > 0 {
+                pause();
+            }
+            attempts += 1;
+            // Space that was retired may be enough. No guard of this call is left to hold it.
+            self.reclaim_retired();
         }
     }
 
+    fn reclaim_retired(&self) {
+        self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
+    }
+
+    /// Also tells whether there is something that the change replaces.
     fn try_change<'v>(
         &self,
         key: &[u8],
         decide: &impl Fn(Option<&[u8]>) -> Change<'v>,
+        replaces: &mut bool,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
         let guard = self.epochs.pin();
@@ -215,6 +233,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let slot = self.index.get(hash);
             let View { found, others } = self.view(slot, key, &guard)?;
             let value_before = found.map(|(_, item)| item.value);
+            let item_before = found.map(|(at, _)| at);
+            let group_before =
+                slot.filter(|slot| slot & GROUP != 0).map(|slot| Offset(slot & !GROUP));
+            *replaces = found.is_some();
             let items_before = others.len();
             let mut items = others;
             match decide(value_before) {
@@ -229,13 +251,16 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 Change::Put(value) => {
                     let item = match fresh.take() {
                         Some(item) => item,
-                        None => Unpublished::new(&self.heap, self.heap.write_item(key, value)?),
+                        None => {
+                            let at = self.heap.write_item(key, value, item_before)?;
+                            Unpublished::new(&self.heap, at)
+                        }
                     };
                     items.push(item.at());
                     fresh = Some(item);
                 }
             }
-            let (new_slot, group) = self.slot_for(&items)?;
+            let (new_slot, group) = self.slot_for(&items, group_before.filter(|_| *replaces))?;
             if fresh.is_some() || group.is_some() {
                 // What was written must be durable before a slot leads to it.
                 self.heap.pool().medium().fence();

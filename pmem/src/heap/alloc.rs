@@ -1,107 +1,77 @@
 //! Taking and giving back slots.
 //!
-//! A thread's cache per class is two words: the segment it owns with the bitmap word it took
-//! last, and the bits it took from that word and has not handed out yet. Anyone frees a slot by
-//! setting its bit. A segment without free bits is given up as `FULL`; whoever then frees a slot
-//! of it puts it on its class's list.
+//! A thread takes slots from its cache ([`Cache`]). Anyone frees a slot by setting its bit, or sets it
+//! aside if its class has too few set aside. A segment without free bits is given up as `FULL`; whoever
+//! then frees a slot of it puts it on its class's list. Who finds nothing listed and no free segment takes
+//! what others have cached, before the heap grows.
 
+use super::Heap;
+use super::cache::{Cache, Place};
 use super::segment::{Descriptor, status, usage};
-use super::{CLASSES_MAX, Heap};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::Offset;
-use crate::sync::{AtomicU64, Ordering, THREADS_MAX, thread_index};
-
-/// A thread's cache for one class.
-struct Cache<'a> {
-    /// `segment + 1` in the high bits, bitmap word in the low 8; 0: owns no segment.
-    place: &'a AtomicU64,
-    /// Free slots of that bitmap word that belong to the thread.
-    bits: &'a AtomicU64,
-}
-
-impl Cache<'_> {
-    fn place(&self) -> Option<(u64, usize)> {
-        let place = self.place.load(Ordering::Relaxed);
-        (place != 0).then(|| ((place >> 8) - 1, (place & 0xff) as usize))
-    }
-
-    fn set_place(&self, place: Option<(u64, usize)>) {
-        let word = place.map_or(0, |(segment, word)| (segment + 1) << 8 | word as u64);
-        self.place.store(word, Ordering::Relaxed);
-    }
-}
+use crate::sync::{Mutex, Ordering, THREADS_MAX, thread_index};
 
 impl<M: Medium> Heap<M> {
-    fn cache(&self, thread: usize, class: usize) -> Cache<'_> {
-        let index = (thread * CLASSES_MAX + class) * 2;
-        Cache { place: self.caches.get(index), bits: self.caches.get(index + 1) }
-    }
-
-    /// Slots that threads have taken and not handed out: `(segment, bitmap word, bits)`.
-    pub(super) fn cached(&self) -> Vec<(u64, usize, u64)> {
-        let mut found = Vec::new();
-        for thread in 0..=THREADS_MAX {
-            for class in 0..self.classes.count() {
-                let cache = self.cache(thread, class);
-                if let Some((segment, word)) = cache.place() {
-                    found.push((segment, word, cache.bits.load(Ordering::Relaxed)));
-                }
-            }
-        }
-        found
-    }
-
-    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined.
-    pub(super) fn allocate(&self, bytes: u64) -> Result<Offset, SpaceError> {
-        let Some(class) = self.classes.class_of(bytes) else {
-            return self.allocate_large(bytes);
+    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined. For an item that replaces
+    /// the one at `replaced`, space that is set aside may be taken.
+    pub(super) fn allocate(
+        &self,
+        bytes: u64,
+        replaced: Option<Offset>,
+    ) -> Result<Offset, SpaceError> {
+        let allocated = match self.classes.class_of(bytes) {
+            Some(class) => self.allocate_small(class),
+            None => self.allocate_large(bytes, replaced.is_some()),
         };
+        match (allocated, replaced) {
+            (Err(full @ SpaceError::Full { .. }), Some(replaced)) => {
+                self.take_reserved(bytes, replaced).ok_or(full)
+            }
+            (allocated, _) => allocated,
+        }
+    }
+
+    fn allocate_small(&self, class: usize) -> Result<Offset, SpaceError> {
         let thread = thread_index();
+        // Threads without a number have one cache together, which belongs to one of them at a time.
         let _shared = (thread == THREADS_MAX).then(|| self.shared_cache.lock());
         let cache = self.cache(thread, class);
         loop {
-            let bits = cache.bits.load(Ordering::Relaxed);
-            match cache.place() {
-                Some((segment, word)) if bits != 0 => {
-                    cache.bits.store(bits & (bits - 1), Ordering::Relaxed);
-                    let slot = word as u64 * 64 + u64::from(bits.trailing_zeros());
-                    let size = self.classes.size(class).unwrap_or(0);
-                    return Ok(self.start_of(segment).add(slot * size));
-                }
-                Some((segment, word)) => self.take_bits(&cache, segment, word),
+            if let Some((Place { segment, word }, bit)) = cache.take() {
+                let slot = word as u64 * 64 + u64::from(bit);
+                let size = self.classes.size(class).unwrap_or(0);
+                return Ok(self.start_of(segment).add(slot * size));
+            }
+            match cache.lock() {
+                Some(place) => self.refill(&cache, place),
                 None => {
                     let segment = self.take_segment(class)?;
-                    cache.set_place(Some((segment, 0)));
+                    cache.set(Some(Place { segment, word: 0 }), 0);
                 }
             }
         }
     }
 
-    /// Takes the next free bits of the owned segment into the cache, or gives the segment up.
-    fn take_bits(&self, cache: &Cache<'_>, segment: u64, from: usize) {
+    /// Takes the next free bits of the owned segment into the cache, which is locked, or gives the
+    /// segment up.
+    fn refill(&self, cache: &Cache<'_>, Place { segment, word: from }: Place) {
         let state = self.state(segment);
         for word in from..state.words() {
             if state.bits[word].load(Ordering::Relaxed) != 0 {
                 let bits = state.bits[word].swap(0, Ordering::Acquire);
-                cache.set_place(Some((segment, word)));
-                cache.bits.store(bits, Ordering::Relaxed);
-                return;
+                return cache.set(Some(Place { segment, word }), bits);
             }
         }
         if from > 0 {
-            cache.set_place(Some((segment, 0)));
-            return;
+            return cache.set(Some(Place { segment, word: 0 }), 0);
         }
-        cache.set_place(None);
-        state.status.store(status::FULL, Ordering::SeqCst);
-        // A slot freed before the status changed was left to this thread: its freer saw OWNED.
-        if state.has_free() {
-            self.list_if_full(segment);
-        }
+        cache.set(None, 0);
+        self.give_up(segment);
     }
 
-    fn list_if_full(&self, segment: u64) {
+    pub(super) fn list_if_full(&self, segment: u64) {
         let state = self.state(segment);
         let listed = state.status.compare_exchange(
             status::FULL,
@@ -116,19 +86,32 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    pub(super) fn list_of(&self, segment: u64) -> Option<&super::Mutex<Vec<u64>>> {
-        let class = self.state(segment).usage.load(Ordering::Relaxed).checked_sub(usage::SMALL)?;
-        self.partial.get(class as usize)
+    /// The class of a small segment.
+    pub(super) fn class_of_segment(&self, segment: u64) -> Option<usize> {
+        let usage = self.state(segment).usage.load(Ordering::Relaxed);
+        usage.checked_sub(usage::SMALL).map(|class| class as usize)
+    }
+
+    pub(super) fn list_of(&self, segment: u64) -> Option<&Mutex<Vec<u64>>> {
+        self.partial.get(self.class_of_segment(segment)?)
     }
 
     /// A segment of `class` with free slots, owned by the caller.
     fn take_segment(&self, class: usize) -> Result<u64, SpaceError> {
-        let listed = self.partial.get(class).and_then(|list| list.lock().pop());
-        if let Some(segment) = listed {
-            self.state(segment).status.store(status::OWNED, Ordering::SeqCst);
-            return Ok(segment);
+        if let Some(listed) = self.take_listed(class) {
+            return Ok(listed);
         }
-        let segment = self.take_free_run(1)?;
+        let segment = match self.take_run(1) {
+            Some(free) => free,
+            None => {
+                let _growing = self.growing.lock();
+                self.recall_caches();
+                if let Some(listed) = self.take_listed(class) {
+                    return Ok(listed);
+                }
+                self.take_run_or_grow(1)?
+            }
+        };
         let state = self.state(segment);
         let slots = self.segment_bytes() / self.classes.size(class).unwrap_or(u64::MAX);
         state.count.store(slots as u32, Ordering::Relaxed);
@@ -142,16 +125,30 @@ impl<M: Medium> Heap<M> {
         self.describe(segment, Descriptor::Small { class: class as u8, incarnation });
         self.medium().fence();
         state.usage.store(usage::SMALL + class as u32, Ordering::Release);
+        self.set_slots_aside_of(class, segment);
         Ok(segment)
     }
 
-    /// A run of free segments: from the free ones, else by emptied small ones, else by growth.
+    fn take_listed(&self, class: usize) -> Option<u64> {
+        let segment = self.partial.get(class)?.lock().pop()?;
+        self.state(segment).status.store(status::OWNED, Ordering::SeqCst);
+        Some(segment)
+    }
+
+    /// A run of free segments: from the free ones, else of what threads have cached, else by growth.
     fn take_free_run(&self, count: u64) -> Result<u64, SpaceError> {
+        if let Some(first) = self.take_run(count) {
+            return Ok(first);
+        }
+        let _growing = self.growing.lock();
+        self.recall_caches();
+        self.take_run_or_grow(count)
+    }
+
+    /// A run of free segments: from the free ones, else by emptied small ones, else by growth. For who has
+    /// the lock for that.
+    fn take_run_or_grow(&self, count: u64) -> Result<u64, SpaceError> {
         loop {
-            if let Some(first) = self.take_run(count) {
-                return Ok(first);
-            }
-            let _growing = self.growing.lock();
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
             }
@@ -163,17 +160,31 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Makes listed segments whose slots are all free available to other classes.
+    /// Makes listed segments whose slots are all free, or set aside, available to other classes.
     fn release_empty_segments(&self) {
-        for list in &self.partial {
+        for (list, reserve) in self.partial.iter().zip(&self.reserves) {
             let mut empty = Vec::new();
-            list.lock().retain(|&segment| {
-                let is_empty = self.state(segment).is_all_free();
+            let mut list = list.lock();
+            let set_aside = reserve.slots();
+            let of_segment = |&segment: &u64| {
+                set_aside.iter().filter(|slot| slot.0 >> self.segment_log2 == segment).count()
+            };
+            list.retain(|segment| {
+                let state = self.state(*segment);
+                let is_empty = state.free() + of_segment(segment) as u64 == state.slots();
                 if is_empty {
-                    empty.push(segment);
+                    empty.push(*segment);
                 }
                 !is_empty
             });
+            if empty.is_empty() {
+                continue;
+            }
+            // While nothing of the list can be taken: what is set aside in a segment that goes is made
+            // up for by slots of those that stay.
+            reserve.give_up(|slot| empty.contains(&(slot.0 >> self.segment_log2)));
+            self.set_slots_aside_of_listed(reserve, &list);
+            drop(list);
             for segment in empty {
                 self.release_segment(segment);
             }
@@ -190,9 +201,21 @@ impl<M: Medium> Heap<M> {
         self.release_run(segment, 1);
     }
 
-    fn allocate_large(&self, bytes: u64) -> Result<Offset, SpaceError> {
+    fn allocate_large(&self, bytes: u64, replaces: bool) -> Result<Offset, SpaceError> {
         let count = bytes.div_ceil(self.segment_bytes());
         let first = self.take_free_run(count)?;
+        if !replaces {
+            self.reserved_run.want(count);
+            if let Err(full) = self.set_run_aside(|count| self.take_free_run(count)) {
+                self.release_run(first, count);
+                return Err(full);
+            }
+        }
+        Ok(self.take_large(first, count))
+    }
+
+    /// Makes a run of segments, which is the caller's, a large item's.
+    pub(super) fn take_large(&self, first: u64, count: u64) -> Offset {
         let segments = count as u32;
         self.state(first).count.store(segments, Ordering::Relaxed);
         // The tails' words say free; a sweep skips them because the first one says how many
@@ -202,7 +225,7 @@ impl<M: Medium> Heap<M> {
             self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
         }
         self.state(first).usage.store(usage::LARGE, Ordering::Release);
-        Ok(self.start_of(first))
+        self.start_of(first)
     }
 
     /// Gives back what [`Heap::allocate`] returned. Offsets at which nothing can begin, which
@@ -220,7 +243,15 @@ impl<M: Medium> Heap<M> {
             self.release_large(segment, state.slots());
             return;
         }
-        let slot = ((at.0 & (self.segment_bytes() - 1)) / size) as usize;
+        if !self.reserve_of(segment).is_some_and(|reserve| reserve.put(at)) {
+            let slot = ((at.0 & (self.segment_bytes() - 1)) / size) as usize;
+            self.free_slot(segment, slot);
+        }
+    }
+
+    /// Leaves a slot to whoever has its segment, or will have it.
+    pub(super) fn free_slot(&self, segment: u64, slot: usize) {
+        let state = self.state(segment);
         state.bits[slot / 64].fetch_or(1 << (slot % 64), Ordering::SeqCst);
         if state.status.load(Ordering::SeqCst) == status::FULL {
             self.list_if_full(segment);
@@ -236,5 +267,7 @@ impl<M: Medium> Heap<M> {
         self.describe(first, Descriptor::Free);
         self.medium().fence();
         self.release_run(first, count);
+        // What replaced it may have taken the run that was set aside.
+        let _ = self.set_run_aside(|count| self.take_run(count).ok_or(()));
     }
 }

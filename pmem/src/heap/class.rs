@@ -30,6 +30,11 @@ impl Classes {
         self.sizes.len()
     }
 
+    /// The slot sizes.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.sizes.iter().copied()
+    }
+
     /// Slot size of a class, if there is such a class.
     pub(super) fn size(&self, class: usize) -> Option<u64> {
         self.sizes.get(class).copied()

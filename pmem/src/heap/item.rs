@@ -62,11 +62,20 @@ const fn padded(key_bytes: u64) -> u64 {
 impl<M: Medium> Heap<M> {
     /// Writes an item and starts writing it back; it is durable after the thread's next fence,
     /// and must not be published before. `key` and `value` must be within their limits.
-    pub fn write_item(&self, key: &[u8], value: &[u8]) -> Result<Offset, SpaceError> {
+    ///
+    /// `replaced` is the item or group whose place it will take, if any. In a full heap it is written all
+    /// the same if it needs no more space than that one, unless too many that were replaced can still be
+    /// held by somebody; of items of more than a megabyte that is not promised.
+    pub fn write_item(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        replaced: Option<Offset>,
+    ) -> Result<Offset, SpaceError> {
         let key_bytes = key.len() as u64;
         let value_at = HEADER_BYTES + padded(key_bytes);
         let bytes = value_at + value.len() as u64;
-        let at = self.allocate(bytes)?;
+        let at = self.allocate(bytes, replaced)?;
         let mut head = [0; HEADER_BYTES as usize];
         head[..4].copy_from_slice(&(key.len() as u32).to_le_bytes());
         head[4..8].copy_from_slice(&checksum(key, value).to_le_bytes());
@@ -83,9 +92,13 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Writes a group of items and starts writing it back; as [`Heap::write_item`].
-    pub fn write_group(&self, items: &[Offset]) -> Result<Offset, SpaceError> {
+    pub fn write_group(
+        &self,
+        items: &[Offset],
+        replaced: Option<Offset>,
+    ) -> Result<Offset, SpaceError> {
         let bytes = HEADER_BYTES + 8 * items.len() as u64;
-        let at = self.allocate(bytes)?;
+        let at = self.allocate(bytes, replaced)?;
         let body: Vec<u8> = items.iter().flat_map(|item| item.0.to_le_bytes()).collect();
         let mut head = [0; HEADER_BYTES as usize];
         head[..4].copy_from_slice(&(items.len() as u32).to_le_bytes());

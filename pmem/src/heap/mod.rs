@@ -15,8 +15,10 @@
 //! segments meanwhile. Each thread allocates from segments of its own.
 
 mod alloc;
+mod cache;
 mod class;
 mod item;
+mod reserve;
 mod segment;
 mod sweep;
 
@@ -25,13 +27,15 @@ pub use sweep::{Audit, Sweep};
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::Medium;
-use crate::offset::{LINE, Offset};
+use crate::offset::{LINE, Offset, WORD};
 use crate::pool::Pool;
 use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use class::{CLASSES_MAX, Classes};
+use reserve::{Reserve, ReservedRun};
 use segment::{Descriptor, SegmentState, usage};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// log2 of a segment's size, unless the pool says otherwise.
@@ -77,15 +81,20 @@ pub struct Heap<M: Medium> {
     segments: Array<SegmentState>,
     /// Per class: segments with free slots that nobody owns.
     partial: Vec<Mutex<Vec<u64>>>,
+    /// Per class: slots that only replacements get.
+    reserves: Vec<Reserve>,
+    reserved_run: ReservedRun,
     /// Runs of unused segments: first segment to length.
     free_runs: Mutex<BTreeMap<u64, u64>>,
     /// Segments of all extents.
     segments_taken: AtomicU64,
     /// Segments in free runs.
     segments_free: AtomicU64,
+    /// Held by who writes a descriptor word, and by who puts all of them elsewhere.
+    describing: Mutex<()>,
     /// Serialises growth, so that threads in need together add one extent and not several.
     growing: Mutex<()>,
-    /// Per thread and class, two words: what the thread allocates from.
+    /// Per thread and class, the two words of a [`cache`].
     caches: Array<AtomicU64>,
     /// For threads without a cache of their own.
     shared_cache: Mutex<()>,
@@ -112,10 +121,16 @@ impl<M: Medium> Heap<M> {
             incarnation: superblock.incarnation,
             segments: Array::reserve(segments_max, segments_now).map_err(reserve)?,
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
+            reserves: classes
+                .sizes()
+                .map(|size| Reserve::new((1 << segment_log2) / size))
+                .collect(),
+            reserved_run: ReservedRun::default(),
             classes,
             free_runs: Mutex::default(),
             segments_taken: AtomicU64::new(0),
             segments_free: AtomicU64::new(0),
+            describing: Mutex::default(),
             growing: Mutex::default(),
             caches: Array::reserve(
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
@@ -225,11 +240,10 @@ impl<M: Medium> Heap<M> {
                 reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
-        // A nearly full file system may still have what is needed now. By halves, since a series of
-        // smallest extents would use up the records there are.
+        // A nearly full file system may still have what is needed now.
         let mut asked = self.segments_of_next_extent().max(run);
         loop {
-            match self.add_extent(asked) {
+            match self.add_segments(asked) {
                 Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
                 added => return added,
             }
@@ -253,7 +267,7 @@ impl<M: Medium> Heap<M> {
     pub fn grow_ahead(&self) -> Result<(), SpaceError> {
         let _growing = self.growing.lock();
         match self.is_short() {
-            true => self.add_extent(self.segments_of_next_extent()),
+            true => self.add_segments(self.segments_of_next_extent()),
             false => Ok(()),
         }
     }
@@ -267,7 +281,51 @@ impl<M: Medium> Heap<M> {
         (count << self.segment_log2) + (count * 8).next_multiple_of(LINE)
     }
 
-    /// Adds an extent of `count` segments. The caller has the lock for that.
+    /// Adds `count` segments: to the heap's last extent, if nothing lies behind it, else as an extent.
+    /// Else a heap that grows by little at a time, near a limit or as a file system is freed, would use up
+    /// the records there are. The caller has the lock for that.
+    fn add_segments(&self, count: u64) -> Result<(), SpaceError> {
+        match self.pool.last_extent() {
+            Some(last) if last.owner == HEAP => self.lengthen(&last, count),
+            _ => self.add_extent(count),
+        }
+    }
+
+    /// Adds segments to the pool's last extent. The descriptor words, which lie behind all segments, are
+    /// copied to where they lie then; until that counts nobody changes one.
+    fn lengthen(&self, last: &Extent, count: u64) -> Result<(), SpaceError> {
+        let (before, _) = self.parts(last);
+        let bytes = self.extent_bytes(before + count);
+        self.check_reach(last.start.0 + bytes)?;
+        let first = last.start.0 >> self.segment_log2;
+        let describing = self.describing.lock();
+        let copy_words = |longer: &Extent| {
+            let (total, descriptors) = self.parts(longer);
+            for index in 0..total {
+                let word = match index < before {
+                    true => self.medium().load(self.descriptor_at(first + index)),
+                    false => Descriptor::Free.encode(),
+                };
+                self.medium().store(descriptors.word(index), word);
+            }
+            self.medium().flush_range(descriptors, total * WORD);
+            self.medium().fence();
+        };
+        let Some(longer) = self.pool.lengthen(HEAP, bytes, copy_words)? else {
+            drop(describing);
+            return self.add_extent(count);
+        };
+        let (_, descriptors) = self.parts(&longer);
+        // Whoever joins runs compares where words are.
+        let runs = self.free_runs.lock();
+        self.place_descriptors(first, 0..before, descriptors);
+        drop(runs);
+        drop(describing);
+        self.adopt_new(first, before..before + count, descriptors);
+        Ok(())
+    }
+
+    /// Adds an extent of `count` segments.
     fn add_extent(&self, count: u64) -> Result<(), SpaceError> {
         let index = self.pool.extents_of(HEAP).len();
         if index >= EXTENTS_OF_HEAP_MAX {
@@ -284,24 +342,45 @@ impl<M: Medium> Heap<M> {
         };
         let extent = self.pool.extend(|draft| {
             let extent = draft.take_aligned_extent(HEAP, index as u8, bytes, align)?;
-            if extent.end() >> self.segment_log2 >= self.segments.len() as u64 {
-                return Err(SpaceError::Full {
-                    needed_bytes: extent.end(),
-                    reason: "no address space is reserved for a larger heap".into(),
-                });
-            }
-            Ok(extent)
+            self.check_reach(extent.end()).map(|()| extent)
         })?;
         let (count, descriptors) = self.parts(&extent);
-        let first = extent.start.0 >> self.segment_log2;
-        for index in 0..count {
-            let state = self.state(first + index);
-            state.descriptor_at.store(descriptors.word(index).0, Ordering::Relaxed);
-            state.usage.store(usage::FREE, Ordering::Release);
+        self.adopt_new(extent.start.0 >> self.segment_log2, 0..count, descriptors);
+        Ok(())
+    }
+
+    /// Whether there is volatile state for segments that end at `end`.
+    fn check_reach(&self, end: u64) -> Result<(), SpaceError> {
+        if end >> self.segment_log2 < self.segments.len() as u64 {
+            return Ok(());
+        }
+        Err(SpaceError::Full {
+            needed_bytes: end,
+            reason: "no address space is reserved for a larger heap".into(),
+        })
+    }
+
+    /// Takes in new segments of the extent whose first segment is `first`.
+    fn adopt_new(&self, first: u64, new: Range<u64>, descriptors: Offset) {
+        self.place_descriptors(first, new.clone(), descriptors);
+        let count = new.end - new.start;
+        for segment in first + new.start..first + new.end {
+            self.state(segment).usage.store(usage::FREE, Ordering::Release);
         }
         self.segments_taken.fetch_add(count, Ordering::Relaxed);
-        self.release_run(first, count);
-        Ok(())
+        self.release_run(first + new.start, count);
+    }
+
+    /// Notes where the words of segments are.
+    fn place_descriptors(&self, first: u64, indices: Range<u64>, descriptors: Offset) {
+        for index in indices {
+            let at = descriptors.word(index);
+            self.state(first + index).descriptor_at.store(at.0, Ordering::Relaxed);
+        }
+    }
+
+    fn descriptor_at(&self, segment: u64) -> Offset {
+        Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed))
     }
 
     /// Puts a run of segments, marked free, among the free ones.
@@ -329,8 +408,8 @@ impl<M: Medium> Heap<M> {
     /// Whether two segments lie in one extent: their descriptor words are then as far apart as
     /// they are.
     fn same_extent(&self, a: u64, b: u64) -> bool {
-        let at = |segment| self.state(segment).descriptor_at.load(Ordering::Relaxed);
-        at(b).wrapping_sub(at(a)) == (b - a) * 8
+        let at = |segment| self.descriptor_at(segment).0;
+        at(b).wrapping_sub(at(a)) == (b - a) * WORD
     }
 
     /// Takes a run of `count` free segments, if there is one.
@@ -347,7 +426,8 @@ impl<M: Medium> Heap<M> {
 
     /// Writes a segment's surviving word and starts writing it back.
     fn describe(&self, segment: u64, descriptor: Descriptor) {
-        let at = Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed));
+        let _describing = self.describing.lock();
+        let at = self.descriptor_at(segment);
         self.medium().store(at, descriptor.encode());
         self.medium().flush(at);
     }
@@ -384,15 +464,22 @@ impl<M: Medium> Heap<M> {
                     usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
                     small => {
                         let size = self.classes.size((small - usage::SMALL) as usize);
-                        let free: u64 = (0..state.words())
-                            .map(|word| state.bits[word].load(Ordering::Relaxed).count_ones())
-                            .map(u64::from)
-                            .sum();
-                        total.used_bytes += size.unwrap_or(0) * state.slots().saturating_sub(free);
+                        let taken = state.slots().saturating_sub(state.free());
+                        total.used_bytes += size.unwrap_or(0) * taken;
                     }
                 }
             }
         }
+        // Neither what is in caches nor what is set aside holds an item.
+        let size_of =
+            |segment| self.class_of_segment(segment).and_then(|class| self.classes.size(class));
+        let cached = self.cached().into_iter().map(|(place, bits)| {
+            size_of(place.segment).unwrap_or(0) * u64::from(bits.count_ones())
+        });
+        let set_aside = self.classes.sizes().zip(&self.reserves);
+        let set_aside = set_aside.map(|(size, reserve)| size * reserve.slots().len() as u64);
+        let unused: u64 = cached.chain(set_aside).sum();
+        total.used_bytes = total.used_bytes.saturating_sub(unused);
         total
     }
 }

@@ -130,9 +130,10 @@ impl SegmentState {
         (0..self.words()).any(|index| self.bits[index].load(Ordering::SeqCst) != 0)
     }
 
-    pub(super) fn is_all_free(&self) -> bool {
-        (0..self.words())
-            .all(|index| self.bits[index].load(Ordering::Acquire) == self.valid_bits(index))
+    /// Free slots, but for those in caches and those set aside.
+    pub(super) fn free(&self) -> u64 {
+        let free_of = |index: usize| self.bits[index].load(Ordering::Acquire).count_ones();
+        (0..self.words()).map(|index| u64::from(free_of(index))).sum()
     }
 }
 

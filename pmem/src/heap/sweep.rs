@@ -1,5 +1,7 @@
 //! Finding what is reachable: to free the rest after an opening, or to look for leaks.
 
+use super::cache::Place;
+use super::reserve::Reserve;
 use super::segment::{BITMAP_WORDS, status, usage};
 use super::{Corrupt, Heap};
 use crate::medium::Medium;
@@ -90,7 +92,9 @@ impl<M: Medium> Sweep<'_, M> {
             match state.usage.load(Ordering::Acquire) {
                 usage::LARGE => {
                     let reached = state.bits[0].swap(0, Ordering::Relaxed) != 0;
-                    if !(reached || heap.pool.is_read_only()) {
+                    if reached {
+                        heap.reserved_run.want(state.slots());
+                    } else if !heap.pool.is_read_only() {
                         heap.release_large(segment, state.slots());
                     }
                 }
@@ -100,7 +104,7 @@ impl<M: Medium> Sweep<'_, M> {
                         let free = !reached & state.valid_bits(word);
                         state.bits[word].store(free, Ordering::Relaxed);
                     }
-                    if state.is_all_free() && !heap.pool.is_read_only() {
+                    if state.free() == state.slots() && !heap.pool.is_read_only() {
                         heap.release_segment(segment);
                     } else if state.has_free() {
                         state.status.store(status::LISTED, Ordering::Relaxed);
@@ -114,6 +118,9 @@ impl<M: Medium> Sweep<'_, M> {
                 _ => {}
             }
         }
+        heap.set_slots_aside();
+        // As far as there is room, without growth.
+        let _ = heap.set_run_aside(|count| heap.take_run(count).ok_or(()));
     }
 }
 
@@ -152,20 +159,24 @@ impl<M: Medium> Audit<'_, M> {
         16 + (key.len() as u64).next_multiple_of(8) + value.len() as u64
     }
 
-    /// Counts what is lost: slots that are taken, were not marked, and neither wait in a thread's
-    /// cache nor among `retired`; what was retired and is reachable, free, or retired twice; and
+    /// Counts what is lost: slots that are taken, were not marked, are not set aside, and neither wait in a
+    /// thread's cache nor among `retired`; what was retired and is reachable, free, or retired twice; and
     /// free space that no allocation would find. Also returns the number of slots and segments
     /// looked at.
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
         let (mut leaks, mut looked_at) = (0, 0);
         leaks += retired.iter().filter(|&&at| self.mark(Offset(at), 0).is_err()).count() as u64;
         let mut findable = HashSet::new();
-        for (segment, word, bits) in self.heap.cached() {
+        for (Place { segment, word }, bits) in self.heap.cached() {
             self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
             findable.insert(segment);
         }
+        for slot in self.heap.reserves.iter().flat_map(Reserve::slots) {
+            leaks += u64::from(self.mark(slot, 0).is_err());
+        }
         self.heap.partial.iter().for_each(|list| findable.extend(list.lock().iter()));
-        let runs = self.heap.free_runs.lock().clone();
+        let mut runs = self.heap.free_runs.lock().clone();
+        runs.extend(self.heap.reserved_run.get());
         findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
         // Of a damaged heap nothing is handed out, and nothing of it is meant to be found.
         let is_lost =

@@ -314,12 +314,54 @@ impl<M: Medium> Pool<M> {
         let mut superblock = self.superblock.lock();
         let mut draft = Draft { superblock: superblock.clone() };
         let result = change(&mut draft)?;
-        // Memory comes first: an extent on record without memory behind it would fault.
-        self.grow_amply(draft.superblock.end)?;
-        draft.superblock.sequence += 1;
-        write_copies(&self.medium, &draft.superblock);
-        *superblock = draft.superblock;
+        self.commit(&mut superblock, draft.superblock)?;
         Ok(result)
+    }
+
+    /// Lengthens the last extent of the pool to `bytes`, if it is `owner`'s; returns it as it is then. When
+    /// there is memory for it, `write` may store what the longer extent must have in its new part, and
+    /// makes that durable before it returns. A crash before the new length counts leaves the extent as it was, and
+    /// the new part as something that nobody uses until the extent is lengthened again. Needs the right to write.
+    pub fn lengthen(
+        &self,
+        owner: u8,
+        bytes: u64,
+        write: impl FnOnce(&Extent),
+    ) -> Result<Option<Extent>, SpaceError> {
+        let mut superblock = self.superblock.lock();
+        let mut longer = superblock.clone();
+        let last = longer.extents.iter_mut().max_by_key(|extent| extent.start);
+        let Some(last) = last.filter(|last| last.owner == owner && last.bytes <= bytes) else {
+            return Ok(None);
+        };
+        last.bytes = bytes;
+        let extent = *last;
+        let end = superblock.end.max(extent.start.0.saturating_add(bytes));
+        if end > superblock.end {
+            // Nothing may be stored beyond the end: after a crash, new extents begin there and must be zero.
+            let room = Superblock { end, ..superblock.clone() };
+            self.commit(&mut superblock, room)?;
+        }
+        write(&extent);
+        longer.sequence = superblock.sequence;
+        longer.end = end;
+        self.commit(&mut superblock, longer)?;
+        Ok(Some(extent))
+    }
+
+    /// Puts a superblock in place of the one in effect, with memory behind all of it.
+    fn commit(&self, current: &mut Superblock, mut new: Superblock) -> Result<(), SpaceError> {
+        // Memory comes first: an extent on record without memory behind it would fault.
+        self.grow_amply(new.end)?;
+        new.sequence += 1;
+        write_copies(&self.medium, &new);
+        *current = new;
+        Ok(())
+    }
+
+    /// The extent that begins behind all others.
+    pub fn last_extent(&self) -> Option<Extent> {
+        self.superblock.lock().extents.iter().copied().max_by_key(|extent| extent.start)
     }
 
     /// Puts memory behind the first `end` bytes, and some more so that a series of small extents

@@ -10,8 +10,9 @@ pub use mutex::Mutex;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;
+pub(crate) use thread::thread_indices_end;
 pub use thread::{THREADS_MAX, forks, thread_index};
-pub(in crate::sync) use thread::{forget_holds, thread_indices_end, watch_holds};
+pub(in crate::sync) use thread::{forget_holds, watch_holds};
 
 /// What a process must have done once before it relies on this module.
 pub(crate) fn register_process() {
@@ -33,4 +34,12 @@ pub fn spin(turn: &mut u32) {
     } else {
         std::thread::yield_now();
     }
+}
+
+/// How long a thread sleeps that gives others time.
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(200);
+
+/// Gives other threads time to end what they are doing; the caller waits for none of them.
+pub fn pause() {
+    std::thread::sleep(PAUSE);
 }

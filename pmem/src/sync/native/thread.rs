@@ -122,7 +122,7 @@ pub(crate) fn give_up_number() {
 }
 
 /// One more than the largest number given so far.
-pub(in crate::sync) fn thread_indices_end() -> usize {
+pub(crate) fn thread_indices_end() -> usize {
     NUMBERS_END.load(Ordering::Acquire)
 }
 

@@ -206,13 +206,16 @@ pub fn spin(turn: &mut u32) {
     }
 }
 
+/// Nothing: who runs next is the hook's choice at each access.
+pub fn pause() {}
+
 /// The number of the running simulated thread.
 #[inline]
 pub fn thread_index() -> usize {
     context().thread.min(THREADS_MAX)
 }
 
-pub(super) fn thread_indices_end() -> usize {
+pub(crate) fn thread_indices_end() -> usize {
     THREADS_MAX
 }
 

@@ -1,0 +1,158 @@
+//! What threads have taken from segments and not handed out yet.
+//!
+//! A thread's cache per class is two words: its *place*, the segment it owns and the word of that
+//! segment's bitmap which it took last, and the *bits* of that word that are left.
+//!
+//! Protocol. The owner takes a bit by compare-and-swap. It alone puts bits in, while the place is
+//! locked; whoever needs what others have locks the place, takes all bits, and leaves a cache
+//! without a place. So when the owner's compare-and-swap succeeds, the bits it saw are those that
+//! it put in itself, and belong to the place that it put in with them. Nobody waits for a lock but
+//! an owner that has run out of bits, for the few steps in which they are taken from it.
+
+use super::Heap;
+use super::segment::status;
+use crate::medium::Medium;
+use crate::sync::{AtomicU64, Ordering, THREADS_MAX, spin, thread_indices_end};
+
+/// In a place: its cache is being filled, or emptied by another thread.
+const LOCKED: u64 = 1 << 7;
+/// In a place: the word of the bitmap.
+const WORD_MASK: u64 = LOCKED - 1;
+const SEGMENT_SHIFT: u32 = 8;
+
+/// Where a cache's bits are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) segment: u64,
+    /// Word of the segment's bitmap.
+    pub(super) word: usize,
+}
+
+impl Place {
+    /// 0 is no place.
+    fn encode(place: Option<Place>) -> u64 {
+        place.map_or(0, |Place { segment, word }| (segment + 1) << SEGMENT_SHIFT | word as u64)
+    }
+
+    fn decode(word: u64) -> Option<Place> {
+        let segment = (word >> SEGMENT_SHIFT).checked_sub(1)?;
+        Some(Place { segment, word: (word & WORD_MASK) as usize })
+    }
+}
+
+/// A thread's cache for one class.
+pub(super) struct Cache<'a> {
+    pub(super) place: &'a AtomicU64,
+    pub(super) bits: &'a AtomicU64,
+}
+
+impl Cache<'_> {
+    /// Takes a free slot: its place and its bit's number there. For the owner.
+    #[inline]
+    pub(super) fn take(&self) -> Option<(Place, u32)> {
+        loop {
+            let bits = self.bits.load(Ordering::Relaxed);
+            if bits == 0 {
+                return None;
+            }
+            // Acquire: if this is what a thread left that took the bits, they are seen to be gone.
+            let place = Place::decode(self.place.load(Ordering::Acquire));
+            let rest = bits & (bits - 1);
+            let taken =
+                self.bits.compare_exchange(bits, rest, Ordering::Relaxed, Ordering::Relaxed);
+            if let (Some(place), Ok(_)) = (place, taken) {
+                return Some((place, bits.trailing_zeros()));
+            }
+        }
+    }
+
+    /// Locks the place, if there is one and nobody else has locked it.
+    fn try_lock(&self) -> Option<Place> {
+        let word = self.place.load(Ordering::Relaxed);
+        let place = Place::decode(word)?;
+        if word & LOCKED != 0 {
+            return None;
+        }
+        self.place
+            .compare_exchange(word, word | LOCKED, Ordering::Acquire, Ordering::Relaxed)
+            .ok()
+            .map(|_| place)
+    }
+
+    /// Locks the place for the owner; `None` if there is none, which nobody else will change.
+    pub(super) fn lock(&self) -> Option<Place> {
+        let mut turn = 0;
+        loop {
+            if let Some(place) = self.try_lock() {
+                return Some(place);
+            }
+            if self.place.load(Ordering::Acquire) == 0 {
+                return None;
+            }
+            spin(&mut turn);
+        }
+    }
+
+    /// Gives the place back another one, with the bits that belong there. For who has locked it, or
+    /// for the owner if there is no place.
+    pub(super) fn set(&self, place: Option<Place>, bits: u64) {
+        if bits != 0 {
+            self.bits.store(bits, Ordering::Relaxed);
+        }
+        self.place.store(Place::encode(place), Ordering::Release);
+    }
+}
+
+impl<M: Medium> Heap<M> {
+    pub(super) fn cache(&self, thread: usize, class: usize) -> Cache<'_> {
+        let index = (thread * super::CLASSES_MAX + class) * 2;
+        Cache { place: self.caches.get(index), bits: self.caches.get(index + 1) }
+    }
+
+    /// The caches that may be in use.
+    fn used_caches(&self) -> impl Iterator<Item = Cache<'_>> {
+        let numbered = 0..thread_indices_end().min(THREADS_MAX);
+        let of_thread = |thread| (0..self.classes.count()).map(move |class| (thread, class));
+        std::iter::once(THREADS_MAX)
+            .chain(numbered)
+            .flat_map(of_thread)
+            .map(|(thread, class)| self.cache(thread, class))
+    }
+
+    /// What is in caches: places and their bits.
+    pub(super) fn cached(&self) -> Vec<(Place, u64)> {
+        let used = self.used_caches();
+        used.filter_map(|cache| {
+            let place = Place::decode(cache.place.load(Ordering::Relaxed))?;
+            Some((place, cache.bits.load(Ordering::Relaxed)))
+        })
+        .collect()
+    }
+
+    /// Puts back what threads have in their caches, whether they live or have ended: for who is in need.
+    /// The segments are then listed for anybody. Caches that are just being filled are passed over.
+    pub(super) fn recall_caches(&self) {
+        for cache in self.used_caches() {
+            if let Some(Place { segment, word }) = cache.try_lock() {
+                let bits = cache.bits.swap(0, Ordering::Relaxed);
+                if bits != 0 {
+                    // Before the segment may be listed: its next owner looks for bits there.
+                    self.state(segment).bits[word].fetch_or(bits, Ordering::SeqCst);
+                }
+                cache.set(None, 0);
+                self.give_up(segment);
+            }
+        }
+    }
+
+    /// Leaves a segment that the caller owned to whoever finds it in its class's list, once a slot of it
+    /// is free.
+    pub(super) fn give_up(&self, segment: u64) {
+        let state = self.state(segment);
+        state.status.store(status::FULL, Ordering::SeqCst);
+        // A slot freed before the status changed was left to the owner: its freer saw OWNED.
+        if state.has_free() {
+            self.list_if_full(segment);
+        }
+    }
+}
