@@ -2,9 +2,10 @@
 //! one.
 
 use crate::Settings;
+use index::Chore;
 use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,17 @@ pub(crate) trait Background: Send + Sync + 'static {
     fn take_space(&self) -> Result<(), Refused> {
         Ok(())
     }
+
+    /// Does what is due besides, when there is nothing else to be done; whether it is due still.
+    fn tidy(&self) -> bool {
+        let chore = self.signal().chore.get().and_then(Weak::upgrade);
+        chore.is_some_and(|chore| {
+            if chore.is_due() {
+                chore.run();
+            }
+            chore.is_due()
+        })
+    }
 }
 
 /// There was no right to write, or no room.
@@ -47,10 +59,12 @@ pub(crate) struct Refused;
 
 /// How helpers are told what to do: without a lock, since operations tell it, and none may wait for
 /// a thread that is put aside while it does so.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Signal {
     is_to_prepare: AtomicBool,
     is_stopped: AtomicBool,
+    /// What the table's user has left to idle helpers.
+    chore: OnceLock<Weak<dyn Chore>>,
     helpers: OnceLock<Vec<Thread>>,
     /// Held by each helper for its turn, for writing by who keeps them from it.
     turns: RwLock<()>,
@@ -67,7 +81,12 @@ impl Signal {
         self.helpers.get().is_some()
     }
 
-    /// Says that a resize has begun.
+    /// Leaves this to idle helpers; once.
+    pub(crate) fn set_chore(&self, chore: Weak<dyn Chore>) {
+        self.chore.get_or_init(|| chore);
+    }
+
+    /// Says that a resize has begun, or that something else is to be done.
     pub(crate) fn wake(&self) {
         self.helpers.get().into_iter().flatten().for_each(Thread::unpark);
     }
@@ -142,6 +161,12 @@ impl Signal {
             false => Ok(false),
         }
     }
+
+    /// Does what is due besides; whether it is due still.
+    fn tidy<B: Background>(&self, table: &B) -> bool {
+        let _turn = self.turn();
+        table.tidy()
+    }
 }
 
 /// Works until the table is closed.
@@ -162,7 +187,9 @@ fn help<B: Background>(table: &B, is_first: bool) {
                 }
             }
             // Woken meanwhile, it goes on at once.
-            Ok(false) if refused_at.is_none() => std::thread::park(),
+            Ok(false) if !(is_first && signal.tidy(table)) && refused_at.is_none() => {
+                std::thread::park();
+            }
             _ => std::thread::park_timeout(RETRY_AFTER),
         }
     }
@@ -333,6 +360,31 @@ mod tests {
         let work = Arc::new(Work::default());
         Helpers::start(&work, &Settings::default(), true).unwrap();
         assert!(!work.signal.has_helper());
+    }
+
+    /// Something that has to be done some times over.
+    struct Dishes(AtomicU64);
+
+    impl Chore for Dishes {
+        fn is_due(&self) -> bool {
+            self.0.load(Ordering::Acquire) > 0
+        }
+
+        fn run(&self) {
+            self.0.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    #[test]
+    fn an_idle_helper_does_what_was_left_to_it() {
+        with_helpers(1, |work| {
+            let dishes: Arc<dyn Chore> = Arc::new(Dishes(AtomicU64::new(3)));
+            work.signal.set_chore(Arc::downgrade(&dishes));
+            work.signal.wake();
+            wait_until(|| !dishes.is_due());
+            work.begin(5);
+            wait_until(|| !work.is_resizing());
+        });
     }
 
     #[test]

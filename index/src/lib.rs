@@ -14,4 +14,4 @@ pub use fixed::Fixed;
 pub use items::Items;
 pub use pmem::pair;
 pub use report::{CheckReport, Level, Occupancy, Shrunk};
-pub use traits::{Exchange, Index, Record, RecordExchange, Records};
+pub use traits::{Chore, Exchange, Index, Record, RecordExchange, Records};

@@ -7,6 +7,7 @@ use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use pmem::epoch::Guard;
 use pmem::heap::HeapUse;
+use std::sync::Weak;
 use std::time::Duration;
 
 /// What a conditional write found.
@@ -14,6 +15,15 @@ use std::time::Duration;
 /// `Ok(())`: the expected state was there and has been replaced, durably where the medium is
 /// durable. `Err(found)`: nothing was changed; `found` is the state that was there instead.
 pub type Exchange<V> = Result<(), Option<V>>;
+
+/// What a helper thread does when it is idle.
+pub trait Chore: Send + Sync {
+    /// Whether there is anything to be done, or still.
+    fn is_due(&self) -> bool;
+
+    /// Does it, as far as that is possible now.
+    fn run(&self);
+}
 
 /// A concurrent map of fixed-size keys to fixed-size values.
 ///
@@ -117,6 +127,12 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     /// Completes a resize that is under way, in the calling thread. Takes the right to write by
     /// itself, if there is anything to complete.
     fn settle(&self);
+
+    /// Leaves something to the table's helper threads, for when they are idle; nothing if it has none.
+    fn set_chore(&self, _chore: Weak<dyn Chore>) {}
+
+    /// Wakes them for it: it has become due.
+    fn wake_for_chore(&self) {}
 
     /// Halves the table beside other operations, in the calling thread, if it is not too full for
     /// that nor as small as it was made. The space that is freed stays with the pool.

@@ -15,7 +15,8 @@
 //! way: the epoch reaches tag + 1 and no more until the reader unpins.
 //!
 //! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. A stalled
-//! reader therefore holds back space, not progress.
+//! reader therefore holds back space, not progress. Where much waits in a bag, and its own threads
+//! may never come by again, everybody's retirements look after all bags, and so does a helper or a sync.
 
 use crate::sync::{
     AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier,
@@ -34,6 +35,12 @@ const BAGS: usize = 64;
 const RETIRES_PER_SCAN: u64 = if cfg!(feature = "simulated") { 2 } else { 128 };
 /// ... or items of this many bytes, so that few large ones do not hold much space back.
 const BYTES_PER_SCAN: u64 = 256 << 10;
+/// When so many bytes wait in a bag, they are everybody's concern: its threads may retire nothing more.
+///
+/// On the crash lab's machine, one large item is enough.
+const BYTES_OVERDUE: u64 = if cfg!(feature = "simulated") { 1 << 20 } else { 4 << 20 };
+/// Most retirements of a thread between two that look after what is overdue, if somebody's pin keeps it.
+const PATIENCE_MAX: u32 = 64;
 
 /// How often an operation that replaces something and finds no space takes back what was retired and
 /// tries again: what it needs may wait for others to end their operations, which takes them moments.
@@ -53,12 +60,46 @@ const fn pin_of(epoch: u64) -> u64 {
     epoch << 1 | 1
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Retired {
+    tag: u64,
+    item: u64,
+    bytes: u64,
+}
+
 #[derive(Debug, Default)]
 struct Bag {
-    retired: VecDeque<(u64, u64)>,
+    retired: VecDeque<Retired>,
+    /// Bytes of these.
+    waiting_bytes: u64,
     /// Items and bytes taken since the last scan.
     taken: u64,
     taken_bytes: u64,
+    /// Retirements to come before the next one that looks after what is overdue, and how many after that.
+    rest: u32,
+    patience: u32,
+}
+
+impl Bag {
+    fn is_overdue(&self) -> bool {
+        self.waiting_bytes >= BYTES_OVERDUE
+    }
+
+    /// Whether this retirement looks after what is overdue.
+    fn is_its_turn(&mut self) -> bool {
+        let is_turn = self.rest == 0;
+        self.rest = if is_turn { self.patience } else { self.rest - 1 };
+        is_turn
+    }
+
+    /// After a look: the next one soon if something came of it.
+    fn learn(&mut self, has_advanced: bool) {
+        self.patience = match has_advanced {
+            true => 0,
+            false => (self.patience * 2).clamp(1, PATIENCE_MAX),
+        };
+        self.rest = self.patience;
+    }
 }
 
 /// The epochs of one pool's items.
@@ -67,6 +108,9 @@ pub struct Epochs {
     global: Line,
     threads: PerThread,
     bags: Box<[Mutex<Bag>]>,
+    /// Whether so much waits in some bag that anybody is to look after it. Read by every retirement, written
+    /// hardly ever.
+    overdue: Line,
 }
 
 /// Keeps every item that can be reached now in place until dropped.
@@ -86,6 +130,7 @@ impl Epochs {
             global: Line::default(),
             threads: PerThread::of_holds(DEPTH)?,
             bags: (0..BAGS).map(|_| Mutex::default()).collect(),
+            overdue: Line::default(),
         })
     }
 
@@ -172,11 +217,12 @@ impl Epochs {
 
     fn reclaimable(&self, bag: &mut Bag, into: &mut Vec<u64>) {
         let epoch = self.global().load(Ordering::Acquire);
-        while let Some(&(tag, item)) = bag.retired.front() {
+        while let Some(&Retired { tag, item, bytes }) = bag.retired.front() {
             if tag + 2 > epoch {
                 break;
             }
             bag.retired.pop_front();
+            bag.waiting_bytes = bag.waiting_bytes.saturating_sub(bytes);
             into.push(item);
         }
     }
@@ -185,7 +231,7 @@ impl Epochs {
     pub fn retired(&self) -> Vec<u64> {
         let items = |bag: &Mutex<Bag>| {
             let bag = bag.lock();
-            bag.retired.iter().map(|&(_, item)| item).collect::<Vec<_>>()
+            bag.retired.iter().map(|retired| retired.item).collect::<Vec<_>>()
         };
         self.bags.iter().flat_map(items).collect()
     }
@@ -196,26 +242,50 @@ impl Epochs {
             self.try_advance();
         }
         let mut ready = Vec::new();
+        self.empty_bags(&mut ready);
+        ready.into_iter().for_each(&mut reclaim);
+    }
+
+    /// Whether more waits to be reclaimed than should. Somebody who is not pinned, and has nothing better to
+    /// do, calls [`Epochs::collect`] then; retirements take it up as well.
+    pub fn is_overdue(&self) -> bool {
+        self.overdue.0[0].load(Ordering::Relaxed) != 0
+    }
+
+    fn set_overdue(&self, is_overdue: bool) {
+        self.overdue.0[0].store(is_overdue.into(), Ordering::Relaxed);
+    }
+
+    /// Takes what can be reclaimed out of all bags.
+    fn empty_bags(&self, ready: &mut Vec<u64>) {
+        // First: a bag that is filled after it was looked at says so again.
+        self.set_overdue(false);
+        let mut is_overdue = false;
         for bag in &self.bags {
             let mut bag = bag.lock();
-            self.reclaimable(&mut bag, &mut ready);
+            self.reclaimable(&mut bag, ready);
+            is_overdue |= bag.is_overdue();
         }
-        ready.into_iter().for_each(&mut reclaim);
+        if is_overdue {
+            self.set_overdue(true);
+        }
     }
 }
 
 impl Guard<'_> {
     /// Retires `item` of `bytes` bytes, to which no slot leads any more, durably so. Call it once
     /// per item. `reclaim` is called for items, this one or earlier ones, that nobody can hold any
-    /// more.
-    pub fn retire(&self, item: u64, bytes: u64, mut reclaim: impl FnMut(u64)) {
+    /// more. Returns whether by this more waits than should: [`Epochs::is_overdue`] from now on.
+    pub fn retire(&self, item: u64, bytes: u64, mut reclaim: impl FnMut(u64)) -> bool {
         let epochs = self.epochs;
         let tag = epochs.global().load(Ordering::Relaxed) + 1;
+        let was_overdue = epochs.is_overdue();
         let mut ready = Vec::new();
-        {
-            let bag = &epochs.bags[self.place % BAGS];
+        let bag = &epochs.bags[self.place % BAGS];
+        let looks_after_all = {
             let mut bag = bag.lock();
-            bag.retired.push_back((tag, item));
+            bag.retired.push_back(Retired { tag, item, bytes });
+            bag.waiting_bytes = bag.waiting_bytes.saturating_add(bytes);
             bag.taken += 1;
             bag.taken_bytes = bag.taken_bytes.saturating_add(bytes);
             if bag.taken >= RETIRES_PER_SCAN || bag.taken_bytes >= BYTES_PER_SCAN {
@@ -223,8 +293,19 @@ impl Guard<'_> {
                 epochs.try_advance();
                 epochs.reclaimable(&mut bag, &mut ready);
             }
+            if bag.is_overdue() && !was_overdue {
+                epochs.set_overdue(true);
+            }
+            was_overdue && bag.is_its_turn()
+        };
+        if looks_after_all {
+            let before = epochs.global().load(Ordering::Relaxed);
+            let has_advanced = epochs.try_advance() > before;
+            epochs.empty_bags(&mut ready);
+            bag.lock().learn(has_advanced);
         }
         ready.into_iter().for_each(&mut reclaim);
+        !was_overdue && epochs.is_overdue()
     }
 }
 
@@ -334,6 +415,51 @@ mod tests {
             collected(&epochs)
         };
         assert_eq!(std::thread::scope(|scope| scope.spawn(without_number).join().unwrap()), [7]);
+    }
+
+    /// Large values replaced by a thread that then ends, and small ones by another.
+    #[test]
+    fn what_a_thread_left_behind_is_taken_up_by_others() {
+        let epochs = Epochs::new().unwrap();
+        // This thread's number, and so its bag, is another one.
+        crate::sync::thread_index();
+        let mut left = Vec::new();
+        std::thread::scope(|scope| {
+            let replaces_three = || {
+                for item in 1..=3 {
+                    epochs.pin().retire(item, 64 << 20, |item| left.push(item));
+                }
+            };
+            scope.spawn(replaces_three);
+        });
+        assert!(left.len() < 3 && epochs.is_overdue());
+        for item in 10..14 {
+            epochs.pin().retire(item, 1, |item| left.push(item));
+        }
+        assert!(!epochs.is_overdue());
+        assert!([1, 2, 3].iter().all(|large| left.contains(large)), "{left:?}");
+    }
+
+    /// Under a pin that stays, only few retirements look at all bags.
+    #[test]
+    fn what_cannot_be_reclaimed_is_not_looked_at_each_time() {
+        let epochs = Epochs::new().unwrap();
+        let reader = epochs.pin();
+        std::thread::scope(|scope| {
+            let replaces = || {
+                epochs.pin().retire(1, BYTES_OVERDUE, drop);
+                let looks = |bag: &Mutex<Bag>| bag.lock().patience;
+                for item in 2..1000 {
+                    epochs.pin().retire(item, 1, |_| panic!("reclaimed under a pin"));
+                }
+                epochs.bags.iter().map(looks).max()
+            };
+            assert_eq!(scope.spawn(replaces).join().unwrap(), Some(PATIENCE_MAX));
+        });
+        assert!(epochs.is_overdue());
+        drop(reader);
+        assert_eq!(collected(&epochs).len(), 999);
+        assert!(!epochs.is_overdue());
     }
 
     #[test]

@@ -121,7 +121,9 @@ impl Subject for HeapSubject {
         if next != found && before != 0 {
             match setup.fault {
                 Some(PlantedFault::ReclaimAtOnce) => self.heap.reclaim(Offset(before)),
-                None => guard.retire(before, 1 << 20, |at| self.heap.reclaim(Offset(at))),
+                None => {
+                    guard.retire(before, 1 << 20, |at| self.heap.reclaim(Offset(at)));
+                }
             }
         }
         drop(guard);

@@ -209,6 +209,16 @@ impl<M: Medium> Background for Core<M> {
     fn take_space(&self) -> Result<(), Refused> {
         Core::take_space(self)
     }
+
+    fn tidy(&self) -> bool {
+        // A pool that was synced stays clean.
+        if self.epochs.is_overdue()
+            && let Some(_write) = self.pool.gate().enter()
+        {
+            self.reclaim_retired();
+        }
+        self.epochs.is_overdue()
+    }
 }
 
 impl<M: Medium> std::fmt::Debug for Clevel<M> {
@@ -316,7 +326,14 @@ impl<M: Medium> Core<M> {
                 (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2()))
             }
         };
-        guard.retire(word, bytes, |word| self.reclaim(word));
+        if guard.retire(word, bytes, |word| self.reclaim(word)) {
+            self.signal.wake();
+        }
+    }
+
+    /// Gives free what was retired, as far as nobody knows it any more. The caller is not pinned.
+    fn reclaim_retired(&self) {
+        self.epochs.collect(|retired| self.reclaim(retired));
     }
 
     fn reclaim(&self, word: u64) {

@@ -227,7 +227,7 @@ impl<M: Medium> Core<M> {
             // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
             // helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
-            self.epochs.collect(|retired| self.reclaim(retired));
+            self.reclaim_retired();
             if held.is_some() {
                 // What this insertion has not got now, waiting will not give it.
                 attempts = attempts.max(INSERTIONS_WHEN_FULL);

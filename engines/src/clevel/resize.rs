@@ -465,7 +465,7 @@ impl<M: Medium> Core<M> {
     /// Frees levels that were dropped, as far as nobody knows them any more. Few things are retired
     /// by a resize alone, so nothing else might come by for long. The caller is not pinned.
     pub(super) fn collect_levels(&self) {
-        self.epochs.collect(|retired| self.reclaim(retired));
+        self.reclaim_retired();
     }
 
     /// Ends a resize that is under way. What cannot be moved, a later opening moves.
@@ -474,6 +474,11 @@ impl<M: Medium> Core<M> {
             && let Ok(_write) = self.pool.write()
         {
             let _ = self.finish_resize();
+        }
+        if self.epochs.is_overdue()
+            && let Ok(_write) = self.pool.write()
+        {
+            self.reclaim_retired();
         }
         // A helper in its turn may be about to write, though nothing is left to be drained.
         self.signal.rest();

@@ -66,7 +66,7 @@ use crate::action::{Action, exchange, if_absent, if_present};
 use crate::helper::{Background, Helpers, Refused, Signal};
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
-use index::{CheckReport, Error, Exchange, Index, Level, Occupancy};
+use index::{CheckReport, Chore, Error, Exchange, Index, Level, Occupancy};
 use layout::{
     Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
     ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
@@ -74,7 +74,7 @@ use layout::{
 use level_3::Level3;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Number of this engine in a pool's superblock.
@@ -515,6 +515,14 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn settle(&self) {
         self.core.settle();
+    }
+
+    fn set_chore(&self, chore: Weak<dyn Chore>) {
+        self.core.signal.set_chore(chore);
+    }
+
+    fn wake_for_chore(&self) {
+        self.core.signal.wake();
     }
 
     fn scan_time(&self) -> Duration {

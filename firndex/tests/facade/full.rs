@@ -47,15 +47,7 @@ fn exercise_full_table(table: &Table) -> u64 {
     assert!(end > 1000, "full with {end} pairs");
     assert_table_has(table, 0..end);
     for key in 0..end {
-        match table.update(key, key) {
-            Ok(found) => assert_eq!(found, Some(!key)),
-            // Each pair is an item, and a new one is there before the old one is given up.
-            Err(error) if table.stats().heap_bytes > 0 => {
-                is_full::<()>(Err(error));
-                break;
-            }
-            Err(error) => panic!("{error}"),
-        }
+        assert_eq!(table.update(key, key).unwrap(), Some(!key));
         assert_eq!(table.put(key, !key).unwrap(), Some(key));
     }
     is_full(table.insert(end, 1));
@@ -129,6 +121,33 @@ fn assert_store_has(store: &Store, keys: std::ops::Range<u64>, len: usize) {
     assert!(store.get(key_of(keys.end)).unwrap().is_none());
 }
 
+/// Updating goes on in a full store, whatever calls do it: with values of as many bytes, and of fewer.
+fn update_all(store: &Store, keys: std::ops::Range<u64>, len: usize) {
+    let refused = |key: u64, error| -> ! { panic!("key {key} of {}: {error}", keys.end) };
+    for key in keys.clone() {
+        let (value, shorter) = (value_of(key, len), vec![7; len / 3]);
+        let exchanged = store.compare_exchange(key_of(key), Some(&value), Some(&shorter));
+        exchanged.unwrap_or_else(|error| refused(key, error)).unwrap();
+        // In a space of the shorter one's size it may not fit any more; but in what another one leaves.
+        if let Err(error) = store.update(key_of(key), &value) {
+            is_full::<()>(Err(error));
+            assert!(store.remove(key_of(key)).unwrap().is_some());
+            store.put(key_of(key), &value).unwrap_or_else(|error| refused(key, error));
+        }
+        let added = |found: Option<&[u8]>| found.map(|value| value.to_vec());
+        store.modify(key_of(key), added).unwrap_or_else(|error| refused(key, error));
+        let put = || store.put(key_of(key), &value).map(drop);
+        if key % 16 == 0 {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(put)).collect();
+                threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+            });
+        } else {
+            put().unwrap_or_else(|error| refused(key, error));
+        }
+    }
+}
+
 fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
     let end = fill_store(store, 0, len);
     assert!(end > 4, "full with {end} pairs");
@@ -137,6 +156,7 @@ fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
     is_full(store.put_many(&[(&key_of(end), &value_of(end, len))]));
     is_full(store.compare_exchange(key_of(end), None, Some(&value_of(end, len))));
     assert!(store.update(key_of(end), "").unwrap().is_none(), "an absent key needs no space");
+    update_all(store, 0..end, len);
     assert_store_has(store, 0..end, len);
     let removed = end / 3;
     for key in 0..removed {
@@ -156,7 +176,11 @@ fn exercise_store_at_its_limit(len: usize) {
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine).max_bytes(6 << 20);
         let store = options.open_or_create_store(&path).unwrap();
-        let keys = exercise_full_store(&store, len);
+        let mut keys = exercise_full_store(&store, len);
+        drop(store);
+        let store = options.open_or_create_store(&path).unwrap();
+        keys.end = fill_store(&store, keys.end, len);
+        update_all(&store, keys.clone(), len);
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_store_has(&store, keys.clone(), len);

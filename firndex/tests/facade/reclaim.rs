@@ -79,6 +79,120 @@ fn threads_that_end_take_no_space_with_them() {
     assert!(store.check().unwrap().is_sound());
 }
 
+/// Threads that lived at the same time have cached space of every size.
+#[test]
+fn an_emptied_store_takes_anything_again() {
+    for &engine in Engine::ALL {
+        let options = Options::new().engine(engine).max_bytes(16 << 20);
+        let store = options.in_memory_store().unwrap();
+        let all_have_put = std::sync::Barrier::new(64);
+        let keys = || (0..64u32).flat_map(|thread| (0..4u32).map(move |n| (thread, n)));
+        std::thread::scope(|scope| {
+            for thread in 0..64u32 {
+                let (store, all_have_put) = (&store, &all_have_put);
+                scope.spawn(move || {
+                    let put = |n: u32| {
+                        let bytes = 100 + (thread * 4 + n) as usize * 37 % 700;
+                        store.put([thread.to_le_bytes(), n.to_le_bytes()].concat(), vec![5; bytes])
+                    };
+                    let put: Vec<_> = (0..4).map(|n| put(n).map(drop)).collect();
+                    all_have_put.wait();
+                    put.into_iter().for_each(|put| put.unwrap());
+                });
+            }
+        });
+        assert_eq!(store.len(), 256);
+        for (thread, n) in keys() {
+            let key = [thread.to_le_bytes(), n.to_le_bytes()].concat();
+            assert!(store.remove(key).unwrap().is_some());
+        }
+        for value_bytes in [300, 6 << 20, 50, 7000] {
+            let filled: u32 = (0..)
+                .take_while(|key: &u32| store.put(key.to_le_bytes(), vec![5; value_bytes]).is_ok())
+                .count() as u32;
+            assert!(filled as usize * value_bytes > 4 << 20, "{filled} values of {value_bytes}");
+            (0..filled).for_each(|key| assert!(store.remove(key.to_le_bytes()).unwrap().is_some()));
+        }
+        let report = store.check().unwrap();
+        assert!(report.is_sound(), "{:#?}", report.findings);
+    }
+}
+
+/// Three large values replaced by a thread that then ends: who takes up what it left.
+fn replace_three_and_end(store: &Store) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..4 {
+                store.put("large", vec![n; 16 << 20]).unwrap();
+            }
+        });
+    });
+}
+
+const ONE_LARGE: u64 = (16 << 20) + (1 << 20);
+
+#[test]
+fn what_ended_threads_replaced_is_freed_by_other_retirements() {
+    for &engine in Engine::ALL {
+        let store = Options::new().engine(engine).helpers(0).in_memory_store().unwrap();
+        store.put("small", "value").unwrap();
+        replace_three_and_end(&store);
+        for _ in 0..4 {
+            store.put("small", "value").unwrap();
+        }
+        let used = store.stats().heap_used_bytes;
+        assert!(used <= ONE_LARGE, "{engine}: one value of 16 MiB takes {used} bytes");
+    }
+}
+
+#[test]
+fn what_ended_threads_replaced_is_freed_by_a_sync() {
+    for &engine in Engine::ALL {
+        let store = Options::new().engine(engine).helpers(0).in_memory_store().unwrap();
+        replace_three_and_end(&store);
+        store.sync().unwrap();
+        let used = store.stats().heap_used_bytes;
+        assert!(used <= ONE_LARGE, "{engine}: one value of 16 MiB takes {used} bytes");
+    }
+}
+
+/// Level hashing has no helper.
+#[test]
+fn what_ended_threads_replaced_is_freed_by_an_idle_helper() {
+    for engine in [Engine::Iceberg, Engine::Clevel] {
+        let store = Options::new().engine(engine).helpers(1).in_memory_store().unwrap();
+        replace_three_and_end(&store);
+        // It does so without being asked; how soon is nobody's promise.
+        while store.stats().heap_used_bytes > ONE_LARGE {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A limit raised a little at a time, and then lifted.
+#[test]
+fn growth_by_little_does_not_use_up_the_pool() {
+    for &engine in Engine::ALL {
+        let directory = crate::places::in_ram();
+        let path = directory.path().join("pool");
+        let mut keys = 0u32;
+        for step in 0..150 {
+            let options = Options::new().engine(engine).max_bytes((1 << 20) + step * (160 << 10));
+            let store = options.open_or_create_store(&path).unwrap();
+            let before = keys;
+            while store.put(keys.to_le_bytes(), vec![step as u8; 1000]).is_ok() {
+                keys += 1;
+            }
+            assert!(step < 50 || keys > before, "{engine}: step {step} added nothing");
+        }
+        let store = Store::open(&path).unwrap();
+        store.put("key", vec![1; 20_000]).unwrap();
+        store.put("large", vec![1; 2_000_000]).unwrap();
+        assert_eq!(store.len(), u64::from(keys) + 2);
+        assert!(store.check().unwrap().is_sound());
+    }
+}
+
 #[test]
 fn reopening_frees_what_waited() {
     let directory = crate::places::in_ram();

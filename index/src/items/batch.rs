@@ -13,7 +13,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         &'a self,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
-        let guard = self.epochs.pin();
+        let guard = self.space.epochs.pin();
         let mut records = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
             let mut hashes = [0; BATCH];
@@ -24,7 +24,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let (hashes, slots) = (&hashes[..keys.len()], &mut slots[..keys.len()]);
             self.index.get_many(hashes, slots);
             for slot in slots.iter().flatten() {
-                self.heap.prefetch(Offset(slot & !GROUP));
+                self.space.heap.prefetch(Offset(slot & !GROUP));
             }
             for (key, slot) in keys.iter().zip(slots) {
                 let found = self.view(*slot, key, &guard)?.found;
@@ -70,13 +70,13 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         key_of: &impl Fn(&T) -> &[u8],
         value_of: &impl Fn(&T) -> Option<&[u8]>,
     ) -> Result<u32, ItemError> {
-        let guard = self.epochs.pin();
+        let guard = self.space.epochs.pin();
         let hashes: Vec<u64> =
             entries.iter().map(|entry| self.hasher.first_bytes(key_of(entry))).collect();
         let mut slots = vec![None; entries.len()];
         self.index.get_many(&hashes, &mut slots);
         for slot in slots.iter().flatten() {
-            self.heap.prefetch(Offset(slot & !GROUP));
+            self.space.heap.prefetch(Offset(slot & !GROUP));
         }
         let mut indices = Vec::with_capacity(entries.len());
         let mut changes = Vec::with_capacity(entries.len());
@@ -93,8 +93,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 continue;
             }
             let item = match value_of(entry) {
-                Some(value) => match self.heap.write_item(key_of(entry), value, None) {
-                    Ok(at) => Some(Unpublished::new(&self.heap, at)),
+                Some(value) => match self.space.heap.write_item(key_of(entry), value, None) {
+                    Ok(at) => Some(Unpublished::new(&self.space.heap, at)),
                     // Singly, it may find room among what was retired.
                     Err(SpaceError::Full { .. }) => continue,
                     Err(error) => return Err(error.into()),
@@ -107,7 +107,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             found.push(view.found);
         }
         // One fence for all items of the batch, before any slot leads to one.
-        self.heap.pool().medium().fence();
+        self.space.heap.pool().medium().fence();
         // An entry that an error kept from being done leaves its state untouched: something else
         // than expected.
         let unlike = |&(_, expected, _): &(u64, Option<u64>, _)| match expected {

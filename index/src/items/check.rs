@@ -10,13 +10,13 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     pub(super) fn check_items(&self) -> CheckReport {
         let mut report = self.index.check();
         report.pairs = 0;
-        let mut audit = self.heap.audit();
-        let guard = self.epochs.pin();
+        let mut audit = self.space.heap.audit();
+        let guard = self.space.epochs.pin();
         self.index.for_each(&mut |hash, slot| {
             let at = Offset(slot & !GROUP);
             let checked = match slot & GROUP {
                 0 => self.check_item(&mut report, &mut audit, hash, at),
-                _ => self.heap.group(at, &guard).and_then(|group| {
+                _ => self.space.heap.group(at, &guard).and_then(|group| {
                     audit.mark(at, 16 + 8 * group.len() as u64)?;
                     if group.len() < 2 {
                         report.fault(|| format!("group at {at}: {} items", group.len()));
@@ -30,7 +30,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 report.fault(|| format!("slot of hash {hash:#018x}: {corrupt}"));
             }
         });
-        let (leaks, looked_at) = audit.finish(&self.epochs.retired());
+        let (leaks, looked_at) = audit.finish(&self.space.epochs.retired());
         report.looked_at += looked_at;
         if leaks > 0 {
             report
@@ -51,8 +51,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         hash: u64,
         at: Offset,
     ) -> Result<(), Corrupt> {
-        let guard = self.epochs.pin();
-        let item = self.heap.item(at, &guard)?;
+        let guard = self.space.epochs.pin();
+        let item = self.space.heap.item(at, &guard)?;
         report.pairs += 1;
         audit.mark(at, Audit::<M>::item_bytes(item.key, item.value))?;
         if !item.is_sound() {

@@ -18,7 +18,7 @@ mod check;
 use crate::error::ItemError;
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
-use crate::traits::{Index, Record, RecordExchange, Records};
+use crate::traits::{Chore, Index, Record, RecordExchange, Records};
 use pmem::epoch::{ATTEMPTS_WHEN_FULL, Epochs, Guard};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::sync::{AtomicU64, Ordering, pause};
@@ -34,11 +34,35 @@ const PAIRS_PER_THREAD: u64 = 50_000;
 /// Byte strings on an index of words.
 pub struct Items<I, M: Medium> {
     index: I,
-    heap: Heap<M>,
-    epochs: Epochs,
+    space: Arc<Space<M>>,
     hasher: Hasher,
     /// Keys beyond the first of each hash. Changed only where hashes collide.
     collisions: AtomicU64,
+}
+
+/// Where items lie, and when what they leave may be used again.
+struct Space<M: Medium> {
+    heap: Heap<M>,
+    epochs: Epochs,
+}
+
+impl<M: Medium> Space<M> {
+    fn reclaim_retired(&self) {
+        self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
+    }
+}
+
+impl<M: Medium> Chore for Space<M> {
+    fn is_due(&self) -> bool {
+        self.epochs.is_overdue()
+    }
+
+    fn run(&self) {
+        // A pool that was synced stays clean.
+        if let Some(_write) = self.heap.pool().gate().enter() {
+            self.reclaim_retired();
+        }
+    }
 }
 
 /// What is to become of a key's value.
@@ -109,16 +133,17 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             source,
         })?;
         let collisions = AtomicU64::new(0);
-        let items = Items { index, heap: Heap::open(pool)?, epochs, hasher, collisions };
-        let sweep = items.heap.sweep();
+        let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
+        let items = Items { index, space, hasher, collisions };
+        let sweep = items.space.heap.sweep();
         let mark_part = |part: usize, parts: usize| {
-            let guard = items.epochs.pin();
+            let guard = items.space.epochs.pin();
             items.index.for_each_part(part, parts, &mut |_, slot| {
                 // What cannot be marked is damaged: the sweep then frees nothing, and reading or
                 // `check` says so.
                 let _ = sweep.mark(Offset(slot & !GROUP));
                 if slot & GROUP != 0 {
-                    let group = items.heap.group(Offset(slot & !GROUP), &guard);
+                    let group = items.space.heap.group(Offset(slot & !GROUP), &guard);
                     let group = group.unwrap_or_default();
                     items.count_collisions(1, group.len());
                     for at in group {
@@ -137,6 +162,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }),
         }
         sweep.finish();
+        let chore = Arc::downgrade(&items.space);
+        items.index.set_chore(chore);
         Ok(items)
     }
 
@@ -155,7 +182,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let Some(slot) = slot else { return Ok(view) };
         let at = Offset(slot & !GROUP);
         let mut sort_in = |at: Offset| -> Result<(), Corrupt> {
-            match self.heap.item_of_key(at, key, guard)? {
+            match self.space.heap.item_of_key(at, key, guard)? {
                 Some(item) => view.found = Some((at, item)),
                 None => view.others.push(at),
             }
@@ -163,7 +190,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         };
         match slot & GROUP {
             0 => sort_in(at)?,
-            _ => self.heap.group(at, guard)?.into_iter().try_for_each(sort_in)?,
+            _ => self.space.heap.group(at, guard)?.into_iter().try_for_each(sort_in)?,
         }
         Ok(view)
     }
@@ -182,8 +209,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 Err(ItemError::TooManyCollisions { limit: GROUP_MAX })
             }
             several => {
-                let at = self.heap.write_group(several, replaced)?;
-                let group = Unpublished::new(&self.heap, at);
+                let at = self.space.heap.write_group(several, replaced)?;
+                let group = Unpublished::new(&self.space.heap, at);
                 Ok((Some(group.at().0 | GROUP), Some(group)))
             }
         }
@@ -211,12 +238,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }
             attempts += 1;
             // Space that was retired may be enough. No guard of this call is left to hold it.
-            self.reclaim_retired();
+            self.space.reclaim_retired();
         }
-    }
-
-    fn reclaim_retired(&self) {
-        self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
     }
 
     /// Also tells whether there is something that the change replaces.
@@ -227,7 +250,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         replaces: &mut bool,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
-        let guard = self.epochs.pin();
+        let guard = self.space.epochs.pin();
         let mut fresh: Option<Unpublished<'_, M>> = None;
         loop {
             let slot = self.index.get(hash);
@@ -252,8 +275,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                     let item = match fresh.take() {
                         Some(item) => item,
                         None => {
-                            let at = self.heap.write_item(key, value, item_before)?;
-                            Unpublished::new(&self.heap, at)
+                            let at = self.space.heap.write_item(key, value, item_before)?;
+                            Unpublished::new(&self.space.heap, at)
                         }
                     };
                     items.push(item.at());
@@ -263,7 +286,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let (new_slot, group) = self.slot_for(&items, group_before.filter(|_| *replaces))?;
             if fresh.is_some() || group.is_some() {
                 // What was written must be durable before a slot leads to it.
-                self.heap.pool().medium().fence();
+                self.space.heap.pool().medium().fence();
             }
             if self.index.compare_exchange(hash, slot, new_slot)?.is_ok() {
                 fresh.into_iter().chain(group).for_each(Unpublished::published);
@@ -289,17 +312,19 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| (slot & !GROUP, 0));
         let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));
         for (at, bytes) in group.into_iter().chain(item) {
-            guard.retire(at, bytes, |at| self.heap.reclaim(Offset(at)));
+            if guard.retire(at, bytes, |at| self.space.heap.reclaim(Offset(at))) {
+                self.index.wake_for_chore();
+            }
         }
     }
 }
 
 impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        let guard = self.epochs.pin();
+        let guard = self.space.epochs.pin();
         let Some(slot) = self.index.get(self.hasher.first_bytes(key)) else { return Ok(None) };
         if slot & GROUP == 0 {
-            let item = self.heap.item_of_key(Offset(slot), key, &guard)?;
+            let item = self.space.heap.item_of_key(Offset(slot), key, &guard)?;
             return Ok(item.map(|item| Record::new(item.value, guard)));
         }
         let found = self.view(Some(slot), key, &guard)?.found;
@@ -367,14 +392,14 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
         // Pinned before any slot is read: a slot's item could be reclaimed before a later pin.
-        let guard = self.epochs.pin();
+        let guard = self.space.epochs.pin();
         let mut failed = None;
         self.index.for_each(&mut |_, slot| {
             if failed.is_some() {
                 return;
             }
             let mut visit_item = |at: Offset| -> Result<(), Corrupt> {
-                let item = self.heap.item(at, &guard)?;
+                let item = self.space.heap.item(at, &guard)?;
                 visit(item.key, item.value);
                 Ok(())
             };
@@ -382,6 +407,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
             let visited = match slot & GROUP {
                 0 => visit_item(at),
                 _ => self
+                    .space
                     .heap
                     .group(at, &guard)
                     .and_then(|group| group.into_iter().try_for_each(&mut visit_item)),
@@ -400,7 +426,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 
     fn heap_use(&self) -> HeapUse {
-        self.heap.usage()
+        self.space.heap.usage()
     }
 
     fn check(&self) -> CheckReport {
@@ -408,6 +434,11 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 
     fn settle(&self) {
+        if self.space.is_due()
+            && let Ok(_write) = self.space.heap.pool().write()
+        {
+            self.space.reclaim_retired();
+        }
         self.index.settle();
     }
 
@@ -422,6 +453,6 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
 impl<I, M: Medium> std::fmt::Debug for Items<I, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Items").field("heap", &self.heap).finish_non_exhaustive()
+        f.debug_struct("Items").field("heap", &self.space.heap).finish_non_exhaustive()
     }
 }
