@@ -2,7 +2,7 @@
 
 use crate::handle::{Handle, Stats};
 use crate::store_records::StoreRecords;
-use crate::{Options, Result};
+use crate::{Error, Options, Result};
 use index::CheckReport;
 use std::ops::Deref;
 use std::path::Path;
@@ -167,11 +167,22 @@ impl Store {
     ) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
         let mut before = self.get(key)?;
+        let mut may_retry = true;
         loop {
             let after = change(before.as_deref());
-            match self.compare_exchange(key, before.as_deref(), after.as_deref())? {
-                Ok(()) => return Ok(before),
-                Err(found) => before = found,
+            match self.compare_exchange(key, before.as_deref(), after.as_deref()) {
+                Ok(Ok(())) => return Ok(before),
+                Ok(Err(found)) => before = found,
+                Err(Error::PoolFull(_)) if before.is_some() && may_retry => {
+                    // The record that is held here may be all that keeps an earlier value's space.
+                    drop(before.take());
+                    may_retry = false;
+                    let write = self.handle.write()?;
+                    self.records.reclaim();
+                    drop(write);
+                    before = self.get(key)?;
+                }
+                Err(error) => return Err(error),
             }
         }
     }

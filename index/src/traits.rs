@@ -226,6 +226,10 @@ pub trait Records: Send + Sync {
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
+    /// Takes back the space of items that were replaced or removed, as far as nobody holds them any more.
+    /// The caller has the right to write, and holds no [`Record`].
+    fn reclaim(&self);
+
     /// Completes a resize that is under way; as [`Index::settle`].
     fn settle(&self);
 

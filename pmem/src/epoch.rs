@@ -43,7 +43,7 @@ const BYTES_OVERDUE: u64 = if cfg!(feature = "simulated") { 1 << 20 } else { 4 <
 const PATIENCE_MAX: u32 = 64;
 
 /// How often an operation that replaces something and finds no space takes back what was retired and
-/// tries again: what it needs may wait for others to end their operations, which takes them moments.
+/// tries again, while something is left that waits for others to end their operations.
 pub const ATTEMPTS_WHEN_FULL: u32 = if cfg!(feature = "simulated") { 2 } else { 100 };
 
 // Words of a thread's line.
@@ -236,14 +236,16 @@ impl Epochs {
         self.bags.iter().flat_map(items).collect()
     }
 
-    /// Reclaims what can be reclaimed now, whoever retired it.
-    pub fn collect(&self, mut reclaim: impl FnMut(u64)) {
+    /// Reclaims what can be reclaimed now, whoever retired it. Returns whether something is left that waits
+    /// for pins to end.
+    pub fn collect(&self, mut reclaim: impl FnMut(u64)) -> bool {
         for _ in 0..3 {
             self.try_advance();
         }
         let mut ready = Vec::new();
-        self.empty_bags(&mut ready);
+        let is_left = self.empty_bags(&mut ready);
         ready.into_iter().for_each(&mut reclaim);
+        is_left
     }
 
     /// Whether more waits to be reclaimed than should. Somebody who is not pinned, and has nothing better to
@@ -256,19 +258,21 @@ impl Epochs {
         self.overdue.0[0].store(is_overdue.into(), Ordering::Relaxed);
     }
 
-    /// Takes what can be reclaimed out of all bags.
-    fn empty_bags(&self, ready: &mut Vec<u64>) {
+    /// Takes what can be reclaimed out of all bags; whether something is left.
+    fn empty_bags(&self, ready: &mut Vec<u64>) -> bool {
         // First: a bag that is filled after it was looked at says so again.
         self.set_overdue(false);
-        let mut is_overdue = false;
+        let (mut is_left, mut is_overdue) = (false, false);
         for bag in &self.bags {
             let mut bag = bag.lock();
             self.reclaimable(&mut bag, ready);
+            is_left |= !bag.retired.is_empty();
             is_overdue |= bag.is_overdue();
         }
         if is_overdue {
             self.set_overdue(true);
         }
+        is_left
     }
 }
 

@@ -331,9 +331,10 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Gives free what was retired, as far as nobody knows it any more. The caller is not pinned.
-    fn reclaim_retired(&self) {
-        self.epochs.collect(|retired| self.reclaim(retired));
+    /// Gives free what was retired, as far as nobody knows it any more; whether something is left. The
+    /// caller is not pinned.
+    fn reclaim_retired(&self) -> bool {
+        self.epochs.collect(|retired| self.reclaim(retired))
     }
 
     fn reclaim(&self, word: u64) {

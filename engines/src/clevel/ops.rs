@@ -207,16 +207,11 @@ impl<M: Medium> Core<M> {
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let mut fresh = fresh;
         let mut attempts = 0;
+        let mut attempts_max = 1;
         loop {
             let mut replaces = false;
             let changed = self.try_change(fresh.take(), hash, key, decide, &mut replaces);
             let is_full = matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })));
-            let attempts_max = match replaces {
-                true => ATTEMPTS_WHEN_FULL,
-                // Helpers that are in their turns may be holding what was retired.
-                false if self.signal.has_helper() => INSERTIONS_WHEN_FULL,
-                false => 1,
-            };
             if attempts >= attempts_max || !is_full {
                 return changed;
             }
@@ -227,11 +222,12 @@ impl<M: Medium> Core<M> {
             // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
             // helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
-            self.reclaim_retired();
-            if held.is_some() {
-                // What this insertion has not got now, waiting will not give it.
-                attempts = attempts.max(INSERTIONS_WHEN_FULL);
-            }
+            let is_left = self.reclaim_retired();
+            attempts_max = match (is_left, replaces) {
+                (true, true) => ATTEMPTS_WHEN_FULL,
+                (true, false) if held.is_none() => INSERTIONS_WHEN_FULL,
+                _ => attempts,
+            };
         }
     }
 

@@ -200,6 +200,10 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.check()
     }
 
+    fn reclaim(&self) {
+        self.core.reclaim_retired();
+    }
+
     fn settle(&self) {
         self.core.settle();
     }

@@ -47,8 +47,9 @@ struct Space<M: Medium> {
 }
 
 impl<M: Medium> Space<M> {
-    fn reclaim_retired(&self) {
-        self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
+    /// Takes back what was retired and nobody holds; whether something is left.
+    fn reclaim_retired(&self) -> bool {
+        self.epochs.collect(|at| self.heap.reclaim(Offset(at)))
     }
 }
 
@@ -223,22 +224,21 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         key: &[u8],
         decide: impl Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
-        let mut attempts = 0;
+        let mut attempts_left = ATTEMPTS_WHEN_FULL;
         loop {
             let mut replaces = false;
             let changed = self.try_change(key, &decide, &mut replaces);
-            let attempts_max = if replaces { ATTEMPTS_WHEN_FULL } else { 1 };
-            if attempts == attempts_max
+            if attempts_left == 0
                 || !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })))
             {
                 return changed;
             }
-            if attempts > 0 {
+            if attempts_left < ATTEMPTS_WHEN_FULL {
                 pause();
             }
-            attempts += 1;
             // Space that was retired may be enough. No guard of this call is left to hold it.
-            self.space.reclaim_retired();
+            let is_left = self.space.reclaim_retired();
+            attempts_left = if replaces && is_left { attempts_left - 1 } else { 0 };
         }
     }
 
@@ -431,6 +431,10 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn check(&self) -> CheckReport {
         self.check_items()
+    }
+
+    fn reclaim(&self) {
+        self.space.reclaim_retired();
     }
 
     fn settle(&self) {
