@@ -1,6 +1,7 @@
 //! Why a pool cannot be opened, and why it cannot grow. Each message says what was found, what
 //! was expected and what to do.
 
+use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,12 +12,12 @@ pub enum SpaceError {
     /// The file system is full, or a limit set for the pool is reached.
     #[error(
         "the pool is full: it would have to grow to {needed_bytes} bytes, and {reason}; remove \
-         entries, raise the limit or free space on the file system, then try again"
+         entries, then try again"
     )]
     Full {
         /// Size the pool would have had to grow to.
         needed_bytes: u64,
-        /// What stood against it.
+        /// What stood against it, and what helps but for removing entries.
         reason: String,
     },
     /// The operating system refused for another reason.
@@ -27,6 +28,31 @@ pub enum SpaceError {
         /// The operating system's error.
         source: io::Error,
     },
+}
+
+impl SpaceError {
+    /// The limit set for the pool is reached.
+    pub(crate) fn beyond_limit(needed_bytes: u64, limit_bytes: u64) -> SpaceError {
+        let reason = format!("its limit is {limit_bytes} bytes: raise `Options::max_bytes`");
+        SpaceError::Full { needed_bytes, reason }
+    }
+
+    /// The operating system gave no space, for want of it or by a fault.
+    pub(crate) fn refused(needed_bytes: u64, error: Errno) -> SpaceError {
+        let reason = match error {
+            Errno::NOSPC => "its file system has too little space left: free some there",
+            Errno::DQUOT => {
+                "the disk quota is used up: free space that counts towards it, or raise it"
+            }
+            Errno::FBIG => {
+                "no file may become that large here: raise the process's limit (`ulimit -f`), if it \
+                 has one, or use another file system"
+            }
+            Errno::NOMEM => "its file system has too little memory left: free some",
+            error => return SpaceError::Io { needed_bytes, source: error.into() },
+        };
+        SpaceError::Full { needed_bytes, reason: reason.into() }
+    }
 }
 
 /// A pool could not be created or opened. The file is as it was.

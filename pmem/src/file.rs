@@ -200,15 +200,8 @@ impl PoolFile {
             // To a full page: all of it is mapped, and later extents may lie in it.
             let page = rustix::param::page_size() as u64;
             let allocated = 0..pool_bytes.next_multiple_of(page);
-            crate::medium::allocate(self.file.as_fd(), allocated).map_err(|error| {
-                OpenError::Space(match crate::medium::is_full(error) {
-                    true => SpaceError::Full {
-                        needed_bytes: pool_bytes,
-                        reason: format!("the file system says: {error}"),
-                    },
-                    false => SpaceError::Io { needed_bytes: pool_bytes, source: error.into() },
-                })
-            })?;
+            crate::medium::allocate(self.file.as_fd(), allocated)
+                .map_err(|error| SpaceError::refused(pool_bytes, error))?;
         }
         self.file.try_clone().map_err(io_error("opening", &self.path))
     }

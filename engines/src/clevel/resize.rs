@@ -162,9 +162,10 @@ impl<M: Medium> Core<M> {
             self.drain_some(BUCKETS_AT_ONCE, guard)?;
         }
         if self.settings.resize_at > 1.0 && self.context() == context {
+            let log2 = self.levels.get(context.back()).log2();
             return Err(SpaceError::Full {
-                needed_bytes: 0,
-                reason: "the buckets of a key are full, and the table may not grow".into(),
+                needed_bytes: self.pool.superblock().end.saturating_add(Level::bytes(log2 + 1)),
+                reason: "the buckets of a key are full, and `Options::resize_at` above 1 keeps the table from growing".into(),
             }
             .into());
         }
@@ -279,10 +280,9 @@ impl<M: Medium> Core<M> {
                     let bytes = Level::bytes(log2);
                     let base = draft.take_extent(LEVELS, level as u8, bytes)?.start;
                     let new = Level::new(base, log2);
-                    // Beyond the pool's limit the medium says so.
-                    match self.fingerprints.can_hold(new) || new.end().0 > self.medium().limit() {
+                    match self.fingerprints.can_hold(new) {
                         true => Ok(new),
-                        false => Err(full("no address space is reserved for its fingerprints")),
+                        false => Err(self.pool.no_room_for("its fingerprints", new.end().0)),
                     }
                 })?;
                 self.fingerprints.advise(new, populate);

@@ -265,9 +265,13 @@ impl Level3 {
         if nodes.fresh == 1 << nodes.log2 {
             let log2 = nodes.log2 + 1;
             if 2 << log2 > self.cells.len() as u64 {
-                return Err(SpaceError::Full {
-                    needed_bytes: NODE_BYTES << log2,
-                    reason: format!("level 3 has its most nodes, 2^{}", nodes.log2),
+                let needed_bytes = pool.superblock().end.saturating_add(NODE_BYTES << nodes.log2);
+                return Err(match log2 > NODES_LOG2_MAX {
+                    true => SpaceError::Full {
+                        needed_bytes,
+                        reason: format!("level 3 has its most nodes, 2^{NODES_LOG2_MAX}"),
+                    },
+                    false => pool.no_room_for("a larger level 3", needed_bytes),
                 });
             }
             let index = self.area.extents_for(log2) - 1;

@@ -182,10 +182,9 @@ impl<M: Medium> Core<M> {
         let next = geometry.begin(level_1, level_2);
         let blocks_max = (self.lines.len() as u64).min(self.level_3.chains_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
-            return Err(SpaceError::Full {
-                needed_bytes: next.blocks_1() * 1024,
-                reason: "no address space is reserved for a larger table".into(),
-            });
+            // What the new extent would end at, about.
+            let needed_bytes = self.pool.superblock().end.saturating_add(next.blocks_1() * 1024);
+            return Err(self.pool.no_room_for("a larger table", needed_bytes));
         }
         let (log2_1, log2_2) = (next.level_1_log2(), next.level_2_log2());
         let index_1 = self.area_1.extents_for(log2_1) - 1;

@@ -83,9 +83,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Called when an item found no room under `geometry`. `Ok`: trying again makes sense.
     #[cold]
     pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), Error> {
-        let full = || SpaceError::Full {
-            needed_bytes: self.bucket.bytes << (geometry.top() + 1),
-            reason: "the buckets of a key are full, and the table may not grow".into(),
+        let full = || {
+            SpaceError::Full {
+            needed_bytes: self
+                .pool
+                .superblock()
+                .end
+                .saturating_add(self.bucket.bytes << (geometry.top() + 1)),
+            reason: "the buckets of a key are full, and `Options::resize_at` above 1 keeps the table from growing".into(),
+        }
         };
         if geometry.resize() != Resize::No {
             self.finish_resize();
@@ -108,7 +114,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let top = geometry.top() + 1;
         if top - geometry.lowest() >= LEVELS_MAX {
             return Err(SpaceError::Full {
-                needed_bytes: self.bucket.bytes << top,
+                needed_bytes: self.pool.superblock().end.saturating_add(self.bucket.bytes << top),
                 reason: "too many of its keys belong to the same buckets".into(),
             });
         }
@@ -140,10 +146,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let top = next.top();
         let new_level = if next.resize() == Resize::Expand { top } else { next.bottom() };
         if top > LEVEL_MAX || 2usize << new_level > self.marks.len().min(self.words.len()) {
-            return Err(SpaceError::Full {
-                needed_bytes: self.bucket.bytes << top,
-                reason: "no address space is reserved for a larger table".into(),
-            });
+            // What the new extent would end at, about.
+            let needed_bytes = self.pool.superblock().end.saturating_add(self.bucket.bytes << top);
+            return Err(self.pool.no_room_for("a larger table", needed_bytes));
         }
         let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != NO_BASE;
         let extent = self.pool.extend(|draft| {

@@ -2,14 +2,14 @@
 //! pool grows, so that no reader ever sees an address change.
 
 use super::reservation::Reservation;
+use super::space::Space;
 use super::write_back::{CacheFlush, KernelKeeps, WriteBack};
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::sync::Mutex;
-use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::FallocateFlags;
+use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
 use std::ffi::c_void;
 use std::fs::File;
@@ -25,9 +25,6 @@ pub type Mapped = Memory<KernelKeeps>;
 /// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
 pub type Dax = Memory<CacheFlush>;
 
-/// One call allocates at most this much: a writer that needs space waits for no more of what a
-/// helper prepares (in /dev/shm some milliseconds).
-const ALLOCATE_STEP_BYTES: u64 = 16 << 20;
 /// One call touches at most this much: mapping and advice wait for it.
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
 /// How long it sleeps in between, the system's slack aside.
@@ -45,7 +42,8 @@ pub struct Memory<W: WriteBack> {
     reservation: Reservation,
     size: AtomicU64,
     size_max: u64,
-    growing: Mutex<()>,
+    /// Serialises growth, a step at a time.
+    growing: Mutex<Space>,
     backing: Backing,
     kind: MediumKind,
     write_back: W,
@@ -113,11 +111,15 @@ impl<W: WriteBack> Memory<W> {
             ));
         }
         let reservation = Reservation::new()?;
+        let space = match &backing {
+            Backing::Anonymous => Space::default(),
+            Backing::File { file, .. } => Space::of_file(file.metadata()?.len()),
+        };
         Ok(Memory {
             size: AtomicU64::new(0),
             size_max: size_max.min(reservation.bytes),
             reservation,
-            growing: Mutex::new(()),
+            growing: Mutex::new(space),
             backing,
             kind,
             write_back,
@@ -208,9 +210,19 @@ impl<W: WriteBack> Memory<W> {
         Ok(())
     }
 
-    fn full(&self, needed_bytes: u64) -> SpaceError {
-        let limit_bytes = self.size_max;
-        SpaceError::Full { needed_bytes, reason: format!("its limit is {limit_bytes} bytes") }
+    #[cold]
+    fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
+        match self.size_max < self.reservation.bytes {
+            true => SpaceError::beyond_limit(needed_bytes, self.size_max),
+            false => SpaceError::Full {
+                needed_bytes,
+                reason: format!(
+                    "{} bytes of addresses are reserved for it, which is what the system grants: \
+                     raise the process's limit (`ulimit -v`), if it has one",
+                    self.reservation.bytes
+                ),
+            },
+        }
     }
 }
 
@@ -222,43 +234,6 @@ fn misplaced(at: Offset, limit: u64) -> ! {
 
 fn round_to_page(size: u64) -> u64 {
     size.next_multiple_of(rustix::param::page_size() as u64)
-}
-
-/// Allocates a range of a file on its file system, EINTR retried. Where the file system cannot
-/// allocate, bytes beyond the end are written as zeros instead.
-pub(crate) fn allocate(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<()> {
-    let mut from = range.start;
-    while from < range.end {
-        let bytes = (range.end - from).min(ALLOCATE_STEP_BYTES);
-        match rustix::fs::fallocate(file, FallocateFlags::empty(), from, bytes) {
-            Ok(()) => from += bytes,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::OPNOTSUPP) => return write_zeros(file, from..range.end),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> rustix::io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    let end = rustix::fs::fstat(file)?.st_size as u64;
-    let mut from = range.start.max(end);
-    while from < range.end {
-        let bytes = (range.end - from).min(ZEROS.len() as u64) as usize;
-        match rustix::io::pwrite(file, &ZEROS[..bytes], from) {
-            Ok(written) => from += written as u64,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Whether an allocation failed for want of space rather than by a fault.
-pub(crate) fn is_full(error: rustix::io::Errno) -> bool {
-    use rustix::io::Errno;
-    matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::FBIG | Errno::NOMEM)
 }
 
 impl<W: WriteBack> Medium for Memory<W> {
@@ -412,53 +387,41 @@ impl<W: WriteBack> Medium for Memory<W> {
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
         let target = round_to_page(size.min(1 << 62));
-        if let Backing::File { file, .. } = &self.backing
-            && let Ok(system) = rustix::fs::fstatvfs(file)
-            && target.saturating_sub(self.size()) > system.f_bfree.saturating_mul(system.f_frsize)
-        {
-            // Asked beforehand, so that a refusal does not leave the file system full of steps
-            // that succeeded.
-            return Err(SpaceError::Full {
-                needed_bytes: size,
-                reason: format!("its file system has {} blocks free", system.f_bfree),
-            });
-        }
         while self.size() < target {
+            if size > self.size_max {
+                return Err(self.beyond_limit(size));
+            }
             // Steps let others in between: a writer that needs one extent now does not wait for
-            // a helper that prepares gigabytes.
-            let _growing = self.growing.lock();
-            let from = self.size();
-            if from >= target {
+            // a helper that prepares gigabytes. Nothing is mapped before there is space for all,
+            // so that a refusal can give back all that it has taken.
+            let mut space = self.growing.lock();
+            let mapped = self.size();
+            if mapped >= target {
                 break;
             }
-            let to = target.min(from + ALLOCATE_STEP_BYTES);
-            if size > self.size_max {
-                return Err(self.full(size));
-            }
-            let io = |source: io::Error| SpaceError::Io { needed_bytes: size, source };
             if let Backing::File { file, writable, .. } = &self.backing {
+                let io = |source: io::Error| SpaceError::Io { needed_bytes: size, source };
                 if !writable {
                     return Err(io(io::ErrorKind::ReadOnlyFilesystem.into()));
                 }
-                if let Err(error) = allocate(file.as_fd(), from..to) {
-                    // What a failed allocation has taken is of use to others; nothing beyond
-                    // `from` is mapped or recorded.
-                    let _ = rustix::fs::ftruncate(file, from);
-                    return Err(match is_full(error) {
-                        true => SpaceError::Full {
-                            needed_bytes: size,
-                            reason: format!("the file system says: {error}"),
-                        },
-                        false => io(error.into()),
-                    });
+                if !space.reaches(target, mapped) {
+                    let taken = space.take_step(file.as_fd(), mapped, target);
+                    taken.map_err(|error| SpaceError::refused(size, error))?;
+                    continue;
                 }
-                if self.kind == MediumKind::Dax {
+                let published = match self.kind {
                     // The file's new length must survive with the data stored in it.
-                    file.sync_data().map_err(io)?;
+                    MediumKind::Dax => file.sync_data(),
+                    _ => Ok(()),
+                };
+                if let Err(error) = published.and_then(|()| self.map(mapped..target)) {
+                    space.give_back(file.as_fd(), mapped);
+                    return Err(io(error));
                 }
+            } else if let Err(error) = self.map(mapped..target) {
+                return Err(SpaceError::Io { needed_bytes: size, source: error });
             }
-            self.map(from..to).map_err(io)?;
-            self.size.store(to, Ordering::Release);
+            self.size.store(target, Ordering::Release);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ mod memory;
 mod reservation;
 #[cfg(feature = "simulated")]
 pub mod sim;
+mod space;
 mod ticks;
 mod write_back;
 
@@ -24,7 +25,7 @@ pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
-pub(crate) use memory::{allocate, is_full};
+pub(crate) use space::allocate;
 pub use write_back::{CacheFlush, KernelKeeps, WriteBack};
 
 use crate::error::SpaceError;

@@ -106,7 +106,9 @@ impl Draft {
         let start = superblock.end.next_multiple_of(align);
         let needed_bytes = start.saturating_add(bytes);
         if superblock.extents.len() == EXTENTS_MAX {
-            let reason = format!("it has {EXTENTS_MAX} extents, and no more can be recorded");
+            let reason = format!(
+                "it has {EXTENTS_MAX} extents, the most that can be recorded: copy it into a new pool"
+            );
             return Err(SpaceError::Full { needed_bytes, reason });
         }
         let extent = Extent { owner, index, start: Offset(start), bytes };
@@ -376,6 +378,23 @@ impl<M: Medium> Pool<M> {
             true => Ok(()),
             false => self.medium.grow(end),
         }
+    }
+
+    /// Why the pool may not grow to `needed_bytes` where its limit or a want of addresses for `what`,
+    /// volatile state that goes with it, stands against it.
+    #[cold]
+    pub fn no_room_for(&self, what: &str, needed_bytes: u64) -> SpaceError {
+        let limit_bytes = self.medium.limit();
+        if needed_bytes > limit_bytes {
+            // The medium knows what limits it.
+            let refused = self.medium.grow(needed_bytes).err();
+            return refused.unwrap_or(SpaceError::beyond_limit(needed_bytes, limit_bytes));
+        }
+        let reason = format!(
+            "the system grants no addresses for {what}: raise the process's limit (`ulimit -v`), if \
+             it has one"
+        );
+        SpaceError::Full { needed_bytes, reason }
     }
 
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
