@@ -354,10 +354,7 @@ impl<M: Medium> Heap<M> {
         if end >> self.segment_log2 < self.segments.len() as u64 {
             return Ok(());
         }
-        Err(SpaceError::Full {
-            needed_bytes: end,
-            reason: "no address space is reserved for a larger heap".into(),
-        })
+        Err(self.pool.no_room_for("a larger heap", end))
     }
 
     /// Takes in new segments of the extent whose first segment is `first`.

@@ -99,7 +99,12 @@ fn a_full_heap_says_so_and_works_on() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, SpaceError::Full { .. }), "{error}");
+    let large = heap.write_item(b"k", &[7; 1 << 20], None).unwrap_err();
+    for error in [error, large] {
+        assert!(matches!(error, SpaceError::Full { .. }), "{error}");
+        let cause = "its limit is 262144 bytes: raise `Options::max_bytes`";
+        assert!(error.to_string().contains(cause), "{error}");
+    }
     heap.reclaim(items.pop().unwrap());
     heap.write_item(b"k", &[7; 200], None).unwrap();
 }
