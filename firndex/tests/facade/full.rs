@@ -16,6 +16,11 @@ fn is_full<T: std::fmt::Debug>(result: firndex::Result<T>) -> String {
     message
 }
 
+fn assert_limit_is_named(message: &str, max_bytes: u64) {
+    let cause = format!("its limit is {max_bytes} bytes: raise `Options::max_bytes`");
+    assert!(message.contains(&cause), "{message}");
+}
+
 /// Puts keys from `from` on until the table is full; returns the first that was refused.
 fn fill_table(table: &Table, from: u64) -> u64 {
     let key = (from..).find(|&key| match table.put(key, !key) {
@@ -77,6 +82,7 @@ fn a_table_at_its_limit() {
         let options = Options::new().engine(engine).max_bytes(600_000);
         let table = options.open_or_create_table(&path).unwrap();
         let pairs = exercise_full_table(&table);
+        assert_limit_is_named(&is_full(table.insert(pairs, 1)), 600_000);
         table.close().unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() <= 602_112, "the limit, to a full page");
         let table = Table::open(&path).unwrap();
@@ -177,6 +183,8 @@ fn exercise_store_at_its_limit(len: usize) {
         let options = Options::new().engine(engine).max_bytes(6 << 20);
         let store = options.open_or_create_store(&path).unwrap();
         let mut keys = exercise_full_store(&store, len);
+        let refused = store.insert("new", vec![0; 6 << 20]);
+        assert_limit_is_named(&is_full(refused), 6 << 20);
         drop(store);
         let store = options.open_or_create_store(&path).unwrap();
         keys.end = fill_store(&store, keys.end, len);
@@ -304,53 +312,98 @@ pub(crate) fn fill_a_file(options: &Options, path: &Path) {
     assert_table_has(&Table::open(path).unwrap(), 0..pairs);
 }
 
-/// The file system has room, which is what is asked first; allocating then fails all the same, as
-/// it does at a quota or when another process was faster.
+/// A role: no file of this process may become larger than 40 megabytes.
+pub(crate) fn refuse_in_steps(options: &Options, path: &Path) {
+    let store = options.clone().helpers(0).create_store(path).unwrap();
+    store.put("key", "value").unwrap();
+    let pool_bytes = store.stats().pool_bytes;
+    // Space for it is taken in steps, the first of which succeed.
+    let message = is_full(store.put("large", vec![1; 100 << 20]));
+    assert!(message.contains("no file may become that large here: raise"), "{message}");
+    assert_eq!(store.stats().pool_bytes, pool_bytes);
+    let file = std::fs::metadata(path).unwrap();
+    assert!(file.len() <= pool_bytes.next_multiple_of(4096), "{} bytes were left", file.len());
+    assert!(store.put("small", vec![1; 100 << 10]).unwrap().is_none());
+    assert!(store.check().unwrap().is_sound());
+}
+
+/// Runs a role where no file may have more than `blocks` blocks of 512 bytes.
+fn run_limited(blocks: u64, role: &str, engine: Engine, path: &Path) {
+    let mut command = Command::new("sh");
+    // The signal that comes with the error would end the process.
+    command.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+    command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
+    processes::environment(&mut command, role, engine, path, 0);
+    assert_well(command, engine);
+}
+
+fn assert_well(mut command: Command, engine: Engine) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{engine}: {}: {said}", output.status);
+}
+
+/// The file system has room, and allocating fails all the same, as it does at a quota.
 #[test]
 fn a_limit_that_shows_only_on_allocation() {
     for &engine in Engine::ALL {
         let directory = places::on_disk();
         let path = directory.path().join("pool");
-        let mut command = Command::new("sh");
-        // Blocks of 512 bytes; the signal that comes with the error would end the process.
-        command.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\""]);
-        command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
-        processes::environment(&mut command, "fill a file", engine, &path, 0);
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {said}", output.status);
+        run_limited(2048, "fill a file", engine, &path);
         assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
         assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_refusal_gives_back_what_it_took() {
+    for &engine in Engine::ALL {
+        let directory = places::on_disk();
+        run_limited(81_920, "refuse in steps", engine, &directory.path().join("pool"));
     }
 }
 
 /// Commands that run what follows them where it may mount: as root, and as anyone else.
 const UNSHARES: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-U", "-r", "-m"]];
 
-#[test]
-fn a_small_file_system() {
-    const MOUNT: &str = "mount -t tmpfs -o size=4m tmpfs \"$0\"";
+/// Runs a role on a new file system, mounted where nobody else sees it, after `before` in a shell.
+/// Where nothing can be mounted, it says so and does nothing.
+fn run_mounted(mount: &str, before: &str, role: &str, file: &str) {
     let directory = places::on_disk();
+    let mount = format!("mount {mount} \"$0\"");
     let unshared = |unshare: &[&str]| {
         let mut command = Command::new(unshare[0]);
         command.args(&unshare[1..]).args(["sh", "-c"]);
         command
     };
     let can_mount = |unshare: &&&[&str]| {
-        let tried = unshared(unshare).arg(MOUNT).arg(directory.path()).output();
+        let tried = unshared(unshare).arg(&mount).arg(directory.path()).output();
         tried.is_ok_and(|output| output.status.success())
     };
     let Some(unshare) = UNSHARES.iter().find(can_mount) else {
-        eprintln!("a_small_file_system: skipped, since nothing can be mounted here");
+        eprintln!("skipped, since this cannot be done here: {mount}");
         return;
     };
     for &engine in Engine::ALL {
         let mut command = unshared(unshare);
-        command.arg(format!("{MOUNT} && exec \"$@\"")).arg(directory.path());
+        command.arg(format!("{mount} && {before} exec \"$@\"")).arg(directory.path());
         command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
-        processes::environment(&mut command, "fill a file system", engine, directory.path(), 0);
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{engine}: {}: {said}", output.status);
+        let path = directory.path().join(file);
+        processes::environment(&mut command, role, engine, &path, 0);
+        assert_well(command, engine);
+    }
+}
+
+#[test]
+fn a_small_file_system() {
+    run_mounted("-t tmpfs -o size=4m tmpfs", "", "fill a file system", "");
+}
+
+/// They report that no block is free, which is all they say whether it is so or not. What an attempt to
+/// allocate says is also decided in `pmem::medium`, whose own tests need no such file system.
+#[test]
+fn file_systems_that_report_no_free_space() {
+    for mount in ["-t tmpfs -o size=0 tmpfs", "-t ramfs ramfs"] {
+        run_mounted(mount, "trap '' XFSZ; ulimit -f 2048;", "fill a file", "pool");
     }
 }

@@ -72,6 +72,7 @@ pub(crate) fn play_role() {
         "grow and shrink" => shrink::grow_and_shrink(&path),
         "fill a file system" => full::fill_a_file_system(&options, &path),
         "fill a file" => full::fill_a_file(&options, &path),
+        "refuse in steps" => full::refuse_in_steps(&options, &path),
         other => panic!("no role is called {other}"),
     }
 }
