@@ -1,17 +1,21 @@
 //! Pool files: created whole or not at all, locked, and told from their copies.
 
+mod held;
+mod look;
+mod unnamed;
+
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{CacheFlush, Dax, Mapped, Memory};
-use crate::superblock::{COPY_BYTES, COPY_WORDS, Place, SUPERBLOCK_BYTES, Superblock};
+use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
-use std::collections::HashMap;
+use held::Registration;
+use rustix::fs::{FileType, FlockOperation};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use unnamed::Unnamed;
 
 /// How a pool file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,15 +38,6 @@ pub struct PoolFile {
     _registration: Registration,
 }
 
-/// How a file that has no name yet gets it.
-#[derive(Debug)]
-enum Unnamed {
-    /// Made with O_TMPFILE: vanishes with its last descriptor.
-    Linkable,
-    /// A temporary name, where O_TMPFILE is not supported.
-    Temporary(PathBuf),
-}
-
 fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError {
     let path = path.to_owned();
     move |source| OpenError::Io { action, path: path.clone(), source }
@@ -57,8 +52,8 @@ fn directory_of(path: &Path) -> &Path {
 
 impl PoolFile {
     /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no
-    /// other process sees it, and a crash leaves nothing behind (on file systems without
-    /// O_TMPFILE: a file with a name of its own).
+    /// other process sees it, and a crash leaves nothing behind (on file systems without O_TMPFILE:
+    /// a file with a name of its own, which the next creation at `path` removes).
     pub fn create(path: &Path) -> Result<PoolFile, OpenError> {
         if path.symlink_metadata().is_ok() {
             return Err(OpenError::Exists { path: path.into() });
@@ -67,21 +62,18 @@ impl PoolFile {
         if !directory.is_dir() {
             return Err(OpenError::NoDirectory { path: directory.into() });
         }
-        let io = io_error("creating", path);
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let (file, unnamed) = match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
-            Ok(file) => (File::from(file), Unnamed::Linkable),
-            Err(_) => {
-                let mut name = path.file_name().unwrap_or_default().to_owned();
-                name.push(format!(".creating-{}", std::process::id()));
-                let name = directory.join(name);
-                let flags = flags | OFlags::CREATE | OFlags::EXCL;
-                let file = rustix::fs::open(&name, flags, mode).map_err(|e| io(e.into()))?;
-                (File::from(file), Unnamed::Temporary(name))
-            }
-        };
-        let (place, registration) = claim(&file, path, Access::Write)?;
+        Self::created(unnamed::make(path)?, path)
+    }
+
+    /// As [`PoolFile::create`], as if the file system did not support O_TMPFILE.
+    #[cfg(test)]
+    fn create_temporary(path: &Path) -> Result<PoolFile, OpenError> {
+        Self::created(unnamed::make_temporary(path)?, path)
+    }
+
+    fn created((file, unnamed): (File, Unnamed), path: &Path) -> Result<PoolFile, OpenError> {
+        let claimed = claim(&file, path, Access::Write);
+        let (place, registration) = claimed.inspect_err(|_| unnamed.discard())?;
         Ok(PoolFile {
             file,
             path: path.into(),
@@ -96,23 +88,8 @@ impl PoolFile {
     /// Gives a created file its name, which must still be free, and makes that durable.
     pub fn publish(&mut self) -> Result<(), OpenError> {
         let io = io_error("naming", &self.path);
-        let named = match self.unnamed.take() {
-            None => return Ok(()),
-            Some(Unnamed::Linkable) => {
-                let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-                rustix::fs::linkat(CWD, descriptor, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)
-            }
-            Some(Unnamed::Temporary(name)) => {
-                let renamed =
-                    rustix::fs::renameat_with(CWD, &name, CWD, &self.path, RenameFlags::NOREPLACE);
-                if renamed.is_err() {
-                    // The pool was refused its name; nobody knows it by the other one.
-                    let _ = std::fs::remove_file(&name);
-                }
-                renamed
-            }
-        };
-        named.map_err(|error| match error {
+        let Some(unnamed) = self.unnamed.take() else { return Ok(()) };
+        unnamed.name(&self.file, &self.path).map_err(|error| match error {
             rustix::io::Errno::EXIST => OpenError::Exists { path: self.path.clone() },
             error => io(error.into()),
         })?;
@@ -134,14 +111,14 @@ impl PoolFile {
             _registration: registration,
         };
         // By now dropping it unlocks: a file that is refused is not left locked.
-        let superblock = read_superblock(&pool_file.file, path)?;
+        let superblock = look::superblock(&pool_file.file, io_error("reading", path))?;
         Ok((pool_file, superblock))
     }
 
     /// Reads the superblock of a file without locking it: what it says may be out of date at
     /// once.
     pub fn inspect(path: &Path) -> Result<Superblock, OpenError> {
-        read_superblock(&open_regular(path, Access::Read)?, path)
+        look::superblock(&open_regular(path, Access::Read)?, io_error("reading", path))
     }
 
     /// Where the file is, and this boot.
@@ -209,11 +186,11 @@ impl PoolFile {
 
 impl Drop for PoolFile {
     fn drop(&mut self) {
-        if let Some(Unnamed::Temporary(name)) = &self.unnamed {
-            // Never published: nobody misses it, and nobody is left to tell.
-            let _ = std::fs::remove_file(name);
-        }
+        // A forked child has no say in its parent's file.
         if forks() == self.forks_at_open {
+            if let Some(unnamed) = &self.unnamed {
+                unnamed.discard();
+            }
             // Closing would do, were it not for children: one that was forked, or that has not yet
             // got from fork to exec, has the same lock through its copy of the descriptor.
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
@@ -251,39 +228,6 @@ fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {
     }
 }
 
-fn read_superblock(file: &File, path: &Path) -> Result<Superblock, OpenError> {
-    let io = io_error("reading", path);
-    let found_bytes = file.metadata().map_err(&io)?.len();
-    if found_bytes < COPY_BYTES {
-        let mut magic = [0; 8];
-        let is_pool =
-            found_bytes >= 8 && file.read_exact_at(&mut magic, 0).is_ok() && &magic == b"FIRNDEX\0";
-        return Err(match is_pool {
-            true => OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES },
-            false if found_bytes == 0 => OpenError::NotAPool { found: "the file is empty".into() },
-            false => OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") },
-        });
-    }
-    let read_copy = |index: u64| -> Result<Option<Box<[u64; COPY_WORDS]>>, OpenError> {
-        if found_bytes < (index + 1) * COPY_BYTES {
-            return Ok(None);
-        }
-        let mut bytes = [0; COPY_BYTES as usize];
-        file.read_exact_at(&mut bytes, index * COPY_BYTES).map_err(&io)?;
-        let mut words = Box::new([0; COPY_WORDS]);
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-        }
-        Ok(Some(words))
-    };
-    let copies = [read_copy(0)?, read_copy(1)?];
-    let (superblock, _) = Superblock::choose([copies[0].as_deref(), copies[1].as_deref()])?;
-    if found_bytes < superblock.end {
-        return Err(OpenError::Truncated { found_bytes, expected_bytes: superblock.end });
-    }
-    Ok(superblock)
-}
-
 fn boot_id() -> [u64; 2] {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
@@ -291,35 +235,12 @@ fn boot_id() -> [u64; 2] {
     [id as u64, (id >> 64) as u64]
 }
 
-/// Files that this process holds: `usize::MAX` for one writer, else the number of readers.
-static HELD: OnceLock<Mutex<HashMap<(u64, u64), usize>>> = OnceLock::new();
-const WRITER: usize = usize::MAX;
-
-#[derive(Debug)]
-struct Registration((u64, u64));
-
-impl Registration {
-    fn enter(file: (u64, u64), access: Access) -> Option<Registration> {
-        let mut held =
-            HELD.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        let users = held.entry(file).or_insert(0);
-        match (access, *users) {
-            (Access::Write, 0) => *users = WRITER,
-            (Access::Read, WRITER) | (Access::Write, _) => return None,
-            (Access::Read, readers) => *users = readers + 1,
-        }
-        Some(Registration(file))
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        let mut held =
-            HELD.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        match held.get_mut(&self.0) {
-            Some(users) if *users != WRITER && *users > 1 => *users -= 1,
-            _ => drop(held.remove(&self.0)),
-        }
+/// Whether `name` is the file's.
+fn names(name: &Path, file: &File) -> bool {
+    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match (name.symlink_metadata(), file.metadata()) {
+        (Ok(named), Ok(opened)) => id(named) == id(opened),
+        _ => false,
     }
 }
 
@@ -368,6 +289,52 @@ mod tests {
         let mut second = PoolFile::create(&path).unwrap();
         first.publish().unwrap();
         assert!(matches!(second.publish(), Err(OpenError::Exists { .. })));
+    }
+
+    /// The outcomes of threads that create one file at once: exactly one may name it, and to the others it
+    /// is one that exists, whichever way it is made.
+    fn outcomes(create: fn(&Path) -> Result<PoolFile, OpenError>) {
+        const THREADS: usize = 4;
+        let directory = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = directory.path().join(round.to_string());
+            let barrier = std::sync::Barrier::new(THREADS);
+            let race = || {
+                barrier.wait();
+                let created = create(&path).and_then(|mut file| file.publish().map(|()| file));
+                barrier.wait();
+                created.map(drop)
+            };
+            let outcomes: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(race)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(
+                outcomes.iter().filter(|outcome| outcome.is_ok()).count(),
+                1,
+                "{outcomes:?}"
+            );
+            for error in outcomes.into_iter().filter_map(Result::err) {
+                assert!(matches!(error, OpenError::Exists { .. }), "{error:?}");
+            }
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), round + 1);
+        }
+    }
+
+    #[test]
+    fn threads_that_create_one_file_at_once() {
+        outcomes(PoolFile::create);
+        outcomes(PoolFile::create_temporary);
+    }
+
+    #[test]
+    fn a_leftover_of_a_dead_creator_stops_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let leftover = format!("pool.creating-{}", std::process::id());
+        std::fs::write(directory.path().join(leftover), "").unwrap();
+        PoolFile::create_temporary(&path).unwrap().publish().unwrap();
+        assert!(path.is_file());
     }
 
     #[test]
