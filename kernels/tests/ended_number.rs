@@ -1,8 +1,8 @@
 //! A number whose thread has ended and still holds a guard: `Epochs::unpin` of `pmem/src/epoch.rs`,
 //! `Number` of `pmem/src/sync/native/thread.rs`.
 //!
-//! Property: two threads never store to the words of one number's line at the same time, and the
-//! later owner's pin is not overwritten by what the earlier one stored before.
+//! Property: two threads never use the line of one number at the same time, and what the earlier owner
+//! stored there comes before whatever the later one does.
 
 mod explore;
 mod plain;
@@ -15,45 +15,55 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct Protocol {
-    looks_at_holds: bool,
-    unpin_depth: Ordering,
-    look: Ordering,
+    holds: bool,
+    give_back: Ordering,
+    take: Ordering,
 }
 
 const PRODUCTION: Protocol =
-    Protocol { looks_at_holds: true, unpin_depth: Ordering::Release, look: Ordering::Acquire };
+    Protocol { holds: true, give_back: Ordering::Release, take: Ordering::AcqRel };
 
-struct Line {
+struct Number {
     protocol: Protocol,
-    depth: AtomicU64,
-    /// The pin, and whatever else the owner of the number stores plainly.
-    pin: Plain,
+    /// 1: somebody has the number.
+    taken: AtomicU64,
+    /// The words of its line, which its owner stores to plainly.
+    line: Plain,
 }
 
-impl Line {
-    /// What an ended thread does when its last guard is dropped.
-    fn unpin(&self) {
-        self.pin.read();
-        self.pin.write();
-        self.depth.store(0, self.protocol.unpin_depth);
+impl Number {
+    fn give_back(&self) {
+        self.taken.fetch_and(0, self.protocol.give_back);
     }
 
-    /// A new thread takes the number, if nothing is held under it, and pins.
-    fn take_and_pin(&self) {
-        if self.protocol.looks_at_holds && self.depth.load(self.protocol.look) != 0 {
-            return;
+    /// The end of a thread that holds a guard in a thread-local: the number's destructor, then the guard's.
+    fn end(&self) {
+        if !self.protocol.holds {
+            self.give_back();
         }
-        self.depth.store(1, Ordering::Relaxed);
-        self.pin.write();
+        self.line.read();
+        self.line.write();
+        if self.protocol.holds {
+            self.give_back();
+        }
+    }
+
+    /// A new thread takes the number, if it is free, and pins.
+    fn take_and_pin(&self) {
+        let taken = self.taken.compare_exchange(0, 1, self.protocol.take, Ordering::Relaxed);
+        if taken.is_ok() {
+            self.line.write();
+        }
     }
 }
 
 fn ended_and_new(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
     move || {
-        let line = Arc::new(Line { protocol, depth: AtomicU64::new(1), pin: Plain::default() });
-        let shared = Arc::clone(&line);
-        let ended = thread::spawn(move || shared.unpin());
-        line.take_and_pin();
+        let number =
+            Arc::new(Number { protocol, taken: AtomicU64::new(1), line: Plain::default() });
+        let shared = Arc::clone(&number);
+        let ended = thread::spawn(move || shared.end());
+        number.take_and_pin();
         ended.join().unwrap();
     }
 }
@@ -64,17 +74,17 @@ fn a_number_is_one_threads_at_a_time() {
 }
 
 #[test]
-fn spoilt_number_given_on_at_once() {
-    breaks(RACE, None, ended_and_new(Protocol { looks_at_holds: false, ..PRODUCTION }));
+fn spoilt_number_given_back_while_something_is_held() {
+    breaks(RACE, None, ended_and_new(Protocol { holds: false, ..PRODUCTION }));
 }
 
 #[test]
-fn spoilt_unpin_relaxed() {
-    let unpin_depth = Ordering::Relaxed;
-    breaks(RACE, None, ended_and_new(Protocol { unpin_depth, ..PRODUCTION }));
+fn spoilt_give_back_relaxed() {
+    let give_back = Ordering::Relaxed;
+    breaks(RACE, None, ended_and_new(Protocol { give_back, ..PRODUCTION }));
 }
 
 #[test]
-fn spoilt_look_relaxed() {
-    breaks(RACE, None, ended_and_new(Protocol { look: Ordering::Relaxed, ..PRODUCTION }));
+fn spoilt_take_relaxed() {
+    breaks(RACE, None, ended_and_new(Protocol { take: Ordering::Relaxed, ..PRODUCTION }));
 }

@@ -19,8 +19,8 @@
 //! may never come by again, everybody's retirements look after all bags, and so does a helper or a sync.
 
 use crate::sync::{
-    AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier,
-    thread_index,
+    AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, hold, light_barrier,
+    release, thread_index,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -128,7 +128,7 @@ impl Epochs {
     pub fn new() -> io::Result<Self> {
         Ok(Epochs {
             global: Line::default(),
-            threads: PerThread::of_holds(DEPTH)?,
+            threads: PerThread::new()?,
             bags: (0..BAGS).map(|_| Mutex::default()).collect(),
             overdue: Line::default(),
         })
@@ -149,6 +149,7 @@ impl Epochs {
         let depth = line[DEPTH].load(Ordering::Relaxed);
         line[DEPTH].store(depth + 1, Ordering::Relaxed);
         if depth == 0 {
+            hold();
             let epoch = self.global().load(Ordering::Relaxed);
             line[PIN].store(pin_of(epoch), Ordering::Relaxed);
             // Either a scan sees this pin, or what follows sees everything unlinked before
@@ -183,11 +184,12 @@ impl Epochs {
         }
         let line = &self.threads.line(place).0;
         let depth = line[DEPTH].load(Ordering::Relaxed) - 1;
+        line[DEPTH].store(depth, Ordering::Relaxed);
         if depth == 0 {
             line[PIN].store(0, Ordering::Release);
+            // Last: from here on the line may be another thread's.
+            release(place);
         }
-        // Seen by who gives the thread's number to another one: the pin is gone before.
-        line[DEPTH].store(depth, Ordering::Release);
     }
 
     /// Advances the epoch if every pin is at it.

@@ -12,9 +12,6 @@ use crate::sync::{
 };
 use std::io;
 
-/// Word of a thread's line: rights to mutate that it has.
-const WRITERS: usize = 0;
-
 /// State of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -30,7 +27,8 @@ pub(super) enum GateState {
 }
 
 /// The right to mutate the pool, until dropped. Hold it across one operation only, and run no
-/// caller's code meanwhile: a sync waits for it.
+/// caller's code meanwhile: a sync waits for it, and it is counted under the thread's number, which a
+/// thread that ends gives back.
 #[derive(Debug)]
 pub struct Write<'a> {
     /// Writers announced in the line of this thread, or in the one that many share.
@@ -60,7 +58,7 @@ pub struct Gate {
 
 impl Gate {
     pub(super) fn new(state: GateState) -> io::Result<Gate> {
-        Ok(Gate { state: AtomicU32::new(state as u32), announced: PerThread::of_holds(WRITERS)? })
+        Ok(Gate { state: AtomicU32::new(state as u32), announced: PerThread::new()? })
     }
 
     pub(super) fn state(&self) -> GateState {
@@ -77,7 +75,7 @@ impl Gate {
     #[inline(always)]
     pub fn enter(&self) -> Option<Write<'_>> {
         let thread = thread_index();
-        let writers = &self.announced.line(thread).0[WRITERS];
+        let writers = &self.announced.line(thread).0[0];
         let is_shared = thread >= THREADS_MAX;
         if is_shared {
             writers.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +97,7 @@ impl Gate {
         heavy_barrier();
         for line in self.announced.used() {
             let mut turn = 0;
-            while line.0[WRITERS].load(Ordering::Acquire) != 0 {
+            while line.0[0].load(Ordering::Acquire) != 0 {
                 spin(&mut turn);
             }
         }

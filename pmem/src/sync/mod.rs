@@ -22,11 +22,11 @@ pub(crate) use native::give_up_number;
 
 pub use array::{Array, Line, Zeroable};
 pub use per_thread::PerThread;
+use platform::pages;
 pub(crate) use platform::register_process;
-pub(crate) use platform::thread_indices_end;
 pub use platform::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, THREADS_MAX, fence, forks, heavy_barrier,
     light_barrier, pause, spin, thread_index,
 };
-use platform::{forget_holds, pages, watch_holds};
+pub(crate) use platform::{hold, release, thread_indices_end};
 pub use std::sync::atomic::Ordering;

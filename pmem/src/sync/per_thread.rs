@@ -1,7 +1,7 @@
 //! Lines that belong to one thread each.
 
 use super::array::{Array, Line};
-use super::{AtomicU64, Ordering, THREADS_MAX, forget_holds, thread_indices_end, watch_holds};
+use super::{AtomicU64, Ordering, THREADS_MAX, thread_indices_end};
 use std::io;
 
 /// One line for each thread, and a last one shared by all threads without a number.
@@ -11,27 +11,12 @@ use std::io;
 #[derive(Debug)]
 pub struct PerThread {
     lines: Array<Line>,
-    counts_holds: bool,
 }
 
 impl PerThread {
     /// Zeroed lines.
     pub fn new() -> io::Result<Self> {
-        Self::reserve(false)
-    }
-
-    /// Zeroed lines in whose word `word` each thread counts what it holds, by release stores. While
-    /// that is not 0, no other thread gets the number, although its thread may be about to end.
-    pub fn of_holds(word: usize) -> io::Result<Self> {
-        let per_thread = Self::reserve(true)?;
-        // SAFETY: the array has more than `THREADS_MAX` lines, and dropping it forgets them first.
-        unsafe { watch_holds(per_thread.line(0), word) };
-        Ok(per_thread)
-    }
-
-    fn reserve(counts_holds: bool) -> io::Result<Self> {
-        let lines = Array::reserve(THREADS_MAX + 1, THREADS_MAX + 1)?;
-        Ok(PerThread { lines, counts_holds })
+        Ok(PerThread { lines: Array::reserve(THREADS_MAX + 1, THREADS_MAX + 1)? })
     }
 
     /// The line of the thread numbered `index`; `THREADS_MAX` is the shared one.
@@ -57,13 +42,5 @@ impl PerThread {
     pub fn used(&self) -> impl Iterator<Item = &Line> {
         let end = thread_indices_end().min(THREADS_MAX);
         std::iter::once(THREADS_MAX).chain(0..end).map(|index| self.lines.get(index))
-    }
-}
-
-impl Drop for PerThread {
-    fn drop(&mut self) {
-        if self.counts_holds {
-            forget_holds(self.line(0));
-        }
     }
 }

@@ -7,7 +7,6 @@
 //! only has to stop the compiler.
 
 use rustix::thread::{MembarrierCommand, membarrier};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
 
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
@@ -15,12 +14,15 @@ static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 /// Registers this process with the kernel; must have run before the first light barrier whose
 /// heavy counterpart relies on it.
 pub(super) fn register() {
-    static REGISTERED: OnceLock<()> = OnceLock::new();
-    REGISTERED.get_or_init(|| {
+    // Not a `OnceLock`, which a forked child could inherit amid its initialisation by another thread.
+    static REGISTERED: AtomicBool = AtomicBool::new(false);
+    if !REGISTERED.load(Ordering::Acquire) {
+        // Again is as good as once; a forked child is registered as its parent is.
         if membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {
             ASYMMETRIC.store(true, Ordering::SeqCst);
         }
-    });
+        REGISTERED.store(true, Ordering::Release);
+    }
 }
 
 /// The side that runs often.

@@ -10,9 +10,8 @@ pub use mutex::Mutex;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;
-pub(crate) use thread::thread_indices_end;
 pub use thread::{THREADS_MAX, forks, thread_index};
-pub(in crate::sync) use thread::{forget_holds, watch_holds};
+pub(crate) use thread::{hold, release, thread_indices_end};
 
 /// What a process must have done once before it relies on this module.
 pub(crate) fn register_process() {

@@ -1,105 +1,59 @@
 //! Small numbers for threads, and whether this process is a forked child.
 
-use crate::sync::Line;
 use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Threads with a line of their own; further ones share one line and pay for it.
 pub const THREADS_MAX: usize = 1024;
 
+const WORD_BITS: usize = u64::BITS as usize;
+
+/// A bit for each number, set while a thread has it. Not behind a lock: a forked child would inherit that as
+/// it is, held by a thread that it does not have. Numbers of such threads stay taken in the child.
 struct Numbers {
-    free: BinaryHeap<Reverse<usize>>,
-    /// Of threads that have ended, or nearly so, and still hold something under their number.
-    lingering: Vec<usize>,
-    next: usize,
-    /// Where threads say what they hold, by address.
-    holds: BTreeMap<usize, Holds>,
-}
-
-static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers {
-    free: BinaryHeap::new(),
-    lingering: Vec::new(),
-    next: 0,
-    holds: BTreeMap::new(),
-});
-/// One more than the largest number given so far.
-static NUMBERS_END: AtomicUsize = AtomicUsize::new(0);
-
-fn numbers() -> MutexGuard<'static, Numbers> {
-    NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lines by thread, in whose word `word` a thread counts what it holds.
-struct Holds {
-    first: *const Line,
-    word: usize,
-}
-
-// SAFETY: the lines are atomics, and whoever registered them keeps them in place until they are
-// forgotten again.
-unsafe impl Send for Holds {}
-
-impl Holds {
-    fn is_held_by(&self, thread: usize) -> bool {
-        // SAFETY: `watch_holds` is told of at least `THREADS_MAX` lines, which are in place while
-        // the lock on the numbers is held: `forget_holds` takes it.
-        let line = unsafe { &*self.first.add(thread) };
-        // The last release of what is held, and all that came before it, happens before whatever the
-        // next owner of the number does.
-        line.0[self.word].load(Ordering::Acquire) != 0
-    }
+    taken: [AtomicU64; THREADS_MAX / WORD_BITS],
+    /// One more than the largest number given so far.
+    end: AtomicUsize,
 }
 
 impl Numbers {
-    fn is_held(&self, index: usize) -> bool {
-        index < THREADS_MAX && self.holds.values().any(|holds| holds.is_held_by(index))
+    const fn new() -> Numbers {
+        Numbers {
+            taken: [const { AtomicU64::new(0) }; THREADS_MAX / WORD_BITS],
+            end: AtomicUsize::new(0),
+        }
     }
 
-    /// Makes numbers available under which nothing is held any more.
-    fn free_unheld(&mut self) {
-        for index in std::mem::take(&mut self.lingering) {
-            match self.is_held(index) {
-                true => self.lingering.push(index),
-                false => self.free.push(Reverse(index)),
+    /// The smallest that is free; `THREADS_MAX` if none is.
+    fn take(&self) -> usize {
+        for (index, word) in self.taken.iter().enumerate() {
+            let with_first_zero = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
+            // Acquire: what the number's last owner did is done.
+            let before = word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, with_first_zero);
+            if let Ok(before) = before {
+                let number = index * WORD_BITS + before.trailing_ones() as usize;
+                self.end.fetch_max(number + 1, Ordering::AcqRel);
+                return number;
             }
+        }
+        THREADS_MAX
+    }
+
+    fn give_back(&self, number: usize) {
+        if let Some(word) = self.taken.get(number / WORD_BITS) {
+            // Release: all that this thread did is before what the number's next owner does.
+            word.fetch_and(!(1 << (number % WORD_BITS)), Ordering::Release);
         }
     }
 }
 
-/// No thread's number is given to another one while word `word` of its line is not 0. What a thread
-/// holds may outlive its number: thread-locals made before the number are destroyed after it.
-///
-/// # Safety
-///
-/// `first` is the first of `THREADS_MAX` lines or more, which stay in place until
-/// [`forget_holds`] has returned.
-pub(in crate::sync) unsafe fn watch_holds(first: *const Line, word: usize) {
-    numbers().holds.insert(first as usize, Holds { first, word });
-}
-
-/// The lines will be gone.
-pub(in crate::sync) fn forget_holds(first: *const Line) {
-    numbers().holds.remove(&(first as usize));
-}
+static NUMBERS: Numbers = Numbers::new();
 
 struct Number(usize);
 
 impl Number {
     fn take() -> Number {
-        let mut numbers = numbers();
-        numbers.free_unheld();
-        let index = match numbers.free.pop() {
-            Some(Reverse(index)) => index,
-            None => {
-                numbers.next += 1;
-                NUMBERS_END.store(numbers.next, Ordering::Release);
-                numbers.next - 1
-            }
-        };
-        Number(index)
+        Number(NUMBERS.take())
     }
 }
 
@@ -107,11 +61,33 @@ impl Drop for Number {
     fn drop(&mut self) {
         // What runs later in this thread's end must not use a number that is another's by then.
         INDEX.set(THREADS_MAX);
-        // The lock orders everything this thread did before the next owner of the number. What it still
-        // holds, in a thread-local that is destroyed after this one, it will release under this number.
-        let mut numbers = numbers();
-        numbers.lingering.push(self.0);
-        numbers.free_unheld();
+        // What the thread still holds, in thread-locals that are destroyed after this one, it releases
+        // under this number.
+        match HOLDS.get() {
+            0 => NUMBERS.give_back(self.0),
+            held => HOLDS.set(held | ENDED),
+        }
+    }
+}
+
+/// In [`HOLDS`]: the number was to be given back, and is once nothing is held any more.
+const ENDED: usize = 1 << (usize::BITS - 1);
+
+/// Counts something that the calling thread holds under its number, in lines that belong to it. Until it
+/// is released nobody else gets the number, although the thread may be about to end: it may hold guards
+/// in thread-locals made before the number, and those are destroyed after it.
+#[inline(always)]
+pub(crate) fn hold() {
+    HOLDS.set(HOLDS.get() + 1);
+}
+
+/// Releases what was counted by [`hold`] under this number.
+#[inline(always)]
+pub(crate) fn release(number: usize) {
+    let held = HOLDS.get() - 1;
+    HOLDS.set(held);
+    if held == ENDED {
+        NUMBERS.give_back(number);
     }
 }
 
@@ -123,7 +99,7 @@ pub(crate) fn give_up_number() {
 
 /// One more than the largest number given so far.
 pub(crate) fn thread_indices_end() -> usize {
-    NUMBERS_END.load(Ordering::Acquire)
+    NUMBERS.end.load(Ordering::Acquire)
 }
 
 /// What [`INDEX`] is before a thread has asked for its number.
@@ -134,6 +110,8 @@ thread_local! {
     /// The thread's number, or what stands for it. Every mutation reads it: this one is a plain
     /// word, whereas [`NUMBER`], having a destructor, is asked each time whether it is alive.
     static INDEX: Cell<usize> = const { Cell::new(UNNUMBERED) };
+    /// How many things the thread holds under its number.
+    static HOLDS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The number of the calling thread: unique among live threads and small, since the numbers of
@@ -149,7 +127,7 @@ pub fn thread_index() -> usize {
 
 #[cold]
 fn take_index() -> usize {
-    let index = NUMBER.try_with(|number| number.0.min(THREADS_MAX)).unwrap_or(THREADS_MAX);
+    let index = NUMBER.try_with(|number| number.0).unwrap_or(THREADS_MAX);
     INDEX.set(index);
     index
 }
@@ -177,11 +155,14 @@ pub fn forks() -> u32 {
 
 /// Makes the C library count forks.
 pub(super) fn watch_forks() {
-    static WATCHED: OnceLock<()> = OnceLock::new();
-    WATCHED.get_or_init(|| {
+    // Not a `OnceLock`, which a forked child could inherit amid its initialisation by another thread. Two
+    // threads at once may both register the handler: a fork then counts twice, which is as good.
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.load(Ordering::Acquire) {
         // SAFETY: the handler only adds to an atomic, which is safe in a forked child.
         unsafe { pthread_atfork(None, None, Some(count_fork)) };
-    });
+        WATCHED.store(true, Ordering::Release);
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +180,41 @@ mod tests {
         let (own, after) = after.join().unwrap();
         assert!(own < THREADS_MAX);
         assert_eq!(after, THREADS_MAX);
+    }
+
+    #[test]
+    fn the_smallest_free_number_is_given_until_there_are_no_more() {
+        let numbers = Numbers::new();
+        for number in 0..THREADS_MAX {
+            assert_eq!(numbers.take(), number);
+        }
+        assert_eq!((numbers.take(), numbers.take()), (THREADS_MAX, THREADS_MAX));
+        numbers.give_back(THREADS_MAX);
+        for number in [1023, 64, 63, 0] {
+            numbers.give_back(number);
+        }
+        let given: Vec<usize> = (0..5).map(|_| numbers.take()).collect();
+        assert_eq!(given, [0, 63, 64, 1023, THREADS_MAX]);
+        assert_eq!(numbers.end.load(Ordering::Relaxed), THREADS_MAX);
+    }
+
+    #[test]
+    fn no_number_is_given_twice_at_once() {
+        let numbers = Numbers::new();
+        let owners: Vec<AtomicBool> = (0..THREADS_MAX).map(|_| AtomicBool::new(false)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..20_000 {
+                        let number = numbers.take();
+                        assert!(number < 4, "four threads need no more than four numbers");
+                        assert!(!owners[number].swap(true, Ordering::Relaxed));
+                        owners[number].store(false, Ordering::Relaxed);
+                        numbers.give_back(number);
+                    }
+                });
+            }
+        });
     }
 
     #[test]

@@ -19,7 +19,6 @@ pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 pub use mutex::{Mutex, MutexGuard, mutexes_held};
 
 use crate::medium::sim::Sim;
-use crate::sync::Line;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 
@@ -220,13 +219,10 @@ pub(crate) fn thread_indices_end() -> usize {
 }
 
 /// Nothing: a simulated thread keeps its number.
-///
-/// # Safety
-///
-/// None is needed.
-pub(super) unsafe fn watch_holds(_first: *const Line, _word: usize) {}
+pub(crate) fn hold() {}
 
-pub(super) fn forget_holds(_first: *const Line) {}
+/// Nothing, as [`hold`].
+pub(crate) fn release(_number: usize) {}
 
 /// The number of the running simulated process.
 pub fn forks() -> u32 {
