@@ -233,6 +233,9 @@ impl Helpers {
     /// Ends the threads and waits for them; in a forked child there are none to wait for.
     pub(crate) fn stop(self, signal: &Signal, is_inherited: bool) {
         if is_inherited {
+            // Their handles name no threads of this process, or those that it has started since: not
+            // even to be detached.
+            std::mem::forget(self.0);
             return;
         }
         signal.is_stopped.store(true, Ordering::Relaxed);

@@ -72,3 +72,61 @@ impl Drop for Registration {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    unsafe extern "C" {
+        fn fork() -> i32;
+        fn _exit(status: i32) -> !;
+        fn alarm(seconds: u32) -> u32;
+        fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    }
+
+    /// The status of a forked child that runs `work`, 0 if it said that all was well.
+    fn status_of_child(work: impl FnOnce() -> bool) -> i32 {
+        // SAFETY: the child runs only `work`, and then ends at once.
+        let child = unsafe { fork() };
+        if child == 0 {
+            // SAFETY: a child that waits for a lock that nobody holds is ended, by a signal.
+            unsafe { alarm(30) };
+            let well = work();
+            // SAFETY: ends the child; no destructor of the parent's runs twice.
+            unsafe { _exit(if well { 0 } else { 1 }) }
+        }
+        let mut status = -1;
+        // SAFETY: `status` outlives the call, and the child is this process's own.
+        let waited = unsafe { waitpid(child, &mut status, 0) };
+        assert!(child > 0 && waited == child);
+        status
+    }
+
+    /// Another thread is amid a registration when the process forks.
+    #[test]
+    fn a_child_does_not_wait_for_what_its_parent_was_doing() {
+        crate::sync::register_process();
+        let file = (u64::MAX, 1);
+        let inherited = Registration::enter(file, Access::Write).unwrap();
+        let (locked, is_locked) = channel();
+        let (go_on, may_go_on) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let held = held();
+                locked.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                drop(held);
+            });
+            is_locked.recv().unwrap();
+            let mut inherited = Some(inherited);
+            let status = status_of_child(|| {
+                let own = Registration::enter(file, Access::Write);
+                drop(inherited.take());
+                own.is_some() && Registration::enter(file, Access::Write).is_none()
+            });
+            go_on.send(()).unwrap();
+            assert_eq!(status, 0, "the child waited, or was refused what its parent holds");
+        });
+    }
+}
