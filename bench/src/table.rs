@@ -146,7 +146,7 @@ impl Map for Facade {
     }
 
     fn facts(&self) -> Option<Facts> {
-        Some(facts(&self.table.stats()))
+        self.told(self.table.stats()).map(|stats| facts(&stats))
     }
 
     fn failure(&self) -> Option<Failure> {

@@ -58,11 +58,11 @@ impl Pool {
         .map_err(|error| explain(path, error))
     }
 
-    pub(crate) fn stats(&self) -> Stats {
-        match self {
+    pub(crate) fn stats(&self) -> Result<Stats> {
+        Ok(match self {
             Pool::Table(table) => table.stats(),
             Pool::Store(store) => store.stats(),
-        }
+        }?)
     }
 
     pub(crate) fn check(&self) -> Result<CheckReport> {

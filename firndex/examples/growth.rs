@@ -77,7 +77,7 @@ fn main() -> Result<()> {
     let report = table.check()?;
     assert!(report.is_sound(), "{:#?}", report.findings);
     assert_eq!((pairs, report.pairs, table.len()), (PAIRS, PAIRS, PAIRS));
-    let stats = table.stats();
+    let stats = table.stats()?;
     println!("{pairs} pairs, all sound; load factor {:.3}", stats.load_factor);
     println!("{:.2} bytes a pair, sidecar included", stats.bytes_per_pair);
     table.close()

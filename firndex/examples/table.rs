@@ -16,6 +16,6 @@ fn main() -> firndex::Result<()> {
     assert_eq!(table.get(12)?, Some(144));
     assert_eq!(table.insert(12, 0)?, Some(144), "insert leaves what is there");
     assert_eq!(table.get(u64::MAX)?, None);
-    println!("{} squares now, load factor {:.2}", table.len(), table.stats().load_factor);
+    println!("{} squares now, load factor {:.2}", table.len(), table.stats()?.load_factor);
     table.close()
 }

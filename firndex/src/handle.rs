@@ -118,6 +118,7 @@ impl Handle {
         self.pool.close().map_err(|source| Error::Io { action: "closing the pool", source })
     }
 
+    /// The caller has asked whether the handle may be used: what it passes took locks, too.
     pub(crate) fn stats(
         &self,
         pairs: u64,

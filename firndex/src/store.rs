@@ -30,7 +30,8 @@ pub struct Store {
 }
 
 /// A value in place, or the value that an operation replaced. Hold it briefly: while any record
-/// is held, no replaced value's space is used again.
+/// is held, no replaced value's space is used again. A forked child may drop records that it has
+/// inherited, and must not read them: they hold nothing in place there.
 #[derive(Debug)]
 pub struct Record<'a>(index::Record<'a>);
 
@@ -216,7 +217,7 @@ impl Store {
         Ok(self.records.for_each(&mut visit)?)
     }
 
-    /// Number of keys. Exact when nothing writes.
+    /// Number of keys. Exact when nothing writes. In a forked child: about that at the fork.
     pub fn len(&self) -> u64 {
         self.records.len()
     }
@@ -227,9 +228,11 @@ impl Store {
     }
 
     /// The pool's figures.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> Result<Stats> {
+        self.handle.read()?;
         let records = &self.records;
-        self.handle.stats(self.len(), records.occupancy(), records.heap_use(), records.scan_time())
+        let (occupancy, heap) = (records.occupancy(), records.heap_use());
+        Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
     }
 
     /// Verifies every slot and item, and that no space is lost. Exact when nothing writes.

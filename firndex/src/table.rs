@@ -239,7 +239,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(())
     }
 
-    /// Number of pairs. Exact when nothing writes.
+    /// Number of pairs. Exact when nothing writes. In a forked child: about that at the fork.
     pub fn len(&self) -> u64 {
         self.index.len()
     }
@@ -250,9 +250,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// The pool's figures.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> Result<Stats> {
+        self.handle.read()?;
         let index = &self.index;
-        self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time())
+        Ok(self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time()))
     }
 
     /// Verifies every pair and every invariant. Exact when nothing writes.

@@ -81,7 +81,7 @@ fn open(
         let (found, expected) = (table.get(key)?, Some(Writer::Insert.value(key)));
         ensure!(found == expected, "{op}: key {key:#x} holds {found:?} instead of {expected:?}");
     }
-    let stats = table.stats();
+    let stats = table.stats()?;
     let row = |op: &str, elapsed_s: f64| {
         Row { load_factor: Some(stats.load_factor), ..setting.row("recovery", op, name) }
             .with_rate(order.pairs as f64 / elapsed_s, None)

@@ -80,7 +80,7 @@ impl Map for Words {
     }
 
     fn facts(&self) -> Option<Facts> {
-        Some(facts(&self.store.stats()))
+        self.told(self.store.stats()).map(|stats| facts(&stats))
     }
 
     fn failure(&self) -> Option<Failure> {

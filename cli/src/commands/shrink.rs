@@ -34,9 +34,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
     let pool = Pool::open_to_write(&arguments.pool)?;
-    let before = pool.stats().capacity;
+    let before = pool.stats()?.capacity;
     while pool.shrink().with_context(|| format!("shrinking {path}"))? {}
-    let after = pool.stats().capacity;
+    let after = pool.stats()?.capacity;
     pool.close().with_context(|| format!("closing {path}"))?;
     if arguments.json {
         output::json(&json!({ "capacity": after, "capacity_before": before }))?;

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         return Ok(Status::Done);
     }
     let pool = Pool::open_inspected(path, &info)?;
-    let stats = pool.stats();
+    let stats = pool.stats()?;
     pool.close()?;
     if arguments.json {
         output::json(&to_json(&stats))?;

@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
 
         let (store, _) = self.reopen()?;
         let verdict = self.judge(&store, &supervisor.acknowledged())?;
-        let stats = store.stats();
+        let stats = store.stats()?;
         store.close().context("closing the pool")?;
         self.compare_count(stats.pairs, &verdict);
         self.read_back(&verdict);

@@ -202,7 +202,11 @@ fn in_a_store_that_grows() {
         let options = Options::new().engine(engine);
         let store = options.create_store(&path).unwrap();
         let contents = history(&store, 40_000, 75_000);
-        assert!(store.stats().resizes > 3, "it did not grow: {:?}", store.stats());
+        assert!(
+            store.stats().unwrap().resizes > 3,
+            "it did not grow: {:?}",
+            store.stats().unwrap()
+        );
         store.close().unwrap();
         assert_eq!(options.open_store(&path).unwrap().sound_contents(), contents);
     }

@@ -165,7 +165,10 @@ fn another_engine_than_was_asked_for() {
         }
         // Nobody has to ask.
         let table = open_table(&path).unwrap();
-        assert_eq!((inspect(&path).unwrap().engine, table.stats().engine), (engine, engine));
+        assert_eq!(
+            (inspect(&path).unwrap().engine, table.stats().unwrap().engine),
+            (engine, engine)
+        );
     }
 }
 

@@ -30,7 +30,7 @@ fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
     let mut random = Random(K::BYTES as u64 * 1000 + V::BYTES as u64);
     let mut model = HashMap::new();
     let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
-    let first_capacity = table.stats().capacity;
+    let first_capacity = table.stats().unwrap().capacity;
     for number in 0..12_000 {
         let (key, value) = (any::<K>(&mut random, KINDS), any::<V>(&mut random, 1 << 20));
         match random.below(if number % 3000 < 2000 { 9 } else { 14 }) {
@@ -119,7 +119,11 @@ fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
         }
     }
     if K::BYTES > 1 {
-        assert!(table.stats().capacity > first_capacity, "it did not grow: {:?}", table.stats());
+        assert!(
+            table.stats().unwrap().capacity > first_capacity,
+            "it did not grow: {:?}",
+            table.stats().unwrap()
+        );
     }
 }
 
@@ -234,7 +238,7 @@ fn an_engine_that_does_not_take_the_sizes_says_which_does() {
 #[test]
 fn the_engine_of_a_new_table_is_the_first_that_takes_it() {
     fn engine_for<K: Fixed, V: Fixed>() -> Engine {
-        Options::new().in_memory_table_of::<K, V>().unwrap().stats().engine
+        Options::new().in_memory_table_of::<K, V>().unwrap().stats().unwrap().engine
     }
     assert_eq!(engine_for::<u64, u64>(), Engine::Iceberg);
     assert_eq!(engine_for::<i64, [u8; 8]>(), Engine::Iceberg);
@@ -323,20 +327,24 @@ fn buckets_of_as_many_slots_as_asked_for() {
         let path = directory.path().join(format!("slots {slots}"));
         let options = Options::new().slots(slots);
         let table = options.create_table(&path).unwrap();
-        assert_eq!(table.stats().engine, Engine::Level);
+        assert_eq!(table.stats().unwrap().engine, Engine::Level);
         // Two levels of 16 and 8 buckets.
-        assert_eq!(table.stats().capacity, 24 * u64::from(slots));
+        assert_eq!(table.stats().unwrap().capacity, 24 * u64::from(slots));
         (0..1000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
         table.close().unwrap();
         let table = Options::new().slots(3).open_table(&path).unwrap();
-        assert_eq!(table.stats().capacity % (3 * 8 * u64::from(slots)), 0, "its own slots");
+        assert_eq!(
+            table.stats().unwrap().capacity % (3 * 8 * u64::from(slots)),
+            0,
+            "its own slots"
+        );
         (0..1000).for_each(|key| assert_eq!(table.get(key).unwrap(), Some(!key)));
         assert!(table.check().unwrap().is_sound());
     }
     let path = directory.path().join("long");
     let long = |byte| [byte; 250];
     let table = Options::new().slots(2).create_table_of::<[u8; 250], u32>(&path).unwrap();
-    assert_eq!(table.stats().engine, Engine::Level);
+    assert_eq!(table.stats().unwrap().engine, Engine::Level);
     (0..200).for_each(|byte| assert_eq!(table.put(long(byte), byte.into()).unwrap(), None));
     drop(table);
     let table = open_of::<[u8; 250], u32>(&path).unwrap();

@@ -4,7 +4,13 @@ unsafe extern "C" {
     fn fork() -> i32;
     fn _exit(status: i32) -> !;
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+    fn alarm(seconds: u32) -> u32;
+    fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    fn setrlimit(resource: i32, limits: *const [u64; 2]) -> i32;
 }
+
+/// A child that hangs is ended by a signal after this time.
+const CHILD_SECONDS_MAX: u32 = 100;
 
 /// A forked child.
 pub(crate) struct Forked(i32);
@@ -16,6 +22,8 @@ pub(crate) fn forked(work: impl FnOnce() -> bool) -> Forked {
     // may hold but those of the C library, and that makes its own usable after a fork.
     match unsafe { fork() } {
         0 => {
+            // SAFETY: sets a timer of the child's own.
+            unsafe { alarm(CHILD_SECONDS_MAX) };
             let well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             // SAFETY: ends the child at once; no destructor of the parent's runs twice.
             unsafe { _exit(if well.unwrap_or(false) { 0 } else { 1 }) }
@@ -35,4 +43,17 @@ impl Forked {
         let waited = unsafe { waitpid(self.0, &mut status, 0) };
         waited == self.0 && status == 0
     }
+}
+
+/// From now on no file of this process can be made longer than `bytes`. An attempt fails, and calls
+/// `handler` in the thread that made it, amid whatever it was doing.
+pub(crate) fn limit_files(bytes: u64, handler: extern "C" fn(i32)) {
+    const RLIMIT_FSIZE: i32 = 1;
+    const SIGXFSZ: i32 = 25;
+    // SAFETY: the signal comes in system calls on files only, in which no lock of the C library is held, so
+    // that the handler may do what an ordinary function may.
+    unsafe { signal(SIGXFSZ, handler) };
+    // SAFETY: the limits outlive the call.
+    let set = unsafe { setrlimit(RLIMIT_FSIZE, &[bytes, u64::MAX]) };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
 }

@@ -8,10 +8,10 @@ fn most_used_bytes(store: &Store, rounds: u32, mut round: impl FnMut(u32)) -> u6
     for number in 0..rounds {
         round(number);
         if number % 10_000 == 0 {
-            most = most.max(store.stats().heap_used_bytes);
+            most = most.max(store.stats().unwrap().heap_used_bytes);
         }
     }
-    most.max(store.stats().heap_used_bytes)
+    most.max(store.stats().unwrap().heap_used_bytes)
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn large_values_overwritten_in_a_small_pool() {
     for number in 0..300u32 {
         let stored = store.put("key", vec![number as u8; 1 << 20]);
         if let Err(error) = stored.map(drop) {
-            let used = store.stats().heap_used_bytes >> 20;
+            let used = store.stats().unwrap().heap_used_bytes >> 20;
             panic!("overwrite {number} of one value of 1 MiB, with {used} MiB in use: {error}");
         }
     }
@@ -74,7 +74,7 @@ fn threads_that_end_take_no_space_with_them() {
             });
         });
     }
-    let used = store.stats().heap_used_bytes;
+    let used = store.stats().unwrap().heap_used_bytes;
     assert!(used < 1 << 20, "a value of 100 bytes takes {used} bytes");
     assert!(store.check().unwrap().is_sound());
 }
@@ -205,7 +205,7 @@ fn reopening_frees_what_waited() {
     }
     drop(store);
     let store = Store::open(&path).unwrap();
-    let used = store.stats().heap_used_bytes;
+    let used = store.stats().unwrap().heap_used_bytes;
     assert!(used <= 1 << 20, "a value of 500,000 bytes takes {used} bytes");
     assert!(store.check().unwrap().is_sound());
 }

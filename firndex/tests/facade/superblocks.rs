@@ -34,7 +34,7 @@ pub(crate) fn make_table_on(engine: Engine, path: &Path) {
             Err(error) => panic!("key {key}: {error}"),
         }
     }
-    let stats = table.stats();
+    let stats = table.stats().unwrap();
     assert!(stats.levels[..levels].iter().all(|level| level.pairs > 0), "{stats:?}");
     table.close().unwrap();
 }

@@ -158,7 +158,7 @@ fn check_and_stats_beside_writers() {
             let watch = || {
                 for _ in 0..200 {
                     let _ = store.check().unwrap();
-                    let stats = store.stats();
+                    let stats = store.stats().unwrap();
                     assert!(stats.heap_used_bytes <= stats.heap_bytes, "{stats:?}");
                     store
                         .for_each(|key, value| assert!(value.iter().all(|&byte| byte == key[0])))

@@ -14,26 +14,40 @@ use crate::offset::Offset;
 use crate::sync::{Mutex, Ordering, THREADS_MAX, thread_index};
 
 impl<M: Medium> Heap<M> {
-    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined. For an item that replaces
-    /// the one at `replaced`, space that is set aside may be taken.
+    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined. An item that replaces the
+    /// one at `replaced` may take space that is set aside: before the heap tries to grow, which in a full
+    /// one costs a system call each time.
     pub(super) fn allocate(
         &self,
         bytes: u64,
         replaced: Option<Offset>,
     ) -> Result<Offset, SpaceError> {
-        let allocated = match self.classes.class_of(bytes) {
-            Some(class) => self.allocate_small(class),
-            None => self.allocate_large(bytes, replaced.is_some()),
-        };
-        match (allocated, replaced) {
-            (Err(full @ SpaceError::Full { .. }), Some(replaced)) => {
-                self.take_reserved(bytes, replaced).ok_or(full)
+        let class = self.classes.class_of(bytes);
+        if let Some(replaced) = replaced {
+            let at_hand = match class {
+                Some(class) => {
+                    self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(()))
+                }
+                None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())),
+            };
+            if let Some(at) = at_hand.ok().or_else(|| self.take_reserved(bytes, replaced)) {
+                return Ok(at);
             }
-            (allocated, _) => allocated,
+        }
+        match class {
+            Some(class) => self.allocate_small(class, |class| self.take_segment(class)),
+            None if replaced.is_some() => {
+                self.allocate_large(bytes, |count| self.take_free_run(count))
+            }
+            None => self.allocate_new_large(bytes),
         }
     }
 
-    fn allocate_small(&self, class: usize) -> Result<Offset, SpaceError> {
+    fn allocate_small<E>(
+        &self,
+        class: usize,
+        take_segment: impl Fn(usize) -> Result<u64, E>,
+    ) -> Result<Offset, E> {
         let thread = thread_index();
         // Threads without a number have one cache together, which belongs to one of them at a time.
         let _shared = (thread == THREADS_MAX).then(|| self.shared_cache.lock());
@@ -47,7 +61,7 @@ impl<M: Medium> Heap<M> {
             match cache.lock() {
                 Some(place) => self.refill(&cache, place),
                 None => {
-                    let segment = self.take_segment(class)?;
+                    let segment = take_segment(class)?;
                     cache.set(Some(Place { segment, word: 0 }), 0);
                 }
             }
@@ -98,20 +112,27 @@ impl<M: Medium> Heap<M> {
 
     /// A segment of `class` with free slots, owned by the caller.
     fn take_segment(&self, class: usize) -> Result<u64, SpaceError> {
+        if let Some(segment) = self.segment_at_hand(class) {
+            return Ok(segment);
+        }
+        let growing = self.growing.lock();
+        self.recall_caches();
         if let Some(listed) = self.take_listed(class) {
             return Ok(listed);
         }
-        let segment = match self.take_run(1) {
-            Some(free) => free,
-            None => {
-                let _growing = self.growing.lock();
-                self.recall_caches();
-                if let Some(listed) = self.take_listed(class) {
-                    return Ok(listed);
-                }
-                self.take_run_or_grow(1)?
-            }
-        };
+        let segment = self.take_run_or_grow(1)?;
+        drop(growing);
+        Ok(self.make_small(segment, class))
+    }
+
+    /// As [`Heap::take_segment`], if there is one without taking anything from others or growing.
+    fn segment_at_hand(&self, class: usize) -> Option<u64> {
+        let free = || self.take_run(1).map(|segment| self.make_small(segment, class));
+        self.take_listed(class).or_else(free)
+    }
+
+    /// Makes a free segment, which is the caller's, one of `class`.
+    fn make_small(&self, segment: u64, class: usize) -> u64 {
         let state = self.state(segment);
         let slots = self.segment_bytes() / self.classes.size(class).unwrap_or(u64::MAX);
         state.count.store(slots as u32, Ordering::Relaxed);
@@ -126,7 +147,7 @@ impl<M: Medium> Heap<M> {
         self.medium().fence();
         state.usage.store(usage::SMALL + class as u32, Ordering::Release);
         self.set_slots_aside_of(class, segment);
-        Ok(segment)
+        segment
     }
 
     fn take_listed(&self, class: usize) -> Option<u64> {
@@ -201,15 +222,23 @@ impl<M: Medium> Heap<M> {
         self.release_run(segment, 1);
     }
 
-    fn allocate_large(&self, bytes: u64, replaces: bool) -> Result<Offset, SpaceError> {
+    fn allocate_large<E>(
+        &self,
+        bytes: u64,
+        take: impl Fn(u64) -> Result<u64, E>,
+    ) -> Result<Offset, E> {
+        let count = bytes.div_ceil(self.segment_bytes());
+        take(count).map(|first| self.take_large(first, count))
+    }
+
+    /// Space for an item that replaces none: refused if it could not be replaced itself.
+    fn allocate_new_large(&self, bytes: u64) -> Result<Offset, SpaceError> {
         let count = bytes.div_ceil(self.segment_bytes());
         let first = self.take_free_run(count)?;
-        if !replaces {
-            self.reserved_run.want(count);
-            if let Err(full) = self.set_run_aside(|count| self.take_free_run(count)) {
-                self.release_run(first, count);
-                return Err(full);
-            }
+        self.reserved_run.want(count);
+        if let Err(full) = self.set_run_aside(|count| self.take_free_run(count)) {
+            self.release_run(first, count);
+            return Err(full);
         }
         Ok(self.take_large(first, count))
     }
