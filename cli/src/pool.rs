@@ -96,13 +96,26 @@ pub(crate) fn inspect(path: &Path) -> Result<PoolInfo> {
 
 /// Adds what only the command line knows: the command that would have made the pool.
 fn explain(path: &Path, error: firndex::Error) -> Error {
-    if let firndex::Error::Open(OpenError::Missing { .. }) = error {
-        let shown = path.display();
-        return Failure::new(
-            format!("there is no pool at {shown}"),
-            format!("make one first: firndex create {shown}"),
-        )
-        .into();
+    let shown = path.display();
+    match error {
+        firndex::Error::Open(OpenError::Missing { .. }) => {
+            return Failure::new(
+                format!("there is no pool at {shown}"),
+                format!("make one first: firndex create {shown}"),
+            )
+            .into();
+        }
+        // Whether to open it read-only is not for the user to say here.
+        firndex::Error::Open(OpenError::NotWritable { needs_recovery, source, .. }) => {
+            let hint = match needs_recovery {
+                true => {
+                    "it was not closed cleanly, and must be made writable even to be read: recovery writes"
+                }
+                false => "make it writable; as it is, firndex get, stat and check can read it",
+            };
+            return Failure::new(format!("{shown} cannot be written ({source})"), hint).into();
+        }
+        _ => {}
     }
     Error::new(error).context(format!("opening {}", path.display()))
 }

@@ -55,6 +55,21 @@ impl SpaceError {
     }
 }
 
+fn how_to_write(refused: &io::Error, needs_recovery: bool) -> &'static str {
+    match (refused.kind() == io::ErrorKind::ReadOnlyFilesystem, needs_recovery) {
+        (false, false) => "make it writable, or open it read-only",
+        (true, false) => "mount its file system for writing, or open it read-only",
+        (false, true) => {
+            "it was not closed cleanly, and recovery writes, so that it cannot be opened read-only \
+             either: make it writable"
+        }
+        (true, true) => {
+            "it was not closed cleanly, and recovery writes, so that it cannot be opened read-only \
+             either: mount its file system for writing"
+        }
+    }
+}
+
 /// A pool could not be created or opened. The file is as it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -137,20 +152,24 @@ pub enum OpenError {
     /// The pool was not closed, and what the medium kept cannot be trusted.
     #[error(
         "the pool was not closed cleanly and {found}: what was written last may be missing or \
-         torn; restore a backup, or copy out what still reads well with `salvage POOL OUT`"
+         torn; {advice}"
     )]
     Dirty {
         /// Why it cannot be trusted.
         found: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// A pool that needs recovery cannot be opened for reading only.
     #[error("the pool was not closed cleanly; open it once for writing, which recovers it")]
     NeedsRecovery,
     /// The file may not be written.
-    #[error("{path} cannot be written ({source}); make it writable, or open it read-only")]
+    #[error("{path} cannot be written ({source}); {}", how_to_write(source, *needs_recovery))]
     NotWritable {
         /// The file.
         path: PathBuf,
+        /// It holds a pool that was not closed cleanly: to be read, it must be written first.
+        needs_recovery: bool,
         /// The operating system's error.
         source: io::Error,
     },
@@ -172,7 +191,7 @@ pub enum OpenError {
         missing: &'static str,
     },
     /// The pool's content contradicts itself.
-    #[error("the pool is damaged: {found}; run `check`, and restore the file from a backup")]
+    #[error("the pool is damaged: {found}; restore the file from a backup")]
     Corrupt {
         /// What was found.
         found: String,

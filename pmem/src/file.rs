@@ -99,7 +99,13 @@ impl PoolFile {
 
     /// Opens and locks an existing file and reads its superblock.
     pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
-        let file = open_regular(path, access)?;
+        let file = open_regular(path, access).map_err(|error| match error {
+            OpenError::NotWritable { path, source, .. } => {
+                let needs_recovery = Self::inspect(&path).is_ok_and(|found| !found.clean);
+                OpenError::NotWritable { path, needs_recovery, source }
+            }
+            error => error,
+        })?;
         let (place, registration) = claim(&file, path, access)?;
         let pool_file = PoolFile {
             file,
@@ -126,8 +132,16 @@ impl PoolFile {
         self.place
     }
 
-    /// Fails where the file is not on a DAX file system.
-    pub fn probe_dax(&self) -> io::Result<CacheFlush> {
+    /// Fails where the file is not on a DAX file system, or the processor cannot flush what is stored there.
+    pub fn probe_dax(&self) -> Result<CacheFlush, OpenError> {
+        self.map_sync()
+            .map_err(|error| OpenError::NoDax { path: self.path.clone(), source: error.into() })?;
+        CacheFlush::detect().ok_or(OpenError::Unsupported {
+            missing: "an instruction that flushes a line, without which the medium `dax` promises nothing",
+        })
+    }
+
+    fn map_sync(&self) -> rustix::io::Result<()> {
         use rustix::mm::{MapFlags, ProtFlags};
         let bytes = rustix::param::page_size();
         let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
@@ -136,14 +150,8 @@ impl PoolFile {
             let protection = ProtFlags::READ;
             let null = std::ptr::null_mut();
             let map = rustix::mm::mmap(null, bytes, protection, flags, self.file.as_fd(), 0)?;
-            rustix::mm::munmap(map, bytes)?;
+            rustix::mm::munmap(map, bytes)
         }
-        CacheFlush::detect().ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this processor has no instruction that reaches persistence",
-            )
-        })
     }
 
     /// The file's `pool_bytes`, allocated again where a sparse copy lost them, as a mapped medium
@@ -156,8 +164,7 @@ impl PoolFile {
 
     /// As [`PoolFile::mapped`], with MAP_SYNC.
     pub fn dax(&self, pool_bytes: u64, size_max: u64) -> Result<Dax, OpenError> {
-        let no_dax = |source| OpenError::NoDax { path: self.path.clone(), source };
-        let flush = self.probe_dax().map_err(no_dax)?;
+        let flush = self.probe_dax()?;
         let file = self.backed_file(pool_bytes)?;
         Memory::dax(file, pool_bytes, size_max, self.access == Access::Write, flush)
             .map_err(|error| self.map_error(error))
@@ -217,7 +224,7 @@ fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
             if access == Access::Write =>
         {
-            OpenError::NotWritable { path: path.into(), source }
+            OpenError::NotWritable { path: path.into(), needs_recovery: false, source }
         }
         _ => io(source),
     })?;

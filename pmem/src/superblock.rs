@@ -415,14 +415,17 @@ impl Superblock {
         if self.clean {
             return Ok(());
         }
-        let dirty = |found: &str| Err(OpenError::Dirty { found: found.into() });
+        let dirty = |found: &str, advice| Err(OpenError::Dirty { found: found.into(), advice });
         let then = &self.place;
         let same_boot = now.same_boot(then);
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
-            return dirty("this file is a copy of it, made while it was open or not closed");
+            return dirty(
+                "this file is a copy of it, made while it was open or not closed",
+                "close the original and copy it again, or restore a backup",
+            );
         }
         if !same_boot && self.medium != MediumKind::Dax {
-            return dirty("the machine has been restarted since");
+            return dirty("the machine has been restarted since", "restore a backup");
         }
         Ok(())
     }

@@ -300,10 +300,10 @@ fn dirty_pools_from_before_a_restart_and_copies_of_dirty_pools() {
             table.put(1, 1).unwrap();
             std::fs::read(&path).unwrap()
         };
+        let copy_again = "close the original and copy it again, or restore a backup";
         let is_dirty = |error: &OpenError| matches!(error, OpenError::Dirty { .. });
-        let ways_on = ["not closed cleanly", "restore a backup", "salvage POOL OUT"];
-        let refused = |path: &Path, found: &str| {
-            let says = [ways_on[0], found, ways_on[1], ways_on[2]];
+        let refused = |path: &Path, found: &str, advice: &str| {
+            let says = ["not closed cleanly", found, advice];
             let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
             for error in
                 [assert_refused(path, open_table, &says), assert_refused(path, read_only, &says)]
@@ -316,14 +316,14 @@ fn dirty_pools_from_before_a_restart_and_copies_of_dirty_pools() {
         let mut rebooted = dirty_image.clone();
         change(&mut rebooted, |superblock| superblock.place.boot_id[0] ^= 1);
         std::fs::write(&path, &rebooted).unwrap();
-        refused(&path, "restarted");
+        refused(&path, "restarted", "; restore a backup");
         let copy = directory.path().join("copy");
         std::fs::write(&path, &dirty_image).unwrap();
         std::fs::copy(&path, &copy).unwrap();
-        refused(&copy, "copy");
+        refused(&copy, "copy", copy_again);
         change(&mut rebooted, |superblock| superblock.place.inode ^= 1);
         std::fs::write(&path, &rebooted).unwrap();
-        refused(&path, "copy");
+        refused(&path, "copy", copy_again);
         // The same image in its own place is what a killed process leaves.
         std::fs::write(&path, &dirty_image).unwrap();
         let error = Options::new().read_only(true).open_table(&path).unwrap_err();

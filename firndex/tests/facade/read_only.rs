@@ -78,22 +78,53 @@ pub(crate) fn open_what_may_not_be_written(path: &Path) {
     assert_intact(&Options::new().read_only(true).open_table(path).unwrap());
 }
 
-/// The super-user may write any file: it plays the role as nobody.
+/// A role, without the right to write the file, which was not closed cleanly: reading it is no way out.
+pub(crate) fn open_what_may_not_be_recovered(path: &Path) {
+    let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
+    let error = assert_refused(path, read_only, &["open it once for writing, which recovers it"]);
+    assert!(matches!(error, Error::Open(OpenError::NeedsRecovery)), "{error:?}");
+    let says = ["cannot be written", "not closed cleanly", "recovery writes", ": make it writable"];
+    let error = assert_refused(path, |path| Table::open(path), &says);
+    let is_typed =
+        matches!(error, Error::Open(OpenError::NotWritable { needs_recovery: true, .. }));
+    assert!(is_typed, "{error:?}");
+    assert!(!error.to_string().contains("or open it read-only"), "{error}");
+}
+
 #[test]
 fn a_file_that_may_not_be_written() {
-    const NOBODY: u32 = 65534;
     let directory = places::on_disk();
     let path = directory.path().join("pool");
     make_table(&path);
+    play_without_rights(&directory, &path, "open what may not be written");
+}
+
+#[test]
+fn a_file_that_may_not_be_written_and_needs_recovery() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    make_table(&path);
+    let table = Table::open(&path).unwrap();
+    table.put(1, 1).unwrap();
+    // What a killed process would leave there.
+    let unclean = std::fs::read(&path).unwrap();
+    table.close().unwrap();
+    std::fs::write(&path, unclean).unwrap();
+    play_without_rights(&directory, &path, "open what may not be recovered");
+}
+
+/// The super-user may write any file: it plays the role as nobody.
+fn play_without_rights(directory: &tempfile::TempDir, path: &Path, role: &str) {
+    const NOBODY: u32 = 65534;
     let set_mode = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
-    set_mode(&path, 0o444);
+    set_mode(path, 0o444);
     set_mode(directory.path(), 0o755);
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        return open_what_may_not_be_written(&path);
+        return processes::run(role, Engine::Iceberg, path);
     }
-    let mut command = processes::process("open what may not be written", Engine::Iceberg, &path, 0);
+    let mut command = processes::process(role, Engine::Iceberg, path, 0);
     match command.uid(NOBODY).gid(NOBODY).current_dir("/").output() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
