@@ -165,7 +165,10 @@ impl<M: Medium> Core<M> {
             let log2 = self.levels.get(context.back()).log2();
             return Err(SpaceError::Full {
                 needed_bytes: self.pool.superblock().end.saturating_add(Level::bytes(log2 + 1)),
-                reason: "the buckets of a key are full, and `Options::resize_at` above 1 keeps the table from growing".into(),
+                reason:
+                    "the buckets of a key are full, and `Options::resize_at` above 1 keeps the \
+                         table from growing"
+                        .into(),
             }
             .into());
         }

@@ -83,15 +83,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Called when an item found no room under `geometry`. `Ok`: trying again makes sense.
     #[cold]
     pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), Error> {
-        let full = || {
-            SpaceError::Full {
+        let full = || SpaceError::Full {
             needed_bytes: self
                 .pool
                 .superblock()
                 .end
                 .saturating_add(self.bucket.bytes << (geometry.top() + 1)),
-            reason: "the buckets of a key are full, and `Options::resize_at` above 1 keeps the table from growing".into(),
-        }
+            reason: "the buckets of a key are full, and `Options::resize_at` above 1 keeps the \
+                     table from growing"
+                .into(),
         };
         if geometry.resize() != Resize::No {
             self.finish_resize();
