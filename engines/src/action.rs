@@ -1,5 +1,7 @@
 //! What a mutation makes of the state that it finds.
 
+use index::{Fixed, is_same_state};
+
 /// What becomes of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action<V> {
@@ -28,13 +30,13 @@ pub(crate) fn if_present<V>(found: Option<V>, value: V) -> Action<V> {
 
 /// `compare_exchange`.
 #[inline(always)]
-pub(crate) fn exchange<V: PartialEq>(
+pub(crate) fn exchange<V: Fixed>(
     found: Option<V>,
     expected: Option<V>,
     new: Option<V>,
 ) -> Action<V> {
     match new {
-        _ if found != expected => Action::Keep,
+        _ if !is_same_state(found, expected) => Action::Keep,
         Some(value) => Action::Put(value),
         None => Action::Remove,
     }

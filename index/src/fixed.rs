@@ -1,15 +1,19 @@
 //! Keys and values of a fixed size, as words.
 
 /// A type that can be a key or a value of a table: a fixed number of bytes, every pattern of which
-/// is a value, and two values are equal if their bytes are.
+/// is a value.
+///
+/// Tables compare the bytes, keys and values alike, and never ask [`PartialEq`]: a NaN is found and
+/// exchanged like any other value, and -0.0 is another key than 0.0.
 ///
 /// Tables store the words, so they are part of the file format: a value's words never change. Those
 /// of an integer are of its little-endian bytes, those of an array of its bytes in order. Types of
 /// one size read each other's tables.
 ///
-/// There is none for `bool` and `char`, which not every pattern is; for floats, whose equality is
-/// not that of their bytes; and for `usize`, whose size is not the file's.
-pub trait Fixed: Copy + PartialEq + Send + Sync + 'static {
+/// There is none for `bool` and `char`, which not every pattern is; for floats, for which comparing
+/// bytes is a choice that a program should make knowingly; and for `usize`, whose size is not the
+/// file's.
+pub trait Fixed: Copy + Send + Sync + 'static {
     /// Bytes of a value.
     const BYTES: usize;
 
@@ -19,6 +23,22 @@ pub trait Fixed: Copy + PartialEq + Send + Sync + 'static {
 
     /// The value whose words `word` tells; what they have beyond its end is ignored.
     fn of_words(word: impl Fn(usize) -> u64) -> Self;
+}
+
+/// Whether two values have the same bytes. For integers this is one comparison, or two.
+#[inline(always)]
+pub fn is_same<T: Fixed>(one: T, other: T) -> bool {
+    (0..T::BYTES.div_ceil(8)).all(|index| one.word(index) == other.word(index))
+}
+
+/// As [`is_same`] for two states of a key, of which absence is one.
+#[inline(always)]
+pub fn is_same_state<T: Fixed>(one: Option<T>, other: Option<T>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => is_same(one, other),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 impl Fixed for u64 {

@@ -10,7 +10,7 @@ mod report;
 mod traits;
 
 pub use error::{Error, ItemError};
-pub use fixed::Fixed;
+pub use fixed::{Fixed, is_same, is_same_state};
 pub use items::Items;
 pub use pmem::pair;
 pub use report::{CheckReport, Level, Occupancy, Shrunk};

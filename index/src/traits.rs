@@ -35,7 +35,7 @@ pub trait Chore: Send + Sync {
 /// A mutation fails only with [`Error::Full`] (nothing was changed, the table works on) or an
 /// I/O error met while growing. The caller holds the pool's right to write
 /// ([`pmem::Pool::write`]) around each mutation.
-pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
+pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// The value of `key`. Takes no lock and never waits.
     fn get(&self, key: K) -> Option<V>;
 
@@ -54,7 +54,7 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     fn remove(&self, key: K) -> Result<Option<V>, Error>;
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, so that
-    /// insert-if-absent and remove-if are special cases.
+    /// insert-if-absent and remove-if are special cases. Values are compared by their bytes.
     fn compare_exchange(
         &self,
         key: K,
@@ -86,7 +86,7 @@ pub trait Index<K: Copy, V: Copy + PartialEq>: Send + Sync {
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error>;
 
     /// `compare_exchange` for each `(key, expected, new)` in order, sharing fences; `out[i]` is the
-    /// state that was found, and entry *i* took effect if that is its `expected`. On an error some
+    /// state that was found, and entry *i* took effect if that has the bytes of its `expected`. On an error some
     /// entries have taken effect, each of them whole; the others leave their `out` untouched.
     fn compare_exchange_many(
         &self,

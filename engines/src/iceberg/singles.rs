@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::action::{Action, exchange, if_absent, if_present};
-use index::{Error, Exchange};
+use index::{Error, Exchange, is_same_state};
 use pmem::Medium;
 use std::sync::Arc;
 
@@ -81,6 +81,6 @@ impl<M: Medium> Core<M> {
         new: Option<u64>,
     ) -> Result<Exchange<u64>, Error> {
         let found = self.mutate(key, |found| exchange(found, expected, new))?;
-        Ok(if found == expected { Ok(()) } else { Err(found) })
+        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 }

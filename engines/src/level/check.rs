@@ -58,7 +58,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
                 copies += (0..self.bucket.slots as usize)
                     .filter(|slot| tokens & 1 << slot != 0)
-                    .filter(|&slot| self.bucket.key(medium, at, slot) == key)
+                    .filter(|&slot| self.bucket.has_key(medium, at, slot, key))
                     .count();
             }
         }

@@ -17,8 +17,8 @@
 //! index `1 << l`, so that no two levels share one.
 
 use super::shape::Design;
-use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
+use index::{Fixed, is_same};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::cmp::Reverse;
 use std::marker::PhantomData;
@@ -231,6 +231,18 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     pub(super) fn key<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> K {
         let at = self.item_at(slot);
         K::of_words(|index| Self::word(medium, bucket, at, index, K::BYTES))
+    }
+
+    /// Whether the key in `slot` is this one.
+    #[inline(always)]
+    pub(super) fn has_key<M: Medium>(
+        &self,
+        medium: &M,
+        bucket: Offset,
+        slot: usize,
+        key: K,
+    ) -> bool {
+        is_same(self.key(medium, bucket, slot), key)
     }
 
     /// The key and the value in `slot`.

@@ -66,7 +66,7 @@ pub use shape::{Design, Shape};
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
 use index::hash::Hasher;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk};
+use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state};
 use layout::{
     BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
     Resize,
@@ -464,7 +464,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
     ) -> Result<Exchange<V>, Error> {
         let inserts = expected.is_none() && new.is_some();
         let found = self.core.mutate(key, inserts, |found| exchange(found, expected, new))?;
-        Ok(if found == expected { Ok(()) } else { Err(found) })
+        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {

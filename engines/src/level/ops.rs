@@ -9,7 +9,7 @@ use super::search::{Found, Four};
 use super::{BATCH, STRIPES};
 use crate::action::Action;
 use index::hash::{h1, h2};
-use index::{Error, Fixed};
+use index::{Error, Fixed, is_same};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
@@ -264,7 +264,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let locked = unfenced.lock(place);
         let at = self.at(place);
         let (found, value) = self.bucket.pair(self.medium(), at, slot);
-        if self.tokens(at) & 1 << slot == 0 || found != key {
+        if self.tokens(at) & 1 << slot == 0 || !is_same(found, key) {
             return None;
         }
         match decide(Some(value)) {

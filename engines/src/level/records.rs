@@ -28,7 +28,7 @@ const UPDATE: u64 = 1;
 const MOVEMENT: u64 = 2;
 
 /// A change to be ended by recovery.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Record<V> {
     pub(super) level: u32,
     pub(super) index: u64,

@@ -134,8 +134,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let holds = |other: Place| {
             let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
             other != place
-                && (0..self.bucket.slots as usize)
-                    .any(|slot| tokens & 1 << slot != 0 && self.bucket.key(medium, at, slot) == key)
+                && (0..self.bucket.slots as usize).any(|slot| {
+                    tokens & 1 << slot != 0 && self.bucket.has_key(medium, at, slot, key)
+                })
         };
         let is_twice = levels.flat_map(|level| self.places(level, hash)).any(holds);
         if is_twice {

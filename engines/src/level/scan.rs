@@ -15,7 +15,7 @@ use super::bucket::Locked;
 use super::layout::Geometry;
 use super::ops::Place;
 use hashbrown::HashTable;
-use index::Fixed;
+use index::{Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence};
 use std::ops::Range;
@@ -99,7 +99,7 @@ impl<K: Fixed> Scan<K> {
             _ => return,
         };
         let mut keys = self.passed.lock();
-        match keys.find_entry(hash_of(key), |(other, _)| *other == key) {
+        match keys.find_entry(hash_of(key), |&(other, _)| is_same(other, key)) {
             // It is on the side again on which it was first.
             Ok(entry) if entry.get().1 != passed => drop(entry.remove()),
             // It was removed and inserted on the other side.
@@ -114,7 +114,7 @@ impl<K: Fixed> Scan<K> {
     /// Forgets what was told of a key that the scan comes to; whether it was met before.
     fn meet(&self, key: K, hash: u64) -> bool {
         let mut keys = self.passed.lock();
-        let entry = keys.find_entry(hash, |(other, _)| *other == key);
+        let entry = keys.find_entry(hash, |&(other, _)| is_same(other, key));
         // One that lay behind was removed and inserted ahead.
         entry.is_ok_and(|entry| entry.remove().0.1 == Passed::Forward)
     }

@@ -3,8 +3,8 @@
 use super::Core;
 use super::layout::{Geometry, LEVELS_MAX, LOCK, WRITING, slot_of_four};
 use super::ops::{Hash, Place};
-use index::Fixed;
 use index::hash::{h1, h2};
+use index::{Fixed, is_same};
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
@@ -143,7 +143,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             slots &= slots - 1;
             let place = four.place(turn);
             let (found, value) = self.bucket.pair(self.medium(), self.at(place), slot);
-            if found != key {
+            if !is_same(found, key) {
                 continue;
             }
             fence(Ordering::Acquire);
@@ -206,10 +206,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let has_print = self.has_print(at, word, key, print);
             // The tokens decide: the key may be on its way out, or from one slot to another.
             let tokens = self.tokens(at);
-            let slot = slots
-                .clone()
-                .filter(|_| has_print)
-                .find(|&slot| tokens & 1 << slot != 0 && self.bucket.key(medium, at, slot) == key);
+            let slot = slots.clone().filter(|_| has_print).find(|&slot| {
+                tokens & 1 << slot != 0 && self.bucket.has_key(medium, at, slot, key)
+            });
             let found = slot.map(|slot| (slot, self.value(place, slot, word)));
             fence(Ordering::Acquire);
             let now = self.word(place).load(Ordering::Relaxed);
@@ -237,7 +236,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn has_print(&self, at: Offset, word: u64, key: K, print: u64) -> bool {
         let shows = |slot: usize| {
             self.bucket.print_in(word, slot) == print
-                && self.bucket.key(self.medium(), at, slot) == key
+                && self.bucket.has_key(self.medium(), at, slot, key)
         };
         !self.shape.design.fingerprints || (0..self.bucket.slots as usize).any(shows)
     }

@@ -8,6 +8,7 @@ mod common;
 mod cost;
 mod cuts;
 mod damage;
+mod equality;
 mod faults;
 mod growth;
 mod harness;

@@ -1,13 +1,12 @@
 //! Tables of other keys and values than words: what is stored is found, by every operation; sizes
 //! are remembered and compared; what no engine takes is refused.
 
+use crate::equality::{Alike, Never};
 use crate::exactly_once::Random;
 use crate::places;
 use crate::superblocks::{assert_refused, change};
 use firndex::{Engine, Error, Fixed, OpenError, Options, Table, inspect};
 use std::collections::HashMap;
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::path::Path;
 
 /// Any value of the type, with some that are special, drawn from `kinds` different ones.
@@ -21,43 +20,58 @@ fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
     T::of_words(|index| Random(seed << 8 | index as u64).next())
 }
 
+/// The bytes of a value, whatever its type calls equal.
+fn words<T: Fixed>(value: T) -> Vec<u64> {
+    (0..T::BYTES.div_ceil(8)).map(|index| value.word(index)).collect()
+}
+
+fn words_in<T: Fixed>(value: Option<T>) -> Option<Vec<u64>> {
+    value.map(words)
+}
+
+/// Keys and values, as their words.
+type Model = HashMap<Vec<u64>, Vec<u64>>;
+
 /// All operations against a `HashMap`, over growth and reopenings.
-fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
+fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
     const KINDS: u64 = 3000;
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     let options = Options::new().engine(engine);
     let mut random = Random(K::BYTES as u64 * 1000 + V::BYTES as u64);
-    let mut model = HashMap::new();
+    let mut model = Model::new();
     let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
     let first_capacity = table.stats().unwrap().capacity;
     for number in 0..12_000 {
         let (key, value) = (any::<K>(&mut random, KINDS), any::<V>(&mut random, 1 << 20));
+        let there = model.get(&words(key)).cloned();
         match random.below(if number % 3000 < 2000 { 9 } else { 14 }) {
-            0 => assert_eq!(table.get(key).unwrap(), model.get(&key).copied()),
-            1 | 2 => assert_eq!(table.put(key, value).unwrap(), model.insert(key, value)),
+            0 => assert_eq!(words_in(table.get(key).unwrap()), there),
+            1 | 2 => {
+                assert_eq!(words_in(table.put(key, value).unwrap()), there);
+                model.insert(words(key), words(value));
+            }
             3 => {
-                let found = table.insert(key, value).unwrap();
-                assert_eq!(found, model.get(&key).copied());
-                model.entry(key).or_insert(value);
+                assert_eq!(words_in(table.insert(key, value).unwrap()), there);
+                model.entry(words(key)).or_insert(words(value));
             }
             4 => {
-                assert_eq!(table.update(key, value).unwrap(), model.get(&key).copied());
-                model.entry(key).and_modify(|old| *old = value);
+                assert_eq!(words_in(table.update(key, value).unwrap()), there);
+                model.entry(words(key)).and_modify(|old| *old = words(value));
             }
             5 => {
-                let found = model.get(&key).copied();
+                let found = table.get(key).unwrap();
                 let expected = if random.below(4) == 0 { Some(value) } else { found };
                 let new = (random.below(2) == 0).then_some(value);
                 let done = table.compare_exchange(key, expected, new).unwrap();
-                if expected == found {
-                    assert_eq!(done, Ok(()));
+                if words_in(expected) == there {
+                    assert!(done.is_ok(), "{} and {} bytes on {engine}", K::BYTES, V::BYTES);
                     match new {
-                        Some(value) => model.insert(key, value),
-                        None => model.remove(&key),
+                        Some(value) => model.insert(words(key), words(value)),
+                        None => model.remove(&words(key)),
                     };
                 } else {
-                    assert_eq!(done, Err(found));
+                    assert_eq!(done.map_err(words_in), Err(there));
                 }
             }
             6 => {
@@ -70,42 +84,53 @@ fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
                     0 => {
                         table.insert_many_into(&batch, &mut out).unwrap();
                         for (&(key, value), &found) in batch.iter().zip(&out) {
-                            assert_eq!(found, model.get(&key).copied());
-                            model.entry(key).or_insert(value);
+                            assert_eq!(words_in(found), model.get(&words(key)).cloned());
+                            model.entry(words(key)).or_insert(words(value));
                         }
                     }
                     1 => {
                         table.update_many_into(&batch, &mut out).unwrap();
                         for (&(key, value), &found) in batch.iter().zip(&out) {
-                            assert_eq!(found, model.get(&key).copied());
-                            model.entry(key).and_modify(|old| *old = value);
+                            assert_eq!(words_in(found), model.get(&words(key)).cloned());
+                            model.entry(words(key)).and_modify(|old| *old = words(value));
                         }
                     }
                     2 => {
                         let replaced = table.put_many(&batch).unwrap();
                         for (&(key, value), replaced) in batch.iter().zip(replaced) {
-                            assert_eq!(replaced, model.insert(key, value));
+                            let before = model.insert(words(key), words(value));
+                            assert_eq!(words_in(replaced), before);
                         }
                     }
                     _ => {
                         let removed = table.remove_many(&keys).unwrap();
-                        for (key, removed) in keys.iter().zip(removed) {
-                            assert_eq!(removed, model.remove(key));
+                        for (&key, removed) in keys.iter().zip(removed) {
+                            assert_eq!(words_in(removed), model.remove(&words(key)));
                         }
                     }
                 }
-                let expected: Vec<_> = keys.iter().map(|key| model.get(key).copied()).collect();
-                assert_eq!(table.get_many(&keys).unwrap(), expected);
+                let found = table.get_many(&keys).unwrap();
+                for (&key, found) in keys.iter().zip(found) {
+                    assert_eq!(words_in(found), model.get(&words(key)).cloned());
+                }
             }
             7 => {
-                let before = table.modify(key, |found| found.is_none().then_some(value)).unwrap();
-                assert_eq!(before, model.get(&key).copied());
-                match before {
-                    Some(_) => model.remove(&key),
-                    None => model.insert(key, value),
+                let mut calls = 0;
+                let change = |found: Option<V>| {
+                    calls += 1;
+                    assert!(calls == 1, "alone, and yet not the first time, on {engine}");
+                    found.is_none().then_some(value)
+                };
+                assert_eq!(words_in(table.modify(key, change).unwrap()), there);
+                match there {
+                    Some(_) => model.remove(&words(key)),
+                    None => model.insert(words(key), words(value)),
                 };
             }
-            _ => assert_eq!(table.remove(key).unwrap(), model.remove(&key)),
+            _ => {
+                assert_eq!(words_in(table.remove(key).unwrap()), there);
+                model.remove(&words(key));
+            }
         }
         assert_eq!(table.len(), model.len() as u64);
         if number % 4000 == 3999 {
@@ -128,14 +153,12 @@ fn is_a_map<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(engine: Engine) {
 }
 
 #[track_caller]
-fn assert_holds<K: Fixed + Eq + Hash + Debug, V: Fixed + Debug>(
-    table: &Table<K, V>,
-    model: &HashMap<K, V>,
-) {
+fn assert_holds<K: Fixed, V: Fixed>(table: &Table<K, V>, model: &Model) {
     let report = table.check().unwrap();
     assert!(report.is_sound(), "{:#?}", report.findings);
-    let mut found = HashMap::new();
-    table.for_each(|key, value| assert_eq!(found.insert(key, value), None, "twice")).unwrap();
+    let mut found = Model::new();
+    let visit = |key, value| assert_eq!(found.insert(words(key), words(value)), None, "twice");
+    table.for_each(visit).unwrap();
     assert_eq!(found, *model);
 }
 
@@ -164,6 +187,19 @@ fn clevel_keeps_pairs_of_any_size() {
     is_a_map::<u8, i8>(Engine::Clevel);
     is_a_map::<[u8; 67], [u8; 301]>(Engine::Clevel);
     is_a_map::<[u8; 64], [u8; 0]>(Engine::Clevel);
+}
+
+/// Finer than bytes, as a NaN is, and coarser, as zeros of two signs are: no table asks.
+#[test]
+fn what_a_type_calls_equal_decides_nothing() {
+    for &engine in Engine::ALL {
+        is_a_map::<Never<8>, Never<8>>(engine);
+        is_a_map::<Alike<8>, Alike<8>>(engine);
+    }
+    is_a_map::<Never<16>, Never<15>>(Engine::Level);
+    is_a_map::<Alike<16>, Alike<15>>(Engine::Level);
+    is_a_map::<Never<67>, Never<3>>(Engine::Clevel);
+    is_a_map::<Alike<67>, Alike<3>>(Engine::Clevel);
 }
 
 #[test]
