@@ -1,13 +1,13 @@
 //! What a table and a store have in common: the pool under them.
 
 use crate::{Engine, Error, Kind, Medium, Result};
-use index::{Level, Occupancy, Shrunk};
+use index::{CheckReport, Level, Occupancy, Shrunk};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
 use pmem::pool::{Gate, WriteError};
 use pmem::superblock::Superblock;
-use pmem::{Pool, Write};
+use pmem::{OpenError, Pool, Write};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,18 @@ use std::time::Duration;
 pub(crate) trait PoolHandle: Send + Sync {
     fn write(&self) -> std::result::Result<Write<'_>, WriteError>;
     fn gate(&self) -> &Arc<Gate>;
-    fn sync(&self) -> io::Result<()>;
+    /// As [`Pool::sync_counted`].
+    fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()>;
+    /// Compares the number of pairs, which `count` says, with the one recorded when the pool was closed. If it
+    /// is another one, a pool opened for writing is refused.
+    fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError>;
+    /// Has what `count` says, asked at once, recorded when the pool is closed. Until then nothing may
+    /// happen to the pool but that the engine is dropped.
+    fn record_pairs(&self, count: &dyn Fn() -> u64);
     fn close(&self) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
+    fn is_read_only(&self) -> bool;
+    fn recorded_pairs(&self) -> Option<u64>;
     fn medium_kind(&self) -> MediumKind;
     fn size_bytes(&self) -> u64;
 }
@@ -32,8 +41,27 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
         Pool::gate(self)
     }
 
-    fn sync(&self) -> io::Result<()> {
-        Pool::sync(self)
+    fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()> {
+        self.sync_counted(|| Some(count()))
+    }
+
+    fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError> {
+        if let Some(expected) = self.recorded_pairs() {
+            // A helper may be ending a resize already.
+            let found = self.at_rest(count);
+            if found != expected && !self.is_read_only() {
+                return Err(OpenError::Miscounted { found, expected });
+            }
+        }
+        Pool::record_pairs(self, None);
+        Ok(())
+    }
+
+    fn record_pairs(&self, count: &dyn Fn() -> u64) {
+        // In a forked child a lock may be held by a thread that is not there.
+        if !self.is_inherited() && !self.is_read_only() {
+            Pool::record_pairs(self, Some(self.at_rest(count)));
+        }
     }
 
     fn close(&self) -> io::Result<()> {
@@ -42,6 +70,14 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
     fn superblock(&self) -> Superblock {
         Pool::superblock(self)
+    }
+
+    fn is_read_only(&self) -> bool {
+        Pool::is_read_only(self)
+    }
+
+    fn recorded_pairs(&self) -> Option<u64> {
+        Pool::recorded_pairs(self)
     }
 
     fn medium_kind(&self) -> MediumKind {
@@ -108,14 +144,31 @@ impl Handle {
         }
     }
 
-    pub(crate) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self, count: &dyn Fn() -> u64) -> Result<()> {
         self.read()?;
-        self.pool.sync().map_err(|source| Error::Io { action: "syncing the pool", source })
+        self.pool.sync(count).map_err(|source| Error::Io { action: "syncing the pool", source })
     }
 
     pub(crate) fn close(self) -> Result<()> {
         self.read()?;
         self.pool.close().map_err(|source| Error::Io { action: "closing the pool", source })
+    }
+
+    /// `report`, of a pool with so many pairs, with what the pool says of itself. For writing, a pool
+    /// that holds another number of pairs than it should was not opened.
+    pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
+        // First in the list, which has an end.
+        let mut whole = CheckReport::default();
+        if self.pool.is_read_only()
+            && let Some(expected) = self.pool.recorded_pairs()
+            && pairs != expected
+        {
+            whole.fault(|| {
+                format!("{pairs} pairs were found, and the pool had {expected} when it was closed")
+            });
+        }
+        whole.merge(report);
+        whole
     }
 
     /// The caller has asked whether the handle may be used: what it passes took locks, too.

@@ -149,10 +149,11 @@ fn try_table<K: Fixed, V: Fixed>(
 ) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::table::<K, V>())?;
-    let (index, handle) = match pool {
+    let (mut index, handle) = match pool {
         AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
     };
+    index.count_in(&handle)?;
     file.publish()?;
     Ok(Table::new(index, Handle::new(handle, Some(file), engine, started.elapsed())))
 }
@@ -160,10 +161,11 @@ fn try_table<K: Fixed, V: Fixed>(
 fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
-    let (records, handle) = match pool {
+    let (mut records, handle) = match pool {
         AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
     };
+    records.count_in(&handle)?;
     file.publish()?;
     Ok(Store::new(records, Handle::new(handle, Some(file), engine, started.elapsed())))
 }
@@ -171,20 +173,22 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
 pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
-    let (index, handle) = match pool {
+    let (mut index, handle) = match pool {
         AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
     };
+    index.count_in(&handle)?;
     Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
 }
 
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
-    let (records, handle) = match pool {
+    let (mut records, handle) = match pool {
         AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
         AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
     };
+    records.count_in(&handle)?;
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 

@@ -235,10 +235,11 @@ impl Store {
         Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
     }
 
-    /// Verifies every slot and item, and that no space is lost. Exact when nothing writes.
+    /// Verifies every slot and item, that no space is lost, and in a pool that is open read-only also
+    /// that it holds as many pairs as when it was closed. Exact when nothing writes.
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
-        Ok(self.records.check())
+        Ok(self.handle.checked(self.records.check(), self.len()))
     }
 
     /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).
@@ -252,7 +253,7 @@ impl Store {
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
         self.records.settle();
-        self.handle.sync()
+        self.handle.sync(&|| self.records.len())
     }
 
     /// Writes everything to the device and records that the pool was closed.

@@ -256,10 +256,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time()))
     }
 
-    /// Verifies every pair and every invariant. Exact when nothing writes.
+    /// Verifies every pair and every invariant, and in a pool that is open read-only also that it holds
+    /// as many pairs as when it was closed. Exact when nothing writes.
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
-        Ok(self.index.check())
+        Ok(self.handle.checked(self.index.check(), self.len()))
     }
 
     /// Halves the table's index beside other operations, in the calling thread, by rehashing a part
@@ -281,7 +282,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
         self.index.settle();
-        self.handle.sync()
+        self.handle.sync(&|| self.index.len())
     }
 
     /// Writes everything to the device and records that the pool was closed.

@@ -1,11 +1,14 @@
 //! The engine under a table.
 
+use crate::handle::PoolHandle;
 use crate::word_types::{self, of_word};
 use engines::iceberg;
 use engines::level::{LevelHashing, Searches};
 use index::{Error, Fixed, Index};
+use pmem::OpenError;
 use pmem::medium::{KernelKeeps, Memory};
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// The usual media.
 type Usual = Memory<KernelKeeps>;
@@ -20,25 +23,35 @@ enum Inlined {
 }
 
 /// An engine behind one virtual call; on the usual media some operations are inlined.
-pub(crate) struct TableIndex<K, V> {
+pub(crate) struct TableIndex<K: Fixed, V: Fixed> {
     /// Of the same table; only where keys and values have 8 bytes.
     inlined: Inlined,
     any: Box<dyn Index<K, V>>,
+    /// The pool that is told, in the end, how many pairs there are.
+    pool: Option<Arc<dyn PoolHandle>>,
 }
 
 impl<K: Fixed, V: Fixed> TableIndex<K, V> {
     pub(crate) fn new(any: Box<dyn Index<K, V>>) -> Self {
-        TableIndex { inlined: Inlined::Nothing, any }
+        TableIndex { inlined: Inlined::Nothing, any, pool: None }
     }
 
     pub(crate) fn iceberg(iceberg: iceberg::Iceberg<Usual>) -> Self {
         let inlined = Inlined::Iceberg(iceberg.singles());
-        TableIndex { inlined, any: word_types::boxed(iceberg) }
+        TableIndex { inlined, any: word_types::boxed(iceberg), pool: None }
     }
 
     pub(crate) fn level(level: LevelHashing<Usual>) -> Self {
         let inlined = Inlined::Level(level.searches());
-        TableIndex { inlined, any: word_types::boxed(level) }
+        TableIndex { inlined, any: word_types::boxed(level), pool: None }
+    }
+
+    /// Compares the number of pairs with the one that `pool` had when it was closed, and from now on tells
+    /// it.
+    pub(crate) fn count_in(&mut self, pool: &Arc<dyn PoolHandle>) -> Result<(), OpenError> {
+        pool.compare_pairs(&|| self.any.len())?;
+        self.pool = Some(Arc::clone(pool));
+        Ok(())
     }
 
     /// Keys and values of other sizes compile to the virtual call alone.
@@ -97,8 +110,16 @@ fn of_words<V: Fixed>(found: Option<u64>) -> Option<V> {
     found.map(of_word)
 }
 
+impl<K: Fixed, V: Fixed> Drop for TableIndex<K, V> {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.record_pairs(&|| self.any.len());
+        }
+    }
+}
+
 /// Everything else.
-impl<K, V> Deref for TableIndex<K, V> {
+impl<K: Fixed, V: Fixed> Deref for TableIndex<K, V> {
     type Target = dyn Index<K, V>;
 
     fn deref(&self) -> &Self::Target {

@@ -196,6 +196,18 @@ pub enum OpenError {
         /// What was found.
         found: String,
     },
+    /// The pool holds another number of pairs than when it was closed. It stays as it is, closed: it
+    /// can be opened for reading only.
+    #[error(
+        "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
+         restore the file from a backup, or open the pool read-only and copy out what is left"
+    )]
+    Miscounted {
+        /// Pairs that were found.
+        found: u64,
+        /// Pairs that were recorded when the pool was closed.
+        expected: u64,
+    },
     /// Space for the pool could not be had.
     #[error(transparent)]
     Space(#[from] SpaceError),

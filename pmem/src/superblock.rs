@@ -7,16 +7,18 @@
 //!       3  checksum                        20  end: all extents lie below
 //!       4  sequence number                 21  extents | log2 of heap segment bytes
 //!       5  features, compatible            22  8 typed roots of 2 words: type, offset
-//!       6  features, read-only compat.     38  16 engine parameters, fixed at creation
-//!       7  features, incompatible          54  10 engine roots, changed with the extents
-//!       8  pool UUID (2 words)             64  224 extents of 2 words
-//!      10  incarnation                              owner | index | offset (8, 8, 48 bits)
-//!      11  kind | engine                            length in bytes
-//!      12  key bytes | value bytes
+//!       6  features, read-only compat.         (type 1: number of pairs, see `pairs`)
+//!       7  features, incompatible          38  16 engine parameters, fixed at creation
+//!       8  pool UUID (2 words)             54  10 engine roots, changed with the extents
+//!      10  incarnation                     64  224 extents of 2 words
+//!      11  kind | engine                            owner | index | offset (8, 8, 48 bits)
+//!      12  key bytes | value bytes                  length in bytes
 //!      13  hash id | checksum id      (a | b: a in the low half of the word)
 //!      14  hash seed
 //!      15  state | medium
 //! ```
+
+mod pairs;
 
 use crate::error::OpenError;
 use crate::medium::MediumKind;
@@ -153,7 +155,7 @@ pub struct Superblock {
     pub end: u64,
     /// log2 of the size of the heap's segments.
     pub segment_log2: u32,
-    /// Spare: positions of structures of later versions, by type.
+    /// By type: the number of pairs, and room for positions of structures of later versions.
     pub typed_roots: [(u64, u64); TYPED_ROOTS],
     /// The engine's parameters.
     pub engine_params: [u64; ENGINE_PARAMS],
@@ -448,7 +450,7 @@ fn byte_order_mismatch() -> OpenError {
 mod tests {
     use super::*;
 
-    fn sample() -> Superblock {
+    pub(super) fn sample() -> Superblock {
         Superblock {
             sequence: 9,
             features_compatible: 0,

@@ -12,6 +12,7 @@ mod full;
 mod hostile;
 mod items;
 mod limits;
+mod lost_pages;
 mod open_errors;
 mod open_locks;
 mod pair_sizes;

@@ -55,11 +55,16 @@ pub(crate) fn make_store(path: &Path) {
 /// As [`make_store`].
 pub(crate) fn make_store_on(engine: Engine, path: &Path) {
     let store = Options::new().engine(engine).create_store(path).unwrap();
-    for key in 0..300u32 {
-        store.put(key.to_le_bytes(), vec![key as u8; key as usize % 97]).unwrap();
+    for (key, value) in store_pairs() {
+        store.put(key, value).unwrap();
     }
-    store.put("large", vec![5; 600_000]).unwrap();
     store.close().unwrap();
+}
+
+/// What is in it.
+pub(crate) fn store_pairs() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    let small = |key: u32| (key.to_le_bytes().to_vec(), vec![key as u8; key as usize % 97]);
+    (0..300).map(small).chain([(b"large".to_vec(), vec![5; 600_000])])
 }
 
 fn words_of(bytes: &[u8]) -> Box<Words> {

@@ -73,6 +73,11 @@ pub struct Pool<M: Medium> {
     transition: Mutex<()>,
     gate: Arc<Gate>,
     place: Place,
+    /// Number of pairs that the pool said it held, being clean, when it was opened.
+    recorded_pairs: Option<u64>,
+    /// Number of pairs to be recorded when the pool is closed. At first the recorded one: should the
+    /// table in it turn out to be damaged, the pool goes on to say what it should hold.
+    pairs_to_record: Mutex<Option<u64>>,
     forks_at_open: u32,
     /// Up to where memory was asked to be at hand.
     prepared: AtomicU64,
@@ -153,7 +158,7 @@ impl<M: Medium> Pool<M> {
         };
         write_copies(&medium, &superblock);
         sync_superblock(&medium)?;
-        Self::assemble(medium, superblock, place, GateState::Open)
+        Self::assemble(medium, superblock, None, place, GateState::Open)
     }
 
     /// Opens the pool on `medium` for writing: marks it dirty, with this place and a new
@@ -185,14 +190,14 @@ impl<M: Medium> Pool<M> {
             // Before the good copy is written: a crash must never meet two bad ones.
             write_copy(&medium, &superblock, copy as u64);
         }
-        superblock.sequence += 1;
+        let recorded_pairs = superblock.pairs();
+        superblock.advance(false, None);
         superblock.incarnation += 1;
-        superblock.clean = false;
         superblock.medium = medium.kind();
         superblock.place = place;
         write_copies(&medium, &superblock);
         sync_superblock(&medium)?;
-        Self::assemble(medium, superblock, place, GateState::Open)
+        Self::assemble(medium, superblock, recorded_pairs, place, GateState::Open)
     }
 
     /// Opens a cleanly closed pool for reading; changes nothing in it.
@@ -202,7 +207,8 @@ impl<M: Medium> Pool<M> {
             superblock.check_state(&place)?;
             return Err(OpenError::NeedsRecovery);
         }
-        Self::assemble(medium, superblock, place, GateState::ReadOnly)
+        let recorded_pairs = superblock.pairs();
+        Self::assemble(medium, superblock, recorded_pairs, place, GateState::ReadOnly)
     }
 
     fn read(medium: &M) -> Result<(Superblock, Option<usize>), OpenError> {
@@ -223,6 +229,7 @@ impl<M: Medium> Pool<M> {
     fn assemble(
         medium: M,
         superblock: Superblock,
+        recorded_pairs: Option<u64>,
         place: Place,
         state: GateState,
     ) -> Result<Self, OpenError> {
@@ -234,6 +241,8 @@ impl<M: Medium> Pool<M> {
             transition: Mutex::new(()),
             gate,
             place,
+            recorded_pairs,
+            pairs_to_record: Mutex::new(recorded_pairs),
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
         })
@@ -287,7 +296,7 @@ impl<M: Medium> Pool<M> {
             GateState::Syncing | GateState::Clean => {
                 let _transition = self.transition.lock();
                 if self.gate.state() == GateState::Clean {
-                    self.mark(false)?;
+                    self.mark(false, None)?;
                     self.gate.set(GateState::Open);
                 }
                 Ok(())
@@ -295,13 +304,37 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// Records that the pool is clean or dirty, down to the device.
-    fn mark(&self, clean: bool) -> io::Result<()> {
+    /// Looks while nobody has the right to write: numbers of pairs are exact then. Not for a holder
+    /// of that right.
+    pub fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
+        let _transition = self.transition.lock();
+        if self.gate.state() != GateState::Open {
+            return look();
+        }
+        self.gate.close();
+        let seen = look();
+        self.gate.set(GateState::Open);
+        seen
+    }
+
+    /// The number of pairs that the pool held when it was closed, if it was opened clean and says so.
+    pub fn recorded_pairs(&self) -> Option<u64> {
+        self.recorded_pairs
+    }
+
+    /// Has a number of pairs recorded when the pool is closed; `None`, if pairs may come and go until
+    /// then. Whoever opens a pool for writing says so before any does.
+    pub fn record_pairs(&self, pairs: Option<u64>) {
+        *self.pairs_to_record.lock() = pairs;
+    }
+
+    /// Records that the pool is clean, and how many pairs it holds if that is known, or that it is
+    /// dirty; down to the device.
+    fn mark(&self, clean: bool, pairs: Option<u64>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         let mut marked = superblock.clone();
-        marked.clean = clean;
+        marked.advance(clean, pairs);
         marked.place = self.place;
-        marked.sequence += 1;
         write_copies(&self.medium, &marked);
         *superblock = marked;
         self.medium.sync(0..SUPERBLOCK_BYTES)
@@ -430,14 +463,20 @@ impl<M: Medium> Pool<M> {
     /// on `mapped`, writes all to the device and records the pool as clean until the next write.
     /// Writers wait during the last part.
     pub fn sync(&self) -> io::Result<()> {
+        self.sync_counted(|| None)
+    }
+
+    /// As [`Pool::sync`]. What `count` says is recorded as the number of pairs; it is asked while nobody
+    /// has the right to write.
+    pub fn sync_counted(&self, count: impl FnOnce() -> Option<u64>) -> io::Result<()> {
         match self.medium.kind() {
             // On `dax` every operation that returned is durable already.
             MediumKind::Dram | MediumKind::Dax => Ok(()),
-            MediumKind::Mapped => self.clean(),
+            MediumKind::Mapped => self.clean(count),
         }
     }
 
-    fn clean(&self) -> io::Result<()> {
+    fn clean(&self, count: impl FnOnce() -> Option<u64>) -> io::Result<()> {
         let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {
             return Ok(());
@@ -449,16 +488,17 @@ impl<M: Medium> Pool<M> {
             self.gate.set(GateState::Open);
             return Err(error);
         }
-        let marked = self.mark(true);
+        let marked = self.mark(true, count());
         // Also if that failed: "clean" may reach the device by itself later, so the next writer
         // must say "dirty" first.
         self.gate.set(GateState::Clean);
         marked
     }
 
-    /// Syncs and records the pool as clean, on every medium.
+    /// Syncs and records the pool as clean, on every medium, and with it what was told to
+    /// [`Pool::record_pairs`].
     pub fn close(&self) -> io::Result<()> {
-        self.clean()
+        self.clean(|| self.pairs_to_record.lock().take())
     }
 }
 
@@ -467,7 +507,7 @@ impl<M: Medium> Drop for Pool<M> {
         if !self.is_inherited() {
             // Nobody is left to tell; a pool that could not be marked clean is dirty, and says so
             // when it is opened next.
-            let _ = self.clean();
+            let _ = self.close();
         }
     }
 }
