@@ -5,7 +5,7 @@ use crate::table::NEVER;
 use anyhow::{Context, Result, bail, ensure};
 use engines::Settings;
 use engines::level::{self, LevelHashing, Shape};
-use index::{Error, Fixed, Index};
+use index::{Error, Fixed, Index, is_same_state};
 use pmem::{Medium, Pool};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
         for number in 0..count {
             let (key, value) = pair(number);
             let found = self.get(key);
-            ensure!(found == Some(value), "key {key:x?} holds {found:x?} instead of {value:x?}");
+            let is_found = is_same_state(found, Some(value));
+            ensure!(is_found, "key {key:x?} holds {found:x?} instead of {value:x?}");
         }
         Ok(())
     }
