@@ -258,6 +258,8 @@ mod tests {
     struct Work {
         signal: Signal,
         turns_left: AtomicU64,
+        /// No turn may be taken while this is so.
+        is_held: AtomicBool,
         /// Called in a turn, and while memory is prepared.
         in_turn: Meeting,
         in_prepare: Meeting,
@@ -298,6 +300,7 @@ mod tests {
 
         fn take_turn(&self) -> Result<(), Refused> {
             self.in_turn.attend();
+            assert!(!self.is_held.load(Ordering::SeqCst), "a turn while helpers are held");
             let less = |turns: u64| turns.checked_sub(1);
             let _ = self.turns_left.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
             Ok(())
@@ -327,12 +330,10 @@ mod tests {
         }
     }
 
-    /// Waits for what must come, but not for ever.
+    /// Waits for what must come.
     fn wait_until(is_so: impl Fn() -> bool) {
-        let began = Instant::now();
         while !is_so() {
-            assert!(began.elapsed() < Duration::from_secs(60), "it does not come");
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::yield_now();
         }
     }
 
@@ -430,13 +431,23 @@ mod tests {
             go_on.send(()).unwrap();
             wait_until(|| !work.is_resizing());
             work.signal.rest();
-            // They may be looking for another turn.
-            let held = std::iter::repeat_with(|| work.signal.try_hold()).flatten().next().unwrap();
-            work.begin(1);
-            std::thread::sleep(Duration::from_millis(20));
-            assert!(work.is_resizing());
-            drop(held);
-            wait_until(|| !work.is_resizing());
+            for _ in 0..100 {
+                let (is_preparing, go_on) = work.in_prepare.arrange();
+                work.signal.ask_to_prepare();
+                is_preparing.recv().unwrap();
+                // The other one may be looking for a turn.
+                let held =
+                    std::iter::repeat_with(|| work.signal.try_hold()).flatten().next().unwrap();
+                work.is_held.store(true, Ordering::SeqCst);
+                work.begin(1);
+                // Now one is awake, and has nothing before it but its turn.
+                go_on.send(()).unwrap();
+                (0..20).for_each(|_| std::thread::yield_now());
+                assert!(work.is_resizing(), "a turn while helpers are held");
+                work.is_held.store(false, Ordering::SeqCst);
+                drop(held);
+                wait_until(|| !work.is_resizing());
+            }
         });
     }
 }

@@ -184,7 +184,7 @@ fn wait_for<T>(mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain");
+        assert!(started.elapsed() < Duration::from_secs(600), "waited in vain");
         sleep(Duration::from_millis(2));
     }
 }

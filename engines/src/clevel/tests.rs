@@ -77,7 +77,8 @@ fn insertions_that_find_room_do_not_wait_for_who_takes_a_level() {
             }
             done.send(store.occupancy()).unwrap();
         });
-        let occupancy = is_done.recv_timeout(Duration::from_secs(20));
+        // Against hanging only: it ends, or waits for what is held here.
+        let occupancy = is_done.recv_timeout(Duration::from_secs(600));
         drop(taking);
         let occupancy = occupancy.expect("it waits");
         assert!(occupancy.load_factor() > 0.6 && !occupancy.resizing, "{occupancy:?}");

@@ -177,7 +177,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Interim buckets that have not been drained, if this geometry is still the one counted for.
-    fn undrained(&self, geometry: Geometry) -> Option<u64> {
+    pub(super) fn undrained(&self, geometry: Geometry) -> Option<u64> {
         let counted = self.progress.0[0].load(Ordering::Acquire);
         let generation = geometry.generation() << UNDRAINED_BITS;
         (counted >> UNDRAINED_BITS << UNDRAINED_BITS == generation)

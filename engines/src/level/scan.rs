@@ -66,6 +66,12 @@ impl<K> Scans<K> {
     pub(super) fn open(&self) -> u64 {
         self.open.load(Ordering::Relaxed)
     }
+
+    /// The word of the bucket that the one scan under way comes to next.
+    #[cfg(test)]
+    pub(super) fn next_word(&self) -> Option<u64> {
+        self.list.lock().first().map(|scan| scan.next.load(Ordering::Relaxed))
+    }
 }
 
 impl<K> Drop for Open<'_, K> {
@@ -122,7 +128,7 @@ impl<K: Fixed> Scan<K> {
 
 impl Geometry {
     /// The words of the buckets of all levels that may hold items; they adjoin.
-    fn words(self) -> Range<u64> {
+    pub(super) fn words(self) -> Range<u64> {
         let lowest = self.levels().min().unwrap_or_default();
         let highest = self.levels().max().unwrap_or_default();
         1 << lowest..2 << highest

@@ -2,7 +2,7 @@
 //! writers.
 
 use super::bucket::{Locked, Unfenced};
-use super::layout::{Geometry, Resize, next_version};
+use super::layout::{Geometry, LOCK, Resize, next_version};
 use super::ops::{Place, Placed};
 use super::records::Record;
 use super::resize::record;
@@ -89,11 +89,16 @@ fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
     core.set_word(place, next_version(core.bucket.with(word, slot, core.print(core.hash(key)))));
 }
 
-/// How often a scan visits a key, and what a look-up finds.
-fn seen(table: &Table, key: u64) -> (usize, Option<u64>) {
-    let mut visits = 0;
-    table.for_each(&mut |visited, _| visits += usize::from(visited == key));
-    (visits, table.get(key))
+/// Waits for what another thread is sure to come to.
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
+/// Lets other threads do what they should not be able to. Only a fault is found by waiting longer.
+fn give_way() {
+    (0..1000).for_each(|_| std::thread::yield_now());
 }
 
 /// Asserts that a key that a crash left twice is there once.
@@ -184,7 +189,13 @@ fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
             assert!(core.turn_to_expansion(geometry));
             core.finish_resize();
         });
-        std::thread::sleep(Duration::from_millis(100));
+        // It has turned the shrink and emptied the last bucket: the end is all that is left to it.
+        wait_until(|| {
+            let geometry = core.geometry();
+            geometry.resize() != Resize::Shrink && core.undrained(geometry) == Some(0)
+        });
+        give_way();
+        assert_eq!(core.geometry().resize(), Resize::Expand, "it does not wait");
         assert_once(&after_crash(&table), key);
         drop((copies, copying, locked));
         other.join().unwrap();
@@ -195,10 +206,25 @@ fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
 
 /// Asserts that a scan waits for `end`, and then meets the key once.
 fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
+    let core = &table.core;
+    let is_locked =
+        |&word: &u64| core.word(Place::of_word(word)).load(Ordering::Relaxed) & LOCK != 0;
+    let first_locked = core.geometry().words().find(is_locked);
+    let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let scanning = scope.spawn(|| seen(table, key));
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(!scanning.is_finished(), "it does not wait");
+        let scanning = scope.spawn(|| {
+            let mut visits = 0;
+            table.for_each(&mut |visited, _| {
+                assert!(has_ended.load(Ordering::SeqCst), "it does not wait");
+                visits += usize::from(visited == key);
+            });
+            (visits, table.get(key))
+        });
+        // It has come to the bucket that it must wait for.
+        wait_until(|| core.scans.next_word() == first_locked || scanning.is_finished());
+        give_way();
+        assert_eq!(core.scans.next_word(), first_locked, "it does not wait");
+        has_ended.store(true, Ordering::SeqCst);
         end();
         assert_eq!(scanning.join().unwrap(), (1, Some(1)));
     });
@@ -505,10 +531,15 @@ fn a_movement_to_a_bucket_that_the_batch_has_changed() {
 #[test]
 fn a_movement_to_a_bucket_that_another_thread_holds() {
     let (table, other, [_, movable, new]) = table_of_one_movement();
-    let locked = Locked::attempt(table.core.word(other)).unwrap();
+    let core = &table.core;
+    let locked = Locked::attempt(core.word(other)).unwrap();
+    let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
+    let placed = core.insert(&mut unfenced, core.geometry(), new, 6, core.hash(new));
+    assert!(matches!(placed, Placed::Busy), "room, or none at all");
+    drop(unfenced);
     std::thread::scope(|scope| {
         let inserting = scope.spawn(|| table.insert(new, 6));
-        std::thread::sleep(Duration::from_millis(20));
+        give_way();
         drop(locked);
         assert_eq!(inserting.join().unwrap().unwrap(), None);
     });

@@ -11,10 +11,11 @@ use pmem::file::{Access, PoolFile};
 use pmem::medium::{Mapped, Memory};
 use pmem::{Medium, Offset, OpenError, Pool};
 use std::collections::HashMap;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Tells the process to be killed what to do: mode and directory.
 const ORDERS: &str = "FIRNDEX_TEST_PROCESS_TO_BE_KILLED";
@@ -25,8 +26,6 @@ const WRITERS: usize = 2;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Bytes that pools may grow to.
 const LIMIT_BYTES: u64 = 1 << 30;
-/// The process ends by itself after this, should nobody kill it.
-const LIFETIME: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -180,18 +179,22 @@ pub(crate) fn process_to_be_killed<E: Engine, B: FileBacking>() {
     let (mode, directory) = orders.split_once(':').expect("mode and directory");
     let directory = PathBuf::from(directory);
     let progress = Progress::open(&directory);
-    let end = Instant::now() + LIFETIME;
+    // Whoever is to kill it holds the other end; should that process be gone, this one goes, too.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(1);
+    });
     if Mode::named(mode) == Mode::Create {
-        create_pools::<E>(&directory, &progress, end);
+        create_pools::<E>(&directory, &progress);
     } else {
-        write_on::<E>(Mode::named(mode), &directory, &progress, end);
+        write_on::<E>(Mode::named(mode), &directory, &progress);
     }
 }
 
-fn create_pools<E: Engine>(directory: &Path, progress: &Progress, end: Instant) {
+fn create_pools<E: Engine>(directory: &Path, progress: &Progress) {
     let (begun, returned) = (Progress::begun(0), Progress::returned(0));
     let mut number = progress.get(begun);
-    while Instant::now() < end {
+    loop {
         progress.set(begun, number + 1);
         let table = FileTable::<E>::create(
             &directory.join(format!("pool-{number}")),
@@ -204,7 +207,7 @@ fn create_pools<E: Engine>(directory: &Path, progress: &Progress, end: Instant) 
     }
 }
 
-fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress, end: Instant) {
+fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress) {
     let table =
         FileTable::<E>::open(&directory.join("pool"), setup(0)).expect("the pool is opened");
     std::thread::scope(|scope| {
@@ -213,7 +216,7 @@ fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress, end: I
             scope.spawn(move || {
                 let (begun, returned) = (Progress::begun(writer), Progress::returned(writer));
                 let mut number = progress.get(begun);
-                while !number.is_multiple_of(1024) || Instant::now() < end {
+                loop {
                     progress.set(begun, number + 1);
                     table.perform(&Operation::numbered(mode, writer, number));
                     progress.set(returned, number + 1);
@@ -237,12 +240,25 @@ impl Victim {
         command
             .args(["--nocapture", "--exact", &format!("{theme}::process_to_be_killed")])
             .env(ORDERS, format!("{}:{}", mode.name(), directory.display()))
+            .stdin(Stdio::piped())
             .stdout(Stdio::null());
         Victim(command.spawn().expect("the process is started"))
     }
 
-    fn kill(mut self) {
+    /// Waits until something is so that the process is sure to come to.
+    fn wait_until(&mut self, is_so: impl Fn() -> bool) {
+        while !is_so() {
+            self.assert_lives();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    fn assert_lives(&mut self) {
         assert_eq!(self.0.try_wait().expect("a child"), None, "the process ended by itself");
+    }
+
+    fn kill(mut self) {
+        self.assert_lives();
         self.0.kill().expect("the process is killed");
         self.0.wait().expect("the process has ended");
     }
@@ -260,17 +276,15 @@ fn run_and_kill(mode: Mode, directory: &Path, progress: &Progress, random: &mut 
     let writers = if mode == Mode::Create { 1 } else { WRITERS };
     let begun = || (0..writers).map(|writer| progress.get(Progress::begun(writer))).sum::<u64>();
     let before = begun();
-    let victim = Victim::start(mode, directory);
+    let mut victim = Victim::start(mode, directory);
     // Some are killed on their way, perhaps in recovery; most when they have got going.
     if random.percent(80) {
-        let limit = Instant::now() + LIFETIME;
-        while begun() == before && Instant::now() < limit {
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        let most = if mode == Mode::Create { 6 } else { 3000 };
+        let further = 1 + random.below(most);
+        victim.wait_until(|| begun() >= before + further);
     }
-    // Files take their time to be created, where they are synced to a device.
-    let most_us = if mode == Mode::Create { 40_000 } else { 15_000 };
-    std::thread::sleep(Duration::from_micros(random.below(most_us)));
+    // So that it is not always at the same place in what it does. How long this takes is of no matter.
+    std::thread::sleep(Duration::from_micros(random.below(3000)));
     victim.kill();
 }
 

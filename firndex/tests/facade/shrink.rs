@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The engines that can.
 const SHRINKING: [Engine; 2] = [Engine::Level, Engine::Clevel];
@@ -168,7 +168,7 @@ fn beside_readers_and_writers() {
         let table = &Options::new().engine(engine).in_memory_table().unwrap();
         fill(table, 0..KEPT);
         let is_over = &AtomicBool::new(false);
-        let halvings = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             scope.spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
                     let wave = KEPT..KEPT + WAVE;
@@ -196,15 +196,12 @@ fn beside_readers_and_writers() {
                 }
             });
             let _ends = Ends(is_over);
-            let started = Instant::now();
             let mut halvings = 0;
-            while halvings < 25 && started.elapsed() < Duration::from_secs(20) {
+            while halvings < 20 {
                 halvings += u32::from(table.shrink().unwrap());
-                std::thread::sleep(Duration::from_micros(200));
+                std::thread::yield_now();
             }
-            halvings
         });
-        assert!(halvings >= 5, "halved only {halvings} times");
         assert_holds(table, KEPT);
     }
 }
@@ -321,10 +318,7 @@ fn killed_in_the_midst() {
         let mut random = Random(5);
         let updated: Vec<(u64, u64)> = (0..UPDATED).map(|key| (key, key)).collect();
         let mut halvings = 0;
-        for round in 0..60 {
-            if round >= 12 && halvings > 5 {
-                break;
-            }
+        for round in 0..12 {
             if round % 4 == 0 {
                 let _ = std::fs::remove_file(&path);
                 let table = Options::new().engine(engine).create_table(&path).unwrap();
@@ -337,15 +331,20 @@ fn killed_in_the_midst() {
             while byte != [BEGUN] {
                 output.read_exact(&mut byte).unwrap();
             }
-            let reader = std::thread::spawn(move || {
-                let mut written = Vec::new();
-                output.read_to_end(&mut written).unwrap();
-                written
-            });
-            std::thread::sleep(Duration::from_micros(random.below(40_000)));
+            // After some updates, or as many halvings; of what it does then, the clock chooses the moment,
+            // and nothing depends on that.
+            let awaited = if round % 2 == 0 { RETURNED } else { HALVED };
+            let mut left = if round % 2 == 0 { random.below(4000) } else { 1 + random.below(3) };
+            let mut written = Vec::new();
+            while left > 0 {
+                output.read_exact(&mut byte).unwrap();
+                written.extend(byte);
+                left -= u64::from(byte == [awaited]);
+            }
+            std::thread::sleep(Duration::from_micros(random.below(3000)));
             writer.kill().unwrap();
             writer.wait().unwrap();
-            let written = reader.join().unwrap();
+            output.read_to_end(&mut written).unwrap();
             let count = |wanted| written.iter().filter(|&&byte| byte == wanted).count() as u64;
             halvings += count(HALVED);
 
@@ -371,6 +370,6 @@ fn killed_in_the_midst() {
             // As the next process expects them.
             table.put_many(&updated).unwrap();
         }
-        assert!(halvings > 5, "halved only {halvings} times");
+        assert!(halvings > 5, "halved {halvings} times");
     }
 }
