@@ -6,7 +6,7 @@ use engines::Settings;
 use engines::clevel::{self, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
-use index::{Error, Fixed, Index};
+use index::{Error, Fixed, Index, is_same};
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, PoolKind};
@@ -111,7 +111,7 @@ pub fn lengthened<T: Fixed>(word: u64) -> T {
 
 /// The word that stands for what was found, if any does.
 fn shortened<T: Fixed>(found: T) -> Option<u64> {
-    Some(found.word(0)).filter(|&word| lengthened::<T>(word) == found)
+    Some(found.word(0)).filter(|&word| is_same(lengthened::<T>(word), found))
 }
 
 /// A new pool for an engine of this setup.
