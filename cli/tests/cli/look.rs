@@ -175,7 +175,7 @@ fn pairs_that_a_closed_pool_lost_are_told() {
         let workspace = Workspace::new();
         let path = workspace.path("pool");
         let table = firndex::Options::new().engine(engine).create_table(&path).unwrap();
-        (0..400).for_each(|key| drop(table.put(key, !key).unwrap()));
+        (0..400).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
         table.close().unwrap();
         let sound = workspace.run(["check", "pool"]).demand(0);
         assert!(sound.stdout().starts_with(b"sound: 400 pairs"));
