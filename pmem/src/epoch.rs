@@ -26,25 +26,29 @@ use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 
-/// Bags of retired items; threads are spread over them.
-const BAGS: usize = 64;
+/// Bags of retired items; threads are spread over them. Under loom few, since each is a step of a
+/// collection.
+const BAGS: usize = if cfg!(feature = "loom") { 2 } else { 64 };
 /// A bag tries to advance the epoch each time it has taken this many items: a scan with its
 /// heavy barrier costs microseconds, so it is shared by many.
 ///
 /// On the crash lab's machine, whose histories are short, each second one scans.
-const RETIRES_PER_SCAN: u64 = if cfg!(feature = "simulated") { 2 } else { 128 };
+const RETIRES_PER_SCAN: u64 =
+    if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 128 };
 /// ... or items of this many bytes, so that few large ones do not hold much space back.
 const BYTES_PER_SCAN: u64 = 256 << 10;
 /// When so many bytes wait in a bag, they are everybody's concern: its threads may retire nothing more.
 ///
 /// On the crash lab's machine, one large item is enough.
-const BYTES_OVERDUE: u64 = if cfg!(feature = "simulated") { 1 << 20 } else { 4 << 20 };
+const BYTES_OVERDUE: u64 =
+    if cfg!(any(feature = "simulated", feature = "loom")) { 1 << 20 } else { 4 << 20 };
 /// Most retirements of a thread between two that look after what is overdue, if somebody's pin keeps it.
 const PATIENCE_MAX: u32 = 64;
 
 /// How often an operation that replaces something and finds no space takes back what was retired and
 /// tries again, while something is left that waits for others to end their operations.
-pub const ATTEMPTS_WHEN_FULL: u32 = if cfg!(feature = "simulated") { 2 } else { 100 };
+pub const ATTEMPTS_WHEN_FULL: u32 =
+    if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 100 };
 
 // Words of a thread's line.
 const DEPTH: usize = 0;

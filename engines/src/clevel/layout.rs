@@ -339,7 +339,7 @@ pub(super) struct LevelTable {
 
 impl LevelTable {
     pub(super) fn new() -> LevelTable {
-        let words = || [const { AtomicU64::new(0) }; LEVEL_MAX as usize + 1];
+        let words = || std::array::from_fn(|_| AtomicU64::new(0));
         LevelTable { firsts: words(), lasts: words() }
     }
 

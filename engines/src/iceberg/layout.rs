@@ -136,7 +136,7 @@ pub(super) struct Area {
 
 impl Area {
     pub(super) fn new(unit_bytes: u64, initial_log2: u32) -> Area {
-        Area { unit_bytes, initial_log2, bases: [const { AtomicU64::new(0) }; 64] }
+        Area { unit_bytes, initial_log2, bases: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
     /// First block of extent `index`.

@@ -231,7 +231,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
         }
         let geometry = Geometry::first(top as u32, lowest as u32, resize, &shape.design);
-        let bases = [const { AtomicU64::new(NO_BASE) }; 64];
+        let bases: [AtomicU64; 64] = std::array::from_fn(|_| AtomicU64::new(NO_BASE));
         for extent in pool.extents_of(BUCKETS) {
             let level = u32::from(extent.index);
             if level > LEVEL_MAX || extent.bytes != bucket.bytes << level {
@@ -274,7 +274,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             geometry: geometry_line,
             progress: Line::default(),
             counts: PerThread::new().map_err(reserve)?,
-            at_open: [const { AtomicU64::new(0) }; 4],
+            at_open: std::array::from_fn(|_| AtomicU64::new(0)),
             resizes: AtomicU64::new(0),
             beginning: Mutex::new(()),
             scans: Scans::default(),

@@ -87,7 +87,7 @@ impl Records {
     }
 
     pub(super) fn new<V: Fixed>(start: Offset, hasher: Hasher) -> Records {
-        let locks = [const { AtomicU64::new(0) }; RECORDS];
+        let locks = std::array::from_fn(|_| AtomicU64::new(0));
         Records {
             start,
             record_bytes: Records::record_bytes::<V>(),

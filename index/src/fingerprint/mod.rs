@@ -129,7 +129,7 @@ impl Isa {
     }
 
     fn is_offered(self) -> bool {
-        if cfg!(feature = "simulated") {
+        if cfg!(any(feature = "simulated", feature = "loom")) {
             // A vector load is no scheduling point: nothing could happen between its lanes.
             return self == Isa::Portable;
         }
@@ -194,7 +194,9 @@ pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Opti
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         Isa::Neon => Some(unsafe { neon::match_line(line, fingerprint) }),
         // There what is usual in production shall be usual too.
-        _ if cfg!(feature = "simulated") => Some(portable::match_line(line, fingerprint)),
+        _ if cfg!(any(feature = "simulated", feature = "loom")) => {
+            Some(portable::match_line(line, fingerprint))
+        }
         _ => None,
     }
 }

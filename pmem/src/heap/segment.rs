@@ -87,6 +87,7 @@ pub(super) mod status {
 }
 
 /// The volatile state of a segment.
+#[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct SegmentState {
     /// See [`usage`].

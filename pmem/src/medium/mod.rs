@@ -19,6 +19,8 @@ mod reservation;
 pub mod sim;
 mod space;
 mod ticks;
+#[cfg(feature = "loom")]
+pub mod watched;
 mod write_back;
 
 pub use count::{Cost, Count, measure, media_writes};

@@ -1,30 +1,10 @@
 //! Volatile arrays that grow without moving, for sidecars and per-thread state.
 
-use super::{AtomicU8, AtomicU32, AtomicU64, pages};
+use super::element::Zeroable;
+use super::pages;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
-
-/// A line of eight words; the unit in which threads disturb each other.
-#[derive(Debug, Default)]
-#[repr(C, align(64))]
-pub struct Line(pub [AtomicU64; 8]);
-
-/// Types that [`Array`] can hold.
-///
-/// # Safety
-///
-/// All zero bytes are a valid value, the type needs no drop, and sharing it is sound.
-pub unsafe trait Zeroable: Sync {}
-
-// SAFETY: atomic integers are valid for every bit pattern.
-unsafe impl Zeroable for AtomicU8 {}
-// SAFETY: as above.
-unsafe impl Zeroable for AtomicU32 {}
-// SAFETY: as above.
-unsafe impl Zeroable for AtomicU64 {}
-// SAFETY: an array of atomics, as above.
-unsafe impl Zeroable for Line {}
 
 /// An array whose elements are zero at first and whose memory is taken when first touched.
 ///
@@ -152,7 +132,7 @@ impl<T> Drop for Array<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::Ordering;
+    use crate::sync::{AtomicU64, Line, Ordering};
 
     #[test]
     fn elements_are_zero_and_keep_what_is_stored() {

@@ -1,27 +1,38 @@
 //! All shared volatile state: atomics, spinning, per-thread lines, sidecar arrays.
 //!
 //! Engines, heap and epochs share volatile state only through these. In production they are
-//! plain atomics (`native`). Under the feature `simulated`, which only the crash lab's copy of
-//! this crate has, each access is a scheduling point of a simulated machine; the code above does
-//! not know.
+//! plain atomics (`native`). Two features, each of which only a test's own copy of this crate has,
+//! put another platform here; the code above does not know. Under `simulated` (the crash lab) each access
+//! is a scheduling point of a simulated machine. Under `loom` (the kernels) each is one of loom's.
 
+#[cfg(not(feature = "loom"))]
 mod array;
-#[cfg(not(feature = "simulated"))]
+mod element;
+#[cfg(feature = "loom")]
+pub mod loom;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
 mod native;
 mod per_thread;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 
-#[cfg(not(feature = "simulated"))]
+#[cfg(feature = "loom")]
+use loom as platform;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
 use native as platform;
 #[cfg(feature = "simulated")]
 use simulated as platform;
 
-#[cfg(all(test, not(feature = "simulated")))]
+#[cfg(all(test, not(any(feature = "simulated", feature = "loom"))))]
 pub(crate) use native::give_up_number;
 
-pub use array::{Array, Line, Zeroable};
+#[cfg(not(feature = "loom"))]
+pub use array::Array;
+pub use element::{Line, Zeroable};
+#[cfg(feature = "loom")]
+pub use loom::Array;
 pub use per_thread::PerThread;
+#[cfg(not(feature = "loom"))]
 use platform::pages;
 pub(crate) use platform::register_process;
 pub use platform::{

@@ -1,7 +1,6 @@
 //! Lines that belong to one thread each.
 
-use super::array::{Array, Line};
-use super::{AtomicU64, Ordering, THREADS_MAX, thread_indices_end};
+use super::{Array, AtomicU64, Line, Ordering, THREADS_MAX, thread_indices_end};
 use std::io;
 
 /// One line for each thread, and a last one shared by all threads without a number.

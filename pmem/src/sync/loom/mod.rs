@@ -1,0 +1,224 @@
+//! loom under the code of this crate and of the engines: every order of accesses, and every value that a load
+//! may return, as far as loom goes. For the models in `kernels`.
+//!
+//! A model has two parts. First, on one thread, it sets the scene: opens a pool, fills a table.
+//! Accesses are plain then and cost nothing. From [`begin`] on, each is loom's.
+//!
+//! loom keeps the past of each atomic, so it can follow some hundred of them, while a table has
+//! thousands. Those that matter are the few that are loaded after [`begin`]. [`explore`] finds them out: an
+//! atomic that is loaded and was not known before is remembered, by its number in the order of
+//! creation, and the exploration begins anew.
+//!
+//! loom does not know the one order of all `SeqCst` accesses. What it gives is that of two threads which
+//! each store one word and then load the other's, one sees the other; so here a `SeqCst` fence stands between a
+//! thread's `SeqCst` store and its next `SeqCst` load. The light and the heavy barrier are `SeqCst` fences: the kernel's membarrier promises of a
+//! compiler fence and a system call what such a pair of fences does.
+
+mod array;
+mod atomic;
+mod mutex;
+
+pub use array::Array;
+pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Plain};
+pub use mutex::{Mutex, MutexGuard};
+
+use ::loom::model::Builder;
+use ::loom::thread;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Threads that have a line of their own: few, so that a third one takes the shared one.
+pub const THREADS_MAX: usize = 2;
+
+/// How often an exploration begins anew before it is given up: a model whose setup is another one in each
+/// execution would do so for ever.
+const BEGINNINGS_MAX: usize = 200;
+/// Turns that a thread waits while its model fails, when nobody else runs any more.
+const TURNS_WHEN_FAILING: u32 = 1 << 16;
+/// Accesses of one execution at most.
+const ACCESSES_MAX: usize = 20_000;
+
+/// An atomic or a mutex that loom can follow.
+trait Place: Send + Sync {
+    /// From here on it does.
+    fn follow(&self);
+}
+
+/// The explorations of one thread of the operating system.
+#[derive(Default)]
+struct Machine {
+    /// Accesses are loom's.
+    is_loom: Cell<bool>,
+    /// Places created in this execution.
+    created: Cell<u64>,
+    /// Numbers of the places that were touched while accesses were loom's, in any execution.
+    touched: RefCell<BTreeSet<u64>>,
+    /// In this execution a place was touched that was not known before.
+    is_incomplete: Cell<bool>,
+    /// This execution's touched places.
+    places: RefCell<Vec<Arc<dyn Place>>>,
+}
+
+thread_local! {
+    static MACHINE: Machine = Machine::default();
+}
+
+::loom::thread_local! {
+    static NUMBER: Cell<usize> = Cell::new(THREADS_MAX);
+}
+
+/// The number of a place that is being created, and whether it is one that will be touched.
+fn number_place() -> (u64, bool) {
+    MACHINE.with(|machine| {
+        let number = machine.created.get();
+        machine.created.set(number + 1);
+        (number, machine.touched.borrow().contains(&number))
+    })
+}
+
+/// Takes note of a place that will be touched.
+fn enter(place: Arc<dyn Place>) {
+    MACHINE.with(|machine| match machine.is_loom.get() {
+        true => place.follow(),
+        false => machine.places.borrow_mut().push(place),
+    });
+}
+
+/// Whether accesses are loom's now. While a model fails they are not: what is dropped then must not run into
+/// loom, nor other threads run meanwhile.
+fn is_loom() -> bool {
+    MACHINE.with(|machine| machine.is_loom.get()) && !std::thread::panicking()
+}
+
+/// A place was touched that loom does not follow.
+fn touch(number: u64) {
+    MACHINE.with(|machine| {
+        machine.touched.borrow_mut().insert(number);
+        machine.is_incomplete.set(true);
+    });
+}
+
+/// Explores all executions of `model`, with any number of preemptions or at most so many. Panics
+/// as the model does.
+pub fn explore(preemptions_max: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
+    MACHINE.with(|machine| machine.touched.borrow_mut().clear());
+    let model = Arc::new(model);
+    for _ in 0..BEGINNINGS_MAX {
+        MACHINE.with(|machine| machine.is_incomplete.set(false));
+        let mut builder = Builder::new();
+        builder.preemption_bound = preemptions_max;
+        builder.max_branches = ACCESSES_MAX;
+        let model = Arc::clone(&model);
+        let explored = catch_unwind(AssertUnwindSafe(|| {
+            builder.check(move || {
+                MACHINE.with(|machine| {
+                    assert!(!machine.is_incomplete.get(), "begins anew");
+                    machine.is_loom.set(false);
+                    machine.created.set(0);
+                    machine.places.borrow_mut().clear();
+                });
+                number_thread(0);
+                model();
+            });
+        }));
+        // Whatever came of it: an access that was not loom's may have misled it.
+        if MACHINE.with(|machine| machine.is_incomplete.get()) {
+            continue;
+        }
+        return explored.unwrap_or_else(|panic| resume_unwind(panic));
+    }
+    panic!(
+        "each of {BEGINNINGS_MAX} explorations touched another atomic: the setup is not the same in each"
+    );
+}
+
+/// Ends the setup: from here on accesses are loom's.
+pub fn begin() {
+    MACHINE.with(|machine| {
+        machine.places.borrow().iter().for_each(|place| place.follow());
+        machine.is_loom.set(true);
+    });
+}
+
+/// When all threads have been joined: accesses are plain again, for looking at what came of it.
+pub fn end() {
+    MACHINE.with(|machine| machine.is_loom.set(false));
+}
+
+/// Starts a thread of the model with this number; one of [`THREADS_MAX`] or more has none.
+pub fn spawn<T: 'static>(
+    number: usize,
+    work: impl FnOnce() -> T + 'static,
+) -> thread::JoinHandle<T> {
+    thread::spawn(move || {
+        number_thread(number);
+        work()
+    })
+}
+
+fn number_thread(number: usize) {
+    NUMBER.with(|own| own.set(number.min(THREADS_MAX)));
+}
+
+/// The number that the calling thread was started with; the model's first thread has 0.
+pub fn thread_index() -> usize {
+    match std::thread::panicking() {
+        true => THREADS_MAX,
+        false => NUMBER.with(Cell::get),
+    }
+}
+
+pub(crate) fn thread_indices_end() -> usize {
+    THREADS_MAX
+}
+
+/// Nothing: a thread of a model keeps its number.
+pub(crate) fn hold() {}
+
+/// Nothing, as [`hold`].
+pub(crate) fn release(_number: usize) {}
+
+/// Lets other threads run.
+pub fn pause() {
+    if is_loom() {
+        thread::yield_now();
+    }
+}
+
+/// As in std.
+pub fn fence(order: Ordering) {
+    if is_loom() {
+        ::loom::sync::atomic::fence(order);
+    }
+}
+
+/// A `SeqCst` fence: see above.
+pub fn light_barrier() {
+    fence(Ordering::SeqCst);
+}
+
+/// A `SeqCst` fence: see above.
+pub fn heavy_barrier() {
+    fence(Ordering::SeqCst);
+}
+
+/// One turn of waiting for another thread.
+pub fn spin(turn: &mut u32) {
+    *turn = turn.saturating_add(1);
+    if is_loom() {
+        thread::yield_now();
+    } else if *turn > TURNS_WHEN_FAILING {
+        eprintln!("a thread waits where no other one runs: in a setup, or while its model fails");
+        std::process::abort();
+    }
+}
+
+/// No model forks.
+pub fn forks() -> u32 {
+    0
+}
+
+pub(crate) fn register_process() {}
