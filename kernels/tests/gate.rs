@@ -1,140 +1,87 @@
-//! The gate: `Gate::enter`, `leave`, `close` and `set` of `pmem/src/pool/gate.rs`.
+//! The gate: the code of `pmem/src/pool` itself.
 //!
 //! Property: a writer that got in is waited for, and one that comes after the gate has been opened
 //! again sees what the closer did. What writers and closer do is plain memory, which they must
-//! not use at once: writers write it and the closer reads it.
-//!
-//! The light and the heavy barrier are `SeqCst` fences here, as in the kernel of epochs.
+//! not use at once: writers write it, and a sync reads it when it has closed the gate.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use loom::thread;
-use plain::{Plain, RACE};
+use pmem::Pool;
+use pmem::medium::watched::Watched;
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind, SUPERBLOCK_BYTES};
+use pmem::sync::THREADS_MAX;
+use pmem::sync::loom::{Plain, begin, end, explore, spawn};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[derive(Clone, Copy)]
-struct Protocol {
-    enter_barrier: bool,
-    close_barrier: bool,
-    waits: bool,
-    enter: Ordering,
-    leave: Ordering,
-    wait: Ordering,
-    set: Ordering,
+/// Syncs of the pool's memory before the one that the gate is closed for: when the pool is created, and while
+/// writers go on.
+const SYNCS_BEFORE: usize = 2;
+
+struct Model {
+    pool: Pool<Watched>,
+    /// What each writer writes.
+    content: Arc<[Plain; 2]>,
 }
 
-const PRODUCTION: Protocol = Protocol {
-    enter_barrier: true,
-    close_barrier: true,
-    waits: true,
-    enter: Ordering::Acquire,
-    leave: Ordering::Release,
-    wait: Ordering::Acquire,
-    set: Ordering::Release,
-};
-
-const OPEN: u32 = 0;
-const SYNCING: u32 = 2;
-
-struct Gate {
-    protocol: Protocol,
-    state: AtomicU32,
-    announced: AtomicU64,
-    pool: Plain,
-}
-
-impl Gate {
-    fn enter(&self) -> bool {
-        self.announced.store(self.announced.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if self.protocol.enter_barrier {
-            fence(Ordering::SeqCst);
-        }
-        if self.state.load(self.protocol.enter) == OPEN {
-            return true;
-        }
-        self.leave();
-        false
-    }
-
-    fn leave(&self) {
-        self.announced.store(self.announced.load(Ordering::Relaxed) - 1, self.protocol.leave);
-    }
-
-    fn close(&self) {
-        self.state.store(SYNCING, self.protocol.set);
-        if self.protocol.close_barrier {
-            fence(Ordering::SeqCst);
-        }
-        while self.announced.load(self.protocol.wait) != 0 && self.protocol.waits {
-            thread::yield_now();
-        }
-    }
-}
-
-/// A writer that tries twice beside one sync.
-fn model(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
-    move || {
-        let gate = Arc::new(Gate {
-            protocol,
-            state: AtomicU32::new(OPEN),
-            announced: AtomicU64::new(0),
-            pool: Plain::default(),
-        });
-        let shared = Arc::clone(&gate);
-        let writer = thread::spawn(move || {
-            for _ in 0..2 {
-                if shared.enter() {
-                    shared.pool.write();
-                    shared.leave();
-                }
+impl Model {
+    fn new() -> Arc<Model> {
+        let content = Arc::new(<[Plain; 2]>::default());
+        let read = Arc::clone(&content);
+        let syncs = AtomicUsize::new(0);
+        let medium = Watched::with(SUPERBLOCK_BYTES, move |_| {
+            if syncs.fetch_add(1, Ordering::Relaxed) == SYNCS_BEFORE {
+                read.iter().for_each(Plain::read);
             }
         });
-        gate.close();
-        gate.pool.read();
-        gate.state.store(OPEN, protocol.set);
-        writer.join().unwrap();
+        let spec = Spec {
+            kind: PoolKind::Table,
+            engine: 0,
+            key_bytes: 8,
+            value_bytes: 8,
+            hash_id: 0,
+            hash_seed: 0,
+            uuid: 1,
+            segment_log2: 12,
+            engine_params: [0; 16],
+        };
+        let place = Place { boot_id: [1, 1], inode: 1, file_system: 1 };
+        let pool = Pool::create(medium.unwrap(), &spec, place).unwrap();
+        Arc::new(Model { pool, content })
+    }
+
+    fn write(&self, writer: usize) {
+        let _write = self.pool.write().unwrap();
+        self.content[writer].write();
+    }
+}
+
+/// Writers with these numbers, which write so often, beside one sync.
+fn model(writers: &'static [usize], writes: usize) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let model = Model::new();
+        begin();
+        let spawned = writers.iter().enumerate().map(|(index, &number)| {
+            let shared = Arc::clone(&model);
+            spawn(number, move || (0..writes).for_each(|_| shared.write(index)))
+        });
+        let spawned: Vec<_> = spawned.collect();
+        model.pool.sync().unwrap();
+        spawned.into_iter().for_each(|writer| writer.join().unwrap());
+        end();
     }
 }
 
 #[test]
 fn a_writer_that_got_in_is_waited_for() {
-    holds(None, model(PRODUCTION));
+    explore(None, model(&[1], 2));
 }
 
 #[test]
-fn spoilt_enter_without_barrier() {
-    breaks(RACE, None, model(Protocol { enter_barrier: false, ..PRODUCTION }));
+fn a_writer_without_a_number_that_got_in_is_waited_for() {
+    explore(None, model(&[THREADS_MAX], 2));
 }
 
 #[test]
-fn spoilt_close_without_barrier() {
-    breaks(RACE, None, model(Protocol { close_barrier: false, ..PRODUCTION }));
-}
-
-#[test]
-fn spoilt_close_that_does_not_wait() {
-    breaks(RACE, None, model(Protocol { waits: false, ..PRODUCTION }));
-}
-
-#[test]
-fn spoilt_enter_relaxed() {
-    breaks(RACE, None, model(Protocol { enter: Ordering::Relaxed, ..PRODUCTION }));
-}
-
-#[test]
-fn spoilt_leave_relaxed() {
-    breaks(RACE, None, model(Protocol { leave: Ordering::Relaxed, ..PRODUCTION }));
-}
-
-#[test]
-fn spoilt_wait_relaxed() {
-    breaks(RACE, None, model(Protocol { wait: Ordering::Relaxed, ..PRODUCTION }));
-}
-
-#[test]
-fn spoilt_set_relaxed() {
-    breaks(RACE, None, model(Protocol { set: Ordering::Relaxed, ..PRODUCTION }));
+fn a_writer_for_whom_another_one_opened_the_gate_comes_after_the_sync() {
+    explore(Some(2), model(&[1, THREADS_MAX], 1));
 }
