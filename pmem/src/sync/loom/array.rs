@@ -4,14 +4,18 @@ use super::super::element::Zeroable;
 use std::io;
 use std::ops::Range;
 
-/// As in production, but no longer than it must be, and with all elements at once.
+/// Elements of an array that need not be as long.
+const ELEMENTS_MAX: usize = 1 << 10;
+
+/// As in production, but with all elements at once, and so not as long.
 #[derive(Debug)]
 pub struct Array<T>(Box<[T]>);
 
 impl<T: Zeroable> Array<T> {
-    /// An array of `len_min` elements.
-    pub fn reserve(_len: usize, len_min: usize) -> io::Result<Self> {
-        Ok(Array((0..len_min.max(1)).map(|_| T::default()).collect()))
+    /// An array of `len` elements, or of fewer where that would be many.
+    pub fn reserve(len: usize, len_min: usize) -> io::Result<Self> {
+        let len = len.min(ELEMENTS_MAX).max(len_min).max(1);
+        Ok(Array((0..len).map(|_| T::default()).collect()))
     }
 
     /// Number of elements.

@@ -168,35 +168,73 @@ macro_rules! atomic {
     };
 }
 
+/// What a failed exchange does of this.
+fn loading(order: Ordering) -> Ordering {
+    match order {
+        Ordering::Relaxed | Ordering::Release => Relaxed,
+        _ => Ordering::Acquire,
+    }
+}
+
 macro_rules! integer {
-    ($name:ident, $followed:ident, $value:ty, $($fetch:ident: $change:expr,)*) => {
+    ($name:ident, $followed:ident, $value:ty) => {
         atomic!($name, $followed, $value);
 
         impl $name {
-            $(
-                /// As in std.
-                pub fn $fetch(&self, value: $value, order: Ordering) -> $value {
-                    match self.followed() {
-                        Some(followed) => {
-                            before_load(order);
-                            let found = followed.$fetch(value, order);
-                            self.latest().store($change(found, value), Relaxed);
-                            after_store(order);
-                            found
+            /// As in std.
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                self.change(order, |found| found.wrapping_add(value))
+            }
+
+            /// As in std.
+            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
+                self.change(order, |found| found.wrapping_sub(value))
+            }
+
+            /// As in std.
+            pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.change(order, |found| found | value)
+            }
+
+            /// As in std.
+            pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.change(order, |found| found & value)
+            }
+
+            /// As in std.
+            pub fn fetch_max(&self, value: $value, order: Ordering) -> $value {
+                self.change(order, |found| found.max(value))
+            }
+
+            /// A read-modify-write; one that changes nothing is a load of the newest value. As a store loom would
+            /// not order it against another thread's that it does not know of, though it came
+            /// before: who tries for a lock that is held would hide from itself that it is given back.
+            fn change(&self, order: Ordering, change: impl Fn($value) -> $value) -> $value {
+                let Some(followed) = self.followed() else {
+                    let found = self.latest().load(Relaxed);
+                    self.latest().store(change(found), Relaxed);
+                    return found;
+                };
+                before_load(order);
+                let found = loop {
+                    let found = self.latest().load(Relaxed);
+                    let new = change(found);
+                    // An exchange that fails tells the newest value.
+                    let expected = if new == found { !found } else { found };
+                    match followed.compare_exchange(expected, new, order, loading(order)) {
+                        Ok(_) => {
+                            assert_eq!(expected, found, "nothing has all bits changed at once");
+                            self.latest().store(new, Relaxed);
+                            break found;
                         }
-                        None => self.latest().$fetch(value, Relaxed),
+                        Err(newest) if change(newest) == newest => break newest,
+                        Err(_) => {}
                     }
-                }
-            )*
+                };
+                after_store(order);
+                found
+            }
         }
-    };
-    ($name:ident, $followed:ident, $value:ty) => {
-        integer!($name, $followed, $value,
-            fetch_add: <$value>::wrapping_add,
-            fetch_sub: <$value>::wrapping_sub,
-            fetch_or: std::ops::BitOr::bitor,
-            fetch_and: std::ops::BitAnd::bitand,
-            fetch_max: Ord::max,);
     };
 }
 

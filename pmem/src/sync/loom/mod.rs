@@ -38,6 +38,8 @@ pub const THREADS_MAX: usize = 2;
 const BEGINNINGS_MAX: usize = 200;
 /// Turns that a thread waits while its model fails, when nobody else runs any more.
 const TURNS_WHEN_FAILING: u32 = 1 << 16;
+/// Words of a thread's stack: opening a pool takes more than loom gives.
+const STACK_WORDS: usize = 1 << 15;
 /// Accesses of one execution at most.
 const ACCESSES_MAX: usize = 20_000;
 
@@ -120,8 +122,9 @@ pub fn explore(preemptions_max: Option<usize>, model: impl Fn() + Send + Sync + 
                     machine.created.set(0);
                     machine.places.borrow_mut().clear();
                 });
-                number_thread(0);
-                model();
+                let model = Arc::clone(&model);
+                let first = spawn(0, move || model());
+                first.join().unwrap_or_else(|panic| resume_unwind(panic));
             });
         }));
         // Whatever came of it: an access that was not loom's may have misled it.
@@ -149,14 +152,15 @@ pub fn end() {
 }
 
 /// Starts a thread of the model with this number; one of [`THREADS_MAX`] or more has none.
-pub fn spawn<T: 'static>(
+pub fn spawn<T: Send + 'static>(
     number: usize,
-    work: impl FnOnce() -> T + 'static,
+    work: impl FnOnce() -> T + Send + 'static,
 ) -> thread::JoinHandle<T> {
-    thread::spawn(move || {
+    let started = thread::Builder::new().stack_size(STACK_WORDS).spawn(move || {
         number_thread(number);
         work()
-    })
+    });
+    started.expect("loom refuses no thread")
 }
 
 fn number_thread(number: usize) {

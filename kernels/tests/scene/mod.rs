@@ -1,0 +1,133 @@
+//! Tables under loom: the engines themselves, on memory whose accesses are loom's.
+
+use engines::clevel::ClevelTable;
+use engines::iceberg::Iceberg;
+use engines::level::LevelHashing;
+use engines::{Settings, clevel, iceberg, level};
+use index::{Fixed, Index};
+use pmem::medium::watched::Watched;
+use pmem::pool::{Pool, Spec};
+use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
+use pmem::sync::loom::{begin, end, explore, spawn};
+use std::sync::Arc;
+
+const POOL_BYTES: u64 = 24 << 10;
+/// Segments of the heap: their state is long, so there are few.
+const SEGMENT_LOG2: u32 = 11;
+/// Seed of all hashing here.
+pub(crate) const HASH_SEED: u64 = 7;
+
+/// A table of words.
+pub(crate) struct Table {
+    index: Box<dyn Index<u64, u64>>,
+    pool: Arc<Pool<Watched>>,
+}
+
+/// Which engine, and its geometry.
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    Iceberg(iceberg::Shape),
+    Level(level::Shape),
+    Clevel(clevel::Shape),
+}
+
+/// One block in each level.
+pub(crate) const ICEBERG: Engine = Engine::Iceberg(iceberg::Shape {
+    level_1_slots: 32,
+    level_2_slots: 4,
+    initial_log2: 0,
+    initial_nodes_log2: 1,
+});
+/// Two blocks in each level.
+pub(crate) const ICEBERG_OF_TWO: Engine = Engine::Iceberg(iceberg::Shape {
+    level_1_slots: 32,
+    level_2_slots: 4,
+    initial_log2: 1,
+    initial_nodes_log2: 3,
+});
+/// One bucket in the smaller level.
+pub(crate) const CLEVEL: Engine = Engine::Clevel(clevel::Shape { initial_log2: 1 });
+
+/// One bucket in the bottom level.
+pub(crate) fn level() -> Engine {
+    Engine::Level(level::Shape { initial_log2: 1, ..level::Shape::default() })
+}
+
+impl Table {
+    pub(crate) fn new(engine: Engine, resize_at: f64) -> Table {
+        let (id, params) = match engine {
+            Engine::Iceberg(shape) => (iceberg::ENGINE_ID, iceberg::engine_params(&shape)),
+            Engine::Level(shape) => (level::ENGINE_ID, level::engine_params(&shape)),
+            Engine::Clevel(shape) => (clevel::ENGINE_ID, clevel::engine_params(&shape)),
+        };
+        let pool = new_pool(id, params);
+        // Helpers are threads of the operating system. What they do, operations do in small steps.
+        let settings =
+            Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() };
+        let on = Arc::clone(&pool);
+        let index: Box<dyn Index<u64, u64>> = match engine {
+            Engine::Iceberg(_) => Box::new(Iceberg::open(on, settings).unwrap()),
+            Engine::Level(_) => Box::new(LevelHashing::<_, u64, u64>::open(on, settings).unwrap()),
+            Engine::Clevel(_) => Box::new(ClevelTable::<_, u64, u64>::open(on, settings).unwrap()),
+        };
+        Table { index, pool }
+    }
+
+    pub(crate) fn get(&self, key: u64) -> Option<u64> {
+        self.index.get(key)
+    }
+
+    pub(crate) fn put(&self, key: u64, value: u64) -> Option<u64> {
+        let _write = self.pool.write().unwrap();
+        self.index.upsert(key, value).unwrap()
+    }
+
+    /// As [`Table::put`], if there is room.
+    pub(crate) fn try_put(&self, key: u64, value: u64) {
+        let _write = self.pool.write().unwrap();
+        let _ = self.index.upsert(key, value);
+    }
+
+    pub(crate) fn remove(&self, key: u64) -> Option<u64> {
+        let _write = self.pool.write().unwrap();
+        self.index.remove(key).unwrap()
+    }
+}
+
+fn new_pool(engine: u32, engine_params: [u64; ENGINE_PARAMS]) -> Arc<Pool<Watched>> {
+    let spec = Spec {
+        kind: PoolKind::Table,
+        engine,
+        key_bytes: u64::BYTES as u32,
+        value_bytes: u64::BYTES as u32,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: HASH_SEED,
+        uuid: 1,
+        segment_log2: SEGMENT_LOG2,
+        engine_params,
+    };
+    let place = Place { boot_id: [1, 1], inode: 1, file_system: 1 };
+    Arc::new(Pool::create(Watched::new(POOL_BYTES).unwrap(), &spec, place).unwrap())
+}
+
+/// Explores `first` and `second` beside each other, on a table that `setup` makes.
+pub(crate) fn beside<T: Send + 'static, U: Send + 'static>(
+    preemptions_max: usize,
+    setup: impl Fn() -> Table + Send + Sync + 'static,
+    first: impl Fn(&Table) -> T + Copy + Send + Sync + 'static,
+    second: impl Fn(&Table) -> U + Copy + Send + Sync + 'static,
+    judge: impl Fn(&Table, T, U) + Send + Sync + 'static,
+) {
+    explore(Some(preemptions_max), move || {
+        let table = Arc::new(setup());
+        begin();
+        let shared = Arc::clone(&table);
+        let other = spawn(1, move || second(&shared));
+        let first = first(&table);
+        let second = other.join().unwrap();
+        end();
+        let report = table.index.check();
+        assert!(report.is_sound(), "{report:?}");
+        judge(&table, first, second);
+    });
+}
