@@ -110,7 +110,9 @@ fn an_item_in_use_is_not_reclaimed_after_scans_of_another_thread() {
         model.unlink_and_retire(1);
         model.retire_another();
     };
-    let collect = |model: &Model| model.epochs.collect(|item| model.reclaim(item));
+    let collect = |model: &Model| {
+        model.epochs.collect(|item| model.reclaim(item));
+    };
     explore(Some(2), model(retire, [(1, Model::read), (THREADS_MAX, collect)]));
 }
 

@@ -140,7 +140,7 @@ fn what_ended_threads_replaced_is_freed_by_other_retirements() {
         for _ in 0..4 {
             store.put("small", "value").unwrap();
         }
-        let used = store.stats().heap_used_bytes;
+        let used = store.stats().unwrap().heap_used_bytes;
         assert!(used <= ONE_LARGE, "{engine}: one value of 16 MiB takes {used} bytes");
     }
 }
@@ -151,7 +151,7 @@ fn what_ended_threads_replaced_is_freed_by_a_sync() {
         let store = Options::new().engine(engine).helpers(0).in_memory_store().unwrap();
         replace_three_and_end(&store);
         store.sync().unwrap();
-        let used = store.stats().heap_used_bytes;
+        let used = store.stats().unwrap().heap_used_bytes;
         assert!(used <= ONE_LARGE, "{engine}: one value of 16 MiB takes {used} bytes");
     }
 }
@@ -163,7 +163,7 @@ fn what_ended_threads_replaced_is_freed_by_an_idle_helper() {
         let store = Options::new().engine(engine).helpers(1).in_memory_store().unwrap();
         replace_three_and_end(&store);
         // It does so without being asked; how soon is nobody's promise.
-        while store.stats().heap_used_bytes > ONE_LARGE {
+        while store.stats().unwrap().heap_used_bytes > ONE_LARGE {
             std::thread::yield_now();
         }
     }
