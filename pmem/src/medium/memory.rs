@@ -542,6 +542,28 @@ mod tests {
         }
     }
 
+    /// Growers of one file take its space together, in steps; each maps what it has asked for, and all of
+    /// that is there.
+    #[test]
+    fn growers_do_not_disturb_each_other() {
+        const LARGE: u64 = 50 << 20;
+        let file = tempfile::tempfile().unwrap();
+        let memory = Memory::mapped(file.try_clone().unwrap(), 0, LARGE, true).unwrap();
+        std::thread::scope(|scope| {
+            let memory = &memory;
+            scope.spawn(move || memory.grow(LARGE).unwrap());
+            scope.spawn(move || assert!(memory.grow(LARGE + 1).is_err()));
+            for part in 1..=40 {
+                let size = part * (LARGE / 50);
+                memory.grow(size).unwrap();
+                assert!(memory.size() >= size);
+                memory.store(Offset(size - 8), part);
+            }
+        });
+        assert_eq!((memory.size(), file.metadata().unwrap().len()), (LARGE, LARGE));
+        assert!((1..=40).all(|part| memory.load(Offset(part * (LARGE / 50) - 8)) == part));
+    }
+
     #[test]
     fn a_file_grows_under_its_readers() {
         let file = tempfile::tempfile().unwrap();
