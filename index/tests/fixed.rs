@@ -1,12 +1,12 @@
 //! Keys and values as words: what the words are, and that they lead back to the value.
 
-use index::Fixed;
+use index::{Fixed, is_same, is_same_state};
 use std::fmt::Debug;
 
 /// The words of `value`, its bytes being `bytes`, are those of the definition, and make it again
 /// whatever they have beyond its end.
 #[track_caller]
-fn assert_words<T: Fixed + Debug>(value: T, bytes: &[u8]) {
+fn assert_words<T: Fixed + PartialEq + Debug>(value: T, bytes: &[u8]) {
     assert_eq!(T::BYTES, bytes.len());
     let expected = |index: usize| {
         let byte = |at: usize| bytes.get(8 * index + at).map_or(0, |&byte| u64::from(byte));
@@ -63,4 +63,25 @@ fn one_size_has_one_set_of_words() {
     let value = 0x0102_0304_0506_0708_u64;
     assert_eq!(i64::of_words(|index| value.word(index)), value.cast_signed());
     assert_eq!(<[u8; 8]>::of_words(|index| value.word(index)), value.to_le_bytes());
+}
+
+#[test]
+fn every_byte_counts_when_values_are_compared() {
+    fn assert_all<const N: usize>() {
+        let value: [u8; N] = std::array::from_fn(|at| at as u8);
+        assert!(is_same(value, value) && is_same_state(Some(value), Some(value)));
+        assert!(!is_same_state(Some(value), None) && !is_same_state(None, Some(value)));
+        assert!(is_same_state::<[u8; N]>(None, None));
+        for at in 0..N {
+            let mut other = value;
+            other[at] ^= 0x80;
+            assert!(!is_same(value, other) && !is_same_state(Some(other), Some(value)));
+        }
+    }
+    assert_all::<0>();
+    assert_all::<1>();
+    assert_all::<8>();
+    assert_all::<9>();
+    assert_all::<127>();
+    assert!(is_same(-1_i128, -1) && !is_same(1_i128, 1 << 64 | 1));
 }
