@@ -6,8 +6,8 @@ use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, LongLevelSubject, PoolSubject, Setup, StoreSubject,
-    Subject, TableSubject,
+    ClevelStoreSubject, ClevelSubject, HeapSubject, LevelStoreSubject, LevelSubject,
+    LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
 };
 use crate::trial::{self, Engine};
 use pmem::medium::sim::Site;
@@ -32,6 +32,8 @@ pub struct Campaign {
     pub seed: u64,
     /// Whether the directed histories are run, too.
     pub directed: bool,
+    /// Of the directed histories of several threads one in so many; all if 1.
+    pub directed_one_in: u64,
     /// Whether each site is broken in turn.
     pub sites: bool,
     /// Threads of the operating system.
@@ -108,15 +110,25 @@ fn arenas_of<S: Subject>(setups: Vec<Setup>) -> impl Iterator<Item = MakeArena> 
 
 fn arenas(engine: Engine) -> Vec<MakeArena> {
     match engine {
-        Engine::Pool => arenas_of::<PoolSubject>(setups::pool()).collect(),
+        Engine::Pool => arenas_of::<PoolSubject>(setups::pool())
+            .chain(arenas_of::<PoolSubject>(setups::synced_pool()))
+            .collect(),
         Engine::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
         Engine::Iceberg => arenas_of::<TableSubject>(setups::iceberg())
+            .chain(arenas_of::<TableSubject>(setups::iceberg_blocks()))
+            .chain(arenas_of::<TableSubject>(setups::synced_iceberg()))
             .chain(arenas_of::<StoreSubject>(setups::store()))
+            .chain(arenas_of::<StoreSubject>(setups::synced_store()))
             .collect(),
         Engine::Level => arenas_of::<LevelSubject>(setups::level())
             .chain(arenas_of::<LongLevelSubject>(setups::level_long()))
+            .chain(arenas_of::<LevelSubject>(setups::synced_level()))
+            .chain(arenas_of::<LevelStoreSubject>(setups::level_store()))
             .collect(),
-        Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel()).collect(),
+        Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel())
+            .chain(arenas_of::<ClevelSubject>(setups::synced_clevel()))
+            .chain(arenas_of::<ClevelStoreSubject>(setups::clevel_store()))
+            .collect(),
     }
 }
 
@@ -126,7 +138,8 @@ impl Campaign {
         let start = Instant::now();
         silence_panics();
         let mut report = Report::default();
-        let directed = self.engine.directed();
+        let mut directed = self.engine.directed();
+        directed.retain(|directed| directed.is_sampled(self.directed_one_in, self.seed));
         if self.sites {
             match trial::trial(&directed, self.workers) {
                 Ok(trial) => {

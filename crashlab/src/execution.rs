@@ -29,6 +29,10 @@ struct Recorder {
     calls: Vec<Call>,
     points: Vec<CrashPoint>,
     wrong: Option<String>,
+    /// Moments from which on syncs ran, and at which they had returned.
+    syncs: Vec<(u32, u32)>,
+    /// The same of what may have written.
+    writes: Vec<(u32, Option<u32>)>,
     /// Operations that are under way.
     open: usize,
     /// Moments before this one are of no interest.
@@ -62,10 +66,26 @@ pub struct Execution<S> {
     pub subject: Arc<S>,
     /// The simulated process that the subject belongs to.
     pub process: u32,
+    /// When syncs began, and when they had returned.
+    syncs: Vec<(u32, u32)>,
+    /// The same of what may have written.
+    writes: Vec<(u32, Option<u32>)>,
     /// What went wrong without any crash.
     pub wrong: Option<String>,
     /// The moment after everything.
     pub end: u32,
+}
+
+impl<S> Execution<S> {
+    /// Whether a pool on a medium that keeps nothing by itself must be whole at the moment `at`: a
+    /// sync has returned, and nothing has written since it began.
+    pub fn is_synced(&self, at: u32) -> bool {
+        let is_since = |&(began, ended): &(u32, Option<u32>), sync: u32| {
+            began < at && ended.is_none_or(|ended| ended > sync)
+        };
+        let mut returned = self.syncs.iter().filter(|&&(_, ended)| ended < at);
+        returned.any(|&(sync, _)| !self.writes.iter().any(|write| is_since(write, sync)))
+    }
 }
 
 /// How to run.
@@ -82,8 +102,8 @@ pub struct Manner<'a> {
 /// Makes a subject, does what comes before the history, and returns it.
 pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
     machine::alone(process, None, || {
-        let medium = Sim::new(&[], setup.limit_bytes);
-        let subject = S::create(medium, setup).map_err(|refusal| format!("{refusal:?}"))?;
+        let subject =
+            S::create(setup.medium(&[]), setup).map_err(|refusal| format!("{refusal:?}"))?;
         for op in &setup.before {
             let done = match op {
                 Op::One(key, action) => subject.call(setup, *key, *action).map(drop),
@@ -93,6 +113,7 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                     Ok(())
                 }
                 Op::Shrink => subject.shrink(),
+                Op::Sync => subject.sync().map_err(Failed::Wrong),
                 Op::Scan => Ok(()),
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
@@ -138,6 +159,8 @@ pub fn run<S: Subject>(
     };
     Ok(Execution {
         calls: recorder.calls,
+        syncs: recorder.syncs,
+        writes: recorder.writes,
         points: recorder.points,
         accesses: result.unwrap_or_default(),
         subject,
@@ -151,7 +174,13 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let keys = match op {
         Op::One(key, action) => vec![(*key, *action)],
         Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
+        Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
+    };
+    let may_write = match op {
+        Op::One(_, action) => *action != Action::Get,
+        Op::Many(calls) => calls.iter().any(|(_, action)| *action != Action::Get),
+        Op::Settle | Op::Shrink => true,
+        Op::Scan | Op::Sync => false,
     };
     let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
@@ -160,6 +189,9 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         let first = recorder.calls.len();
         let call = |&(key, action)| Call { thread, key, action, began, ended: None };
         recorder.calls.extend(keys.iter().map(call));
+        if may_write {
+            recorder.writes.push((began, None));
+        }
         recorder.time += 1;
         (first, began, was_idle)
     });
@@ -176,11 +208,13 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             Ok(Vec::new())
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
+        Op::Sync => subject.sync().map_err(Failed::Wrong).map(|()| Vec::new()),
         Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
             scanned = Some(pairs);
             Vec::new()
         }),
     };
+    let is_unsettled = *op == Op::Settle && !setup.is_tight && subject.is_resizing();
     // Whoever learns that the call has returned sees all that it stored.
     simulated::show(thread);
     RECORDER.with_borrow_mut(|recorder| {
@@ -188,6 +222,16 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         recorder.time += 1;
         recorder.open -= 1;
         let was_alone = was_idle && ended == began + 1;
+        match op {
+            Op::Sync if answers.is_ok() => recorder.syncs.push((began, ended)),
+            _ => {
+                let writes = recorder.writes.iter_mut().filter(|write| write.0 == began);
+                writes.for_each(|write| write.1 = Some(ended));
+            }
+        }
+        if is_unsettled && was_alone {
+            recorder.wrong.get_or_insert(format!("{op}: the resize has not ended"));
+        }
         let answers = match answers {
             Ok(answers) => answers,
             Err(Failed::Full) if *op == Op::Shrink && setup.is_tight => Vec::new(),

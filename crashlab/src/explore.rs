@@ -22,7 +22,8 @@ pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
     let batches = [Action::Insert(value), Action::Upsert(value), Action::Remove].map(batch);
     let settle = (setup.resize_at < 2.0).then_some(Op::Settle);
     let shrink = setup.shrinks.then_some(Op::Shrink);
-    single.chain(batches).chain(settle).chain(shrink).collect()
+    let sync = setup.syncs.then_some(Op::Sync);
+    single.chain(batches).chain(settle).chain(shrink).chain(sync).collect()
 }
 
 /// All histories of one thread with up to `length` operations, each crashed in its last one;
@@ -83,6 +84,7 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
         }
         18 => Op::Scan,
         _ if setup.shrinks && random.below(2) == 0 => Op::Shrink,
+        _ if setup.syncs => Op::Sync,
         _ => Op::Settle,
     }
 }

@@ -69,6 +69,8 @@ pub enum Op {
     Shrink,
     /// Visits all pairs.
     Scan,
+    /// Ends a resize that is under way, and records the pool as clean until the next change.
+    Sync,
 }
 
 impl fmt::Display for Op {
@@ -83,6 +85,7 @@ impl fmt::Display for Op {
             Op::Settle => write!(f, "settle"),
             Op::Shrink => write!(f, "shrink"),
             Op::Scan => write!(f, "scan"),
+            Op::Sync => write!(f, "sync"),
         }
     }
 }

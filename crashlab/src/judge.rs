@@ -4,7 +4,7 @@
 //! their answers, and any of those under way, can be put into an order that respects real time and
 //! ends in the state that was recovered. Keys are independent, so each is judged alone.
 
-use crate::history::{Answer, Call, Key, Value};
+use crate::history::{Action, Answer, Call, Key, Value};
 use std::collections::HashSet;
 
 /// The states in which a crash at the moment `at` may leave `key`, which was in state `initial`.
@@ -31,9 +31,15 @@ pub fn allowed(
         }
         for (index, call) in calls.iter().enumerate().filter(|(index, _)| done & 1 << index == 0) {
             // A call takes effect before every call that began after its end.
+            // So does an entry of a batch, before a later entry that changes the same key.
+            let is_entry_before = |other: usize, before: &Call| {
+                other < index
+                    && (before.thread, before.began) == (call.thread, call.began)
+                    && before.action != Action::Get
+            };
             let comes_too_early = calls.iter().enumerate().any(|(other, before)| {
-                done & 1 << other == 0
-                    && returned_by(before).is_some_and(|(ended, _)| ended < call.began)
+                let has_ended = returned_by(before).is_some_and(|(ended, _)| ended < call.began);
+                done & 1 << other == 0 && (has_ended || is_entry_before(other, before))
             });
             let next = match returned_by(call) {
                 _ if comes_too_early => continue,
@@ -52,7 +58,6 @@ pub fn allowed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::Action;
 
     fn call(action: Action, began: u32, ended: Option<(u32, Option<Value>)>) -> Call {
         let ended = ended.map(|(at, found)| (at, Answer::Found(found)));
@@ -93,6 +98,20 @@ mod tests {
             call(Action::Get, 3, Some((4, None))),
         ];
         assert_eq!(states(&old_after_new, 9), []);
+    }
+
+    #[test]
+    fn entries_of_a_batch_take_effect_in_order() {
+        let batch = |answers: [Option<u16>; 2]| {
+            [
+                call(Action::Upsert(1), 0, Some((1, answers[0]))),
+                call(Action::Upsert(2), 0, Some((1, answers[1]))),
+            ]
+        };
+        assert_eq!(states(&batch([None, Some(1)]), 9), [Some(2)]);
+        assert_eq!(states(&batch([Some(2), None]), 9), []);
+        // Cut, it has done some of it from its beginning on.
+        assert_eq!(states(&batch([None, Some(1)]), 1), [None, Some(1), Some(2)]);
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<S: Subject> Lab<S> {
         COLLECTED.take();
         let setup = Arc::clone(&self.setup);
         let created = machine::alone(process, Some(collect), || {
-            let subject = S::create(Sim::new(&[], setup.limit_bytes), &setup);
+            let subject = S::create(setup.medium(&[]), &setup);
             subject.inspect(|subject| collect(subject.medium()))
         });
         created.map_err(|refusal| Failure::new::<S>(&setup, format!("{refusal:?}")))?;
@@ -181,7 +181,7 @@ impl<S: Subject> Lab<S> {
         let last = collected.len() - 1;
         for (index, durable) in collected.into_iter().enumerate() {
             let owed = Owed {
-                may_be_missing: index < last,
+                may_be_missing: index < last || setup.is_mapped,
                 ..Owed::exactly(&vec![None; self.setup.keys.len()])
             };
             let point = CrashPoint { at: index as u32, durable };
@@ -228,7 +228,9 @@ impl<S: Subject> Lab<S> {
             return Err(fail(&self.setup, what.clone()).with_calls(&execution.calls));
         }
         for points in execution.points.chunk_by(|one, other| one.at == other.at) {
-            let owed = self.owed(&execution.calls, points[0].at);
+            let at = points[0].at;
+            let mut owed = self.owed(&execution.calls, at);
+            owed.may_be_missing = self.setup.is_mapped && !execution.is_synced(at);
             for point in points {
                 self.judge(point, &owed, has_kills).map_err(|trouble| {
                     let calls: Vec<Call> = known_at(&execution.calls, point.at);
@@ -258,10 +260,20 @@ impl<S: Subject> Lab<S> {
             (subject.contents(&self.setup), subject.check())
         });
         let owed = self.owed(&execution.calls, execution.end);
-        if let Some(violation) = owed.violation(&Some(contents?.into())) {
+        let contents = contents?;
+        if let Some(violation) = owed.violation(&Some(contents.clone().into())) {
             return Err(format!("without a crash, {violation}"));
         }
-        checked.map_err(|what| format!("without a crash, check finds: {what}"))
+        checked.map_err(|what| format!("without a crash, check finds: {what}"))?;
+        if self.setup.is_tight {
+            return Ok(());
+        }
+        // One history ends its resize by writing on, the next one at once.
+        let is_by_writes = execution.end.is_multiple_of(4);
+        machine::alone(execution.process, None, || {
+            end_resize(&**subject, &self.setup, &contents, is_by_writes)
+        })
+        .map_err(|what| format!("without a crash, {what}"))
     }
 
     /// Tries the images of a crash point against what is owed, and the death of the process if it
@@ -324,7 +336,7 @@ impl<S: Subject> Lab<S> {
         let outcome = match self.memo.get(&key) {
             Some(outcome) => Rc::clone(outcome),
             None => {
-                let killed = Sim::killed(durable, self.setup.limit_bytes);
+                let killed = self.setup.killed(durable);
                 let outcome = self.recover(killed, true, 1, key);
                 self.remember(key, outcome)
             }
@@ -346,10 +358,42 @@ impl<S: Subject> Lab<S> {
             return Rc::clone(known);
         }
         let image = build();
-        let medium = Sim::new(&image.words, self.setup.limit_bytes);
+        let medium = self.setup.medium(&image.words);
         let mut outcome = self.recover(medium, false, depth, hash);
+        if self.setup.syncs && outcome.trouble.is_none() {
+            outcome.trouble = self.read_clean(&image, &outcome);
+        }
         outcome.depth = depth;
         self.remember(hash, outcome)
+    }
+
+    /// What is wrong with a pool that says it is clean, for who opens it only to read: it must be
+    /// whole as it stands, and is not written to.
+    fn read_clean(&mut self, image: &Image, outcome: &Outcome) -> Option<Trouble> {
+        let process = self.next_process();
+        let setup = Arc::clone(&self.setup);
+        let looked = caught(|| {
+            machine::alone(process, None, || {
+                let opened = S::open_read_only(setup.medium(&image.words), &setup);
+                let subject = match opened {
+                    Ok(subject) => subject,
+                    // It does not say that it is clean, or what it says is torn.
+                    Err(Refusal::NoPool | Refusal::Dirty) => return Ok(()),
+                    Err(Refusal::Wrong(what)) => return Err(what),
+                };
+                subject.check()?;
+                let contents = subject.contents(&setup)?;
+                if subject.medium().is_pending_from(Offset(0)) {
+                    return Err("it is written to".into());
+                }
+                match outcome.contents.first() {
+                    Some(Some(known)) if **known == *contents => Ok(()),
+                    known => Err(format!("it holds {contents:?}, recovered {known:?}")),
+                }
+            })
+        });
+        let what = looked.unwrap_or_else(|panic| Err(format!("panic: {panic}"))).err()?;
+        Some(Trouble { what: format!("read as it is: {what}"), trail: Vec::new() })
     }
 
     fn remember(&mut self, hash: u64, outcome: Outcome) -> Rc<Outcome> {
@@ -401,7 +445,11 @@ impl<S: Subject> Lab<S> {
                 outcome.trouble = trouble(format!("recovery fails: {what}"));
                 return outcome;
             }
-            Ok(Err(Refusal::NoPool)) => {
+            Ok(Err(Refusal::Dirty)) if !setup.is_mapped => {
+                outcome.trouble = trouble("it is refused as not closed".into());
+                return outcome;
+            }
+            Ok(Err(Refusal::NoPool | Refusal::Dirty)) => {
                 outcome.contents.push(None);
                 None
             }
@@ -484,6 +532,10 @@ impl<S: Subject> Lab<S> {
                 outcome.trouble = Some(Trouble { what: trouble.what.clone(), trail });
             }
             for contents in &nested.contents {
+                if contents.is_none() && self.setup.is_mapped {
+                    // Whoever opens a pool there changes it; nothing is owed until the next sync.
+                    continue;
+                }
                 if !outcome.contents.contains(contents) {
                     outcome.contents.push(contents.clone());
                 }
@@ -533,9 +585,10 @@ impl<S: Subject> Lab<S> {
             if !is_crashed {
                 continue;
             }
-            let mut either = Owed::exactly(&before);
+            let may_be_missing = setup.is_mapped;
+            let mut either = Owed { may_be_missing, ..Owed::exactly(&before) };
             either.states[index].insert(contents[index]);
-            let after = Owed::exactly(&contents);
+            let after = Owed { may_be_missing, ..Owed::exactly(&contents) };
             let steps = during.iter().map(|durable| (durable.clone(), &either));
             for (durable, owed) in steps.chain([(subject.medium().durable(), &after)]) {
                 let mut random = Random::new(durable.sum);
@@ -554,6 +607,9 @@ impl<S: Subject> Lab<S> {
         let looked = caught(|| {
             machine::alone(process, None, || {
                 subject.check()?;
+                if !setup.is_tight {
+                    end_resize(subject, &setup, &contents, is_crashed)?;
+                }
                 subject.contents(&setup)
             })
         });
@@ -563,6 +619,55 @@ impl<S: Subject> Lab<S> {
             Err(what) => format!("used after recovery: {what}"),
         };
         Some(Trouble { what, trail: vec!["recovered and used".into()] })
+    }
+}
+
+/// Insertions and removals after which a resize must have ended: each does a part of it, and what it
+/// needs besides, a further level for a key that finds no room, is a resize of its own.
+const CHANGES_TO_END: usize = 64;
+
+/// Sees to it that a resize that is under way ends, and that nothing is lost in it: by writing on,
+/// as operations do a part of it each, or at once.
+fn end_resize<S: Subject>(
+    subject: &S,
+    setup: &Setup,
+    contents: &[Option<Value>],
+    is_by_writes: bool,
+) -> Result<(), String> {
+    if !subject.is_resizing() {
+        return Ok(());
+    }
+    let wrong = |failed: Failed| format!("ending a resize by writing: {failed:?}");
+    let by = match is_by_writes {
+        true => {
+            let state = contents[0];
+            let others = [Action::Upsert(PROBE), Action::Remove];
+            for action in others.into_iter().cycle().take(CHANGES_TO_END) {
+                subject.call(setup, 0, action).map_err(wrong)?;
+            }
+            if let Some(value) = state {
+                subject.call(setup, 0, Action::Insert(value)).map_err(wrong)?;
+            }
+            "64 changes"
+        }
+        false => {
+            subject.settle();
+            "settling"
+        }
+    };
+    if subject.is_resizing() {
+        // By writing, only a resize that has room for everything ends: on Level hashing, a pair that
+        // finds none above waits for a key that finds none either, or for a settling.
+        let before = subject.resizes();
+        subject.settle();
+        if subject.is_resizing() || subject.resizes() == before {
+            return Err(format!("the resize has not ended after {by}"));
+        }
+    }
+    subject.check()?;
+    match subject.contents(setup)? {
+        found if found == contents => Ok(()),
+        found => Err(format!("the resize ended by {by}, it holds {found:?}, not {contents:?}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod boundaries;
 pub mod campaign;
 pub mod execution;
 pub mod explore;

@@ -1,15 +1,17 @@
 //! The lab on trial: every place in the code that flushes, fences or orders is broken in turn, and
 //! directed histories must notice.
 
+use crate::boundaries::{repeating, syncing};
 use crate::explore;
 use crate::history::{Action, Op, Program};
 use crate::lab::{Bounds, Counters, Lab};
 use crate::machine::{Schedule, Slice};
+use crate::random::mix;
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, LongLevelSubject, PoolSubject, Setup, StoreSubject,
-    Subject, TableSubject,
+    ClevelStoreSubject, ClevelSubject, HeapSubject, LevelStoreSubject, LevelSubject,
+    LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
 };
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
@@ -53,6 +55,8 @@ impl fmt::Display for Look {
 pub struct Directed {
     /// What it is, for whoever waits for it.
     pub name: String,
+    /// Whether it is of one thread.
+    is_alone: bool,
     run: Box<dyn Fn(Bounds) -> Result<Counters, Failure> + Send + Sync>,
 }
 
@@ -60,7 +64,15 @@ impl Directed {
     /// On a subject of type `S`, in this setup.
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
         let name = format!("{}, {}: {look}", S::NAME, setup.name);
-        Directed { name, run: Box::new(move |bounds| run::<S>(&setup, &look, bounds)) }
+        let is_alone = matches!(look, Look::Exhaustive(_));
+        Directed { name, is_alone, run: Box::new(move |bounds| run::<S>(&setup, &look, bounds)) }
+    }
+
+    /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
+    /// of one thread. Which ones, the seed decides and nothing else.
+    pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
+        let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
+        self.is_alone || hash.is_multiple_of(one_in.max(1))
     }
 
     /// Runs it.
@@ -163,6 +175,8 @@ pub fn place(site: &Site) -> String {
         SiteKind::Release => "release store",
         SiteKind::Flush => "flush",
         SiteKind::Fence => "fence",
+        SiteKind::Exchange => "exchange",
+        SiteKind::Volatile => "volatile access",
     };
     let Site { line, column, .. } = site;
     format!("{what} at {}:{line}:{column}", path(site))
@@ -176,7 +190,8 @@ pub fn path(site: &Site) -> &'static str {
 /// Whether a place belongs to what is on trial: the substrate and the engines, not the lab.
 pub(crate) fn is_on_trial(site: &Site) -> bool {
     let is_lab = site.file.contains("crashlab/src") || site.file.ends_with("medium/sim.rs");
-    site.kind != SiteKind::Store && !is_lab
+    let is_strict = matches!(site.kind, SiteKind::Release | SiteKind::Flush | SiteKind::Fence);
+    is_strict && !is_lab
 }
 
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
@@ -331,9 +346,9 @@ pub enum Engine {
     Heap,
     /// IcebergHT, as a table of words and under a store of bytes.
     Iceberg,
-    /// Level hashing, as a table of words.
+    /// Level hashing, as a table of words, of longer pairs, and under a store of bytes.
     Level,
-    /// Clevel hashing, as a table of words.
+    /// Clevel hashing, as a table of words and as a store of bytes.
     Clevel,
 }
 
@@ -361,7 +376,11 @@ impl Engine {
     /// Its directed histories.
     pub fn directed(self) -> Vec<Directed> {
         match self {
-            Engine::Pool => directed::<PoolSubject>(&setups::pool()),
+            Engine::Pool => {
+                let mut all = directed::<PoolSubject>(&setups::pool());
+                all.extend(syncing::<PoolSubject>(&setups::synced_pool()));
+                all
+            }
             Engine::Heap => {
                 let mut all = directed::<HeapSubject>(&setups::heap());
                 all.extend(writers_of_the_heap());
@@ -371,7 +390,12 @@ impl Engine {
                 let mut all = directed::<TableSubject>(&setups::iceberg());
                 all.extend(directed::<StoreSubject>(&setups::store()));
                 all.extend(kept_histories());
-                all.extend(store_histories());
+                all.extend(alone_in::<TableSubject>(setups::iceberg_blocks()));
+                all.extend(syncing::<TableSubject>(&setups::synced_iceberg()));
+                all.extend(syncing::<StoreSubject>(&setups::synced_store()));
+                all.extend(repeating::<TableSubject>(&setups::iceberg()[2]));
+                all.extend(repeating::<StoreSubject>(&setups::store()[2]));
+                all.extend(store_histories::<StoreSubject>(setups::store().swap_remove(0)));
                 // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
@@ -387,9 +411,14 @@ impl Engine {
                     meeting.iter().filter(|setup| setup.before.len() > 16).flat_map(beside_moves),
                 );
                 all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
-                let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
-                all.extend(alone.into_iter().map(look));
+                all.extend(alone_in::<ClevelSubject>(alone));
                 all.extend(overtaken());
+                all.extend(syncing::<ClevelSubject>(&setups::synced_clevel()));
+                all.extend(repeating::<ClevelSubject>(&setups::clevel()[0]));
+                all.extend(repeating::<ClevelStoreSubject>(&setups::clevel_store()[0]));
+                all.extend(alone_in::<ClevelStoreSubject>(setups::clevel_store()));
+                let empty = setups::clevel_store().swap_remove(0);
+                all.extend(store_histories::<ClevelStoreSubject>(empty));
                 all.extend(writers_of_the_heap());
                 all
             }
@@ -403,10 +432,24 @@ impl Engine {
                 all.extend(words.iter().filter(is_moved).flat_map(updating::<LevelSubject>));
                 all.extend(long.iter().flat_map(updating::<LongLevelSubject>));
                 all.extend(sharing_fences(&setups::two_buckets()));
+                all.extend(syncing::<LevelSubject>(&setups::synced_level()));
+                all.extend(repeating::<LevelSubject>(&setups::two_buckets()));
+                let stores = setups::level_store();
+                all.extend(repeating::<LevelStoreSubject>(&stores[0]));
+                all.extend(directed::<LevelStoreSubject>(&stores[..1]));
+                all.extend(alone_in::<LevelStoreSubject>(stores[1..].to_vec()));
+                all.extend(resizing::<LevelStoreSubject>(&stores));
+                all.extend(store_histories::<LevelStoreSubject>(stores[0].clone()));
                 all
             }
         }
     }
+}
+
+/// All short histories of one thread in these setups.
+fn alone_in<S: Subject>(setups: Vec<Setup>) -> Vec<Directed> {
+    let look = |setup| Directed::new::<S>(setup, Look::Exhaustive(2));
+    setups.into_iter().map(look).collect()
 }
 
 /// Updates that take several steps, beside others of the same key.
@@ -556,12 +599,11 @@ fn kept_histories() -> Vec<Directed> {
 }
 
 /// What only several writers of a store show.
-fn store_histories() -> Vec<Directed> {
+fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
-    let empty = setups::store().swap_remove(0);
     vec![
-        interleaved::<StoreSubject>(&empty, batch, 0),
-        interleaved::<StoreSubject>(&setups::one_item(), reusing(), 0),
+        interleaved::<S>(&empty, batch, 0),
+        interleaved::<S>(&setups::one_item_of_a_store(), reusing(), 0),
     ]
 }

@@ -2,9 +2,10 @@
 
 use crashlab::campaign::SAMPLED;
 use crashlab::explore;
+use crashlab::history::{Action, Op};
 use crashlab::lab::Lab;
 use crashlab::report::Failure;
-use crashlab::subject::{HeapSubject, PlantedFault, Setup, TableSubject};
+use crashlab::subject::{ClevelSubject, HeapSubject, PlantedFault, Setup, TableSubject};
 use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
 use crashlab::{machine, setups};
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate};
@@ -110,6 +111,121 @@ fn an_item_reused_before_its_epoch() {
     let planted = Some(PlantedFault::ReclaimAtOnce);
     let broken = Setup { fault: planted, ..setups::one_item() };
     assert!(Directed::new::<HeapSubject>(broken, look).run(BOUNDS).is_err());
+}
+
+/// Directed histories of an engine, those whose names contain one of these words.
+fn named(engine: Engine, words: &[&str]) -> Vec<Directed> {
+    let mut all = engine.directed();
+    all.retain(|directed| words.iter().any(|word| directed.name.contains(word)));
+    assert!(!all.is_empty(), "{words:?}");
+    all
+}
+
+fn break_and_catch_by(histories: &[Directed], sites: &[(Site, Fault)]) {
+    let missed = sites.iter().filter(|&&(site, fault)| {
+        let caught = caught_by(histories, Mutation { site, fault });
+        if let Some(failure) = &caught {
+            println!("{}, {fault:?}: {}", trial::place(&site), failure.what);
+        }
+        caught.is_none()
+    });
+    let missed: Vec<String> =
+        missed.map(|(site, fault)| format!("{fault:?}: {}", trial::place(site))).collect();
+    assert!(missed.is_empty(), "unnoticed: {missed:#?}");
+}
+
+/// On Level hashing: tokens, records, copies and the words of the sidecar.
+#[test]
+fn level_hashing_broken_in_ways_that_are_no_site() {
+    let at = |kind, file: &str, function, text| {
+        site(kind, &format!("engines/src/level/{file}.rs"), function, text)
+    };
+    let store = |file, function, text| at(SiteKind::Store, file, function, text);
+    let volatile = |file, function, text| at(SiteKind::Volatile, file, function, text);
+    let sites = [
+        // The value comes after the token.
+        (store("bucket", "fn store_item", "bucket.fill("), Fault::Late),
+        // An update is not recorded, or recorded for ever; so is a movement.
+        (store("records", "fn write<", "medium.store(at, checksum)"), Fault::Skipped),
+        (store("records", "fn erase<", "medium.store(written.at, 0)"), Fault::Skipped),
+        (store("records", "fn erase_at<", "medium.store(at, 0)"), Fault::Skipped),
+        // A bucket's word stays as it was: its lock, its version, its fingerprints.
+        (volatile("bucket", "fn set_word", ".store(word"), Fault::Skipped),
+        (volatile("recover", "fn rebuild", ".store(word"), Fault::Skipped),
+        // A drained bucket is drained again, which its copies are not to be.
+        (volatile("resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
+        // A resize is not shown, or counts its buckets from those of the one before.
+        (volatile("resize", "fn start_rehash", "geometry.0[0].store"), Fault::Skipped),
+        (volatile("resize", "fn start_rehash", "progress.0[0].store"), Fault::Skipped),
+        // The same bucket is rehashed by every writer.
+        (volatile("resize", "fn rehash_next", "fetch_add(1"), Fault::Skipped),
+    ];
+    let histories = named(Engine::Level, &["recorded", "expand", "under way", "can be moved, all"]);
+    break_and_catch_by(&histories, &sites);
+}
+
+/// On Clevel hashing: copies kept, operations without effect, descriptors and stripes.
+#[test]
+fn clevel_hashing_broken_in_ways_that_are_no_site() {
+    let at = |kind, file: &str, function, text| {
+        site(kind, &format!("engines/src/clevel/{file}.rs"), function, text)
+    };
+    let exchange = |file, function, text| at(SiteKind::Exchange, file, function, text);
+    let volatile = |file, function, text| at(SiteKind::Volatile, file, function, text);
+    let sites = [
+        // The copy of an item that was moved stays, in an operation and in a recovery.
+        (exchange("operation", "fn replace(", "before, new"), Fault::Skipped),
+        (at(SiteKind::Store, "recover", "fn tidy", "Word::EMPTY.0"), Fault::Skipped),
+        // A slot is taken whatever is there.
+        (exchange("ops", "fn claim(", "Word::EMPTY, word"), Fault::Forced),
+        (exchange("operation", "fn complete_insert", "new.dirty()"), Fault::Forced),
+        (exchange("operation", "fn replace(", "before, new"), Fault::Forced),
+        // A claim is never given back; a bucket never frozen.
+        (exchange("operation", "fn release_claim", "Word::EMPTY"), Fault::Skipped),
+        (exchange("resize", "fn drain_bucket", "Word::FROZEN"), Fault::Skipped),
+        // Two operations are in force in one stripe, or none ever ends.
+        (volatile("operation", "fn perform", "stripe.compare_exchange"), Fault::Forced),
+        (volatile("operation", "fn complete(", "stripe.compare_exchange"), Fault::Skipped),
+        // What is decided is decided again; what is described is of the turn before.
+        (volatile("descriptor", "fn decide", "compare_exchange"), Fault::Forced),
+        (volatile("descriptor", "fn describe", ".store(value"), Fault::Skipped),
+        // Searches do not look where the item is.
+        (volatile("fingerprints", "fn set(", "fetch_add"), Fault::Skipped),
+        (volatile("fingerprints", "fn rebuild", ".store(word"), Fault::Skipped),
+        // A context is replaced whatever is there.
+        (exchange("resize", "fn replace_context", "compare_exchange"), Fault::Forced),
+    ];
+    let histories = named(Engine::Clevel, &["one empty slot", "drained", "appends a level, "]);
+    break_and_catch_by(&histories, &sites);
+}
+
+/// A thread that helps, is put aside, and ends an operation that has begun since: by its stripe, or
+/// by its status.
+#[test]
+fn a_late_helper_that_ends_a_newer_operation() {
+    let one = |action| Op::One(0, action);
+    let writer = vec![one(Action::Upsert(2)), one(Action::Upsert(3)), one(Action::Remove)];
+    let helper = vec![one(Action::Upsert(4)), one(Action::Get)];
+    let look = Look::Interleaved { program: vec![writer, helper], first: 0, changes: 2 };
+    let setup = setups::clevel().swap_remove(0);
+    let history = [Directed::new::<ClevelSubject>(setup, look)];
+    let at = |file: &str, function| {
+        let path = format!("engines/src/clevel/{file}.rs");
+        site(SiteKind::Volatile, &path, function, "compare_exchange")
+    };
+    let sites = [at("operation", "fn complete("), at("descriptor", "fn decide")];
+    break_and_catch_by(&history, &sites.map(|site| (site, Fault::Forced)));
+}
+
+/// A pool that says that it is clean, and is not: marked before writers are out, before what they
+/// wrote is on the device, or for longer than until the next writer.
+#[test]
+fn a_pool_that_says_that_it_is_clean_and_is_not() {
+    let path = "pmem/src/pool/gate.rs";
+    let gate = site(SiteKind::Volatile, path, "fn set(", "self.state.store");
+    let announced = site(SiteKind::Volatile, path, "fn enter", "writers.store");
+    let histories = named(Engine::Pool, &["synced"]);
+    break_and_catch_by(&histories, &[(gate, Fault::Skipped), (announced, Fault::Skipped)]);
 }
 
 /// Whether a line of source acts on a medium in a way that is on trial.

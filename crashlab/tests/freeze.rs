@@ -1,15 +1,18 @@
 //! Lock-freedom: one thread is put aside at any access, and the others come to their ends without
-//! it. Afterwards it goes on, late as it is, and the table must be sound.
+//! it. What they are answered must be explained by an order of all calls in which the one put aside
+//! is free to have happened or not; a resize must end without that thread. Afterwards it goes on,
+//! late as it is: its answer must fit in, too, and the table must be sound.
 //!
 //! Put aside in a lock of the substrate (a segment or an extent being taken, retired items being
 //! collected), it does hold up others who need that one: those moments are counted, not judged.
 
 use crashlab::execution::prepare;
-use crashlab::history::{Action, Op};
+use crashlab::history::{Action, Answer, Call, Key, Op};
+use crashlab::judge;
 use crashlab::machine::{Job, Schedule, Slice, alone, run, silence_panics};
 use crashlab::setups;
-use crashlab::subject::{ClevelSubject, Setup, Subject};
-use pmem::sync::simulated::mutexes_held;
+use crashlab::subject::{ClevelStoreSubject, ClevelSubject, Setup, Subject};
+use pmem::sync::simulated::{mutexes_held, show};
 use std::sync::{Arc, Mutex};
 
 /// What became of the threads.
@@ -20,29 +23,92 @@ struct Ends {
     /// Threads in the order of their ends.
     order: Vec<usize>,
     wrong: Vec<String>,
+    calls: Vec<Call>,
+    /// Beginnings and ends of calls so far.
+    time: u32,
 }
 
-fn one(key: u16, action: Action) -> Op {
-    Op::One(key as _, action)
+fn one(key: Key, action: Action) -> Op {
+    Op::One(key, action)
 }
 
-fn perform(subject: &ClevelSubject, setup: &Setup, op: &Op) -> Result<(), String> {
-    let done = match op {
-        Op::One(key, action) => subject.call(setup, *key, *action).map(drop),
-        Op::Many(calls) => subject.call_many(setup, calls).map(drop),
-        Op::Settle => {
-            subject.settle();
-            Ok(())
+/// One run of three threads.
+struct Run<S> {
+    subject: S,
+    setup: Setup,
+    ends: Mutex<Ends>,
+}
+
+impl<S: Subject> Run<S> {
+    fn ends(&self) -> std::sync::MutexGuard<'_, Ends> {
+        self.ends.lock().unwrap()
+    }
+
+    fn perform(&self, thread: usize, op: &Op) {
+        let subject = &self.subject;
+        let found = match *op {
+            Op::One(key, action) => return self.call(thread, key, action),
+            Op::Settle => {
+                subject.settle();
+                Ok(())
+            }
+            Op::Shrink => subject.shrink().map_err(|failed| format!("{failed:?}")),
+            _ => Err("no operation of these histories".into()),
+        };
+        if let Err(wrong) = found {
+            self.ends().wrong.push(format!("{op}: {wrong}"));
         }
-        Op::Shrink => subject.shrink(),
-        Op::Scan => subject.scan(setup).map(drop).map_err(crashlab::subject::Failed::Wrong),
-    };
-    done.map_err(|failed| format!("{op}: {failed:?}"))
+    }
+
+    fn call(&self, thread: usize, key: Key, action: Action) {
+        let index = {
+            let mut ends = self.ends();
+            let call = Call { thread, key, action, began: ends.time, ended: None };
+            ends.time += 1;
+            ends.calls.push(call);
+            ends.calls.len() - 1
+        };
+        let found = self.subject.call(&self.setup, key, action);
+        // Whoever learns that the call has returned sees all that it stored.
+        show(thread);
+        let mut ends = self.ends();
+        let at = ends.time;
+        ends.time += 1;
+        match found {
+            Ok(found) => ends.calls[index].ended = Some((at, Answer::Found(found))),
+            Err(failed) => ends.wrong.push(format!("k{key} {action}: {failed:?}")),
+        }
+    }
+
+    /// What a thread sees that comes when the other one has ended: all keys, and no resize that
+    /// does not end.
+    fn look_around(&self, thread: usize) {
+        (0..self.setup.free_keys as Key).for_each(|key| self.call(thread, key, Action::Get));
+        self.subject.settle();
+        if self.subject.is_resizing() {
+            self.ends().wrong.push("the resize has not ended".into());
+        }
+        (0..self.setup.free_keys as Key).for_each(|key| self.call(thread, key, Action::Get));
+    }
+
+    /// What is wrong with what was answered up to the moment `at`.
+    fn judge(&self, ends: &Ends, at: u32, contents: Option<&[Option<u16>]>) -> Option<String> {
+        (0..self.setup.free_keys as Key).find_map(|key| {
+            let before = self.setup.before_history(key);
+            let allowed = judge::allowed(&ends.calls, key, before, at);
+            let is_explained = match contents {
+                Some(contents) => allowed.contains(&contents[usize::from(key)]),
+                None => !allowed.is_empty(),
+            };
+            let told: Vec<String> = ends.calls.iter().map(Call::to_string).collect();
+            (!is_explained).then(|| format!("k{key} at {at}, {allowed:?}: {told:#?}"))
+        })
+    }
 }
 
 /// Runs the programs, the first thread put aside after so many accesses until all others have
 /// ended, which change places after `turn` accesses at first. Returns the accesses of the first.
-fn freeze(
+fn freeze<S: Subject>(
     setup: &Setup,
     programs: &[Vec<Op>; 3],
     after: u64,
@@ -50,21 +116,21 @@ fn freeze(
     delays: bool,
 ) -> (u64, Ends) {
     let process = 1;
-    let subject = Arc::new(prepare::<ClevelSubject>(setup, process).expect("a table"));
-    let ends = Arc::new(Mutex::new(Ends::default()));
+    let subject = prepare::<S>(setup, process).expect("a table");
+    let this = Arc::new(Run { subject, setup: setup.clone(), ends: Mutex::default() });
     let jobs = programs.iter().enumerate().map(|(thread, ops)| {
-        let (subject, setup, ops) = (Arc::clone(&subject), setup.clone(), ops.clone());
-        let ends = Arc::clone(&ends);
+        let (this, ops) = (Arc::clone(&this), ops.clone());
         let job = move || {
             if thread == 1 {
-                ends.lock().unwrap().is_in_lock = mutexes_held(0) > 0;
+                let is_in_lock = mutexes_held(0) > 0;
+                this.ends().is_in_lock = is_in_lock;
             }
-            for op in &ops {
-                if let Err(wrong) = perform(&subject, &setup, op) {
-                    ends.lock().unwrap().wrong.push(wrong);
-                }
+            ops.iter().for_each(|op| this.perform(thread, op));
+            let is_second = thread != 0 && this.ends().order.iter().any(|&other| other != 0);
+            if is_second {
+                this.look_around(thread);
             }
-            ends.lock().unwrap().order.push(thread);
+            this.ends().order.push(thread);
         };
         Box::new(job) as Job
     });
@@ -73,29 +139,42 @@ fn freeze(
     let slices = std::iter::once((0, after)).chain(others);
     let slices = slices.map(|(thread, accesses)| slice(thread, accesses)).collect();
     let accesses = run(jobs.collect(), process, &Schedule { slices, delays }, |_| {});
-    let mut ends = std::mem::take(&mut *ends.lock().unwrap());
-    match accesses {
+    let mut ends = std::mem::take(&mut *this.ends());
+    let accesses = match accesses {
         Err(stuck) => {
             ends.wrong.push(format!("{stuck:?}"));
-            (0, ends)
+            0
         }
         Ok(accesses) => {
-            let checked = alone(process, None, || subject.check());
+            let (contents, checked) =
+                alone(process, None, || (this.subject.contents(&this.setup), this.subject.check()));
             ends.wrong.extend(checked.err());
-            (accesses[0], ends)
+            match contents {
+                Ok(contents) => {
+                    let wrong = this.judge(&ends, ends.time, Some(&contents));
+                    ends.wrong.extend(wrong);
+                }
+                Err(wrong) => ends.wrong.push(wrong),
+            }
+            accesses[0]
         }
-    }
+    };
+    // At the moment before the answers of the thread that was put aside: its call was under way.
+    let its_end = ends.calls.iter().filter(|call| call.thread == 0).filter_map(|call| call.ended);
+    let others_alone = its_end.map(|(at, _)| at).max().and_then(|at| this.judge(&ends, at, None));
+    ends.wrong.extend(others_alone);
+    (accesses, ends)
 }
 
 /// Every access of the first thread as the one at which it is put aside. Returns how many were
 /// tried, and in how many of them it held a lock.
-fn freeze_everywhere(setup: &Setup, programs: &[Vec<Op>; 3]) -> (u64, u64) {
+fn freeze_everywhere<S: Subject>(setup: &Setup, programs: &[Vec<Op>; 3]) -> (u64, u64) {
     let (mut tried, mut in_locks) = (0, 0);
     for delays in [false, true] {
         for turn in [u64::MAX, 40, 120] {
-            let all = freeze(setup, programs, u64::MAX, turn, delays).0;
+            let all = freeze::<S>(setup, programs, u64::MAX, turn, delays).0;
             for after in 1..all {
-                let (_, ends) = freeze(setup, programs, after, turn, delays);
+                let (_, ends) = freeze::<S>(setup, programs, after, turn, delays);
                 tried += 1;
                 if ends.is_in_lock {
                     in_locks += 1;
@@ -107,7 +186,7 @@ fn freeze_everywhere(setup: &Setup, programs: &[Vec<Op>; 3]) -> (u64, u64) {
                 assert!(
                     (others_first || is_done) && ends.wrong.is_empty(),
                     "{}, {programs:?}: thread 0 put aside after {after} accesses (turn {turn}, \
-                     delays {delays}): ended {:?}, {:?}",
+                     delays {delays}): ended {:?}, {:#?}",
                     setup.name,
                     ends.order,
                     ends.wrong
@@ -130,14 +209,15 @@ fn others() -> [Vec<Op>; 2] {
     [writer.map(|action| one(0, action)).to_vec(), second]
 }
 
-fn look(frozen: &[Vec<Op>], wanted: impl Fn(&Setup) -> bool) {
+fn look<S: Subject>(setups: Vec<Setup>, frozen: &[Vec<Op>], wanted: impl Fn(&Setup) -> bool) {
     silence_panics();
     let (mut tried, mut in_locks) = (0, 0);
-    for setup in setups::clevel().into_iter().filter(|setup| !setup.is_tight && wanted(setup)) {
+    for setup in setups.into_iter().filter(|setup| !setup.is_tight && wanted(setup)) {
         let setup = Setup { limit_bytes: 64 << 10, ..setup };
         for program in frozen {
             let [first, second] = others();
-            let (looked, locked) = freeze_everywhere(&setup, &[program.clone(), first, second]);
+            let (looked, locked) =
+                freeze_everywhere::<S>(&setup, &[program.clone(), first, second]);
             tried += looked;
             in_locks += locked;
         }
@@ -149,21 +229,39 @@ fn look(frozen: &[Vec<Op>], wanted: impl Fn(&Setup) -> bool) {
 
 #[test]
 fn an_inserting_thread_holds_nobody_up() {
-    look(&[vec![one(0, Action::Insert(2))], vec![one(1, Action::Insert(2))]], |_| true);
+    look::<ClevelSubject>(
+        setups::clevel(),
+        &[vec![one(0, Action::Insert(2))], vec![one(1, Action::Insert(2))]],
+        |_| true,
+    );
 }
 
 #[test]
 fn an_updating_or_removing_thread_holds_nobody_up() {
     let stored = |action| vec![one(0, Action::Upsert(2)), one(0, action)];
-    look(&[stored(Action::Update(3)), stored(Action::Remove)], |_| true);
+    look::<ClevelSubject>(
+        setups::clevel(),
+        &[stored(Action::Update(3)), stored(Action::Remove)],
+        |_| true,
+    );
 }
 
 #[test]
 fn a_rehashing_thread_holds_nobody_up() {
-    look(&[vec![Op::Settle]], |setup| setup.name == "a level is being drained");
+    look::<ClevelSubject>(setups::clevel(), &[vec![Op::Settle]], |setup| {
+        setup.name == "a level is being drained"
+    });
 }
 
 #[test]
 fn a_shrinking_thread_holds_nobody_up() {
-    look(&[vec![Op::Shrink]], |setup| setup.shrinks);
+    look::<ClevelSubject>(setups::clevel(), &[vec![Op::Shrink]], |setup| setup.shrinks);
+}
+
+#[test]
+fn a_thread_that_changes_a_store_holds_nobody_up() {
+    let stored = |action| vec![one(0, Action::Upsert(2)), one(0, action)];
+    let frozen = [vec![one(1, Action::Insert(2))], stored(Action::Update(3))];
+    let wanted = |setup: &Setup| setup.before.is_empty() || setup.shrinks;
+    look::<ClevelStoreSubject>(setups::clevel_store(), &frozen, wanted);
 }

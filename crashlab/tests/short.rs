@@ -16,7 +16,19 @@ use std::time::Duration;
 
 fn campaign(engine: Engine, threads: usize, ops: usize, histories: u64) -> Campaign {
     let (time, seed, directed, sites, workers) = (None, 1, false, false, 2);
-    Campaign { engine, threads, ops, histories, time, seed, directed, sites, workers }
+    let directed_one_in = 1;
+    Campaign {
+        engine,
+        threads,
+        ops,
+        histories,
+        time,
+        seed,
+        directed,
+        directed_one_in,
+        sites,
+        workers,
+    }
 }
 
 /// Random histories of two and of three threads.

@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
     /// must be noticed
     #[arg(long)]
     sites: bool,
+    /// Of the directed histories of several threads, run one in so many, chosen by the seed
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    one_in: u64,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -116,6 +119,7 @@ fn campaign(arguments: &Arguments, engine: Engine) -> Report {
         }),
         seed: arguments.seed,
         directed: true,
+        directed_one_in: arguments.one_in,
         sites: arguments.sites,
         workers: std::thread::available_parallelism().map_or(1, |threads| threads.get()),
     };

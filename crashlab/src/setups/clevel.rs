@@ -7,7 +7,12 @@ use crate::subject::Setup;
 use engines::clevel::Shape;
 
 /// A setup with two free keys; `fillers` are stored in this order.
-fn filled(name: &'static str, initial_log2: u32, free: [Choices; 2], fillers: &[Choices]) -> Setup {
+pub(super) fn filled(
+    name: &'static str,
+    initial_log2: u32,
+    free: [Choices; 2],
+    fillers: &[Choices],
+) -> Setup {
     let choices: Vec<Choices> = free.iter().chain(fillers).copied().collect();
     let stores = (0..fillers.len()).map(|filler| store((free.len() + filler) as Key));
     Setup {
@@ -53,7 +58,7 @@ pub fn clevel() -> Vec<Setup> {
 
 /// A level is being drained: of its four buckets the last two are left, with the first free key in
 /// one of them. The next insertion drains them.
-fn draining(same: Choices, other: Choices) -> Setup {
+pub(super) fn draining(same: Choices, other: Choices) -> Setup {
     let fillers: Vec<Choices> = [vec![same; 8], vec![other; 17]].concat();
     let mut setup = filled("a level is being drained", 3, [same, (3, 4)], &fillers);
     setup.before.insert(8, store(0));
@@ -81,7 +86,7 @@ pub fn next_insertion_shifts() -> Setup {
 }
 
 /// A table that has doubled and is nearly empty again, with items in both levels.
-fn can_shrink() -> Setup {
+pub(super) fn can_shrink() -> Setup {
     let fillers: Vec<Choices> = [vec![(3, 3); 17], vec![(0, 2)]].concat();
     let mut setup =
         Setup { shrinks: true, ..filled("a table that can shrink", 1, [(3, 3), (0, 2)], &fillers) };

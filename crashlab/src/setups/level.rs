@@ -59,7 +59,7 @@ fn filled(
 }
 
 /// As [`filled`], with keys of another kind.
-fn filled_with(
+pub(super) fn filled_with(
     hash: Hash,
     name: &'static str,
     level_shape: Shape,

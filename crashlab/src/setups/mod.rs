@@ -1,10 +1,14 @@
 //! The boundaries around which histories are explored.
 
 mod clevel;
+mod closing;
 mod level;
+mod stores;
 
 pub use clevel::{clevel, next_insertion_moves, next_insertion_shifts};
+pub use closing::{synced_clevel, synced_iceberg, synced_level, synced_pool, synced_store};
 pub use level::{level, level_long, two_buckets};
+pub use stores::{clevel_store, level_store, one_item_of_a_store};
 
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup};
@@ -122,6 +126,53 @@ pub fn iceberg() -> Vec<Setup> {
         parting_in_level_2,
         moving_with_level_2(),
     ]
+}
+
+/// Setups of blocks of their real size: 64 slots in level 1, 8 in level 2.
+pub fn iceberg_blocks() -> Vec<Setup> {
+    let real = |name, count, resize_at| Setup {
+        resize_at,
+        shape: Shape { level_1_slots: 64, level_2_slots: 8, ..Setup::default().shape },
+        limit_bytes: 20 << 10,
+        ..filled(name, colliding(2), count)
+    };
+    vec![
+        real("the last free slot of a real block", 63, 2.0),
+        real("one free slot in a real block of level 2", 71, 2.0),
+        real("the next insertion doubles a table of real blocks", 61, 0.85),
+        level_2_doubles(),
+    ]
+}
+
+/// Pairs in level 3 from which on level 2 doubles alone.
+const OVERFLOW: usize = 64;
+
+/// A table of four blocks in one of which the keys of all fillers belong: level 3 has so many of them
+/// that with the next one level 2 doubles, and level 1 does not.
+fn level_2_doubles() -> Setup {
+    let hasher = Hasher::new(HASH_SEED);
+    let count = 32 + 2 * 4 + OVERFLOW;
+    // All have the same choices in level 2; after it has doubled, every third of them has others.
+    let belongs = |&key: &u64| {
+        let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
+        h0(first) & 3 == 1 && h1(second) & 3 == 0 && h2(second) & 3 == 1
+    };
+    let free = (1u64..)
+        .filter(|key| belongs(key) && level1_fingerprint(hasher.first_u64(*key)) == FINGERPRINT);
+    let fillers = (1u64 << 20..)
+        .filter(|key| belongs(key) && level1_fingerprint(hasher.first_u64(*key)) != FINGERPRINT);
+    let keys: Vec<u64> = free.take(2).chain(fillers.take(count)).collect();
+    let stores = (2..keys.len()).map(|key| Op::One(key as Key, Action::Insert(FILLING)));
+    Setup {
+        name: "level 2 doubles alone",
+        free_keys: 2,
+        before: stores.collect(),
+        keys,
+        resize_at: 0.85,
+        shape: Shape { initial_log2: 2, initial_nodes_log2: 7, ..Setup::default().shape },
+        limit_bytes: 20 << 10,
+        ..Setup::default()
+    }
 }
 
 /// Keys that part when the table doubles, which the second insertion from here makes it do. No

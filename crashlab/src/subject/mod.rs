@@ -8,7 +8,7 @@ mod table;
 
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
-pub use store::StoreSubject;
+pub use store::{BytesSubject, ClevelStoreSubject, Keeper, LevelStoreSubject, StoreSubject};
 pub use table::{
     ClevelSubject, LevelSubject, LongKey, LongLevelSubject, LongValue, Pairs, PairsSubject,
     TableSubject, lengthened,
@@ -18,10 +18,10 @@ use crate::history::{Action, Key, Op, Value};
 use engines::Settings;
 use engines::iceberg::Shape;
 use engines::{clevel, level};
-use pmem::medium::sim::Sim;
+use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
-use pmem::{OpenError, SpaceError};
+use pmem::{OpenError, Pool, SpaceError};
 
 /// Seed of all hashing in the lab.
 pub const HASH_SEED: u64 = 7;
@@ -58,6 +58,10 @@ pub struct Setup {
     pub limit_bytes: u64,
     /// Whether that may be too little: if not, an operation that finds no room is wrong.
     pub is_tight: bool,
+    /// Whether histories also sync.
+    pub syncs: bool,
+    /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
+    pub is_mapped: bool,
     /// A fault planted above the pool, to see whether the lab notices.
     pub fault: Option<PlantedFault>,
 }
@@ -91,6 +95,8 @@ impl Default for Setup {
             segment_log2: 7,
             limit_bytes: 14 << 10,
             is_tight: false,
+            syncs: false,
+            is_mapped: false,
             fault: None,
         }
     }
@@ -125,7 +131,7 @@ impl Setup {
         let on_key = |op: &Op| match op {
             Op::One(of, action) => vec![(*of, *action)],
             Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Shrink | Op::Scan => Vec::new(),
+            Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
         };
         let actions = self.before.iter().flat_map(on_key).filter(|&(of, _)| of == key);
         actions.fold(None, |state, (_, action)| action.apply(state))
@@ -136,6 +142,19 @@ impl Setup {
         // Removing one of several keys of one hash takes a new, smaller group.
         let needs_room = !matches!(action, Action::Get | Action::Remove) || self.hash_bits < 64;
         self.is_tight && needs_room
+    }
+
+    /// A medium that holds these words.
+    pub fn medium(&self, words: &[u64]) -> Sim {
+        match self.is_mapped {
+            true => Sim::mapped(words, self.limit_bytes),
+            false => Sim::new(words, self.limit_bytes),
+        }
+    }
+
+    /// The medium as a killed process leaves it.
+    pub fn killed(&self, durable: &Durable) -> Sim {
+        Sim::killed(self.medium(&durable.words), durable)
     }
 
     fn settings(&self) -> Settings {
@@ -175,6 +194,8 @@ fn spec(setup: &Setup, kind: PoolKind, engine: u32, engine_params: [u64; ENGINE_
 pub enum Refusal {
     /// There is no pool.
     NoPool,
+    /// It was not closed, and the medium may have lost any of it.
+    Dirty,
     /// There should be one.
     Wrong(String),
 }
@@ -183,6 +204,7 @@ impl From<OpenError> for Refusal {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::NotAPool { .. } | OpenError::Damaged { .. } => Refusal::NoPool,
+            OpenError::Dirty { .. } | OpenError::NeedsRecovery => Refusal::Dirty,
             error => Refusal::Wrong(error.to_string()),
         }
     }
@@ -219,6 +241,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Opens what a crash left, in boot number `boot`.
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal>;
 
+    /// Opens a pool that was closed, in the first boot after that, to read it.
+    fn open_read_only(_medium: Sim, _setup: &Setup) -> Result<Self, Refusal> {
+        Err(Refusal::NoPool)
+    }
+
     /// Does one operation; returns the state that it found.
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed>;
 
@@ -233,6 +260,21 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Ends what goes on in the background.
     fn settle(&self) {}
+
+    /// Whether a resize is under way.
+    fn is_resizing(&self) -> bool {
+        false
+    }
+
+    /// Resizes begun so far.
+    fn resizes(&self) -> u64 {
+        0
+    }
+
+    /// Records the pool as clean until the next change.
+    fn sync(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Halves what can be halved.
     fn shrink(&self) -> Result<(), Failed> {
@@ -267,6 +309,17 @@ pub trait Subject: Send + Sync + Sized + 'static {
         }
         Ok(scanned)
     }
+}
+
+/// Opens a pool to read what is in it, in the first boot after the histories'.
+fn read_only(medium: Sim) -> Result<Pool<Sim>, Refusal> {
+    Ok(Pool::open_read_only(medium, place(1))?)
+}
+
+/// Syncs as a handle does: what is under way is ended first.
+fn sync(subject: &impl Subject, pool: &Pool<Sim>) -> Result<(), String> {
+    subject.settle();
+    pool.close().map_err(|error| error.to_string())
 }
 
 /// A report of the index layer as a result.

@@ -1,6 +1,6 @@
 //! The pool alone: extents handed out and roots changed, without an engine.
 
-use super::{Failed, Refusal, Setup, Subject, place, spec};
+use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync};
 use crate::history::{Action, Key, Value};
 use pmem::Pool;
 use pmem::medium::sim::Sim;
@@ -28,6 +28,14 @@ impl Subject for PoolSubject {
 
     fn open(medium: Sim, _setup: &Setup, boot: u64) -> Result<Self, Refusal> {
         Ok(PoolSubject(Pool::open(medium, place(boot))?))
+    }
+
+    fn open_read_only(medium: Sim, _setup: &Setup) -> Result<Self, Refusal> {
+        Ok(PoolSubject(read_only(medium)?))
+    }
+
+    fn sync(&self) -> Result<(), String> {
+        sync(self, &self.0)
     }
 
     fn call(&self, _setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {

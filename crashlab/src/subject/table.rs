@@ -1,6 +1,6 @@
 //! A table on an engine: of words, or of pairs of several words.
 
-use super::{Failed, Refusal, Setup, Subject, place, spec, verdict};
+use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
 use crate::history::{Action, Key, Value};
 use engines::Settings;
 use engines::clevel::{self, ClevelTable};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static {
     /// Its name on the command line.
     const NAME: &'static str;
+    /// The name of a store on it.
+    const STORE_NAME: &'static str;
     /// Its number in superblocks.
     const ID: u32;
     /// As [`Subject::SCANS_ARE_EXACT`].
@@ -37,6 +39,7 @@ pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static
 
 impl Pairs<u64, u64> for Iceberg<Sim> {
     const NAME: &'static str = "iceberg";
+    const STORE_NAME: &'static str = "store";
     const ID: u32 = iceberg::ENGINE_ID;
     const SCANS_ARE_EXACT: bool = false;
 
@@ -51,6 +54,7 @@ impl Pairs<u64, u64> for Iceberg<Sim> {
 
 impl<K: Fixed, V: Fixed> Pairs<K, V> for LevelHashing<Sim, K, V> {
     const NAME: &'static str = "level";
+    const STORE_NAME: &'static str = "level store";
     const ID: u32 = level::ENGINE_ID;
 
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
@@ -68,6 +72,7 @@ impl<K: Fixed, V: Fixed> Pairs<K, V> for LevelHashing<Sim, K, V> {
 
 impl Pairs<u64, u64> for ClevelTable<Sim> {
     const NAME: &'static str = "clevel";
+    const STORE_NAME: &'static str = "store on a clevel table";
     const ID: u32 = clevel::ENGINE_ID;
 
     fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
@@ -112,17 +117,6 @@ pub fn lengthened<T: Fixed>(word: u64) -> T {
 /// The word that stands for what was found, if any does.
 fn shortened<T: Fixed>(found: T) -> Option<u64> {
     Some(found.word(0)).filter(|&word| is_same(lengthened::<T>(word), found))
-}
-
-/// A new pool for an engine of this setup.
-pub(super) fn create_pool<K: Fixed, V: Fixed, E: Pairs<K, V>>(
-    medium: Sim,
-    setup: &Setup,
-    kind: PoolKind,
-) -> Result<Arc<Pool<Sim>>, Refusal> {
-    let words = spec(setup, kind, E::ID, E::params(setup));
-    let spec = Spec { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32, ..words };
-    Ok(Arc::new(Pool::create(medium, &spec, place(0))?))
 }
 
 impl<K: Fixed, V: Fixed, E: Pairs<K, V>> PairsSubject<E, K, V> {
@@ -199,11 +193,29 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
     const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        PairsSubject::on(create_pool::<K, V, E>(medium, setup, PoolKind::Table)?, setup)
+        let words = spec(setup, PoolKind::Table, E::ID, E::params(setup));
+        let spec = Spec { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32, ..words };
+        PairsSubject::on(Arc::new(Pool::create(medium, &spec, place(0))?), setup)
     }
 
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {
         PairsSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
+    }
+
+    fn open_read_only(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
+        PairsSubject::on(Arc::new(read_only(medium)?), setup)
+    }
+
+    fn is_resizing(&self) -> bool {
+        self.occupancy().resizing
+    }
+
+    fn resizes(&self) -> u64 {
+        self.occupancy().resizes
+    }
+
+    fn sync(&self) -> Result<(), String> {
+        sync(self, &self.pool)
     }
 
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
@@ -234,7 +246,11 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
         setup: &Setup,
         calls: &[(Key, Action)],
     ) -> Result<Vec<Option<Value>>, Failed> {
-        let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        // Reading asks for no right to write: a pool that was synced stays clean.
+        let is_reading = calls.iter().all(|(_, action)| *action == Action::Get);
+        let _write = (!is_reading)
+            .then(|| self.pool.write().map_err(|error| Failed::Wrong(error.to_string())))
+            .transpose()?;
         let mut found = vec![None; calls.len()];
         match Batch::of(setup, calls) {
             Batch::Get(keys) => self.index.get_many(&keys, &mut found),

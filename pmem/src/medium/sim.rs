@@ -110,6 +110,10 @@ pub enum SiteKind {
     Flush,
     /// Fences.
     Fence,
+    /// Replaces a word if it is a certain one. No site in the strict sense.
+    Exchange,
+    /// Changes volatile state. No site in the strict sense.
+    Volatile,
 }
 
 /// A place in the code that acts on the medium.
@@ -136,8 +140,10 @@ impl Site {
 pub enum Fault {
     /// A flush or fence is left out; a release store is demoted to a relaxed one.
     Dropped,
-    /// A store is left out.
+    /// A store is left out; an exchange only says that it was made.
     Skipped,
+    /// An exchange is made whatever is there.
+    Forced,
     /// A store is made right after the next store to its line instead.
     Late,
     /// A fence is made after this many further accesses of its thread instead.
@@ -175,7 +181,7 @@ pub fn record_sites<R>(work: impl FnOnce() -> R) -> (R, BTreeSet<Site>) {
 
 /// The fault at this place, if there is one.
 #[inline]
-fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Option<Fault> {
+pub(crate) fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Option<Fault> {
     if RECORDING.get() {
         let (file, line, column) = (place.file(), place.line(), place.column());
         SITES.with_borrow_mut(|sites| {
@@ -220,6 +226,8 @@ pub struct Sim {
     words: Box<[AtomicU64]>,
     size: AtomicU64,
     log: Mutex<Log>,
+    /// Whether nothing but a sync makes stores certain.
+    is_mapped: bool,
     /// What [`Medium::bytes`] handed out where a thread must not see what memory holds.
     copies: Mutex<Vec<Box<[u64]>>>,
 }
@@ -250,14 +258,21 @@ impl Sim {
                 size_certain: size,
                 ..Log::default()
             }),
+            is_mapped: false,
             copies: Mutex::default(),
         }
     }
 
+    /// As [`Sim::new`], but a medium like a file in memory: flushes and fences complete nothing, and
+    /// a sync completes every store to its range, whoever made it.
+    pub fn mapped(words: &[u64], limit: u64) -> Sim {
+        Sim { is_mapped: true, ..Sim::new(words, limit) }
+    }
+
     /// The medium as a process leaves it to the next one that is killed when this is what a crash
-    /// may leave: everything that was stored is there, and what was pending still is.
-    pub fn killed(durable: &Durable, limit: u64) -> Sim {
-        let sim = Sim::new(&durable.words, limit);
+    /// may leave: everything that was stored is there, and what was pending still is. `sim` holds
+    /// what is certain.
+    pub fn killed(sim: Sim, durable: &Durable) -> Sim {
         {
             let mut log = held(&sim.log);
             log.size_certain = durable.size_certain;
@@ -335,8 +350,11 @@ impl Sim {
         let flushed = std::mem::take(&mut log.flushed);
         let (mine, others) = flushed.into_iter().partition(|flush| flush.thread == thread);
         log.flushed = others;
-        let mine: Vec<Flushed> = mine;
-        for flush in mine {
+        self.make_certain(log, mine);
+    }
+
+    fn make_certain(&self, log: &mut Log, flushed: Vec<Flushed>) {
+        for flush in flushed {
             let line = &mut log.lines[flush.line];
             let count = flush.stores.saturating_sub(line.certain) as usize;
             for store in line.stores.drain(..count) {
@@ -394,7 +412,10 @@ impl Sim {
 
 impl Medium for Sim {
     fn kind(&self) -> MediumKind {
-        MediumKind::Dax
+        match self.is_mapped {
+            true => MediumKind::Mapped,
+            false => MediumKind::Dax,
+        }
     }
 
     #[inline]
@@ -436,8 +457,13 @@ impl Medium for Sim {
 
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
         self.step();
+        let fault = fault_at(SiteKind::Exchange, Location::caller());
         modify(self.address(at), Ordering::AcqRel);
-        let found = self.word(at).compare_exchange(current, new, Relaxed, Relaxed)?;
+        let found = match fault {
+            Some(Fault::Skipped) => return Ok(current),
+            Some(Fault::Forced) => self.word(at).swap(new, Relaxed),
+            _ => self.word(at).compare_exchange(current, new, Relaxed, Relaxed)?,
+        };
         self.record(at, new, Order::Release, None);
         Ok(found)
     }
@@ -460,7 +486,7 @@ impl Medium for Sim {
         let mut log = held(&self.log);
         let line = at.line() as usize;
         let stores = log.lines[line].certain + log.lines[line].stores.len() as u64;
-        if stores > log.lines[line].certain {
+        if stores > log.lines[line].certain && !self.is_mapped {
             log.flushed.push(Flushed { thread: context().thread, line, stores });
         }
     }
@@ -546,7 +572,25 @@ impl Medium for Sim {
 
     fn populate(&self, _range: Range<u64>) {}
 
-    fn sync(&self, _range: Range<u64>) -> io::Result<()> {
+    fn sync(&self, range: Range<u64>) -> io::Result<()> {
+        self.step();
+        if self.is_mapped {
+            before_fence(self);
+        }
+        let mut log = held(&self.log);
+        // A file's size is synced with its content.
+        log.size_certain = self.size.load(Relaxed);
+        if self.is_mapped {
+            let end = range.end.min(self.size.load(Relaxed)).div_ceil(LINE) as usize;
+            let lines = (range.start / LINE) as usize..end;
+            let pending = |line: usize| {
+                let stores = log.lines[line].certain + log.lines[line].stores.len() as u64;
+                let thread = context().thread;
+                (stores > log.lines[line].certain).then_some(Flushed { thread, line, stores })
+            };
+            let flushed = lines.filter_map(pending).collect();
+            self.make_certain(&mut log, flushed);
+        }
         Ok(())
     }
 }

@@ -175,15 +175,14 @@ impl<M: Medium> Pool<M> {
             });
         }
         medium.grow(superblock.end)?;
-        if medium.kind() == MediumKind::Dax
-            && !superblock.clean
-            && place.same_boot(&superblock.place)
-        {
+        if medium.kind() == MediumKind::Dax && place.same_boot(&superblock.place) {
             // A killed process leaves stores in the processors' caches, where recovery sees them
             // and nobody would flush them any more: what is built on them must not outlive them.
             // That goes for the superblock first: the copy chosen above may be durable in part
-            // only, and the other one is about to be written.
-            medium.flush_range(Offset(0), superblock.end);
+            // only, and the other one is about to be written. It is all that may be in the caches if
+            // it says clean: the process was killed while it said so.
+            let end = if superblock.clean { SUPERBLOCK_BYTES } else { superblock.end };
+            medium.flush_range(Offset(0), end);
             medium.fence();
         }
         if let Some(copy) = repair {

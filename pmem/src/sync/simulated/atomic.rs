@@ -4,6 +4,8 @@
 //! relaxed: their order is the program's.
 
 use super::{access, context, delay, modify, seen, show};
+use crate::medium::sim::{Fault, SiteKind, fault_at};
+use std::panic::Location;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
 macro_rules! atomic {
@@ -32,8 +34,12 @@ macro_rules! atomic {
 
             /// As in std.
             #[inline]
+            #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 access();
+                if fault_at(SiteKind::Volatile, Location::caller()) == Some(Fault::Skipped) {
+                    return;
+                }
                 delay(self.address(), $to_word(self.0.load(Relaxed)));
                 self.0.store(value, Relaxed);
                 if order == Ordering::SeqCst {
@@ -57,8 +63,12 @@ macro_rules! integer {
 
         impl $name {
             /// As in std.
+            #[track_caller]
             pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 access();
+                if fault_at(SiteKind::Volatile, Location::caller()) == Some(Fault::Skipped) {
+                    return self.0.load(Relaxed);
+                }
                 modify(self.address(), order);
                 self.0.fetch_add(value, Relaxed)
             }
@@ -85,6 +95,7 @@ macro_rules! integer {
             }
 
             /// As in std.
+            #[track_caller]
             pub fn compare_exchange(
                 &self,
                 current: $value,
@@ -93,8 +104,13 @@ macro_rules! integer {
                 _failure: Ordering,
             ) -> Result<$value, $value> {
                 access();
+                let fault = fault_at(SiteKind::Volatile, Location::caller());
                 modify(self.address(), success);
-                self.0.compare_exchange(current, new, Relaxed, Relaxed)
+                match fault {
+                    Some(Fault::Skipped) => Ok(current),
+                    Some(Fault::Forced) => Ok(self.0.swap(new, Relaxed)),
+                    _ => self.0.compare_exchange(current, new, Relaxed, Relaxed),
+                }
             }
 
             /// As in std.
