@@ -14,6 +14,7 @@ fn campaigns(engine: Engine) -> [Campaign; 2] {
         time: None,
         seed: 1,
         directed: true,
+        directed_one_in: 1,
         sites: false,
         workers: 2,
     };
