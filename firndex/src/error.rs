@@ -13,8 +13,12 @@ pub enum Error {
     /// The pool could not be created or opened.
     #[error(transparent)]
     Open(OpenError),
-    /// The file system is full or the pool's limit is reached. Reading, updating and removing go
-    /// on, and storing does once there is room.
+    /// The file system is full, or the pool's limit is reached. Nothing was changed.
+    ///
+    /// Reading and removing go on, and so does replacing a value by one that needs no more space.
+    /// That can fail in two cases. The value has more than a megabyte: no second copy of it is kept
+    /// free. Or [`Record`](crate::Record)s are held, which keep the space of what was replaced: drop them,
+    /// the results of a batch among them.
     #[error(transparent)]
     PoolFull(SpaceError),
     /// The pool holds something that cannot be.

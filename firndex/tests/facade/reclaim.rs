@@ -176,8 +176,9 @@ fn growth_by_little_does_not_use_up_the_pool() {
         let directory = crate::places::in_ram();
         let path = directory.path().join("pool");
         let mut keys = 0u32;
-        let limits = (0..150).map(|step| (1 << 20) + step * (160 << 10));
-        for limit in limits.clone() {
+        let mut limit = 1 << 20;
+        for _ in 0..150 {
+            limit += 160 << 10;
             let options = Options::new().engine(engine).max_bytes(limit);
             let store = options.open_or_create_store(&path).unwrap();
             while store.put(keys.to_le_bytes(), vec![limit as u8; 1000]).is_ok() {
@@ -185,7 +186,6 @@ fn growth_by_little_does_not_use_up_the_pool() {
             }
         }
         // The last steps added to it as the first ones did.
-        let limit = limits.last().unwrap();
         assert!(u64::from(keys) * 1000 > limit / 2, "{engine}: {keys} values within {limit} bytes");
         let store = Store::open(&path).unwrap();
         store.put("key", vec![1; 20_000]).unwrap();
