@@ -4,7 +4,7 @@ use crate::execution::{self, CrashPoint, Execution, Manner};
 use crate::history::{Action, Call, Key, Op, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
-use crate::machine::{self, Schedule};
+use crate::machine::{self, Access, Schedule};
 use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
 use crate::report::Failure;
@@ -201,21 +201,45 @@ impl<S: Subject> Lab<S> {
         schedule: &Schedule,
         from_op: usize,
     ) -> Result<Vec<u64>, Failure> {
-        self.explore_part(program, Manner { schedule, from_op, slices_before: 0 })
+        let manner = Manner { schedule, from_op, slices_before: 0, is_traced: false };
+        Ok(self.explore_part(program, manner)?.accesses)
+    }
+
+    /// As [`explore`](Lab::explore) from the first operation on; returns every access.
+    pub fn explore_traced(
+        &mut self,
+        program: &Program,
+        schedule: &Schedule,
+    ) -> Result<Vec<Access>, Failure> {
+        let manner = Manner { schedule, from_op: 0, slices_before: 0, is_traced: true };
+        Ok(self.explore_part(program, manner)?.trace)
     }
 
     /// As [`explore`](Lab::explore), but crashes it only where it departs from a history that was
-    /// explored before, which had the same slices up to the last one.
+    /// explored before, which had the same slices up to the last one. Also returns every access.
     pub fn explore_last_slice(
         &mut self,
         program: &Program,
         schedule: &Schedule,
-    ) -> Result<Vec<u64>, Failure> {
+    ) -> Result<Vec<Access>, Failure> {
         let slices_before = schedule.slices.len();
-        self.explore_part(program, Manner { schedule, from_op: 0, slices_before })
+        let manner = Manner { schedule, from_op: 0, slices_before, is_traced: true };
+        Ok(self.explore_part(program, manner)?.trace)
     }
 
-    fn explore_part(&mut self, program: &Program, manner: Manner<'_>) -> Result<Vec<u64>, Failure> {
+    /// The accesses of a program under a schedule, nothing being judged; none if that goes wrong.
+    pub fn trace(&mut self, program: &Program, schedule: &Schedule) -> Vec<Access> {
+        let process = self.next_process();
+        let manner = Manner { schedule, from_op: 0, slices_before: usize::MAX, is_traced: true };
+        let run = execution::run::<S>(&self.setup, program, process, manner);
+        run.map_or(Vec::new(), |execution| execution.trace)
+    }
+
+    fn explore_part(
+        &mut self,
+        program: &Program,
+        manner: Manner<'_>,
+    ) -> Result<Execution<S>, Failure> {
         self.counters.histories += 1;
         let process = self.next_process();
         let has_kills = self.bounds.kills && self.seed.is_multiple_of(self.bounds.kills_one_in);
@@ -238,16 +262,12 @@ impl<S: Subject> Lab<S> {
         }
         self.judge_end(&execution)
             .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
-        Ok(execution.accesses)
+        Ok(execution)
     }
 
     fn owed(&self, calls: &[Call], at: u32) -> Owed {
-        let states = (0..).zip(&self.initial).map(|(key, &initial)| {
-            match usize::from(key) < self.setup.free_keys {
-                true => judge::allowed(calls, key, initial, at),
-                false => HashSet::from([initial]),
-            }
-        });
+        let states = (0..).zip(&self.initial);
+        let states = states.map(|(key, &initial)| judge::allowed(calls, key, initial, at));
         Owed { states: states.collect(), may_be_missing: false }
     }
 
@@ -261,7 +281,25 @@ impl<S: Subject> Lab<S> {
         if let Some(violation) = owed.violation(&Some(contents?.into())) {
             return Err(format!("without a crash, {violation}"));
         }
-        checked.map_err(|what| format!("without a crash, check finds: {what}"))
+        checked.map_err(|what| format!("without a crash, check finds: {what}"))?;
+        self.judge_settled(execution, &owed)
+    }
+
+    /// Whether a resize that is under way ends, if there is room, and leaves everything as it was.
+    fn judge_settled(&self, execution: &Execution<S>, owed: &Owed) -> Result<(), String> {
+        let subject = &execution.subject;
+        machine::alone(execution.process, None, || {
+            if !subject.is_resizing() || self.setup.is_tight {
+                return Ok(());
+            }
+            subject.settle();
+            if subject.is_resizing() {
+                return Err("a resize does not come to its end".into());
+            }
+            let contents = subject.contents(&self.setup)?;
+            owed.violation(&Some(contents.into()))
+                .map_or(Ok(()), |what| Err(format!("when the resize has ended, {what}")))
+        })
     }
 
     /// Tries the images of a crash point against what is owed, and the death of the process if it

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+mod deep;
 pub mod execution;
 pub mod explore;
 pub mod history;
 pub mod images;
+pub mod interleave;
 pub mod judge;
 pub mod lab;
 pub mod machine;

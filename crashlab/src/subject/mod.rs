@@ -234,6 +234,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Ends what goes on in the background.
     fn settle(&self) {}
 
+    /// Whether something goes on in the background.
+    fn is_resizing(&self) -> bool {
+        false
+    }
+
     /// Halves what can be halved.
     fn shrink(&self) -> Result<(), Failed> {
         Ok(())

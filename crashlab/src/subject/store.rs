@@ -131,6 +131,10 @@ impl Subject for StoreSubject {
         self.items.settle();
     }
 
+    fn is_resizing(&self) -> bool {
+        self.items.occupancy().resizing
+    }
+
     fn medium(&self) -> &Sim {
         self.pool.medium()
     }

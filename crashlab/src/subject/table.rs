@@ -250,6 +250,10 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
         self.index.settle();
     }
 
+    fn is_resizing(&self) -> bool {
+        self.index.occupancy().resizing
+    }
+
     fn shrink(&self) -> Result<(), Failed> {
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         Ok(self.index.halve()?)

@@ -3,7 +3,7 @@
 //! All simulated threads run on one thread of the operating system, so the accesses below are
 //! relaxed: their order is the program's.
 
-use super::{access, context, delay, modify, seen, show};
+use super::{Touch, access, context, delay, modify, seen, show};
 use std::sync::atomic::Ordering::{self, Relaxed};
 
 macro_rules! atomic {
@@ -26,14 +26,14 @@ macro_rules! atomic {
             /// As in std.
             #[inline]
             pub fn load(&self, _order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Reads);
                 $from_word(seen(self.address(), $to_word(self.0.load(Relaxed))))
             }
 
             /// As in std.
             #[inline]
             pub fn store(&self, value: $value, order: Ordering) {
-                access();
+                access(self.address(), Touch::Writes);
                 delay(self.address(), $to_word(self.0.load(Relaxed)));
                 self.0.store(value, Relaxed);
                 if order == Ordering::SeqCst {
@@ -43,7 +43,7 @@ macro_rules! atomic {
 
             /// As in std.
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.swap(value, Relaxed)
             }
@@ -58,28 +58,28 @@ macro_rules! integer {
         impl $name {
             /// As in std.
             pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_add(value, Relaxed)
             }
 
             /// As in std.
             pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_sub(value, Relaxed)
             }
 
             /// As in std.
             pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_or(value, Relaxed)
             }
 
             /// As in std.
             pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_and(value, Relaxed)
             }
@@ -92,7 +92,7 @@ macro_rules! integer {
                 success: Ordering,
                 _failure: Ordering,
             ) -> Result<$value, $value> {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), success);
                 self.0.compare_exchange(current, new, Relaxed, Relaxed)
             }

@@ -1,0 +1,106 @@
+//! Directed histories that need a key nobody else asks for, or more than one change of thread.
+
+use crate::history::{Action, Key, Op, Program};
+use crate::interleave::Points;
+use crate::setups;
+use crate::subject::{ClevelSubject, LevelSubject, Setup, Subject, TableSubject};
+use crate::trial::{Directed, Look};
+
+/// Changes of thread at shared words.
+fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize) -> Directed {
+    let look = Look::Interleaved { program, first: 0, changes, points: Points::Shared };
+    Directed::new::<S>(setup.clone(), look)
+}
+
+fn one(key: Key, action: Action) -> Op {
+    Op::One(key, action)
+}
+
+/// Fillers looked up, at most: the first ones lie in front, the last ones are those that move.
+const FILLERS_FIRST: usize = 3;
+const FILLERS_LAST: usize = 5;
+
+/// Keys that are there when the history begins, and that it does not change.
+fn fillers(setup: &Setup) -> Vec<Key> {
+    let is_there = |&key: &Key| setup.before_history(key).is_some();
+    let all: Vec<Key> =
+        (setup.free_keys as Key..setup.keys.len() as Key).filter(is_there).collect();
+    let last = all.len().saturating_sub(FILLERS_LAST).max(FILLERS_FIRST.min(all.len()));
+    [&all[..FILLERS_FIRST.min(last)], &all[last..]].concat()
+}
+
+/// Insertions, which may move what others stored, beside look-ups of that.
+pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let beside = |setup: &Setup| {
+        let keys = fillers(setup);
+        let gets = keys.iter().map(|&key| one(key, Action::Get)).collect::<Vec<Op>>();
+        let many = Op::Many(keys.iter().map(|&key| (key, Action::Get)).collect());
+        let mut writers = vec![
+            vec![one(0, Action::Insert(2))],
+            vec![one(0, Action::Insert(2)), one(1, Action::Insert(3)), Op::Settle],
+        ];
+        if setup.shrinks {
+            writers.push(vec![Op::Shrink]);
+        }
+        let programs = writers.into_iter().flat_map(|writer| {
+            [vec![writer.clone(), gets.clone()], vec![writer, vec![many.clone()]]]
+        });
+        programs.map(|program| shared::<S>(setup, program, 1)).collect::<Vec<_>>()
+    };
+    let has_fillers = |setup: &&Setup| !fillers(setup).is_empty();
+    setups.iter().filter(has_fillers).flat_map(beside).collect()
+}
+
+/// One thread that goes on after another one met it: what the late one does must not count any more.
+pub(crate) fn late<S: Subject>(setup: &Setup) -> Vec<Directed> {
+    let upsert = |value| one(0, Action::Upsert(value));
+    let (get, remove) = (one(0, Action::Get), one(0, Action::Remove));
+    let programs = [
+        vec![vec![upsert(2), upsert(3), remove.clone()], vec![upsert(4), get.clone()]],
+        vec![
+            vec![upsert(2), remove, one(0, Action::Insert(5))],
+            vec![one(0, Action::Insert(4)), get],
+        ],
+    ];
+    programs.into_iter().map(|program| shared::<S>(setup, program, 2)).collect()
+}
+
+/// What only IcebergHT's third level and its resizes show.
+pub(crate) fn iceberg() -> Vec<Directed> {
+    let chains = setups::chains_of_two_blocks();
+    let behind: Vec<Op> = fillers(&chains).iter().rev().map(|&key| one(key, Action::Get)).collect();
+    let (remove, insert) = (one(0, Action::Remove), one(1, Action::Insert(3)));
+    let stale = setups::level_2_before_doubling();
+    let doubler = vec![one(1, Action::Insert(3)), one(2, Action::Insert(4))];
+    vec![
+        // A node that goes from one chain to another under a reader, or under two writers.
+        shared::<TableSubject>(&chains, vec![vec![remove.clone(), insert.clone()], behind], 1),
+        shared::<TableSubject>(&chains, vec![vec![remove], vec![insert]], 2),
+        // A writer of level 2 that knows the geometry of before the table doubles.
+        shared::<TableSubject>(
+            &stale,
+            vec![vec![one(0, Action::Insert(2)), Op::Settle], doubler],
+            1,
+        ),
+        // Two that move the same blocks of level 2.
+        shared::<TableSubject>(
+            &setups::moving_level_2(),
+            vec![vec![Op::Settle], vec![Op::Settle]],
+            2,
+        ),
+    ]
+}
+
+/// A movement in the bottom level, which an expansion is emptying meanwhile.
+pub(crate) fn level() -> Vec<Directed> {
+    let setup = setups::moved_into_interim();
+    let expander = vec![one(1, Action::Insert(3)), Op::Settle];
+    vec![shared::<LevelSubject>(&setup, vec![vec![one(0, Action::Insert(2))], expander], 2)]
+}
+
+/// Helpers of Clevel hashing that are put aside until their owner does something else.
+pub(crate) fn clevel(setup: &Setup) -> Vec<Directed> {
+    let owner = vec![one(0, Action::Upsert(2)), one(0, Action::Upsert(3))];
+    let helper = vec![one(0, Action::Remove)];
+    vec![shared::<ClevelSubject>(setup, vec![owner, helper], 3)]
+}
