@@ -17,8 +17,8 @@ fn one(key: Key, action: Action) -> Op {
 }
 
 /// Fillers looked up, at most: the first ones lie in front, the last ones are those that move.
-const FILLERS_FIRST: usize = 3;
-const FILLERS_LAST: usize = 5;
+const FILLERS_FIRST: usize = 8;
+const FILLERS_LAST: usize = 8;
 
 /// Keys that are there when the history begins, and that it does not change.
 fn fillers(setup: &Setup) -> Vec<Key> {
@@ -95,7 +95,19 @@ pub(crate) fn iceberg() -> Vec<Directed> {
 pub(crate) fn level() -> Vec<Directed> {
     let setup = setups::moved_into_interim();
     let expander = vec![one(1, Action::Insert(3)), Op::Settle];
-    vec![shared::<LevelSubject>(&setup, vec![vec![one(0, Action::Insert(2))], expander], 2)]
+    let expands = |setup: &&Setup| setup.resize_at < 1.0 && !setup.shrinks;
+    let mut all = vec![shared::<LevelSubject>(
+        &setup,
+        vec![vec![one(0, Action::Insert(2))], expander.clone()],
+        2,
+    )];
+    // Two that rehash, one of them while the other one still publishes the resize.
+    let setups = setups::level();
+    all.extend(setups.iter().filter(expands).map(|setup| {
+        let other = vec![Op::Settle, one(0, Action::Insert(2))];
+        shared::<LevelSubject>(setup, vec![expander.clone(), other], 2)
+    }));
+    all
 }
 
 /// Helpers of Clevel hashing that are put aside until their owner does something else.

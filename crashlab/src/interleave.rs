@@ -1,4 +1,5 @@
-//! Schedules of one program: all with a few changes of thread, or all of those that can matter.
+//! Schedules of one program: all with a few changes of thread, or all of those that can matter. A
+//! program that only adds keys may need no more resizes than it needs with its threads one after another.
 //!
 //! Two accesses *conflict* if they touch one word and one of them writes it. Where a thread's next access
 //! conflicts with nothing that another thread is still to do, it makes no difference whether that thread
@@ -14,7 +15,7 @@
 //! to its end, so a conflict that only another order of the same changes shows is missed. Stores that become
 //! visible late are left to searches at every access: when one of them becomes visible, no access tells.
 
-use crate::history::Program;
+use crate::history::{Action, Key, Op, Program};
 use crate::lab::Lab;
 use crate::machine::{Access, CALL, Schedule, Slice};
 use crate::random::Random;
@@ -125,6 +126,15 @@ pub fn interleave<S: Subject>(
     changes: usize,
     points: Points,
 ) -> Result<(), Failure> {
+    let in_order = |thread: usize| {
+        let all = (0..first).chain([thread]).chain(first..program.len());
+        let slices = all.map(|thread| Slice { thread, accesses: u64::MAX }).collect();
+        Schedule { slices, delays: false }
+    };
+    let in_order: Vec<Schedule> = (first..program.len()).map(in_order).collect();
+    if only_adds(program) {
+        lab.bound_resizes(program, &in_order)?;
+    }
     let delays: &[bool] = match points {
         Points::Every => &[false, true],
         Points::Shared => &[false],
@@ -137,6 +147,18 @@ pub fn interleave<S: Subject>(
     Ok(())
 }
 
+/// Whether the table is never fuller than in the end.
+fn only_adds(program: &Program) -> bool {
+    let adds =
+        |&(_, action): &(Key, Action)| !matches!(action, Action::Remove | Action::Exchange(..));
+    program.iter().flatten().all(|op| match op {
+        Op::One(key, action) => adds(&(*key, *action)),
+        Op::Many(calls) => calls.iter().all(adds),
+        Op::Settle | Op::Scan => true,
+        Op::Shrink => false,
+    })
+}
+
 /// What stays the same throughout a search.
 struct Search<'a> {
     program: &'a Program,
@@ -144,13 +166,14 @@ struct Search<'a> {
     points: Points,
 }
 
-/// `waiting`: the access before which the last thread was put aside.
+/// `waiting`: the thread that was put aside last, and how many accesses it had made. (Addresses are those
+/// of one run: the access before which it waits is looked up in the trace at hand.)
 fn deepen<S: Subject>(
     lab: &mut Lab<S>,
     search: &Search<'_>,
     changes: usize,
     schedule: &mut Schedule,
-    waiting: Option<Access>,
+    waiting: Option<(usize, usize)>,
 ) -> Result<(), Failure> {
     let Search { program, first, .. } = *search;
     let last = schedule.slices.last().map(|slice| slice.thread);
@@ -170,15 +193,18 @@ fn deepen<S: Subject>(
             let mine: Vec<&Access> =
                 trace.iter().filter(|access| access.thread == thread).collect();
             let is_point = points(&trace, thread, before);
+            let waiting = waiting.and_then(|(thread, made)| {
+                trace.iter().filter(|access| access.thread == thread).nth(made)
+            });
             for count in 1..mine.len().saturating_sub(before) {
                 let next = before + count;
                 let made = &mine[before..next];
                 let can_matter =
-                    || is_point[next] && waiting.is_none_or(|waiting| matters(&waiting, made));
+                    || is_point[next] && waiting.is_none_or(|waiting| matters(waiting, made));
                 if search.points == Points::Every || can_matter() {
                     let index = schedule.slices.len() - 1;
                     schedule.slices[index].accesses = count as u64;
-                    deepen(lab, search, changes - 1, schedule, Some(*mine[next]))?;
+                    deepen(lab, search, changes - 1, schedule, Some((thread, next)))?;
                 }
             }
         }

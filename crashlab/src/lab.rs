@@ -124,6 +124,9 @@ pub struct Lab<S> {
     met: HashSet<Rc<[Option<Value>]>>,
     /// Outcomes without trouble that were met, each once: few, for very many images.
     outcomes: HashSet<Rc<Outcome>>,
+    /// Resizes of the last run, its setup's included, and how many there may be in one.
+    resizes_seen: u64,
+    resizes_max: u64,
     subject: std::marker::PhantomData<S>,
 }
 
@@ -147,6 +150,8 @@ impl<S: Subject> Lab<S> {
             processes: process,
             met: HashSet::new(),
             outcomes: HashSet::new(),
+            resizes_seen: 0,
+            resizes_max: u64::MAX,
             subject: std::marker::PhantomData,
         })
     }
@@ -205,6 +210,22 @@ impl<S: Subject> Lab<S> {
         Ok(self.explore_part(program, manner)?.accesses)
     }
 
+    /// From now on no run may need more resizes than these ones, whose threads run one after another.
+    pub fn bound_resizes(
+        &mut self,
+        program: &Program,
+        in_order: &[Schedule],
+    ) -> Result<(), Failure> {
+        let mut most = 0;
+        self.resizes_max = u64::MAX;
+        for schedule in in_order {
+            self.explore(program, schedule, 0)?;
+            most = most.max(self.resizes_seen);
+        }
+        self.resizes_max = most;
+        Ok(())
+    }
+
     /// As [`explore`](Lab::explore) from the first operation on; returns every access.
     pub fn explore_traced(
         &mut self,
@@ -260,7 +281,8 @@ impl<S: Subject> Lab<S> {
                 })?;
             }
         }
-        self.judge_end(&execution)
+        self.resizes_seen = self
+            .judge_end(&execution)
             .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
         Ok(execution)
     }
@@ -272,7 +294,7 @@ impl<S: Subject> Lab<S> {
     }
 
     /// What stands at the end of a run that did not crash.
-    fn judge_end(&self, execution: &Execution<S>) -> Result<(), String> {
+    fn judge_end(&self, execution: &Execution<S>) -> Result<u64, String> {
         let subject = &execution.subject;
         let (contents, checked) = machine::alone(execution.process, None, || {
             (subject.contents(&self.setup), subject.check())
@@ -285,20 +307,27 @@ impl<S: Subject> Lab<S> {
         self.judge_settled(execution, &owed)
     }
 
-    /// Whether a resize that is under way ends, if there is room, and leaves everything as it was.
-    fn judge_settled(&self, execution: &Execution<S>, owed: &Owed) -> Result<(), String> {
+    /// Whether a resize that is under way ends, if there is room, and leaves everything as it was. Returns
+    /// how many resizes there have been.
+    fn judge_settled(&self, execution: &Execution<S>, owed: &Owed) -> Result<u64, String> {
         let subject = &execution.subject;
         machine::alone(execution.process, None, || {
-            if !subject.is_resizing() || self.setup.is_tight {
-                return Ok(());
+            let (was_resizing, _) = subject.resizes();
+            if was_resizing && !self.setup.is_tight {
+                subject.settle();
+                let contents = subject.contents(&self.setup)?;
+                if let Some(what) = owed.violation(&Some(contents.into())) {
+                    return Err(format!("when the resize has ended, {what}"));
+                }
             }
-            subject.settle();
-            if subject.is_resizing() {
+            let (is_resizing, resizes) = subject.resizes();
+            if is_resizing && !self.setup.is_tight {
                 return Err("a resize does not come to its end".into());
             }
-            let contents = subject.contents(&self.setup)?;
-            owed.violation(&Some(contents.into()))
-                .map_or(Ok(()), |what| Err(format!("when the resize has ended, {what}")))
+            match resizes <= self.resizes_max {
+                true => Ok(resizes),
+                false => Err(format!("{resizes} resizes, {} are enough", self.resizes_max)),
+            }
         })
     }
 

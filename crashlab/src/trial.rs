@@ -504,7 +504,7 @@ fn kept_histories() -> Vec<Directed> {
     let program = vec![writer, vec![Op::Scan, one(Action::Get)]];
     // Two threads that move the same blocks: the second must notice that the first has done it.
     let both = vec![vec![Op::Settle], vec![Op::Settle, one(Action::Insert(4))]];
-    let movers = every_access(both, 0, 2);
+    let movers = Look::Interleaved { program: both, first: 0, changes: 2, points: Points::Shared };
     let moving = Directed::new::<TableSubject>(setups::moving_with_level_2(), movers);
     // A look-up that read the geometry before a whole resize, and the fingerprints after it: the key
     // was stored before, and has moved.

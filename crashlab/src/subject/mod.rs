@@ -234,9 +234,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     /// Ends what goes on in the background.
     fn settle(&self) {}
 
-    /// Whether something goes on in the background.
-    fn is_resizing(&self) -> bool {
-        false
+    /// Whether a resize is under way, and how many there have been.
+    fn resizes(&self) -> (bool, u64) {
+        (false, 0)
     }
 
     /// Halves what can be halved.

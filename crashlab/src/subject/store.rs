@@ -131,8 +131,9 @@ impl Subject for StoreSubject {
         self.items.settle();
     }
 
-    fn is_resizing(&self) -> bool {
-        self.items.occupancy().resizing
+    fn resizes(&self) -> (bool, u64) {
+        let occupancy = self.items.occupancy();
+        (occupancy.resizing, occupancy.resizes)
     }
 
     fn medium(&self) -> &Sim {

@@ -250,8 +250,9 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
         self.index.settle();
     }
 
-    fn is_resizing(&self) -> bool {
-        self.index.occupancy().resizing
+    fn resizes(&self) -> (bool, u64) {
+        let occupancy = self.index.occupancy();
+        (occupancy.resizing, occupancy.resizes)
     }
 
     fn shrink(&self) -> Result<(), Failed> {
