@@ -6,6 +6,7 @@
 //! runs before the access or after it. So [`Points::Shared`] changes threads only just before
 //!
 //! * an access that conflicts with one that another thread makes later on,
+//! * a read-modify-write: its word is shared, though the other thread may touch it only if it comes first,
 //! * the first access of a call: another call that has returned by then must be seen,
 //! * a fence, if the thread has written something that another one touches: before it, it is not durable.
 //!
@@ -96,6 +97,7 @@ fn points(trace: &[Access], thread: usize, from: usize) -> Vec<bool> {
         let is_point = match access.touch {
             _ if access.at == CALL || conflicts => true,
             Touch::Fences => std::mem::take(&mut is_written),
+            Touch::Modifies => true,
             _ => false,
         };
         is_written |= conflicts && writes(access.touch);
@@ -147,16 +149,30 @@ pub fn interleave<S: Subject>(
     Ok(())
 }
 
-/// Whether the table is never fuller than in the end.
+/// Whether the table is never fuller than in the end. (Two that insert one key may both have a place for it
+/// until one of them gives way.)
 fn only_adds(program: &Program) -> bool {
-    let adds =
-        |&(_, action): &(Key, Action)| !matches!(action, Action::Remove | Action::Exchange(..));
-    program.iter().flatten().all(|op| match op {
-        Op::One(key, action) => adds(&(*key, *action)),
-        Op::Many(calls) => calls.iter().all(adds),
-        Op::Settle | Op::Scan => true,
-        Op::Shrink => false,
-    })
+    let mut added: Vec<(Key, usize)> = Vec::new();
+    for (thread, op) in
+        (0..).zip(program).flat_map(|(thread, ops)| ops.iter().map(move |op| (thread, op)))
+    {
+        let calls = match op {
+            Op::One(key, action) => vec![(*key, *action)],
+            Op::Many(calls) => calls.clone(),
+            Op::Settle | Op::Scan => Vec::new(),
+            Op::Shrink => return false,
+        };
+        for (key, action) in calls {
+            match action {
+                Action::Get => {}
+                Action::Remove | Action::Exchange(..) => return false,
+                _ => added.push((key, thread)),
+            }
+        }
+    }
+    added
+        .iter()
+        .all(|&(key, thread)| added.iter().all(|&other| other.0 != key || other.1 == thread))
 }
 
 /// What stays the same throughout a search.

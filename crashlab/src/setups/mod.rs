@@ -173,8 +173,8 @@ pub fn level_2_before_doubling() -> Setup {
         limit_bytes: 16 << 10,
         ..filled_blocks("level 2 before the table doubles", free, 64, 1)
     };
-    // The last one of the first block.
-    setup.before.push(Op::One(3 + 62, Action::Remove));
+    // One less in the first block.
+    setup.before.remove(62);
     setup
 }
 
