@@ -3,12 +3,22 @@
 use crate::history::{Action, Key, Op, Program};
 use crate::interleave::Points;
 use crate::setups;
-use crate::subject::{ClevelSubject, LevelSubject, Setup, Subject, TableSubject};
-use crate::trial::{Directed, Look};
+use crate::subject::{ClevelSubject, LevelSubject, Setup, StoreSubject, Subject, TableSubject};
+use crate::trial::{self, Directed, Look};
 
 /// Changes of thread at shared words.
 fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize) -> Directed {
-    let look = Look::Interleaved { program, first: 0, changes, points: Points::Shared };
+    shared_after::<S>(setup, program, 0, changes)
+}
+
+/// The same, after so many threads have ended.
+fn shared_after<S: Subject>(
+    setup: &Setup,
+    program: Program,
+    first: usize,
+    changes: usize,
+) -> Directed {
+    let look = Look::Interleaved { program, first, changes, points: Points::Shared };
     Directed::new::<S>(setup.clone(), look)
 }
 
@@ -29,8 +39,8 @@ fn fillers(setup: &Setup) -> Vec<Key> {
     [&all[..FILLERS_FIRST.min(last)], &all[last..]].concat()
 }
 
-/// Insertions, which may move what others stored, beside look-ups of that.
-pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+/// Insertions, which may move what others stored, beside look-ups of that, and changes of so many.
+pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup], changed: usize) -> Vec<Directed> {
     let beside = |setup: &Setup| {
         let keys = fillers(setup);
         let gets = keys.iter().map(|&key| one(key, Action::Get)).collect::<Vec<Op>>();
@@ -42,8 +52,15 @@ pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup]) -> Vec<Directed> 
         if setup.shrinks {
             writers.push(vec![Op::Shrink]);
         }
-        let programs = writers.into_iter().flat_map(|writer| {
-            [vec![writer.clone(), gets.clone()], vec![writer, vec![many.clone()]]]
+        let change = |&key: &Key| {
+            [Action::Upsert(4), Action::Get, Action::Remove, Action::Get]
+                .map(|action| one(key, action))
+        };
+        let changes = keys.iter().rev().take(changed).map(|key| change(key).to_vec());
+        let others: Vec<Vec<Op>> =
+            [gets, vec![many], vec![Op::Scan]].into_iter().chain(changes).collect();
+        let programs = writers.iter().flat_map(|writer| {
+            others.iter().map(|other| vec![writer.clone(), other.clone()]).collect::<Vec<_>>()
         });
         programs.map(|program| shared::<S>(setup, program, 1)).collect::<Vec<_>>()
     };
@@ -72,6 +89,10 @@ pub(crate) fn iceberg() -> Vec<Directed> {
     let (remove, insert) = (one(0, Action::Remove), one(1, Action::Insert(3)));
     let stale = setups::level_2_before_doubling();
     let doubler = vec![one(1, Action::Insert(3)), one(2, Action::Insert(4))];
+    let doubles = setups::second_insertion_doubles();
+    let batch = Op::Many(vec![(1, Action::Insert(2))]);
+    let stored = vec![one(1, Action::Insert(2))];
+    let updater = vec![one(1, Action::Upsert(4)), one(0, Action::Insert(3)), Op::Settle];
     vec![
         // A node that goes from one chain to another under a reader, or under two writers.
         shared::<TableSubject>(&chains, vec![vec![remove.clone(), insert.clone()], behind], 1),
@@ -80,6 +101,25 @@ pub(crate) fn iceberg() -> Vec<Directed> {
         shared::<TableSubject>(
             &stale,
             vec![vec![one(0, Action::Insert(2)), Op::Settle], doubler],
+            1,
+        ),
+        // The same of a batch.
+        shared::<TableSubject>(
+            &doubles,
+            vec![vec![batch], vec![one(0, Action::Insert(3)), Op::Settle]],
+            1,
+        ),
+        // A look-up that met a lock, and looks again in the geometry of before.
+        shared_after::<TableSubject>(
+            &doubles,
+            vec![stored, updater, vec![one(1, Action::Get)]],
+            1,
+            2,
+        ),
+        // A node that goes to the chain of another block when the table doubles.
+        shared::<TableSubject>(
+            &setups::level_3_before_doubling(),
+            vec![vec![one(1, Action::Insert(3)), Op::Settle], vec![one(0, Action::Get)]],
             1,
         ),
         // Two that move the same blocks of level 2.
@@ -102,17 +142,41 @@ pub(crate) fn level() -> Vec<Directed> {
         2,
     )];
     // Two that rehash, one of them while the other one still publishes the resize.
+    let settle = || vec![Op::Settle];
+    let rehashing = |setup: &Setup| {
+        let others = [settle(), vec![Op::Settle, one(0, Action::Insert(2))]];
+        let programs = others.map(|other| vec![expander.clone(), other]);
+        let programs = programs.into_iter().chain([vec![settle(), settle()]]);
+        programs.map(|program| shared::<LevelSubject>(setup, program, 2)).collect::<Vec<_>>()
+    };
+    // A shrink that is given up, or that another one helps with.
+    let shrinking = |setup: &Setup| {
+        let shrink = || vec![Op::Shrink];
+        [vec![shrink(), shrink()], vec![shrink(), settle()]]
+            .map(|program| shared::<LevelSubject>(setup, program, 1))
+    };
     let setups = setups::level();
-    all.extend(setups.iter().filter(expands).map(|setup| {
-        let other = vec![Op::Settle, one(0, Action::Insert(2))];
-        shared::<LevelSubject>(setup, vec![expander.clone(), other], 2)
-    }));
+    all.extend(setups.iter().filter(expands).flat_map(rehashing));
+    all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
     all
 }
 
 /// Helpers of Clevel hashing that are put aside until their owner does something else.
 pub(crate) fn clevel(setup: &Setup) -> Vec<Directed> {
-    let owner = vec![one(0, Action::Upsert(2)), one(0, Action::Upsert(3))];
-    let helper = vec![one(0, Action::Remove)];
-    vec![shared::<ClevelSubject>(setup, vec![owner, helper], 3)]
+    let upsert = |value| one(0, Action::Upsert(value));
+    let stored = || vec![upsert(2)];
+    let helpers = [vec![one(0, Action::Remove)], vec![upsert(5)]];
+    let program = |helper| vec![stored(), vec![upsert(3), upsert(4)], helper];
+    helpers
+        .map(program)
+        .into_iter()
+        .map(|program| shared_after::<ClevelSubject>(setup, program, 1, 3))
+        .collect()
+}
+
+/// A scan that has read a slot when the item it leads to is removed, and its space used again.
+pub(crate) fn store() -> Vec<Directed> {
+    let writer = trial::reusing().swap_remove(0);
+    let program = vec![writer, vec![Op::Scan]];
+    vec![shared::<StoreSubject>(&setups::one_item(), program, 1)]
 }

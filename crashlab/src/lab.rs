@@ -4,7 +4,7 @@ use crate::execution::{self, CrashPoint, Execution, Manner};
 use crate::history::{Action, Call, Key, Op, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
-use crate::machine::{self, Access, Schedule};
+use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
 use crate::report::Failure;
@@ -107,7 +107,7 @@ fn collect_beyond_superblock(sim: &Sim) {
 
 /// Everything that is tried in one setup.
 pub struct Lab<S> {
-    setup: Arc<Setup>,
+    pub(crate) setup: Arc<Setup>,
     bounds: Bounds,
     initial: Vec<Option<Value>>,
     memo: HashMap<u64, Rc<Outcome>>,
@@ -125,8 +125,8 @@ pub struct Lab<S> {
     /// Outcomes without trouble that were met, each once: few, for very many images.
     outcomes: HashSet<Rc<Outcome>>,
     /// Resizes of the last run, its setup's included, and how many there may be in one.
-    resizes_seen: u64,
-    resizes_max: u64,
+    pub(crate) resizes_seen: u64,
+    pub(crate) resizes_max: u64,
     subject: std::marker::PhantomData<S>,
 }
 
@@ -166,7 +166,7 @@ impl<S: Subject> Lab<S> {
         &self.setup
     }
 
-    fn next_process(&mut self) -> u32 {
+    pub(crate) fn next_process(&mut self) -> u32 {
         self.processes = self.processes.wrapping_add(1).max(1);
         self.processes
     }
@@ -210,53 +210,7 @@ impl<S: Subject> Lab<S> {
         Ok(self.explore_part(program, manner)?.accesses)
     }
 
-    /// From now on no run may need more resizes than these ones, whose threads run one after another.
-    pub fn bound_resizes(
-        &mut self,
-        program: &Program,
-        in_order: &[Schedule],
-    ) -> Result<(), Failure> {
-        let mut most = 0;
-        self.resizes_max = u64::MAX;
-        for schedule in in_order {
-            self.explore(program, schedule, 0)?;
-            most = most.max(self.resizes_seen);
-        }
-        self.resizes_max = most;
-        Ok(())
-    }
-
-    /// As [`explore`](Lab::explore) from the first operation on; returns every access.
-    pub fn explore_traced(
-        &mut self,
-        program: &Program,
-        schedule: &Schedule,
-    ) -> Result<Vec<Access>, Failure> {
-        let manner = Manner { schedule, from_op: 0, slices_before: 0, is_traced: true };
-        Ok(self.explore_part(program, manner)?.trace)
-    }
-
-    /// As [`explore`](Lab::explore), but crashes it only where it departs from a history that was
-    /// explored before, which had the same slices up to the last one. Also returns every access.
-    pub fn explore_last_slice(
-        &mut self,
-        program: &Program,
-        schedule: &Schedule,
-    ) -> Result<Vec<Access>, Failure> {
-        let slices_before = schedule.slices.len();
-        let manner = Manner { schedule, from_op: 0, slices_before, is_traced: true };
-        Ok(self.explore_part(program, manner)?.trace)
-    }
-
-    /// The accesses of a program under a schedule, nothing being judged; none if that goes wrong.
-    pub fn trace(&mut self, program: &Program, schedule: &Schedule) -> Vec<Access> {
-        let process = self.next_process();
-        let manner = Manner { schedule, from_op: 0, slices_before: usize::MAX, is_traced: true };
-        let run = execution::run::<S>(&self.setup, program, process, manner);
-        run.map_or(Vec::new(), |execution| execution.trace)
-    }
-
-    fn explore_part(
+    pub(crate) fn explore_part(
         &mut self,
         program: &Program,
         manner: Manner<'_>,
@@ -305,30 +259,6 @@ impl<S: Subject> Lab<S> {
         }
         checked.map_err(|what| format!("without a crash, check finds: {what}"))?;
         self.judge_settled(execution, &owed)
-    }
-
-    /// Whether a resize that is under way ends, if there is room, and leaves everything as it was. Returns
-    /// how many resizes there have been.
-    fn judge_settled(&self, execution: &Execution<S>, owed: &Owed) -> Result<u64, String> {
-        let subject = &execution.subject;
-        machine::alone(execution.process, None, || {
-            let (was_resizing, _) = subject.resizes();
-            if was_resizing && !self.setup.is_tight {
-                subject.settle();
-                let contents = subject.contents(&self.setup)?;
-                if let Some(what) = owed.violation(&Some(contents.into())) {
-                    return Err(format!("when the resize has ended, {what}"));
-                }
-            }
-            let (is_resizing, resizes) = subject.resizes();
-            if is_resizing && !self.setup.is_tight {
-                return Err("a resize does not come to its end".into());
-            }
-            match resizes <= self.resizes_max {
-                true => Ok(resizes),
-                false => Err(format!("{resizes} resizes, {} are enough", self.resizes_max)),
-            }
-        })
     }
 
     /// Tries the images of a crash point against what is owed, and the death of the process if it

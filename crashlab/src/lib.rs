@@ -15,6 +15,7 @@ pub mod machine;
 mod owed;
 pub mod random;
 pub mod report;
+mod runs;
 pub mod setups;
 pub mod subject;
 pub mod trial;

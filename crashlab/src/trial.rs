@@ -331,10 +331,11 @@ impl Engine {
                 all.extend(directed::<StoreSubject>(&setups::store()));
                 all.extend(kept_histories());
                 all.extend(store_histories());
-                all.extend(deep::looking_up_fillers::<TableSubject>(&setups::iceberg()));
-                all.extend(deep::looking_up_fillers::<StoreSubject>(&setups::store()));
+                all.extend(deep::looking_up_fillers::<TableSubject>(&setups::iceberg(), 4));
+                all.extend(deep::looking_up_fillers::<StoreSubject>(&setups::store(), 4));
                 all.extend(deep::late::<TableSubject>(&setups::iceberg()[0]));
                 all.extend(deep::iceberg());
+                all.extend(deep::store());
                 // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
@@ -352,7 +353,7 @@ impl Engine {
                 all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
                 let look = |setup| Directed::new::<ClevelSubject>(setup, Look::Exhaustive(2));
                 all.extend(alone.into_iter().map(look));
-                all.extend(deep::looking_up_fillers::<ClevelSubject>(&setups::clevel()));
+                all.extend(deep::looking_up_fillers::<ClevelSubject>(&setups::clevel(), 0));
                 all.extend(deep::late::<ClevelSubject>(&setups::clevel()[0]));
                 all.extend(deep::clevel(&setups::clevel()[0]));
                 all.extend(overtaken());
@@ -369,8 +370,8 @@ impl Engine {
                 all.extend(words.iter().filter(is_moved).flat_map(updating::<LevelSubject>));
                 all.extend(long.iter().flat_map(updating::<LongLevelSubject>));
                 all.extend(sharing_fences(&setups::two_buckets()));
-                all.extend(deep::looking_up_fillers::<LevelSubject>(&words));
-                all.extend(deep::looking_up_fillers::<LongLevelSubject>(&long));
+                all.extend(deep::looking_up_fillers::<LevelSubject>(&words, 4));
+                all.extend(deep::looking_up_fillers::<LongLevelSubject>(&long, 4));
                 all.extend(deep::late::<LevelSubject>(&words[0]));
                 all.extend(deep::level());
                 all

@@ -143,16 +143,20 @@ pub fn moving_with_level_2() -> Setup {
     }
 }
 
-/// A key that goes to this level-1 block of two, and to these level-2 blocks of four.
-fn going_to(home: u64, choices: [u64; 2]) -> u64 {
+/// The keys that go to this level-1 block of two, and to these level-2 blocks of four.
+fn all_going_to(home: u64, choices: [u64; 2]) -> impl Iterator<Item = u64> {
     let hasher = Hasher::new(HASH_SEED);
-    let fits = |&key: &u64| {
+    (1..).filter(move |&key| {
         let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
         level1_fingerprint(first) == FINGERPRINT
             && h0(first) & 1 == home
             && [h1(second) & 3, h2(second) & 3] == choices
-    };
-    (1..).find(fits).unwrap_or(0)
+    })
+}
+
+/// The first of them.
+fn going_to(home: u64, choices: [u64; 2]) -> u64 {
+    all_going_to(home, choices).next().unwrap_or(0)
 }
 
 /// Two full blocks with a chain of several nodes each; the first free key is at the front of one, the
@@ -175,6 +179,24 @@ pub fn level_2_before_doubling() -> Setup {
     };
     // One less in the first block.
     setup.before.remove(62);
+    setup
+}
+
+/// A key in level 3, which has another level-1 block when the insertion of the second one has doubled the
+/// table: its blocks of level 2 are one, which is full.
+pub fn level_3_before_doubling() -> Setup {
+    let hasher = Hasher::new(HASH_SEED);
+    let moves = |key: &u64| h0(hasher.first_u64(*key)) & 3 == 3;
+    let crowd: Vec<u64> = all_going_to(1, [0, 0]).take(4).collect();
+    let key = all_going_to(1, [0, 0]).skip(4).find(moves).unwrap_or(0);
+    let free = [vec![key, going_to(0, [1, 1])], crowd].concat();
+    let mut setup = Setup {
+        resize_at: 0.965,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("level 3 before the table doubles", free, 64, 1)
+    };
+    let stores = [2, 3, 4, 5, 0].map(|key| Op::One(key, Action::Insert(FILLING)));
+    setup.before.extend(stores);
     setup
 }
 

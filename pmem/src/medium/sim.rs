@@ -285,12 +285,11 @@ impl Sim {
         let log = held(&self.log);
         let count = (self.size.load(Relaxed) / WORD) as usize;
         let pending = log.lines.iter().zip(0..).filter(|(line, _)| !line.is_empty());
-        let pending = pending.map(|(log, line)| {
+        let in_order = |(log, line): (&Vec<Logged>, u32)| {
             let (visible, hidden) = self.parted(line as usize, log, context().thread);
-            let stores = visible.chain(hidden).map(|logged| logged.store).collect();
-            PendingLine { line, stores }
-        });
-        let pending = pending.collect();
+            PendingLine { line, stores: visible.chain(hidden).map(|logged| logged.store).collect() }
+        };
+        let pending = pending.map(in_order).collect();
         Durable {
             words: log.certain[..count].to_vec(),
             size_certain: log.size_certain,
@@ -329,9 +328,9 @@ impl Sim {
         log: &'a [Logged],
         thread: usize,
     ) -> (impl Iterator<Item = &'a Logged>, impl Iterator<Item = &'a Logged>) {
-        let start = line * LINE_WORDS;
+        let word_at = |word| self.words.get(line * LINE_WORDS + word);
         let addresses: [usize; LINE_WORDS] = std::array::from_fn(|word| {
-            self.words.get(start + word).map_or(0, |word| std::ptr::from_ref(word).addr())
+            word_at(word).map_or(0, |word| std::ptr::from_ref(word).addr())
         });
         let is_any = is_anything_unseen();
         let is_hidden = move |logged: &&Logged| {
@@ -346,11 +345,8 @@ impl Sim {
         assert!(at.0 < self.size.load(Relaxed), "store to {at}, beyond the pool's size");
         let word = (at.0 % LINE / WORD) as u8;
         log.stores += 1;
-        let logged = Logged {
-            id: log.stores,
-            thread: Some(context().thread),
-            store: Pending { word, value, order },
-        };
+        let (id, thread) = (log.stores, Some(context().thread));
+        let logged = Logged { id, thread, store: Pending { word, value, order } };
         log.lines[at.line() as usize].push(logged);
         if let Some((late_at, late_value)) = log.late
             && late_at.line() == at.line()
