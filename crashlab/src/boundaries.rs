@@ -3,7 +3,7 @@
 
 use crate::history::{Action, Op};
 use crate::subject::{Setup, Subject};
-use crate::trial::{Directed, Look};
+use crate::trial::{Directed, Look, every_access};
 
 /// Pools that are synced beside a writer, between two writers, and by one thread.
 pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
@@ -17,15 +17,11 @@ pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
         ],
     ];
     let look = |setup: &Setup| {
-        let beside = programs.clone().map(|program| interleaved(program, 1));
+        let beside = programs.clone().map(|program| every_access(program, 0, 1));
         let all = [Look::Exhaustive(2)].into_iter().chain(beside);
         all.map(|look| Directed::new::<S>(setup.clone(), look)).collect::<Vec<_>>()
     };
     setups.iter().flat_map(look).collect()
-}
-
-fn interleaved(program: Vec<Vec<Op>>, changes: usize) -> Look {
-    Look::Interleaved { program, first: 0, changes }
 }
 
 /// Batches with one key twice, alone and beside another thread: what comes second meets what came
@@ -49,6 +45,6 @@ pub(crate) fn repeating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     programs.push(vec![vec![stored(), upsert()], reader()]);
     programs.push(vec![vec![stored(), remove()], vec![Op::One(0, Action::Insert(3))]]);
     programs.push(vec![vec![insert()], vec![Op::One(0, Action::Remove)]]);
-    let look = |program| Directed::new::<S>(setup.clone(), interleaved(program, 1));
+    let look = |program| Directed::new::<S>(setup.clone(), every_access(program, 0, 1));
     programs.into_iter().map(look).collect()
 }

@@ -7,11 +7,12 @@
 //! the images are among those of a later moment that owes no more.
 
 use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
-use crate::machine::{self, Schedule, Stuck};
+use crate::machine::{self, Access, Schedule, Stuck};
 use crate::subject::{Failed, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::sync::simulated;
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A moment at which the machine may crash.
@@ -39,6 +40,8 @@ struct Recorder {
     from: u32,
     /// Nor are those before so many slices of the schedule have begun.
     slices_before: usize,
+    /// Keys that the program changes.
+    changed: HashSet<Key>,
 }
 
 thread_local! {
@@ -74,6 +77,8 @@ pub struct Execution<S> {
     pub wrong: Option<String>,
     /// The moment after everything.
     pub end: u32,
+    /// Every access, if they were asked for.
+    pub trace: Vec<Access>,
 }
 
 impl<S> Execution<S> {
@@ -97,6 +102,8 @@ pub struct Manner<'a> {
     pub from_op: usize,
     /// Nor are those before so many slices of the schedule have begun.
     pub slices_before: usize,
+    /// Whether every access is kept.
+    pub is_traced: bool,
 }
 
 /// Makes a subject, does what comes before the history, and returns it.
@@ -133,6 +140,7 @@ pub fn run<S: Subject>(
     RECORDER.set(Recorder {
         from: 2 * manner.from_op as u32,
         slices_before: manner.slices_before,
+        changed: changed(program),
         ..Recorder::default()
     });
     let is_alone = program.len() == 1;
@@ -141,6 +149,7 @@ pub fn run<S: Subject>(
         let job = move || {
             for op in &ops {
                 if !is_alone {
+                    machine::begin_call();
                     record(subject.medium());
                 }
                 perform(&*subject, &setup, thread, op);
@@ -149,7 +158,9 @@ pub fn run<S: Subject>(
         };
         Box::new(job) as machine::Job
     });
+    machine::trace(manner.is_traced);
     let result = machine::run(jobs.collect(), process, manner.schedule, record);
+    let trace = machine::trace(false);
     let recorder = RECORDER.take();
     let wrong = match &result {
         Err(Stuck::Deadlock) => Some("all threads wait for each other".into()),
@@ -167,7 +178,18 @@ pub fn run<S: Subject>(
         process,
         wrong,
         end: recorder.time,
+        trace,
     })
+}
+
+/// The keys that a program may change; the others stay as they are.
+fn changed(program: &Program) -> HashSet<Key> {
+    let calls = program.iter().flatten().flat_map(|op| match op {
+        Op::One(key, action) => vec![(*key, *action)],
+        Op::Many(calls) => calls.clone(),
+        Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
+    });
+    calls.filter(|&(_, action)| action != Action::Get).map(|(key, _)| key).collect()
 }
 
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
@@ -253,10 +275,10 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             call.ended = Some((ended, answer));
         }
         if let Some(pairs) = &scanned {
-            if let Err(what) = judge_scan::<S>(setup, pairs, was_alone) {
+            if let Err(what) = judge_scan::<S>(setup, &recorder.changed, pairs, was_alone) {
                 recorder.wrong.get_or_insert(format!("{op}: {what}"));
             }
-            let states = states_seen(setup, pairs, was_alone);
+            let states = states_seen(setup, &recorder.changed, pairs, was_alone);
             recorder.calls.extend(states.into_iter().map(|(key, found)| Call {
                 thread,
                 key,
@@ -268,31 +290,33 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     });
 }
 
-/// What a scan says of the history's keys. What it leaves out is absent, if nothing went on beside:
-/// else a key may have been passed before it was stored, or have moved behind the scan's back.
+/// What a scan says of the keys that the program changes. What it leaves out is absent, if nothing went
+/// on beside: else a key may have been passed before it was stored, or have moved behind the scan's back.
 fn states_seen(
     setup: &Setup,
+    changed: &HashSet<Key>,
     pairs: &[(Key, Value)],
     was_alone: bool,
 ) -> Vec<(Key, Option<Value>)> {
-    let is_free = |key: Key| usize::from(key) < setup.free_keys;
-    let seen = pairs.iter().filter(|pair| is_free(pair.0)).map(|&(key, value)| (key, Some(value)));
+    let keys = (0..).take(setup.keys.len()).filter(|key| changed.contains(key));
+    let seen = pairs.iter().filter(|pair| changed.contains(&pair.0));
+    let seen = seen.map(|&(key, value)| (key, Some(value)));
     let missed = |key: &Key| was_alone && pairs.iter().all(|pair| pair.0 != *key);
-    let absent = (0..setup.free_keys as Key).filter(missed).map(|key| (key, None));
-    seen.chain(absent).collect()
+    seen.chain(keys.filter(missed).map(|key| (key, None))).collect()
 }
 
-/// Whether a scan shows the other keys as they are all the time, and, if nothing went on beside or
-/// it is exact all the same, all of them, and none twice.
+/// Whether a scan shows the keys that stay as they are, and, if nothing went on beside or it is exact all
+/// the same, all of them, and none twice.
 fn judge_scan<S: Subject>(
     setup: &Setup,
+    changed: &HashSet<Key>,
     pairs: &[(Key, Value)],
     was_alone: bool,
 ) -> Result<(), String> {
     for key in (0..).take(setup.keys.len()) {
-        let is_free = usize::from(key) < setup.free_keys;
-        // A free key may have been removed and stored again behind the scan's back.
-        let is_exact = was_alone || S::SCANS_ARE_EXACT && !is_free;
+        let is_changed = changed.contains(&key);
+        // A key that is changed may have been removed and stored again behind the scan's back.
+        let is_exact = was_alone || S::SCANS_ARE_EXACT && !is_changed;
         let mut shown = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1);
         let (first, again) = (shown.next(), shown.next());
         if is_exact && again.is_some() {
@@ -300,7 +324,7 @@ fn judge_scan<S: Subject>(
         }
         let expected = setup.before_history(key);
         let is_missed = first.is_none() && !is_exact;
-        if !is_free && first != expected && !is_missed {
+        if !is_changed && first != expected && !is_missed {
             return Err(format!("k{key} is shown as {first:?}, but it is {expected:?}"));
         }
     }

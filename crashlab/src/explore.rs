@@ -1,6 +1,7 @@
 //! Which programs are run: all short ones, and many long ones.
 
 use crate::history::{Action, Key, Op, Program, Value};
+use crate::interleave::random_points;
 use crate::lab::{Bounds, Lab};
 use crate::machine::{Schedule, Slice};
 use crate::random::Random;
@@ -59,9 +60,11 @@ pub fn exhaustive<S: Subject>(
     Ok(())
 }
 
-/// A random operation on the free keys; `value` is unique in its program.
+/// A random operation, mostly on the free keys; `value` is unique in its program.
 fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
-    let key = random.below(setup.free_keys) as Key;
+    // Now and then one that is there to fill the table: what moves is mostly one of those.
+    let keys = if random.below(6) == 0 { setup.keys.len() } else { setup.free_keys };
+    let key = random.below(keys) as Key;
     let action = |random: &mut Random| match random.below(10) {
         0..3 => Action::Insert(value),
         3 => Action::Update(value),
@@ -126,8 +129,11 @@ pub fn sample<S: Subject>(
 ) -> Result<(), Failure> {
     let mut random = Random::new(seed);
     let program = random_program(lab.setup(), threads, ops, &mut random);
-    let schedule = schedule_for(&program, &mut random);
     lab.reseed(seed);
+    let schedule = match random.below(2) {
+        0 => schedule_for(&program, &mut random),
+        _ => random_points(lab, &program, &mut random),
+    };
     lab.explore(&program, &schedule, 0).map(drop)
 }
 

@@ -107,7 +107,7 @@ fn collect_beyond_superblock(sim: &Sim) {
 
 /// Everything that is tried in one setup.
 pub struct Lab<S> {
-    setup: Arc<Setup>,
+    pub(crate) setup: Arc<Setup>,
     bounds: Bounds,
     initial: Vec<Option<Value>>,
     memo: HashMap<u64, Rc<Outcome>>,
@@ -124,6 +124,9 @@ pub struct Lab<S> {
     met: HashSet<Rc<[Option<Value>]>>,
     /// Outcomes without trouble that were met, each once: few, for very many images.
     outcomes: HashSet<Rc<Outcome>>,
+    /// Resizes of the last run, its setup's included, and how many there may be in one.
+    pub(crate) resizes_seen: u64,
+    pub(crate) resizes_max: u64,
     subject: std::marker::PhantomData<S>,
 }
 
@@ -147,6 +150,8 @@ impl<S: Subject> Lab<S> {
             processes: process,
             met: HashSet::new(),
             outcomes: HashSet::new(),
+            resizes_seen: 0,
+            resizes_max: u64::MAX,
             subject: std::marker::PhantomData,
         })
     }
@@ -161,7 +166,7 @@ impl<S: Subject> Lab<S> {
         &self.setup
     }
 
-    fn next_process(&mut self) -> u32 {
+    pub(crate) fn next_process(&mut self) -> u32 {
         self.processes = self.processes.wrapping_add(1).max(1);
         self.processes
     }
@@ -201,21 +206,15 @@ impl<S: Subject> Lab<S> {
         schedule: &Schedule,
         from_op: usize,
     ) -> Result<Vec<u64>, Failure> {
-        self.explore_part(program, Manner { schedule, from_op, slices_before: 0 })
+        let manner = Manner { schedule, from_op, slices_before: 0, is_traced: false };
+        Ok(self.explore_part(program, manner)?.accesses)
     }
 
-    /// As [`explore`](Lab::explore), but crashes it only where it departs from a history that was
-    /// explored before, which had the same slices up to the last one.
-    pub fn explore_last_slice(
+    pub(crate) fn explore_part(
         &mut self,
         program: &Program,
-        schedule: &Schedule,
-    ) -> Result<Vec<u64>, Failure> {
-        let slices_before = schedule.slices.len();
-        self.explore_part(program, Manner { schedule, from_op: 0, slices_before })
-    }
-
-    fn explore_part(&mut self, program: &Program, manner: Manner<'_>) -> Result<Vec<u64>, Failure> {
+        manner: Manner<'_>,
+    ) -> Result<Execution<S>, Failure> {
         self.counters.histories += 1;
         let process = self.next_process();
         let has_kills = self.bounds.kills && self.seed.is_multiple_of(self.bounds.kills_one_in);
@@ -238,23 +237,20 @@ impl<S: Subject> Lab<S> {
                 })?;
             }
         }
-        self.judge_end(&execution)
+        self.resizes_seen = self
+            .judge_end(&execution)
             .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
-        Ok(execution.accesses)
+        Ok(execution)
     }
 
     fn owed(&self, calls: &[Call], at: u32) -> Owed {
-        let states = (0..).zip(&self.initial).map(|(key, &initial)| {
-            match usize::from(key) < self.setup.free_keys {
-                true => judge::allowed(calls, key, initial, at),
-                false => HashSet::from([initial]),
-            }
-        });
+        let states = (0..).zip(&self.initial);
+        let states = states.map(|(key, &initial)| judge::allowed(calls, key, initial, at));
         Owed { states: states.collect(), may_be_missing: false }
     }
 
     /// What stands at the end of a run that did not crash.
-    fn judge_end(&self, execution: &Execution<S>) -> Result<(), String> {
+    fn judge_end(&self, execution: &Execution<S>) -> Result<u64, String> {
         let subject = &execution.subject;
         let (contents, checked) = machine::alone(execution.process, None, || {
             (subject.contents(&self.setup), subject.check())
@@ -265,15 +261,20 @@ impl<S: Subject> Lab<S> {
             return Err(format!("without a crash, {violation}"));
         }
         checked.map_err(|what| format!("without a crash, check finds: {what}"))?;
+        let resizes = machine::alone(execution.process, None, || subject.resizes());
+        if resizes > self.resizes_max {
+            return Err(format!("{resizes} resizes, {} are enough", self.resizes_max));
+        }
         if self.setup.is_tight {
-            return Ok(());
+            return Ok(resizes);
         }
         // One history ends its resize by writing on, the next one at once.
         let is_by_writes = execution.end.is_multiple_of(4);
         machine::alone(execution.process, None, || {
             end_resize(&**subject, &self.setup, &contents, is_by_writes)
         })
-        .map_err(|what| format!("without a crash, {what}"))
+        .map_err(|what| format!("without a crash, {what}"))?;
+        Ok(resizes)
     }
 
     /// Tries the images of a crash point against what is owed, and the death of the process if it

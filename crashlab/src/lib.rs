@@ -4,16 +4,19 @@
 
 mod boundaries;
 pub mod campaign;
+mod deep;
 pub mod execution;
 pub mod explore;
 pub mod history;
 pub mod images;
+pub mod interleave;
 pub mod judge;
 pub mod lab;
 pub mod machine;
 mod owed;
 pub mod random;
 pub mod report;
+mod runs;
 pub mod setups;
 pub mod subject;
 pub mod trial;

@@ -6,7 +6,7 @@
 //! state; it counts accesses, and when the running slice is used up it gives control back here.
 
 use pmem::medium::sim::Sim;
-use pmem::sync::simulated::{self, Context, Event};
+use pmem::sync::simulated::{self, Context, Event, Touch};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -27,6 +27,20 @@ pub struct Schedule {
     /// Whether stores become visible to other threads late.
     pub delays: bool,
 }
+
+/// An access as it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Who made it.
+    pub thread: usize,
+    /// To which address; [`CALL`] for the beginning of a call.
+    pub at: usize,
+    /// What it did there.
+    pub touch: Touch,
+}
+
+/// Stands for the address of a call's beginning, before which its thread can be interrupted.
+pub const CALL: usize = usize::MAX;
 
 /// A run that came to no end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +94,8 @@ struct Running {
     slices_begun: Cell<usize>,
     yielded: Cell<Yielded>,
     on_fence: Cell<Option<OnFence>>,
+    is_traced: Cell<bool>,
+    trace: RefCell<Vec<Access>>,
     job: RefCell<Option<Job>>,
     panic: RefCell<Option<String>>,
 }
@@ -92,6 +108,8 @@ thread_local! {
             slices_begun: Cell::new(0),
             yielded: Cell::new(Yielded::Done),
             on_fence: Cell::new(None),
+            is_traced: Cell::new(false),
+            trace: RefCell::new(Vec::new()),
             job: RefCell::new(None),
             panic: RefCell::new(None),
         }
@@ -109,7 +127,7 @@ fn hook(event: Event<'_>) {
         return;
     }
     RUNNING.with(|running| match event {
-        Event::Access => {
+        Event::Access(at, touch) => {
             if running.accesses.get() == ACCESSES_MAX {
                 // Unwinds the operation; what it leaves is not judged any more.
                 running.accesses.set(0);
@@ -120,6 +138,10 @@ fn hook(event: Event<'_>) {
                 give_way(running, Yielded::Preempted);
             }
             running.left.set(running.left.get() - 1);
+            if running.is_traced.get() {
+                let thread = simulated::context().thread;
+                running.trace.borrow_mut().push(Access { thread, at, touch });
+            }
         }
         Event::Wait => give_way(running, Yielded::Waiting),
         Event::Fence(sim) => {
@@ -128,6 +150,19 @@ fn hook(event: Event<'_>) {
             }
         }
     });
+}
+
+/// A call is about to begin: its thread can be interrupted here, after what it did before.
+pub fn begin_call() {
+    hook(Event::Access(CALL, Touch::Reads));
+}
+
+/// From now on, or no longer, every access of a run is kept; returns those that were.
+pub fn trace(is_traced: bool) -> Vec<Access> {
+    RUNNING.with(|running| {
+        running.is_traced.set(is_traced);
+        running.trace.take()
+    })
 }
 
 const LIVELOCK: &str = "an operation does not come to an end";

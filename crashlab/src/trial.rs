@@ -2,10 +2,11 @@
 //! directed histories must notice.
 
 use crate::boundaries::{repeating, syncing};
+use crate::deep;
 use crate::explore;
 use crate::history::{Action, Op, Program};
+use crate::interleave::{Points, interleave};
 use crate::lab::{Bounds, Counters, Lab};
-use crate::machine::{Schedule, Slice};
 use crate::random::mix;
 use crate::report::Failure;
 use crate::setups;
@@ -23,8 +24,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub enum Look {
     /// All histories of one thread up to this length.
     Exhaustive(usize),
-    /// One program, its threads changing places at every access, with and without stores that
-    /// become visible late.
+    /// One program, its threads changing places wherever they may, with and without stores that become
+    /// visible late.
     Interleaved {
         /// What each thread does.
         program: Program,
@@ -32,6 +33,8 @@ pub enum Look {
         first: usize,
         /// How often the others change places before each of them runs to its end.
         changes: usize,
+        /// Where they do.
+        points: Points,
     },
 }
 
@@ -39,13 +42,14 @@ impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Look::Exhaustive(length) => write!(f, "all histories of up to {length}"),
-            Look::Interleaved { program, first, changes } => {
+            Look::Interleaved { program, first, changes, points } => {
                 let threads = program.iter().map(|ops| {
                     let ops: Vec<String> = ops.iter().map(ToString::to_string).collect();
                     ops.join("; ")
                 });
                 let threads: Vec<String> = threads.collect();
-                write!(f, "{}, {changes} changes after {first} threads", threads.join(" | "))
+                let threads = threads.join(" | ");
+                write!(f, "{threads}, {changes} changes {points} after {first} threads")
             }
         }
     }
@@ -100,61 +104,11 @@ fn run<S: Subject>(setup: &Setup, look: &Look, bounds: Bounds) -> Result<Counter
     let mut lab = Lab::<S>::new(setup.clone(), bounds, 1)?;
     match look {
         Look::Exhaustive(length) => explore::exhaustive(&mut lab, *length, &|| false)?,
-        Look::Interleaved { program, first, changes } => {
-            interleave(&mut lab, program, *first, *changes)?;
+        Look::Interleaved { program, first, changes, points } => {
+            interleave(&mut lab, program, *first, *changes, *points)?;
         }
     }
     Ok(lab.counters)
-}
-
-/// Explores every schedule in which the first `first` threads run to their ends, and the others
-/// change places at most `changes` times before each of them does.
-pub fn interleave<S: Subject>(
-    lab: &mut Lab<S>,
-    program: &Program,
-    first: usize,
-    changes: usize,
-) -> Result<(), Failure> {
-    for delays in [false, true] {
-        let slices = (0..first).map(|thread| Slice { thread, accesses: u64::MAX }).collect();
-        let mut schedule = Schedule { slices, delays };
-        deepen(lab, program, first, changes, &mut schedule)?;
-    }
-    Ok(())
-}
-
-fn deepen<S: Subject>(
-    lab: &mut Lab<S>,
-    program: &Program,
-    first: usize,
-    changes: usize,
-    schedule: &mut Schedule,
-) -> Result<(), Failure> {
-    let last = schedule.slices.last().map(|slice| slice.thread);
-    for thread in (first..program.len()).filter(|&thread| Some(thread) != last) {
-        // The thread runs to its end first: that also tells how many accesses it makes.
-        schedule.slices.push(Slice { thread, accesses: u64::MAX });
-        let before: u64 = schedule
-            .slices
-            .iter()
-            .filter(|slice| slice.thread == thread && slice.accesses != u64::MAX)
-            .map(|slice| slice.accesses)
-            .sum();
-        // Up to this slice it is what was run to its end before.
-        let accesses = match schedule.slices.len() {
-            length if length <= first + 1 => lab.explore(program, schedule, 0)?[thread],
-            _ => lab.explore_last_slice(program, schedule)?[thread],
-        };
-        if changes > 0 {
-            for count in 1..accesses.saturating_sub(before) {
-                let index = schedule.slices.len() - 1;
-                schedule.slices[index].accesses = count;
-                deepen(lab, program, first, changes - 1, schedule)?;
-            }
-        }
-        schedule.slices.pop();
-    }
-    Ok(())
 }
 
 /// The outcome of a trial.
@@ -333,8 +287,13 @@ pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     all
 }
 
+/// Changes of thread at every access.
+pub fn every_access(program: Program, first: usize, changes: usize) -> Look {
+    Look::Interleaved { program, first, changes, points: Points::Every }
+}
+
 fn interleaved<S: Subject>(setup: &Setup, program: Program, first: usize) -> Directed {
-    Directed::new::<S>(setup.clone(), Look::Interleaved { program, first, changes: 1 })
+    Directed::new::<S>(setup.clone(), every_access(program, first, 1))
 }
 
 /// What is on trial together.
@@ -396,6 +355,11 @@ impl Engine {
                 all.extend(repeating::<TableSubject>(&setups::iceberg()[2]));
                 all.extend(repeating::<StoreSubject>(&setups::store()[2]));
                 all.extend(store_histories::<StoreSubject>(setups::store().swap_remove(0)));
+                all.extend(deep::looking_up_fillers::<TableSubject>(&setups::iceberg(), 4));
+                all.extend(deep::looking_up_fillers::<StoreSubject>(&setups::store(), 4));
+                all.extend(deep::late::<TableSubject>(&setups::iceberg()[0]));
+                all.extend(deep::iceberg());
+                all.extend(deep::store());
                 // Items are in the heap.
                 all.extend(writers_of_the_heap());
                 all
@@ -412,6 +376,9 @@ impl Engine {
                 );
                 all.extend(alone.iter().filter(|setup| setup.shrinks).flat_map(beside_moves));
                 all.extend(alone_in::<ClevelSubject>(alone));
+                all.extend(deep::looking_up_fillers::<ClevelSubject>(&setups::clevel(), 0));
+                all.extend(deep::late::<ClevelSubject>(&setups::clevel()[0]));
+                all.extend(deep::clevel(&setups::clevel()[0]));
                 all.extend(overtaken());
                 all.extend(syncing::<ClevelSubject>(&setups::synced_clevel()));
                 all.extend(repeating::<ClevelSubject>(&setups::clevel()[0]));
@@ -440,6 +407,10 @@ impl Engine {
                 all.extend(alone_in::<LevelStoreSubject>(stores[1..].to_vec()));
                 all.extend(resizing::<LevelStoreSubject>(&stores));
                 all.extend(store_histories::<LevelStoreSubject>(stores[0].clone()));
+                all.extend(deep::looking_up_fillers::<LevelSubject>(&words, 4));
+                all.extend(deep::looking_up_fillers::<LongLevelSubject>(&long, 4));
+                all.extend(deep::late::<LevelSubject>(&words[0]));
+                all.extend(deep::level());
                 all
             }
         }
@@ -576,11 +547,8 @@ fn kept_histories() -> Vec<Directed> {
     let writer = vec![one(Action::Remove), one(Action::Insert(4))];
     let program = vec![writer, vec![Op::Scan, one(Action::Get)]];
     // Two threads that move the same blocks: the second must notice that the first has done it.
-    let movers = Look::Interleaved {
-        program: vec![vec![Op::Settle], vec![Op::Settle, one(Action::Insert(4))]],
-        first: 0,
-        changes: 2,
-    };
+    let both = vec![vec![Op::Settle], vec![Op::Settle, one(Action::Insert(4))]];
+    let movers = Look::Interleaved { program: both, first: 0, changes: 2, points: Points::Shared };
     let moving = Directed::new::<TableSubject>(setups::moving_with_level_2(), movers);
     // A look-up that read the geometry before a whole resize, and the fingerprints after it: the key
     // was stored before, and has moved.

@@ -107,7 +107,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 fn an_item_reused_before_its_epoch() {
     machine::silence_panics();
 
-    let look = Look::Interleaved { program: trial::reusing(), first: 0, changes: 1 };
+    let look = trial::every_access(trial::reusing(), 0, 1);
     let planted = Some(PlantedFault::ReclaimAtOnce);
     let broken = Setup { fault: planted, ..setups::one_item() };
     assert!(Directed::new::<HeapSubject>(broken, look).run(BOUNDS).is_err());

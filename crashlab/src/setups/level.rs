@@ -185,6 +185,22 @@ pub fn two_buckets() -> Setup {
     filled("keys in buckets of their own", shape, [(0, 0), (1, 1)], &[], &[])
 }
 
+/// An insertion of the first free key moves an item from the second bucket of the bottom level to the
+/// first one; an insertion of the second one expands the table, which empties both.
+pub fn moved_into_interim() -> Setup {
+    let shape = Shape { slots: 1, initial_log2: 2, design: Design::default() };
+    Setup {
+        resize_at: 0.8,
+        ..filled(
+            "an item can be moved into what becomes interim",
+            shape,
+            [(1, 1), (2, 2)],
+            &[(1, 1), (3, 3), (0, 0), (3, 0)],
+            &[],
+        )
+    }
+}
+
 /// The setups of a table with keys of two words and values of three on Level hashing: of two slots
 /// the second lies across two lines, of three the third in another line. Such a value is never
 /// overwritten in place.

@@ -7,7 +7,7 @@ mod stores;
 
 pub use clevel::{clevel, next_insertion_moves, next_insertion_shifts};
 pub use closing::{synced_clevel, synced_iceberg, synced_level, synced_pool, synced_store};
-pub use level::{level, level_long, two_buckets};
+pub use level::{level, level_long, moved_into_interim, two_buckets};
 pub use stores::{clevel_store, level_store, one_item_of_a_store};
 
 use crate::history::{Action, Key, Op};
@@ -192,6 +192,75 @@ pub fn moving_with_level_2() -> Setup {
         limit_bytes: 16 << 10,
         ..filled_blocks("blocks of both levels are to be moved", parting(), 65, 1)
     }
+}
+
+/// The keys that go to this level-1 block of two, and to these level-2 blocks of four.
+fn all_going_to(home: u64, choices: [u64; 2]) -> impl Iterator<Item = u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    (1..).filter(move |&key| {
+        let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
+        level1_fingerprint(first) == FINGERPRINT
+            && h0(first) & 1 == home
+            && [h1(second) & 3, h2(second) & 3] == choices
+    })
+}
+
+/// The first of them.
+fn going_to(home: u64, choices: [u64; 2]) -> u64 {
+    all_going_to(home, choices).next().unwrap_or(0)
+}
+
+/// Two full blocks with a chain of several nodes each; the first free key is at the front of one, the
+/// second one belongs to the other.
+pub fn chains_of_two_blocks() -> Setup {
+    let free = vec![going_to(0, [0, 0]), going_to(1, [0, 0])];
+    let mut setup = filled_blocks("keys of two blocks in level 3", free, 78, 1);
+    setup.before.push(Op::One(0, Action::Insert(FILLING)));
+    setup
+}
+
+/// The first free key goes to level 2, and to another block of it when the table has doubled. The second
+/// one makes it double, without the first one's block; the third one moves a block.
+pub fn level_2_before_doubling() -> Setup {
+    let free = vec![going_to(1, [2, 1]), going_to(0, [0, 0]), going_to(0, [1, 1])];
+    let mut setup = Setup {
+        resize_at: 0.885,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("level 2 before the table doubles", free, 64, 1)
+    };
+    // One less in the first block.
+    setup.before.remove(62);
+    setup
+}
+
+/// A key in level 3, which has another level-1 block when the insertion of the second one has doubled the
+/// table: its blocks of level 2 are one, which is full.
+pub fn level_3_before_doubling() -> Setup {
+    let hasher = Hasher::new(HASH_SEED);
+    let moves = |key: &u64| h0(hasher.first_u64(*key)) & 3 == 3;
+    let crowd: Vec<u64> = all_going_to(1, [0, 0]).take(4).collect();
+    let key = all_going_to(1, [0, 0]).skip(4).find(moves).unwrap_or(0);
+    let free = [vec![key, going_to(0, [1, 1])], crowd].concat();
+    let mut setup = Setup {
+        resize_at: 0.965,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("level 3 before the table doubles", free, 64, 1)
+    };
+    let stores = [2, 3, 4, 5, 0].map(|key| Op::One(key, Action::Insert(FILLING)));
+    setup.before.extend(stores);
+    setup
+}
+
+/// A resize that has begun, with a key to be moved in the second block of level 2.
+pub fn moving_level_2() -> Setup {
+    let free = vec![going_to(0, [3, 3]), going_to(1, [1, 1])];
+    let mut setup = Setup {
+        resize_at: 0.9,
+        limit_bytes: 16 << 10,
+        ..filled_blocks("blocks of level 2 are to be moved", free, 64, 1)
+    };
+    setup.before.push(Op::One(0, Action::Insert(FILLING)));
+    setup
 }
 
 /// The setups of a store of bytes on IcebergHT.

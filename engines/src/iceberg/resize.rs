@@ -119,7 +119,7 @@ impl<M: Medium> Core<M> {
                 return;
             }
             // Refused for want of space, the table fills on; whoever then finds no room says so.
-            let _ = self.begin_resize(true);
+            let _ = self.begin_resize(geometry, true);
         } else if !geometry.is_resizing() {
             if self.signal.has_helper() && load_factor >= resize_at - PREPARE_WITHIN {
                 self.ask_to_prepare(geometry);
@@ -129,7 +129,7 @@ impl<M: Medium> Core<M> {
             if self.level_3.len() > overflow_before + overflow_max
                 && geometry.blocks_2() <= geometry.blocks_1()
             {
-                let _ = self.begin_resize(false);
+                let _ = self.begin_resize(geometry, false);
             }
         }
     }
@@ -160,19 +160,23 @@ impl<M: Medium> Core<M> {
         if self.settings.resize_at > 1.0 {
             return false;
         }
+        let geometry = self.geometry();
         self.finish_moves();
-        self.begin_resize(true).is_ok()
+        self.begin_resize(geometry, true).is_ok()
     }
 
-    /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another thread is at it, or
-    /// if the last resize has not ended yet: then it helps that one.
-    fn begin_resize(&self, level_1: bool) -> Result<(), SpaceError> {
+    /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another
+    /// thread is at it, if one has doubled the table since the caller looked at it under `seen`, or if the
+    /// last resize has not ended yet: then it helps that one.
+    fn begin_resize(&self, seen: Geometry, level_1: bool) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
         if self.geometry().is_resizing() {
             self.move_next(OVERDUE_MOVES);
         }
         let geometry = self.geometry();
-        if geometry.is_resizing() {
+        // A caller that was held up over a whole resize would double a table that is half empty.
+        let sizes = |geometry: Geometry| (geometry.blocks_1(), geometry.blocks_2());
+        if geometry.is_resizing() || sizes(geometry) != sizes(seen) {
             return Ok(());
         }
         let level_2 = geometry.blocks_2() <= geometry.blocks_1();

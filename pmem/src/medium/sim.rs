@@ -1,9 +1,10 @@
 //! The simulated medium: memory that knows which of its stores a power failure may take back.
 //!
 //! Each line has a log of the stores that are not certain to survive, in coherence order. A fence
-//! makes certain what its thread flushed before: the beginnings of those lines' logs as they stood
-//! at the flush. What a crash leaves is, line by line, the certain words and any of the pending
-//! stores, save that
+//! makes certain what its thread flushed before: of those lines the stores that the thread saw at the
+//! flush, its own and those of others that were visible to it. A store that is still in another
+//! thread's store buffer is in no line that could be written back, and comes after those that are.
+//! What a crash leaves is, line by line, the certain words and any of the pending stores, save that
 //!
 //! * a release store (or a read-modify-write) survives only with every earlier store to its line,
 //!   but for bulk copies, which only a flush and a fence order;
@@ -20,7 +21,7 @@ use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::simulated::{
-    access, before_fence, context, delay, is_anything_unseen, modify, pass, seen,
+    Touch, access, before_fence, context, delay, is_anything_unseen, is_unseen, modify, pass, seen,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -192,24 +193,29 @@ pub(crate) fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Opt
     (mutation.site.kind == kind && mutation.site.is_at(place)).then_some(mutation.fault)
 }
 
-#[derive(Debug, Default)]
-struct LineLog {
-    /// Stores that have become certain.
-    certain: u64,
-    stores: Vec<Pending>,
+/// A store that is not certain to survive.
+#[derive(Debug, Clone, Copy)]
+struct Logged {
+    /// Its number among all stores.
+    id: u64,
+    /// Who made it; nobody if a killed process did.
+    thread: Option<usize>,
+    store: Pending,
 }
 
 #[derive(Debug)]
 struct Flushed {
     thread: usize,
     line: usize,
-    /// Stores to the line up to the flush.
-    stores: u64,
+    /// The stores that the flush covers.
+    ids: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Log {
-    lines: Vec<LineLog>,
+    lines: Vec<Vec<Logged>>,
+    /// Stores made so far.
+    stores: u64,
     certain: Vec<u64>,
     certain_sum: u64,
     size_certain: u64,
@@ -243,7 +249,7 @@ impl Sim {
         let size = (words.len() as u64 * WORD).min(limit);
         let mut certain = vec![0; count];
         certain[..(size / WORD) as usize].copy_from_slice(&words[..(size / WORD) as usize]);
-        let lines = (0..count.div_ceil(LINE_WORDS)).map(|_| LineLog::default()).collect();
+        let lines = (0..count.div_ceil(LINE_WORDS)).map(|_| Vec::new()).collect();
         let certain_sum = certain
             .iter()
             .enumerate()
@@ -281,7 +287,9 @@ impl Sim {
                     let index = line.line as usize * LINE_WORDS + usize::from(store.word);
                     sim.words[index].store(store.value, Relaxed);
                 }
-                log.lines[line.line as usize].stores.clone_from(&line.stores);
+                // All of them are visible, so one number does for them.
+                let left = |&store: &Pending| Logged { id: 0, thread: None, store };
+                log.lines[line.line as usize] = line.stores.iter().map(left).collect();
             }
         }
         sim
@@ -291,9 +299,12 @@ impl Sim {
     pub fn durable(&self) -> Durable {
         let log = held(&self.log);
         let count = (self.size.load(Relaxed) / WORD) as usize;
-        let pending = log.lines.iter().zip(0..).filter(|(line, _)| !line.stores.is_empty());
-        let pending =
-            pending.map(|(log, line)| PendingLine { line, stores: log.stores.clone() }).collect();
+        let pending = log.lines.iter().zip(0..).filter(|(line, _)| !line.is_empty());
+        let in_order = |(log, line): (&Vec<Logged>, u32)| {
+            let (visible, hidden) = self.parted(line as usize, log, context().thread);
+            PendingLine { line, stores: visible.chain(hidden).map(|logged| logged.store).collect() }
+        };
+        let pending = pending.map(in_order).collect();
         Durable {
             words: log.certain[..count].to_vec(),
             size_certain: log.size_certain,
@@ -304,7 +315,7 @@ impl Sim {
 
     /// Whether a store at or beyond `from` is pending.
     pub fn is_pending_from(&self, from: Offset) -> bool {
-        held(&self.log).lines[from.line() as usize..].iter().any(|line| !line.stores.is_empty())
+        held(&self.log).lines[from.line() as usize..].iter().any(|line| !line.is_empty())
     }
 
     #[inline]
@@ -324,10 +335,34 @@ impl Sim {
         seen(self.address(at), stored)
     }
 
+    /// The stores of a line that `thread` sees, then those in the store buffers of others: these reach
+    /// the line later, so they come after all that are in it.
+    fn parted<'a>(
+        &self,
+        line: usize,
+        log: &'a [Logged],
+        thread: usize,
+    ) -> (impl Iterator<Item = &'a Logged>, impl Iterator<Item = &'a Logged>) {
+        let word_at = |word| self.words.get(line * LINE_WORDS + word);
+        let addresses: [usize; LINE_WORDS] = std::array::from_fn(|word| {
+            word_at(word).map_or(0, |word| std::ptr::from_ref(word).addr())
+        });
+        let is_any = is_anything_unseen();
+        let is_hidden = move |logged: &&Logged| {
+            let address = addresses[usize::from(logged.store.word)];
+            let others = logged.thread.filter(|&owner| is_any && owner != thread);
+            others.is_some_and(|owner| is_unseen(address, owner))
+        };
+        (log.iter().filter(move |logged| !is_hidden(logged)), log.iter().filter(is_hidden))
+    }
+
     fn append(&self, log: &mut Log, at: Offset, value: u64, order: Order) {
         assert!(at.0 < self.size.load(Relaxed), "store to {at}, beyond the pool's size");
         let word = (at.0 % LINE / WORD) as u8;
-        log.lines[at.line() as usize].stores.push(Pending { word, value, order });
+        log.stores += 1;
+        let (id, thread) = (log.stores, Some(context().thread));
+        let logged = Logged { id, thread, store: Pending { word, value, order } };
+        log.lines[at.line() as usize].push(logged);
         if let Some((late_at, late_value)) = log.late
             && late_at.line() == at.line()
         {
@@ -355,20 +390,25 @@ impl Sim {
 
     fn make_certain(&self, log: &mut Log, flushed: Vec<Flushed>) {
         for flush in flushed {
-            let line = &mut log.lines[flush.line];
-            let count = flush.stores.saturating_sub(line.certain) as usize;
-            for store in line.stores.drain(..count) {
-                let index = flush.line * LINE_WORDS + usize::from(store.word);
-                let before = std::mem::replace(&mut log.certain[index], store.value);
+            let start = flush.line * LINE_WORDS;
+            let mut left = Vec::new();
+            for logged in std::mem::take(&mut log.lines[flush.line]) {
+                if !flush.ids.contains(&logged.id) {
+                    left.push(logged);
+                    continue;
+                }
+                let Pending { word, value, .. } = logged.store;
+                let index = start + usize::from(word);
+                let before = std::mem::replace(&mut log.certain[index], value);
                 log.certain_sum = log
                     .certain_sum
                     .wrapping_sub(word_hash(index, before))
-                    .wrapping_add(word_hash(index, store.value));
-                line.certain += 1;
+                    .wrapping_add(word_hash(index, value));
                 if flush.line as u64 * LINE >= log.size_certain {
                     log.size_certain = self.size.load(Relaxed);
                 }
             }
+            log.lines[flush.line] = left;
         }
     }
 
@@ -377,7 +417,8 @@ impl Sim {
         let log = held(&self.log);
         log.flushed
             .iter()
-            .any(|flush| flush.thread == thread && flush.stores > log.lines[flush.line].certain)
+            .filter(|flush| flush.thread == thread)
+            .any(|flush| log.lines[flush.line].iter().any(|logged| flush.ids.contains(&logged.id)))
     }
 
     fn fence_now(&self, thread: usize) {
@@ -387,8 +428,8 @@ impl Sim {
         self.complete(thread);
     }
 
-    fn step(&self) {
-        access();
+    fn step(&self, at: usize, touch: Touch) {
+        access(at, touch);
         let due = {
             let mut log = held(&self.log);
             match &mut log.late_fence {
@@ -420,12 +461,12 @@ impl Medium for Sim {
 
     #[inline]
     fn load(&self, at: Offset) -> u64 {
-        access();
+        access(self.address(at), Touch::Reads);
         self.see(at)
     }
 
     fn store(&self, at: Offset, value: u64) {
-        self.step();
+        self.step(self.address(at), Touch::Writes);
         let fault = fault_at(SiteKind::Store, Location::caller());
         if fault == Some(Fault::Skipped) {
             return;
@@ -436,7 +477,7 @@ impl Medium for Sim {
     }
 
     fn store_release(&self, at: Offset, value: u64) {
-        self.step();
+        self.step(self.address(at), Touch::Writes);
         let fault = fault_at(SiteKind::Release, Location::caller());
         if fault == Some(Fault::Skipped) {
             return;
@@ -456,7 +497,7 @@ impl Medium for Sim {
     }
 
     fn compare_exchange(&self, at: Offset, current: u64, new: u64) -> Result<u64, u64> {
-        self.step();
+        self.step(self.address(at), Touch::Modifies);
         let fault = fault_at(SiteKind::Exchange, Location::caller());
         modify(self.address(at), Ordering::AcqRel);
         let found = match fault {
@@ -470,7 +511,7 @@ impl Medium for Sim {
 
     fn load_pair(&self, at: Offset) -> (u64, u64) {
         assert!(at.0.is_multiple_of(2 * WORD), "{at} is misaligned");
-        access();
+        access(self.address(at), Touch::Reads);
         (self.see(at), self.see(at.word(1)))
     }
 
@@ -479,20 +520,22 @@ impl Medium for Sim {
     fn prefetch_write(&self, _at: Offset) {}
 
     fn flush(&self, at: Offset) {
-        self.step();
+        self.step(self.address(Offset(at.0 / LINE * LINE)), Touch::Flushes);
         if fault_at(SiteKind::Flush, Location::caller()).is_some() {
             return;
         }
         let mut log = held(&self.log);
         let line = at.line() as usize;
-        let stores = log.lines[line].certain + log.lines[line].stores.len() as u64;
-        if stores > log.lines[line].certain && !self.is_mapped {
-            log.flushed.push(Flushed { thread: context().thread, line, stores });
+        let thread = context().thread;
+        let (visible, _) = self.parted(line, &log.lines[line], thread);
+        let ids: Vec<u64> = visible.map(|logged| logged.id).collect();
+        if !ids.is_empty() && !self.is_mapped {
+            log.flushed.push(Flushed { thread, line, ids });
         }
     }
 
     fn fence(&self) {
-        self.step();
+        self.step(0, Touch::Fences);
         let thread = context().thread;
         match fault_at(SiteKind::Fence, Location::caller()) {
             Some(Fault::LateFence(accesses)) => {
@@ -504,7 +547,8 @@ impl Medium for Sim {
     }
 
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
-        self.step();
+        // Its words in one step: whoever reads them reads the first one, too.
+        self.step(self.address(Offset(at.0 / WORD * WORD)), Touch::Writes);
         let end = at.0 + bytes.len() as u64;
         for word_at in (at.0 / WORD * WORD..end).step_by(WORD as usize).map(Offset) {
             let before = self.word(word_at).load(Relaxed);
@@ -522,7 +566,11 @@ impl Medium for Sim {
     }
 
     unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
-        access();
+        let first = (at.0 / WORD) as usize;
+        access(
+            self.words.get(first).map_or(0, |word| std::ptr::from_ref(word).addr()),
+            Touch::Reads,
+        );
         if at.0.checked_add(len)? > self.size.load(Relaxed) {
             return None;
         }
@@ -561,7 +609,7 @@ impl Medium for Sim {
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        access();
+        access(std::ptr::from_ref(&self.size).addr(), Touch::Modifies);
         if size > self.limit() {
             let reason = format!("its limit is {} bytes", self.limit());
             return Err(SpaceError::Full { needed_bytes: size, reason });
@@ -573,7 +621,7 @@ impl Medium for Sim {
     fn populate(&self, _range: Range<u64>) {}
 
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        self.step();
+        self.step(0, Touch::Fences);
         if self.is_mapped {
             before_fence(self);
         }
@@ -583,10 +631,10 @@ impl Medium for Sim {
         if self.is_mapped {
             let end = range.end.min(self.size.load(Relaxed)).div_ceil(LINE) as usize;
             let lines = (range.start / LINE) as usize..end;
+            // It waits for the store buffers of others, too: the kernel interrupts their processors.
             let pending = |line: usize| {
-                let stores = log.lines[line].certain + log.lines[line].stores.len() as u64;
-                let thread = context().thread;
-                (stores > log.lines[line].certain).then_some(Flushed { thread, line, stores })
+                let ids: Vec<u64> = log.lines[line].iter().map(|logged| logged.id).collect();
+                (!ids.is_empty()).then_some(Flushed { thread: context().thread, line, ids })
             };
             let flushed = lines.filter_map(pending).collect();
             self.make_certain(&mut log, flushed);

@@ -3,7 +3,7 @@
 //! All simulated threads run on one thread of the operating system, so the accesses below are
 //! relaxed: their order is the program's.
 
-use super::{access, context, delay, modify, seen, show};
+use super::{Touch, access, context, delay, modify, seen, show};
 use crate::medium::sim::{Fault, SiteKind, fault_at};
 use std::panic::Location;
 use std::sync::atomic::Ordering::{self, Relaxed};
@@ -28,7 +28,7 @@ macro_rules! atomic {
             /// As in std.
             #[inline]
             pub fn load(&self, _order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Reads);
                 $from_word(seen(self.address(), $to_word(self.0.load(Relaxed))))
             }
 
@@ -36,7 +36,7 @@ macro_rules! atomic {
             #[inline]
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
-                access();
+                access(self.address(), Touch::Writes);
                 if fault_at(SiteKind::Volatile, Location::caller()) == Some(Fault::Skipped) {
                     return;
                 }
@@ -49,7 +49,7 @@ macro_rules! atomic {
 
             /// As in std.
             pub fn swap(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.swap(value, Relaxed)
             }
@@ -65,7 +65,7 @@ macro_rules! integer {
             /// As in std.
             #[track_caller]
             pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 if fault_at(SiteKind::Volatile, Location::caller()) == Some(Fault::Skipped) {
                     return self.0.load(Relaxed);
                 }
@@ -75,21 +75,21 @@ macro_rules! integer {
 
             /// As in std.
             pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_sub(value, Relaxed)
             }
 
             /// As in std.
             pub fn fetch_or(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_or(value, Relaxed)
             }
 
             /// As in std.
             pub fn fetch_and(&self, value: $value, order: Ordering) -> $value {
-                access();
+                access(self.address(), Touch::Modifies);
                 modify(self.address(), order);
                 self.0.fetch_and(value, Relaxed)
             }
@@ -103,7 +103,7 @@ macro_rules! integer {
                 success: Ordering,
                 _failure: Ordering,
             ) -> Result<$value, $value> {
-                access();
+                access(self.address(), Touch::Modifies);
                 let fault = fault_at(SiteKind::Volatile, Location::caller());
                 modify(self.address(), success);
                 match fault {

@@ -26,11 +26,26 @@ use std::sync::atomic::Ordering;
 /// and four threads have some that share one.
 pub const THREADS_MAX: usize = 2;
 
+/// What an access does to the memory at its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// Reads it.
+    Reads,
+    /// Writes it.
+    Writes,
+    /// Reads and writes it in one step: also shows what the thread stored before, or waits for others.
+    Modifies,
+    /// Neither: it writes lines back.
+    Flushes,
+    /// Neither: it waits until lines are written back.
+    Fences,
+}
+
 /// What is about to happen.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// An access to shared memory.
-    Access,
+    /// An access to shared memory: to the word at this address, the first one of several.
+    Access(usize, Touch),
     /// A thread cannot go on before another one has done something.
     Wait,
     /// A fence that completes flushes: fewer crash images are possible after it than before.
@@ -104,10 +119,10 @@ pub fn show_all() {
 
 /// Before an access.
 #[inline]
-pub(crate) fn access() {
+pub(crate) fn access(address: usize, touch: Touch) {
     MACHINE.with(|machine| {
         if let Some(hook) = machine.context.get().hook {
-            hook(Event::Access);
+            hook(Event::Access(address, touch));
         }
     });
 }
@@ -122,6 +137,14 @@ pub(crate) fn before_fence(sim: &Sim) {
 /// Whether any thread sees less at some address than it holds.
 pub(crate) fn is_anything_unseen() -> bool {
     MACHINE.with(|machine| machine.unseen_len.get() != 0)
+}
+
+/// Whether what `thread` stored at an address last is visible to it alone.
+pub(crate) fn is_unseen(address: usize, thread: usize) -> bool {
+    MACHINE.with(|machine| {
+        let unseen = machine.unseen.borrow();
+        unseen.iter().any(|store| store.address == address && store.thread == thread)
+    })
 }
 
 /// What the running thread sees at an address that holds `stored`.
@@ -235,7 +258,7 @@ pub fn light_barrier() {}
 
 /// Forces every thread's stores out.
 pub fn heavy_barrier() {
-    access();
+    access(0, Touch::Modifies);
     show_all();
 }
 

@@ -1,6 +1,6 @@
 //! A mutex that waits by letting other simulated threads run.
 
-use super::{access, context, show, spin};
+use super::{Touch, access, context, show, spin};
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ impl<T> Mutex<T> {
 
     /// Waits for the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        access();
+        access(std::ptr::from_ref(self).addr(), Touch::Modifies);
         let mut turn = 0;
         loop {
             if let Some(guard) = self.acquire() {
@@ -71,7 +71,7 @@ impl<T> Mutex<T> {
 
     /// The value if nobody holds the mutex now.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        access();
+        access(std::ptr::from_ref(self).addr(), Touch::Modifies);
         self.acquire()
     }
 
