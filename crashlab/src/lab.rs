@@ -8,6 +8,7 @@ use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
 use crate::report::Failure;
+use crate::runs::end_resize;
 use crate::subject::{Failed, Refusal, Setup, Subject};
 use pmem::Offset;
 use pmem::medium::sim::{Durable, Sim};
@@ -88,7 +89,7 @@ const MEMO_MAX: usize = 1 << 21;
 /// The boot in which histories run, and in which a kill is recovered.
 const FIRST_BOOT: u64 = 0;
 /// The value that is stored to see whether a recovered table works.
-const PROBE: Value = 999;
+pub(crate) const PROBE: Value = 999;
 
 thread_local! {
     static COLLECTED: RefCell<Vec<Durable>> = const { RefCell::new(Vec::new()) };
@@ -620,55 +621,6 @@ impl<S: Subject> Lab<S> {
             Err(what) => format!("used after recovery: {what}"),
         };
         Some(Trouble { what, trail: vec!["recovered and used".into()] })
-    }
-}
-
-/// Insertions and removals after which a resize must have ended: each does a part of it, and what it
-/// needs besides, a further level for a key that finds no room, is a resize of its own.
-const CHANGES_TO_END: usize = 64;
-
-/// Sees to it that a resize that is under way ends, and that nothing is lost in it: by writing on,
-/// as operations do a part of it each, or at once.
-fn end_resize<S: Subject>(
-    subject: &S,
-    setup: &Setup,
-    contents: &[Option<Value>],
-    is_by_writes: bool,
-) -> Result<(), String> {
-    if !subject.is_resizing() {
-        return Ok(());
-    }
-    let wrong = |failed: Failed| format!("ending a resize by writing: {failed:?}");
-    let by = match is_by_writes {
-        true => {
-            let state = contents[0];
-            let others = [Action::Upsert(PROBE), Action::Remove];
-            for action in others.into_iter().cycle().take(CHANGES_TO_END) {
-                subject.call(setup, 0, action).map_err(wrong)?;
-            }
-            if let Some(value) = state {
-                subject.call(setup, 0, Action::Insert(value)).map_err(wrong)?;
-            }
-            "64 changes"
-        }
-        false => {
-            subject.settle();
-            "settling"
-        }
-    };
-    if subject.is_resizing() {
-        // By writing, only a resize that has room for everything ends: on Level hashing, a pair that
-        // finds none above waits for a key that finds none either, or for a settling.
-        let before = subject.resizes();
-        subject.settle();
-        if subject.is_resizing() || subject.resizes() == before {
-            return Err(format!("the resize has not ended after {by}"));
-        }
-    }
-    subject.check()?;
-    match subject.contents(setup)? {
-        found if found == contents => Ok(()),
-        found => Err(format!("the resize ended by {by}, it holds {found:?}, not {contents:?}")),
     }
 }
 
