@@ -20,7 +20,7 @@
 
 use crate::sync::{
     AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, hold, light_barrier,
-    release, thread_index,
+    pause, release, thread_index,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -45,10 +45,42 @@ const BYTES_OVERDUE: u64 =
 /// Most retirements of a thread between two that look after what is overdue, if somebody's pin keeps it.
 const PATIENCE_MAX: u32 = 64;
 
-/// How often an operation that replaces something and finds no space takes back what was retired and
-/// tries again, while something is left that waits for others to end their operations.
-pub const ATTEMPTS_WHEN_FULL: u32 =
-    if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 100 };
+/// Most tries of an operation that finds no space: some 100 ms of them.
+const TRIES_MAX: u32 = if cfg!(any(feature = "simulated", feature = "loom")) { 3 } else { 400 };
+/// Tries without a sign that more may come, after which it is given up.
+const QUIET_TRIES_MAX: u32 = 3;
+
+/// How long an operation that found no space tries again. An operation that must find some, since it needs no
+/// more than what it replaces has, does so while it may be in the hands of others: they hold what
+/// was replaced before, or are about to retire it, and may have lost their processors meanwhile.
+#[derive(Debug, Default)]
+pub struct Retries {
+    tries: u32,
+    quiet_tries: u32,
+}
+
+impl Retries {
+    /// After a try for which there was no space, and an [`Epochs::collect`] after it that said whether
+    /// `more_may_come`: whether there is to be another one, which then begins after a pause. The second
+    /// one is everybody's; further ones need a reason.
+    pub fn go_on(&mut self, has_reason: bool, more_may_come: bool) -> bool {
+        self.tries += 1;
+        self.quiet_tries = if more_may_come { 0 } else { self.quiet_tries + 1 };
+        if self.tries == 1 {
+            return true;
+        }
+        let goes_on = has_reason && self.tries < TRIES_MAX && self.quiet_tries <= QUIET_TRIES_MAX;
+        if goes_on {
+            pause();
+        }
+        goes_on
+    }
+
+    /// Tries so far.
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+}
 
 // Words of a thread's line.
 const DEPTH: usize = 0;
@@ -242,16 +274,26 @@ impl Epochs {
         self.bags.iter().flat_map(items).collect()
     }
 
-    /// Reclaims what can be reclaimed now, whoever retired it. Returns whether something is left that waits
-    /// for pins to end.
+    /// Reclaims what can be reclaimed now, whoever retired it. Returns whether more may come soon: something
+    /// is left that waits for pins to end, or somebody is pinned who may be about to retire something.
     pub fn collect(&self, mut reclaim: impl FnMut(u64)) -> bool {
         for _ in 0..3 {
             self.try_advance();
         }
+        // Before the bags: who is not pinned any more has retired what there was to be retired.
+        let is_pinned = self.is_pinned();
         let mut ready = Vec::new();
         let is_left = self.empty_bags(&mut ready);
         ready.into_iter().for_each(&mut reclaim);
-        is_left
+        is_left || is_pinned
+    }
+
+    fn is_pinned(&self) -> bool {
+        let mut lines = self.threads.used();
+        let is_set = |word: &AtomicU64| word.load(Ordering::Acquire) != 0;
+        let shared = lines.next();
+        shared.is_some_and(|line| line.0[..SHARED_COUNTS].iter().any(is_set))
+            || lines.any(|line| is_set(&line.0[PIN]))
     }
 
     /// Whether more waits to be reclaimed than should. Somebody who is not pinned, and has nothing better to
@@ -373,6 +415,34 @@ mod tests {
         assert!(collected(&epochs).is_empty());
         drop(guard);
         assert_eq!(collected(&epochs), [7]);
+    }
+
+    #[test]
+    fn only_who_has_a_reason_goes_on_and_only_while_something_may_come() {
+        let tries = |has_reason, more_may_come: fn(u32) -> bool| {
+            let mut retries = Retries::default();
+            (1..).find(|&tried| !retries.go_on(has_reason, more_may_come(tried))).unwrap()
+        };
+        assert_eq!(tries(false, |_| true), 2);
+        assert_eq!(tries(true, |_| true), TRIES_MAX);
+        assert_eq!(tries(true, |_| false), QUIET_TRIES_MAX + 1);
+        assert_eq!(tries(true, |tried| tried % 3 == 0), TRIES_MAX);
+    }
+
+    #[test]
+    fn who_is_pinned_may_be_about_to_retire_something() {
+        let epochs = Epochs::new().unwrap();
+        assert!(!epochs.collect(drop));
+        let guard = epochs.pin();
+        assert!(epochs.collect(drop));
+        drop(guard);
+        assert!(!epochs.collect(drop));
+        let without_number = || {
+            crate::sync::give_up_number();
+            let _guard = epochs.pin();
+            epochs.collect(drop)
+        };
+        assert!(std::thread::scope(|scope| scope.spawn(without_number).join().unwrap()));
     }
 
     #[test]

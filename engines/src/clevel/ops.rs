@@ -5,9 +5,8 @@ use super::fingerprints::fingerprint_of;
 use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
 use index::ItemError;
-use pmem::epoch::{ATTEMPTS_WHEN_FULL, Guard};
+use pmem::epoch::{Guard, Retries};
 use pmem::heap::{Corrupt, Item};
-use pmem::sync::pause;
 use pmem::{Medium, Offset, SpaceError};
 
 /// How often an insertion that finds the pool full tries to get back what was retired, if helpers
@@ -206,28 +205,22 @@ impl<M: Medium> Core<M> {
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let mut fresh = fresh;
-        let mut attempts = 0;
-        let mut attempts_max = 1;
+        let mut retries = Retries::default();
         loop {
-            let mut replaces = false;
-            let changed = self.try_change(fresh.take(), hash, key, decide, &mut replaces);
-            let is_full = matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })));
-            if attempts >= attempts_max || !is_full {
+            let mut needs_no_more = false;
+            let changed = self.try_change(fresh.take(), hash, key, decide, &mut needs_no_more);
+            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
                 return changed;
             }
-            if attempts > 0 {
-                pause();
-            }
-            attempts += 1;
             // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
             // helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
-            let is_left = self.reclaim_retired();
-            attempts_max = match (is_left, replaces) {
-                (true, true) => ATTEMPTS_WHEN_FULL,
-                (true, false) if held.is_none() => INSERTIONS_WHEN_FULL,
-                _ => attempts,
-            };
+            let more_may_come = self.reclaim_retired();
+            let waits_for_helper = held.is_none() && retries.tries() < INSERTIONS_WHEN_FULL;
+            drop(held);
+            if !retries.go_on(needs_no_more || waits_for_helper, more_may_come) {
+                return changed;
+            }
         }
     }
 
@@ -237,10 +230,10 @@ impl<M: Medium> Core<M> {
         hash: u64,
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
-        replaces: &mut bool,
+        needs_no_more: &mut bool,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let guard = self.epochs.pin();
-        let changed = self.change_pinned(hash, key, decide, &mut fresh, replaces, &guard);
+        let changed = self.change_pinned(hash, key, decide, &mut fresh, needs_no_more, &guard);
         if let Some(Fresh { at, bytes }) = fresh {
             // A helper may still look at it.
             self.retire(&guard, Retired::Item(at, bytes));
@@ -251,26 +244,27 @@ impl<M: Medium> Core<M> {
         Ok((changed?.0, guard))
     }
 
-    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted; `replaces` says
-    /// whether there was something to be replaced.
+    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted; `needs_no_more`
+    /// says whether the change needs no more space than what it replaces has.
     fn change_pinned<'a, 'v>(
         &'a self,
         hash: u64,
         key: &[u8],
         decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
         fresh: &mut Option<Fresh>,
-        replaces: &mut bool,
+        needs_no_more: &mut bool,
         guard: &Guard<'a>,
     ) -> Result<(Changed<'a>, bool), ItemError> {
         loop {
             let found = self.search(hash, key, guard)?;
-            *replaces = found.is_some();
             let before = found.map(|hit| hit.item);
             let change = decide(before.map(|item| item.value));
             let new = match change {
                 Change::Keep => return Ok((Changed { before, is_done: false }, false)),
                 Change::Remove => None,
                 Change::Put(value) => {
+                    let fits = |item| self.heap.fits_in_place_of(key, value, item);
+                    *needs_no_more = found.is_some_and(|hit| fits(hit.word.at()));
                     let replaced = found.map(|hit| hit.word.at());
                     Some(Word::item(hash, self.write(fresh, key, value, replaced)?))
                 }

@@ -110,7 +110,9 @@ fn an_emptied_store_takes_anything_again() {
             let filled: u32 = (0..)
                 .take_while(|key: &u32| store.put(key.to_le_bytes(), vec![5; value_bytes]).is_ok())
                 .count() as u32;
-            assert!(filled as usize * value_bytes > 3 << 20, "{filled} values of {value_bytes}");
+            // The index has what it had, and takes no more from the heap.
+            let filled_bytes = filled as usize * value_bytes;
+            assert!(filled_bytes > 1 << 20, "{engine}: {filled} values of {value_bytes}");
             (0..filled).for_each(|key| assert!(store.remove(key.to_le_bytes()).unwrap().is_some()));
         }
         let report = store.check().unwrap();

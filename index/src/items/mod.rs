@@ -19,9 +19,9 @@ use crate::error::ItemError;
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, Records};
-use pmem::epoch::{ATTEMPTS_WHEN_FULL, Epochs, Guard};
+use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use pmem::sync::{AtomicU64, Ordering, pause};
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -224,30 +224,27 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         key: &[u8],
         decide: impl Fn(Option<&[u8]>) -> Change<'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
-        let mut attempts_left = ATTEMPTS_WHEN_FULL;
+        let mut retries = Retries::default();
         loop {
-            let mut replaces = false;
-            let changed = self.try_change(key, &decide, &mut replaces);
-            if attempts_left == 0
-                || !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. })))
-            {
+            let mut needs_no_more = false;
+            let changed = self.try_change(key, &decide, &mut needs_no_more);
+            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
                 return changed;
             }
-            if attempts_left < ATTEMPTS_WHEN_FULL {
-                pause();
-            }
             // Space that was retired may be enough. No guard of this call is left to hold it.
-            let is_left = self.space.reclaim_retired();
-            attempts_left = if replaces && is_left { attempts_left - 1 } else { 0 };
+            let more_may_come = self.space.reclaim_retired();
+            if !retries.go_on(needs_no_more, more_may_come) {
+                return changed;
+            }
         }
     }
 
-    /// Also tells whether there is something that the change replaces.
+    /// Also tells whether the change needs no more space than what it replaces has.
     fn try_change<'v>(
         &self,
         key: &[u8],
         decide: &impl Fn(Option<&[u8]>) -> Change<'v>,
-        replaces: &mut bool,
+        needs_no_more: &mut bool,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
         let guard = self.space.epochs.pin();
@@ -259,7 +256,6 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let item_before = found.map(|(at, _)| at);
             let group_before =
                 slot.filter(|slot| slot & GROUP != 0).map(|slot| Offset(slot & !GROUP));
-            *replaces = found.is_some();
             let items_before = others.len();
             let mut items = others;
             match decide(value_before) {
@@ -270,8 +266,11 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                     if found.is_none() {
                         return Ok((None, true));
                     }
+                    *needs_no_more = true;
                 }
                 Change::Put(value) => {
+                    let fits = |at| self.space.heap.fits_in_place_of(key, value, at);
+                    *needs_no_more = item_before.is_some_and(fits);
                     let item = match fresh.take() {
                         Some(item) => item,
                         None => {
@@ -283,7 +282,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                     fresh = Some(item);
                 }
             }
-            let (new_slot, group) = self.slot_for(&items, group_before.filter(|_| *replaces))?;
+            let (new_slot, group) =
+                self.slot_for(&items, group_before.filter(|_| found.is_some()))?;
             if fresh.is_some() || group.is_some() {
                 // What was written must be durable before a slot leads to it.
                 self.space.heap.pool().medium().fence();

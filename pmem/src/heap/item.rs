@@ -91,6 +91,12 @@ impl<M: Medium> Heap<M> {
         Ok(at)
     }
 
+    /// Whether an item needs no more space than what lies at `replaced` has.
+    pub fn fits_in_place_of(&self, key: &[u8], value: &[u8], replaced: Offset) -> bool {
+        let bytes = HEADER_BYTES + padded(key.len() as u64) + value.len() as u64;
+        self.capacity_at(replaced).is_some_and(|capacity| bytes <= capacity)
+    }
+
     /// Writes a group of items and starts writing it back; as [`Heap::write_item`].
     pub fn write_group(
         &self,
