@@ -323,6 +323,7 @@ impl Engine {
             Engine::Pool => directed::<PoolSubject>(&setups::pool()),
             Engine::Heap => {
                 let mut all = directed::<HeapSubject>(&setups::heap());
+                all.extend(deep::heap());
                 all.extend(writers_of_the_heap());
                 all
             }
