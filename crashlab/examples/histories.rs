@@ -141,7 +141,8 @@ fn recorded(
     add_exchanges(&mut program, random);
     let schedule = random_schedule(threads, (threads * ops) as u64 * ACCESSES_PER_OP, random);
     // Only the calls are of interest, so no image is taken anywhere.
-    let manner = Manner { schedule: &schedule, from_op: threads * ops, slices_before: 0 };
+    let manner =
+        Manner { schedule: &schedule, from_op: threads * ops, slices_before: 0, is_traced: false };
     let execution = execution::run::<TableSubject>(setup, &program, process, manner)?;
     match execution.wrong {
         None => Ok((execution.calls, execution.end)),
