@@ -3,7 +3,9 @@
 use crate::history::{Action, Key, Op, Program};
 use crate::interleave::Points;
 use crate::setups;
-use crate::subject::{ClevelSubject, LevelSubject, Setup, StoreSubject, Subject, TableSubject};
+use crate::subject::{
+    ClevelSubject, HeapSubject, LevelSubject, Setup, StoreSubject, Subject, TableSubject,
+};
 use crate::trial::{self, Directed, Look};
 
 /// Changes of thread at shared words.
@@ -90,7 +92,8 @@ pub(crate) fn iceberg() -> Vec<Directed> {
     let stale = setups::level_2_before_doubling();
     let doubler = vec![one(1, Action::Insert(3)), one(2, Action::Insert(4))];
     let doubles = setups::second_insertion_doubles();
-    let batch = Op::Many(vec![(1, Action::Insert(2))]);
+    let batch = Op::Many(vec![(1, Action::Upsert(4))]);
+    let doubling = vec![one(0, Action::Insert(3)), Op::Settle];
     let stored = vec![one(1, Action::Insert(2))];
     let updater = vec![one(1, Action::Upsert(4)), one(0, Action::Insert(3)), Op::Settle];
     vec![
@@ -103,12 +106,8 @@ pub(crate) fn iceberg() -> Vec<Directed> {
             vec![vec![one(0, Action::Insert(2)), Op::Settle], doubler],
             1,
         ),
-        // The same of a batch.
-        shared::<TableSubject>(
-            &doubles,
-            vec![vec![batch], vec![one(0, Action::Insert(3)), Op::Settle]],
-            1,
-        ),
+        // A batch that knows the geometry of before.
+        shared_after::<TableSubject>(&doubles, vec![stored.clone(), vec![batch], doubling], 1, 1),
         // A look-up that met a lock, and looks again in the geometry of before.
         shared_after::<TableSubject>(
             &doubles,
@@ -179,4 +178,18 @@ pub(crate) fn store() -> Vec<Directed> {
     let writer = trial::reusing().swap_remove(0);
     let program = vec![writer, vec![Op::Scan]];
     vec![shared::<StoreSubject>(&setups::one_item(), program, 1)]
+}
+
+/// Threads that take and free slots of one segment, and segments of one large item.
+pub(crate) fn heap() -> Vec<Directed> {
+    let upsert = |key, value| one(key, Action::Upsert(value));
+    let remove = |key| one(key, Action::Remove);
+    let taking = vec![upsert(0, 2), upsert(1, 3), upsert(0, 4)];
+    let freeing = vec![remove(3), remove(4), upsert(2, 5), upsert(2, 6)];
+    let freed = vec![vec![remove(0)], vec![upsert(1, 3)], vec![upsert(2, 4)]];
+    let full = |setup: &&Setup| setup.keys.len() > 4;
+    let setups = setups::heap();
+    let beside = |setup| shared::<HeapSubject>(setup, vec![taking.clone(), freeing.clone()], 1);
+    let large = shared::<HeapSubject>(&setups::freed_segments(), freed, 2);
+    setups.iter().filter(full).map(beside).chain([large]).collect()
 }

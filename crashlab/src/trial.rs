@@ -342,6 +342,7 @@ impl Engine {
             }
             Engine::Heap => {
                 let mut all = directed::<HeapSubject>(&setups::heap());
+                all.extend(deep::heap());
                 all.extend(writers_of_the_heap());
                 all
             }
