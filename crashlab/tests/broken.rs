@@ -3,10 +3,11 @@
 use crashlab::campaign::SAMPLED;
 use crashlab::explore;
 use crashlab::history::{Action, Op};
+use crashlab::interleave::Points;
 use crashlab::lab::Lab;
 use crashlab::report::Failure;
 use crashlab::subject::{ClevelSubject, HeapSubject, PlantedFault, Setup, TableSubject};
-use crashlab::trial::{self, BOUNDS, Directed, Engine, caught_by};
+use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
 use crashlab::{machine, setups};
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate};
 use std::collections::BTreeSet;
@@ -206,7 +207,12 @@ fn a_late_helper_that_ends_a_newer_operation() {
     let one = |action| Op::One(0, action);
     let writer = vec![one(Action::Upsert(2)), one(Action::Upsert(3)), one(Action::Remove)];
     let helper = vec![one(Action::Upsert(4)), one(Action::Get)];
-    let look = trial::every_access(vec![writer, helper], 0, 2);
+    let look = Look::Interleaved {
+        program: vec![writer, helper],
+        first: 0,
+        changes: 2,
+        points: Points::Shared,
+    };
     let setup = setups::clevel().swap_remove(0);
     let history = [Directed::new::<ClevelSubject>(setup, look)];
     let at = |file: &str, function| {

@@ -1,19 +1,38 @@
-//! Small loom models of the memory orderings on which firndex's concurrent protocols rest.
+//! loom models of the memory orderings on which firndex's concurrent protocols rest.
 //!
 //! A simulation that interleaves threads on a sequentially consistent memory cannot tell whether
 //! a `Release` is missing. Loom can: it lets every load return each value that the C11 model
-//! allows. So each file in `tests/` restates one protocol, access by access and ordering by
-//! ordering, names the functions it restates, and has loom explore all its executions.
+//! allows.
 //!
-//! Each kernel takes its orderings as a value. The one called `PRODUCTION` must hold; each
-//! spoilt one, with a single ordering or step weakened, must be found out. A kernel from which
-//! nothing can be taken without loom noticing is one that tests what it claims to.
+//! # Models of the code itself
 //!
-//! A kernel is a copy, which no compiler ties to its original: whoever changes an ordering in
+//! `variants/` compiles `pmem`, `index` and `engines` once more, on loom's atomics (`pmem::sync::loom`) and on a pool
+//! of them (`pmem::medium::watched`). What breaks a protocol in the engines breaks these models.
+//!
+//! | file | what it runs |
+//! |---|---|
+//! | `epoch.rs` | `Epochs`: pins, with and without a number, retirement, scans, collection |
+//! | `gate.rs` | `Pool::write` beside `Pool::sync` |
+//! | `tables.rs` | whole operations of the three engines: changes of one key beside each other, look-ups beside changes of other keys |
+//!
+//! # Restated kernels
+//!
+//! The other files restate one protocol each, access by access and ordering by
+//! ordering, and name the functions they restate. They take their orderings as a value. The one called
+//! `PRODUCTION` must hold; each spoilt one, with a single ordering or step weakened, must be found out.
+//! Such a kernel is a copy, which no compiler ties to its original: whoever changes an ordering in
 //! one of the functions named in a kernel changes the kernel as well.
 //!
-//! What loom does not show: a load that takes its value from a store executed later, a
+//! | file | why it is restated |
+//! |---|---|
+//! | `fingerprint_then_slot.rs`, `link_and_persist.rs` | they are about what is durable when a look-up answers, which `watched` does not keep |
+//! | `freed_slot.rs` | whether a freed slot is lost depends on steps that operations on a heap take rarely |
+//! | `chain_versions.rs`, `move.rs`, `lock_then_geometry.rs`, `shift.rs` | whole operations take too many steps for every schedule: `tables.rs` runs the same code with two preemptions at most |
+//!
+//! # What loom does not show
+//!
+//! A load that takes its value from a store executed later, a
 //! read-modify-write that reads anything but the newest value, and the total order of `SeqCst`
 //! accesses (as opposed to fences). Nor does it try every schedule: of an atomic's accesses it
-//! backtracks to the last one only, and a bound on preemptions leaves out more. So that a kernel
+//! backtracks to the last one only, and a bound on preemptions leaves out more. So that a model
 //! holds is evidence, not a proof; kernels say where that matters.
