@@ -5,7 +5,8 @@
 
 mod scene;
 
-use scene::{CLEVEL, Engine, ICEBERG, ICEBERG_OF_TWO, Table, beside, level};
+use index::hash::{Hasher, h0};
+use scene::{CLEVEL, Engine, HASH_SEED, ICEBERG, ICEBERG_OF_TWO, Table, beside, level};
 
 const KEY: u64 = 1000;
 const OLD: u64 = 1;
@@ -17,7 +18,7 @@ const FILLING: u64 = 9;
 fn filled(engine: Engine, resize_at: f64, count: u64) -> impl Fn() -> Table {
     move || {
         let table = Table::new(engine, resize_at);
-        (1..=count).for_each(|key| assert_eq!(table.put(key, FILLING), None));
+        (1..=count).for_each(|key| table.try_put(key, FILLING));
         table
     }
 }
@@ -105,47 +106,42 @@ fn clevel_changes_of_one_key_are_ordered() {
 }
 
 #[test]
-fn iceberg_doubling() {
+fn iceberg_key_is_found_beside_a_doubling() {
     for key in 1..=3 {
-        bystander_is_found(filled(ICEBERG, 0.1, 3), key, |table| drop(table.put(KEY, NEW)));
+        bystander_is_found(filled(ICEBERG, 0.1, 3), key, |table| table.try_put(KEY, NEW));
     }
 }
+
 #[test]
-fn iceberg_chain() {
-    for count in [84] {
-        for key in count - 2..=count {
-            bystander_is_found(filled(ICEBERG_OF_TWO, 2.0, count), key, move |table| {
-                table.remove(if key == count { key - 1 } else { count });
-                table.put(KEY, NEW);
-            });
-        }
-    }
-}
-#[test]
-fn level_movement() {
-    for count in 4..=11 {
-        for key in 1..=count {
-            bystander_is_found(filled(level(), 2.0, count), key, |table| table.try_put(KEY, NEW));
-        }
-    }
-}
-#[test]
-fn level_expansion() {
+fn level_key_is_found_beside_an_expansion() {
     for key in 1..=5 {
         bystander_is_found(filled(level(), 0.5, 5), key, |table| table.try_put(KEY, NEW));
     }
 }
+
 #[test]
-fn clevel_shift() {
-    for count in 15..=22 {
-        for key in 1..=count {
-            bystander_is_found(filled(CLEVEL, 2.0, count), key, |table| table.try_put(KEY, NEW));
-        }
-    }
-}
-#[test]
-fn clevel_growth() {
+fn clevel_key_is_found_beside_growth() {
     for key in 1..=11 {
         bystander_is_found(filled(CLEVEL, 0.5, 11), key, |table| table.try_put(KEY, NEW));
+    }
+}
+
+/// The node before the key's is removed and used again in another chain.
+#[test]
+fn iceberg_key_is_found_behind_a_node_in_reuse() {
+    // Of the last keys all are in level 3, the newest at the front of their chains.
+    const COUNT: u64 = 84;
+    let hasher = Hasher::new(HASH_SEED);
+    let home = move |key: u64| h0(hasher.first_u64(key)) & 1;
+    let of_first =
+        |keys: std::ops::RangeInclusive<u64>| keys.rev().filter(move |&key| home(key) == 0);
+    let chain: Vec<u64> = of_first(COUNT - 10..=COUNT).take(3).collect();
+    let [first, second, third] = chain[..] else { panic!("too few keys in a chain: {chain:?}") };
+    let new = (KEY..).find(|&key| home(key) == 1).unwrap();
+    for (removed, key) in [(first, second), (first, third), (second, third)] {
+        bystander_is_found(filled(ICEBERG_OF_TWO, 2.0, COUNT), key, move |table| {
+            assert_eq!(table.remove(removed), Some(FILLING));
+            table.put(new, NEW);
+        });
     }
 }
