@@ -25,6 +25,7 @@
 //!
 //! | file | why it is restated |
 //! |---|---|
+//! | `epoch_advance.rs` | the one ordering of epochs that `epoch.rs` does not notice |
 //! | `fingerprint_then_slot.rs`, `link_and_persist.rs` | they are about what is durable when a look-up answers, which `watched` does not keep |
 //! | `freed_slot.rs` | whether a freed slot is lost depends on steps that operations on a heap take rarely |
 //! | `chain_versions.rs`, `move.rs`, `lock_then_geometry.rs` | `tables.rs` runs this code, but whole operations take too many steps for more than two preemptions: it notices missing steps, and not each weakened ordering |

@@ -133,3 +133,24 @@ fn an_item_in_use_under_the_outer_one_of_two_pins_is_not_reclaimed() {
         explore(None, model(retire_and_collect, [(reader, read)]));
     }
 }
+
+/// The reader holds the item, which is retired. What the one collector learns of its end, it learns by the
+/// other one's scans alone.
+#[test]
+fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
+    explore(Some(3), || {
+        let model = Model::new();
+        begin();
+        let guard = model.epochs.pin();
+        model.slot.store(0, Ordering::Release);
+        guard.retire(ITEM, 1, drop);
+        let collectors = [1, THREADS_MAX].map(|number| {
+            let shared = Arc::clone(&model);
+            spawn(number, move || shared.epochs.collect(|item| shared.reclaim(item)))
+        });
+        model.item.read();
+        drop(guard);
+        collectors.into_iter().for_each(|collector| collector.join().unwrap());
+        end();
+    });
+}
