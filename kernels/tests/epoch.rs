@@ -146,7 +146,9 @@ fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
         guard.retire(ITEM, 1, drop);
         let collectors = [1, THREADS_MAX].map(|number| {
             let shared = Arc::clone(&model);
-            spawn(number, move || shared.epochs.collect(|item| shared.reclaim(item)))
+            spawn(number, move || {
+                shared.epochs.collect(|item| shared.reclaim(item));
+            })
         });
         model.item.read();
         drop(guard);
