@@ -73,6 +73,8 @@ pub type OnFence = fn(&Sim);
 
 /// Accesses that a run may make before it is taken for endless.
 const ACCESSES_MAX: u64 = 300_000;
+/// The same for a thread by itself, which fills a table, reads it, or recovers it.
+const ACCESSES_ALONE_MAX: u64 = 2_000_000;
 /// Turns of waiting, without anybody getting on, after which threads wait for ever.
 const WAITS_MAX: u32 = 64;
 /// Bytes of a coroutine's stack, in words: what is simulated does not recurse.
@@ -190,6 +192,31 @@ fn coroutine() -> Coroutine {
     })
 }
 
+/// What a thread does that is by itself comes to an end, too.
+fn hook_alone(event: Event<'_>) {
+    if std::thread::panicking() {
+        return;
+    }
+    RUNNING.with(|running| {
+        let cost = match event {
+            Event::Fence(sim) => {
+                if let Some(on_fence) = running.on_fence.get() {
+                    on_fence(sim);
+                }
+                return;
+            }
+            Event::Access(..) => 1,
+            // Nobody is there to be waited for.
+            Event::Wait => ACCESSES_ALONE_MAX / u64::from(WAITS_MAX),
+        };
+        running.accesses.set(running.accesses.get() + cost);
+        if running.accesses.get() > ACCESSES_ALONE_MAX {
+            running.accesses.set(0);
+            panic!("{LIVELOCK}");
+        }
+    });
+}
+
 /// Runs `work` as thread 0 of simulated process `process`, by itself, telling of fences.
 pub fn alone<R>(process: u32, on_fence: Option<OnFence>, work: impl FnOnce() -> R) -> R {
     alone_as(0, process, on_fence, work)
@@ -202,15 +229,11 @@ pub fn alone_as<R>(
     on_fence: Option<OnFence>,
     work: impl FnOnce() -> R,
 ) -> R {
-    fn fences_only(event: Event<'_>) {
-        if let Event::Fence(sim) = event
-            && let Some(on_fence) = RUNNING.with(|running| running.on_fence.get())
-        {
-            on_fence(sim);
-        }
-    }
-    let before = RUNNING.with(|running| running.on_fence.replace(on_fence));
-    let hook = on_fence.map(|_| fences_only as fn(Event<'_>));
+    let before = RUNNING.with(|running| {
+        running.accesses.set(0);
+        running.on_fence.replace(on_fence)
+    });
+    let hook = Some(hook_alone as fn(Event<'_>));
     let outer = simulated::enter(Context { hook, thread, process, delays: false });
     let result = catch_unwind(AssertUnwindSafe(work));
     simulated::enter(outer);
