@@ -48,7 +48,8 @@ const PATIENCE_MAX: u32 = 64;
 /// Most tries of an operation that finds no space: some 100 ms of them.
 const TRIES_MAX: u32 = if cfg!(any(feature = "simulated", feature = "loom")) { 3 } else { 400 };
 /// Tries without a sign that more may come, after which it is given up.
-const QUIET_TRIES_MAX: u32 = 3;
+const QUIET_TRIES_MAX: u32 =
+    if cfg!(any(feature = "simulated", feature = "loom")) { 1 } else { 10 };
 
 /// How long an operation that found no space tries again. An operation that must find some, since it needs no
 /// more than what it replaces has, does so while it may be in the hands of others: they hold what
@@ -144,8 +145,8 @@ pub struct Epochs {
     global: Line,
     threads: PerThread,
     bags: Box<[Mutex<Bag>]>,
-    /// Whether so much waits in some bag that anybody is to look after it. Read by every retirement, written
-    /// hardly ever.
+    /// Word 0: whether so much waits in some bag that anybody is to look after it. Read by every retirement,
+    /// written hardly ever. Word 1: threads that are collecting.
     overdue: Line,
 }
 
@@ -275,17 +276,20 @@ impl Epochs {
     }
 
     /// Reclaims what can be reclaimed now, whoever retired it. Returns whether more may come soon: something
-    /// is left that waits for pins to end, or somebody is pinned who may be about to retire something.
+    /// is left that waits for pins to end, or in the hands of others: who is pinned may be about to retire something.
     pub fn collect(&self, mut reclaim: impl FnMut(u64)) -> bool {
         for _ in 0..3 {
             self.try_advance();
         }
-        // Before the bags: who is not pinned any more has retired what there was to be retired.
-        let is_pinned = self.is_pinned();
+        let collecting = &self.overdue.0[1];
+        // Before the bags: who is not pinned any more has retired what there was to be retired, and who is
+        // not collecting any more has reclaimed what was taken out of them.
+        let is_in_hand = collecting.fetch_add(1, Ordering::AcqRel) > 0 || self.is_pinned();
         let mut ready = Vec::new();
         let is_left = self.empty_bags(&mut ready);
         ready.into_iter().for_each(&mut reclaim);
-        is_left || is_pinned
+        collecting.fetch_sub(1, Ordering::AcqRel);
+        is_left || is_in_hand
     }
 
     fn is_pinned(&self) -> bool {

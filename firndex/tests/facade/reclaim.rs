@@ -106,7 +106,7 @@ fn an_emptied_store_takes_anything_again() {
             let key = [thread.to_le_bytes(), n.to_le_bytes()].concat();
             assert!(store.remove(key).unwrap().is_some());
         }
-        for value_bytes in [300, 6 << 20, 50, 7000] {
+        for value_bytes in [300, 500_000, 50, 7000] {
             let filled: u32 = (0..)
                 .take_while(|key: &u32| store.put(key.to_le_bytes(), vec![5; value_bytes]).is_ok())
                 .count() as u32;

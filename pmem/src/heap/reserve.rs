@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 /// Most slots that a class sets aside: as many threads replace values of it at a time.
 const SLOTS_MAX: u64 = 8;
 /// A class sets aside at most this fraction of a segment.
-const SEGMENT_FRACTION: u64 = 8;
+const SEGMENT_FRACTION: u64 = 3;
 /// Most segments that are set aside for large items.
 const RUN_SEGMENTS_MAX: u64 = 16;
 
