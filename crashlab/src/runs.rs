@@ -2,7 +2,7 @@
 //! to it that they end.
 
 use crate::execution::{self, Manner};
-use crate::history::{Action, Program, Value};
+use crate::history::{Action, Key, Program, Value};
 use crate::lab::{Lab, PROBE};
 use crate::machine::{Access, Schedule};
 use crate::report::Failure;
@@ -58,7 +58,7 @@ impl<S: Subject> Lab<S> {
 
 /// Insertions and removals after which a resize must have ended: each does a part of it, and what it
 /// needs besides, a further level for a key that finds no room, is a resize of its own.
-const CHANGES_TO_END: usize = 64;
+const CHANGES_TO_END: usize = 66;
 
 /// Sees to it that a resize that is under way ends, and that nothing is lost in it: by writing on,
 /// as operations do a part of it each, or at once.
@@ -74,15 +74,23 @@ pub(crate) fn end_resize<S: Subject>(
     let wrong = |failed: Failed| format!("ending a resize by writing: {failed:?}");
     let by = match is_by_writes {
         true => {
-            let state = contents[0];
-            let others = [Action::Upsert(PROBE), Action::Remove];
-            for action in others.into_iter().cycle().take(CHANGES_TO_END) {
-                subject.call(setup, 0, action).map_err(wrong)?;
+            // Three changes a round: with two, or four, each would come to the same buckets again.
+            let last = setup.free_keys.saturating_sub(1).min(1) as Key;
+            for round in 0..CHANGES_TO_END / 3 {
+                let other = match (contents[usize::from(last)], round % 2) {
+                    (Some(_), 0) | (None, 1) => Action::Remove,
+                    (state, _) => Action::Upsert(state.unwrap_or(PROBE)),
+                };
+                for (key, action) in
+                    [(0, Action::Upsert(PROBE)), (0, Action::Remove), (last, other)]
+                {
+                    subject.call(setup, key, action).map_err(wrong)?;
+                }
             }
-            if let Some(value) = state {
-                subject.call(setup, 0, Action::Insert(value)).map_err(wrong)?;
+            if let Some(value) = contents[0] {
+                subject.call(setup, 0, Action::Upsert(value)).map_err(wrong)?;
             }
-            "64 changes"
+            "66 changes"
         }
         false => {
             subject.settle();

@@ -15,8 +15,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 const SLOTS_MAX: u64 = 8;
 /// A class sets aside at most this fraction of a segment.
 const SEGMENT_FRACTION: u64 = 3;
-/// Most segments that are set aside for large items.
-const RUN_SEGMENTS_MAX: u64 = 16;
+/// Most segments that are set aside for large items. On the crash lab's machine a pool has few.
+const RUN_SEGMENTS_MAX: u64 = if cfg!(feature = "simulated") { 4 } else { 16 };
 
 /// The slots that one class has set aside.
 #[derive(Debug)]
