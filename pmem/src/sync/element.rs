@@ -7,7 +7,7 @@ use super::{AtomicU8, AtomicU32, AtomicU64};
 #[repr(C, align(64))]
 pub struct Line(pub [AtomicU64; 8]);
 
-/// Types that [`Array`] can hold.
+/// Types that [`Array`](super::Array) can hold.
 ///
 /// # Safety
 ///
