@@ -118,8 +118,8 @@ fn an_item_in_use_is_not_reclaimed_after_scans_of_another_thread() {
 
 #[test]
 fn an_item_in_use_by_a_thread_without_a_number_is_not_reclaimed() {
-    explore(None, model(retire_and_scan, [(THREADS_MAX, Model::read)]));
-    explore(None, model(retire_and_collect, [(THREADS_MAX, Model::read)]));
+    explore(Some(2), model(retire_and_scan, [(THREADS_MAX, Model::read)]));
+    explore(Some(2), model(retire_and_collect, [(THREADS_MAX, Model::read)]));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn an_item_in_use_under_the_outer_one_of_two_pins_is_not_reclaimed() {
         model.read();
     };
     for reader in [1, THREADS_MAX] {
-        explore(None, model(retire_and_collect, [(reader, read)]));
+        explore(Some(2), model(retire_and_collect, [(reader, read)]));
     }
 }
 
