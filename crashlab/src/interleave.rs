@@ -159,8 +159,8 @@ fn only_adds(program: &Program) -> bool {
         let calls = match op {
             Op::One(key, action) => vec![(*key, *action)],
             Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Scan | Op::Sync => Vec::new(),
-            Op::Shrink => return false,
+            Op::Settle | Op::Scan => Vec::new(),
+            Op::Shrink | Op::Sync => return false,
         };
         for (key, action) in calls {
             match action {
