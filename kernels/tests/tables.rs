@@ -40,7 +40,7 @@ fn bystander_is_found(
     );
 }
 
-fn changes_of_one_key_are_ordered(engine: Engine) {
+fn changes_of_one_key_are_ordered(engine: Engine, preemptions_max: usize) {
     let with_key = move || {
         let table = Table::new(engine, 2.0);
         table.put(KEY, OLD);
@@ -49,14 +49,14 @@ fn changes_of_one_key_are_ordered(engine: Engine) {
     let put = |table: &Table| table.put(KEY, NEW);
     let remove = |table: &Table| table.remove(KEY);
     let get = |table: &Table| table.get(KEY);
-    beside(2, with_key, put, get, |_, _, found| {
+    beside(preemptions_max, with_key, put, get, |_, _, found| {
         assert!([Some(OLD), Some(NEW)].contains(&found), "{found:?}");
     });
-    beside(2, with_key, remove, get, |_, _, found| {
+    beside(preemptions_max, with_key, remove, get, |_, _, found| {
         assert!([Some(OLD), None].contains(&found), "{found:?}");
     });
     beside(
-        2,
+        preemptions_max,
         move || Table::new(engine, 2.0),
         put,
         get,
@@ -65,7 +65,7 @@ fn changes_of_one_key_are_ordered(engine: Engine) {
         },
     );
     beside(
-        2,
+        preemptions_max,
         move || Table::new(engine, 2.0),
         put,
         put,
@@ -77,14 +77,14 @@ fn changes_of_one_key_are_ordered(engine: Engine) {
             assert_eq!(table.get(KEY), Some(NEW));
         },
     );
-    beside(2, with_key, remove, remove, |table, one, other| {
+    beside(preemptions_max, with_key, remove, remove, |table, one, other| {
         assert!(
             [(None, Some(OLD)), (Some(OLD), None)].contains(&(one, other)),
             "{one:?}, {other:?}"
         );
         assert_eq!(table.get(KEY), None);
     });
-    beside(2, with_key, put, remove, |table, put, removed| {
+    beside(preemptions_max, with_key, put, remove, |table, put, removed| {
         let orders = [(Some(OLD), Some(NEW), None), (None, Some(OLD), Some(NEW))];
         assert!(orders.contains(&(put, removed, table.get(KEY))), "{put:?}, {removed:?}");
     });
@@ -92,17 +92,18 @@ fn changes_of_one_key_are_ordered(engine: Engine) {
 
 #[test]
 fn iceberg_changes_of_one_key_are_ordered() {
-    changes_of_one_key_are_ordered(ICEBERG);
+    changes_of_one_key_are_ordered(ICEBERG, 2);
 }
 
 #[test]
 fn level_changes_of_one_key_are_ordered() {
-    changes_of_one_key_are_ordered(level());
+    changes_of_one_key_are_ordered(level(), 2);
 }
 
 #[test]
 fn clevel_changes_of_one_key_are_ordered() {
-    changes_of_one_key_are_ordered(CLEVEL);
+    // Its descriptors have too many accesses for two.
+    changes_of_one_key_are_ordered(CLEVEL, 1);
 }
 
 #[test]
