@@ -179,8 +179,9 @@ fn space_counts_bytes() {
             }
         }
         let presized = by(&rows, engine, "presized");
-        let ratio = presized[0].bytes_per_pair.unwrap() / presized[3].bytes_per_pair.unwrap();
-        assert!((ratio - 4.0).abs() < 0.1, "the same bytes for four times the pairs: {ratio}");
+        // Half full and fuller, a table may have prepared growth.
+        let ratio = presized[0].bytes_per_pair.unwrap() / presized[1].bytes_per_pair.unwrap();
+        assert!((ratio - 2.0).abs() < 0.05, "the same bytes for twice the pairs: {ratio}");
     }
 }
 
