@@ -2,8 +2,10 @@
 //! twice.
 
 use crate::history::{Action, Op};
+use crate::interleave::Points;
+use crate::setups;
 use crate::subject::{Setup, Subject};
-use crate::trial::{Directed, Look, every_access};
+use crate::trial::{Directed, Look, every_access, reusing};
 
 /// Pools that are synced beside a writer, between two writers, and by one thread.
 pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
@@ -16,8 +18,41 @@ pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
             vec![one(1, Action::Insert(3)), one(1, Action::Get)],
         ],
     ];
+    // A thread that shares its line with others retires a large item, and nothing reclaims it before
+    // the sync: who opens the pool to read it must not call that item lost.
+    let large = |key| (key, Action::Upsert(11));
+    let retired = Look::Interleaved {
+        program: vec![
+            vec![one(1, Action::Insert(7))],
+            Vec::new(),
+            vec![Op::Many(vec![large(0), large(1)]), Op::Sync],
+        ],
+        first: 2,
+        changes: 0,
+        points: Points::Every,
+    };
     let look = |setup: &Setup| {
         let beside = programs.clone().map(|program| every_access(program, 0, 1));
+        let all = [Look::Exhaustive(2), retired.clone()].into_iter().chain(beside);
+        all.map(|look| Directed::new::<S>(setup.clone(), look)).collect::<Vec<_>>()
+    };
+    setups.iter().flat_map(look).collect()
+}
+
+/// Tables with a helper, whose rounds come beside writers, and beside who ends a resize or syncs.
+pub(crate) fn helped<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let last = |setup: &Setup| if setup.syncs { Op::Sync } else { Op::Settle };
+    let look = |setup: &Setup| {
+        let programs = [
+            vec![
+                vec![one(0, Action::Insert(2)), one(1, Action::Insert(3)), one(0, Action::Get)],
+                vec![Op::Help, Op::Help],
+            ],
+            vec![vec![one(1, Action::Upsert(3)), last(setup)], vec![Op::Help, Op::Help]],
+            vec![vec![one(0, Action::Upsert(2))], vec![Op::Help], vec![one(0, Action::Remove)]],
+        ];
+        let beside = programs.map(|program| every_access(program, 0, 1));
         let all = [Look::Exhaustive(2)].into_iter().chain(beside);
         all.map(|look| Directed::new::<S>(setup.clone(), look)).collect::<Vec<_>>()
     };
@@ -47,4 +82,20 @@ pub(crate) fn repeating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     programs.push(vec![vec![insert()], vec![Op::One(0, Action::Remove)]]);
     let look = |program| Directed::new::<S>(setup.clone(), every_access(program, 0, 1));
     programs.into_iter().map(look).collect()
+}
+
+/// All short histories of one thread in these setups.
+pub(crate) fn alone_in<S: Subject>(setups: Vec<Setup>) -> Vec<Directed> {
+    let look = |setup| Directed::new::<S>(setup, Look::Exhaustive(2));
+    setups.into_iter().map(look).collect()
+}
+
+/// What only several writers of a store show.
+pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
+    let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
+    let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
+    vec![
+        Directed::new::<S>(empty, every_access(batch, 0, 1)),
+        Directed::new::<S>(setups::one_item_of_a_store(), every_access(reusing(), 0, 1)),
+    ]
 }

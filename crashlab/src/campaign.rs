@@ -117,16 +117,21 @@ fn arenas(engine: Engine) -> Vec<MakeArena> {
         Engine::Iceberg => arenas_of::<TableSubject>(setups::iceberg())
             .chain(arenas_of::<TableSubject>(setups::iceberg_blocks()))
             .chain(arenas_of::<TableSubject>(setups::synced_iceberg()))
+            .chain(arenas_of::<TableSubject>(setups::helped_iceberg()))
+            .chain(arenas_of::<TableSubject>(setups::recovered_iceberg()))
             .chain(arenas_of::<StoreSubject>(setups::store()))
             .chain(arenas_of::<StoreSubject>(setups::synced_store()))
             .collect(),
         Engine::Level => arenas_of::<LevelSubject>(setups::level())
             .chain(arenas_of::<LongLevelSubject>(setups::level_long()))
             .chain(arenas_of::<LevelSubject>(setups::synced_level()))
+            .chain(arenas_of::<LevelSubject>(setups::recovered_level()))
             .chain(arenas_of::<LevelStoreSubject>(setups::level_store()))
             .collect(),
         Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel())
             .chain(arenas_of::<ClevelSubject>(setups::synced_clevel()))
+            .chain(arenas_of::<ClevelSubject>(setups::helped_clevel()))
+            .chain(arenas_of::<ClevelSubject>(setups::recovered_clevel()))
             .chain(arenas_of::<ClevelStoreSubject>(setups::clevel_store()))
             .collect(),
     }

@@ -121,6 +121,10 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                 }
                 Op::Shrink => subject.shrink(),
                 Op::Sync => subject.sync().map_err(Failed::Wrong),
+                Op::Help => {
+                    subject.help();
+                    Ok(())
+                }
                 Op::Scan => Ok(()),
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
@@ -196,13 +200,14 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let keys = match op {
         Op::One(key, action) => vec![(*key, *action)],
         Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
+        Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
     };
     let may_write = match op {
         Op::One(_, action) => *action != Action::Get,
         Op::Many(calls) => calls.iter().any(|(_, action)| *action != Action::Get),
         Op::Settle | Op::Shrink => true,
-        Op::Scan | Op::Sync => false,
+        // A helper writes nothing after a sync, until others do.
+        Op::Scan | Op::Sync | Op::Help => false,
     };
     let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
@@ -231,6 +236,10 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
         Op::Sync => subject.sync().map_err(Failed::Wrong).map(|()| Vec::new()),
+        Op::Help => {
+            subject.help();
+            Ok(Vec::new())
+        }
         Op::Scan => subject.scan(setup).map_err(Failed::Wrong).map(|pairs| {
             scanned = Some(pairs);
             Vec::new()

@@ -24,7 +24,8 @@ pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
     let settle = (setup.resize_at < 2.0).then_some(Op::Settle);
     let shrink = setup.shrinks.then_some(Op::Shrink);
     let sync = setup.syncs.then_some(Op::Sync);
-    single.chain(batches).chain(settle).chain(shrink).chain(sync).collect()
+    let help = setup.has_helper.then_some(Op::Help);
+    single.chain(batches).chain(settle).chain(shrink).chain(sync).chain(help).collect()
 }
 
 /// All histories of one thread with up to `length` operations, each crashed in its last one;
@@ -87,6 +88,7 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
         }
         18 => Op::Scan,
         _ if setup.shrinks && random.below(2) == 0 => Op::Shrink,
+        _ if setup.has_helper && random.below(3) > 0 => Op::Help,
         _ if setup.syncs => Op::Sync,
         _ => Op::Settle,
     }

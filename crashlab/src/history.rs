@@ -71,6 +71,8 @@ pub enum Op {
     Scan,
     /// Ends a resize that is under way, and records the pool as clean until the next change.
     Sync,
+    /// One round of a helper, which the table then must be said to have.
+    Help,
 }
 
 impl fmt::Display for Op {
@@ -86,6 +88,7 @@ impl fmt::Display for Op {
             Op::Shrink => write!(f, "shrink"),
             Op::Scan => write!(f, "scan"),
             Op::Sync => write!(f, "sync"),
+            Op::Help => write!(f, "help"),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Crashing, recovering, judging.
 
+use crate::ends::{end_resize, read_clean};
 use crate::execution::{self, CrashPoint, Execution, Manner};
+use crate::explore;
 use crate::history::{Action, Call, Key, Op, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
 use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
+pub use crate::report::Counters;
 use crate::report::Failure;
 use crate::runs::end_resize;
 use crate::subject::{Failed, Refusal, Setup, Subject};
@@ -38,37 +41,6 @@ pub struct Bounds {
     pub kills_one_in: u64,
 }
 
-/// What has been done.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Histories run.
-    pub histories: u64,
-    /// Crash images judged.
-    pub images: u64,
-    /// Recoveries run: images met again are not recovered again.
-    pub recoveries: u64,
-}
-
-impl Counters {
-    /// What has been done since `before`.
-    #[must_use]
-    pub fn less(self, before: Counters) -> Counters {
-        Counters {
-            histories: self.histories - before.histories,
-            images: self.images - before.images,
-            recoveries: self.recoveries - before.recoveries,
-        }
-    }
-}
-
-impl std::ops::AddAssign for Counters {
-    fn add_assign(&mut self, other: Counters) {
-        self.histories += other.histories;
-        self.images += other.images;
-        self.recoveries += other.recoveries;
-    }
-}
-
 /// Something that should not be, and how it was come by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Trouble {
@@ -88,6 +60,8 @@ struct Outcome {
 const MEMO_MAX: usize = 1 << 21;
 /// The boot in which histories run, and in which a kill is recovered.
 const FIRST_BOOT: u64 = 0;
+/// About so many accesses a recovery makes: decides where its threads change places, if it has several.
+const ACCESSES_OF_PARTS: u64 = 160;
 /// The value that is stored to see whether a recovered table works.
 pub(crate) const PROBE: Value = 999;
 
@@ -363,39 +337,18 @@ impl<S: Subject> Lab<S> {
         let medium = self.setup.medium(&image.words);
         let mut outcome = self.recover(medium, false, depth, hash);
         if self.setup.syncs && outcome.trouble.is_none() {
-            outcome.trouble = self.read_clean(&image, &outcome);
+            let process = self.next_process();
+            outcome.trouble =
+                caught(|| read_clean::<S>(&self.setup, process, &image, &outcome.contents))
+                    .unwrap_or_else(|panic| Err(format!("panic: {panic}")))
+                    .err()
+                    .map(|what| Trouble {
+                        what: format!("read as it is: {what}"),
+                        trail: Vec::new(),
+                    });
         }
         outcome.depth = depth;
         self.remember(hash, outcome)
-    }
-
-    /// What is wrong with a pool that says it is clean, for who opens it only to read: it must be
-    /// whole as it stands, and is not written to.
-    fn read_clean(&mut self, image: &Image, outcome: &Outcome) -> Option<Trouble> {
-        let process = self.next_process();
-        let setup = Arc::clone(&self.setup);
-        let looked = caught(|| {
-            machine::alone(process, None, || {
-                let opened = S::open_read_only(setup.medium(&image.words), &setup);
-                let subject = match opened {
-                    Ok(subject) => subject,
-                    // It does not say that it is clean, or what it says is torn.
-                    Err(Refusal::NoPool | Refusal::Dirty) => return Ok(()),
-                    Err(Refusal::Wrong(what)) => return Err(what),
-                };
-                subject.check()?;
-                let contents = subject.contents(&setup)?;
-                if subject.medium().is_pending_from(Offset(0)) {
-                    return Err("it is written to".into());
-                }
-                match outcome.contents.first() {
-                    Some(Some(known)) if **known == *contents => Ok(()),
-                    known => Err(format!("it holds {contents:?}, recovered {known:?}")),
-                }
-            })
-        });
-        let what = looked.unwrap_or_else(|panic| Err(format!("panic: {panic}"))).err()?;
-        Some(Trouble { what: format!("read as it is: {what}"), trail: Vec::new() })
     }
 
     fn remember(&mut self, hash: u64, outcome: Outcome) -> Rc<Outcome> {
@@ -434,7 +387,12 @@ impl<S: Subject> Lab<S> {
             true => FIRST_BOOT,
             false => FIRST_BOOT + 1 + u64::from(self.bounds.depth - depth),
         };
-        let opened = caught(|| machine::alone(process, on_fence, || S::open(medium, &setup, boot)));
+        let parts = match setup.recovery_threads {
+            0 | 1 => Schedule::default(),
+            threads => explore::random_schedule(threads, ACCESSES_OF_PARTS, &mut Random::new(hash)),
+        };
+        let open = || machine::in_parts(parts, || S::open(medium, &setup, boot));
+        let opened = caught(|| machine::alone(process, on_fence, open));
         let collected = COLLECTED.take();
         let mut outcome = Outcome::default();
         let trouble = |what: String| Some(Trouble { what, trail: vec!["recovered".into()] });

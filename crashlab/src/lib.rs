@@ -5,6 +5,7 @@
 mod boundaries;
 pub mod campaign;
 mod deep;
+mod ends;
 pub mod execution;
 pub mod explore;
 pub mod history;

@@ -241,6 +241,29 @@ pub fn alone_as<R>(
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+thread_local! {
+    /// The schedule of work in parts.
+    static OF_PARTS: RefCell<Schedule> = RefCell::default();
+}
+
+/// Does `work`, in which what is done in parts is done by threads under this schedule.
+pub fn in_parts<R>(schedule: Schedule, work: impl FnOnce() -> R) -> R {
+    let schedule = OF_PARTS.replace(schedule);
+    let before = simulated::run_parts_by(Some(run_parts));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    simulated::run_parts_by(before);
+    OF_PARTS.set(schedule);
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn run_parts(parts: Vec<Job>) {
+    let on_fence = RUNNING.with(|running| running.on_fence.get()).unwrap_or(|_| {});
+    let schedule = OF_PARTS.with_borrow(Schedule::clone);
+    if let Err(stuck) = run(parts, simulated::context().process, &schedule, on_fence) {
+        panic!("{stuck:?}");
+    }
+}
+
 /// Runs the jobs, one thread each, of process `process` under a schedule. Returns the accesses
 /// that each thread made.
 pub fn run(
@@ -258,15 +281,15 @@ pub fn run(
             accesses: 0,
         })
         .collect();
-    RUNNING.with(|running| {
-        running.on_fence.set(Some(on_fence));
+    let before = RUNNING.with(|running| {
         running.accesses.set(0);
         running.slices_begun.set(0);
         running.panic.replace(None);
+        running.on_fence.replace(Some(on_fence))
     });
     let result = drive(&mut threads, process, schedule);
     simulated::show_all();
-    RUNNING.with(|running| running.on_fence.set(None));
+    RUNNING.with(|running| running.on_fence.set(before));
     let accesses = threads.iter().map(|thread| thread.accesses).collect();
     for thread in threads {
         match thread.is_done {

@@ -1,9 +1,40 @@
-//! What a violation looks like to whoever has to mend it.
+//! What was done, and what a violation looks like to whoever has to mend it.
 
 use crate::history::{Call, Program};
 use crate::machine::Schedule;
 use crate::subject::{Setup, Subject};
 use std::fmt;
+
+/// What has been done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Histories run.
+    pub histories: u64,
+    /// Crash images judged.
+    pub images: u64,
+    /// Recoveries run: images met again are not recovered again.
+    pub recoveries: u64,
+}
+
+impl Counters {
+    /// What has been done since `before`.
+    #[must_use]
+    pub fn less(self, before: Counters) -> Counters {
+        Counters {
+            histories: self.histories - before.histories,
+            images: self.images - before.images,
+            recoveries: self.recoveries - before.recoveries,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.histories += other.histories;
+        self.images += other.images;
+        self.recoveries += other.recoveries;
+    }
+}
 
 /// A promise that was broken, and everything needed to see it again.
 #[derive(Debug, Clone)]

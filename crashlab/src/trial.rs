@@ -1,7 +1,7 @@
 //! The lab on trial: every place in the code that flushes, fences or orders is broken in turn, and
 //! directed histories must notice.
 
-use crate::boundaries::{repeating, syncing};
+use crate::boundaries::{alone_in, helped, repeating, store_histories, syncing};
 use crate::deep;
 use crate::explore;
 use crate::history::{Action, Op, Program};
@@ -352,6 +352,9 @@ impl Engine {
                 all.extend(kept_histories());
                 all.extend(alone_in::<TableSubject>(setups::iceberg_blocks()));
                 all.extend(syncing::<TableSubject>(&setups::synced_iceberg()));
+                all.extend(helped::<TableSubject>(&setups::helped_iceberg()));
+                all.extend(alone_in::<TableSubject>(setups::recovered_iceberg()));
+                all.extend(alone_in::<StoreSubject>(setups::recovered_store()));
                 all.extend(syncing::<StoreSubject>(&setups::synced_store()));
                 all.extend(repeating::<TableSubject>(&setups::iceberg()[2]));
                 all.extend(repeating::<StoreSubject>(&setups::store()[2]));
@@ -382,6 +385,8 @@ impl Engine {
                 all.extend(deep::clevel(&setups::clevel()[0]));
                 all.extend(overtaken());
                 all.extend(syncing::<ClevelSubject>(&setups::synced_clevel()));
+                all.extend(helped::<ClevelSubject>(&setups::helped_clevel()));
+                all.extend(alone_in::<ClevelSubject>(setups::recovered_clevel()));
                 all.extend(repeating::<ClevelSubject>(&setups::clevel()[0]));
                 all.extend(repeating::<ClevelStoreSubject>(&setups::clevel_store()[0]));
                 all.extend(alone_in::<ClevelStoreSubject>(setups::clevel_store()));
@@ -401,6 +406,7 @@ impl Engine {
                 all.extend(long.iter().flat_map(updating::<LongLevelSubject>));
                 all.extend(sharing_fences(&setups::two_buckets()));
                 all.extend(syncing::<LevelSubject>(&setups::synced_level()));
+                all.extend(alone_in::<LevelSubject>(setups::recovered_level()));
                 all.extend(repeating::<LevelSubject>(&setups::two_buckets()));
                 let stores = setups::level_store();
                 all.extend(repeating::<LevelStoreSubject>(&stores[0]));
@@ -416,12 +422,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// All short histories of one thread in these setups.
-fn alone_in<S: Subject>(setups: Vec<Setup>) -> Vec<Directed> {
-    let look = |setup| Directed::new::<S>(setup, Look::Exhaustive(2));
-    setups.into_iter().map(look).collect()
 }
 
 /// Updates that take several steps, beside others of the same key.
@@ -565,14 +565,4 @@ fn kept_histories() -> Vec<Directed> {
         .chain([moving])
         .chain(overtaken)
         .collect()
-}
-
-/// What only several writers of a store show.
-fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
-    let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
-    let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
-    vec![
-        interleaved::<S>(&empty, batch, 0),
-        interleaved::<S>(&setups::one_item_of_a_store(), reusing(), 0),
-    ]
 }

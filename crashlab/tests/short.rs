@@ -55,7 +55,7 @@ fn the_heap_survives() {
 
 #[test]
 fn iceberg_survives() {
-    crash(Engine::Iceberg, 900);
+    crash(Engine::Iceberg, 600);
 }
 
 #[test]

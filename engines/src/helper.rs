@@ -4,8 +4,8 @@
 use crate::Settings;
 use index::Chore;
 use pmem::OpenError;
-use pmem::sync::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use pmem::sync::{AtomicBool, Ordering, RwLock};
+use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -104,14 +104,14 @@ impl Signal {
     /// for who wants to look at a table at rest. Not for a holder of the right to write, which
     /// a helper may be waiting for in its turn.
     pub(crate) fn hold(&self) -> Held<'_> {
-        Held(Some(self.turns.write().unwrap_or_else(PoisonError::into_inner)))
+        Held(Some(self.turns.write()))
     }
 
     /// Keeps helpers from their turns while it is held, if none is in the midst of one: then no helper
     /// knows anything of the table. Without helpers that is so anyway.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
         match self.has_helper() {
-            true => self.turns.try_write().ok().map(|turns| Held(Some(turns))),
+            true => self.turns.try_write().map(|turns| Held(Some(turns))),
             false => Some(Held(None)),
         }
     }
@@ -150,7 +150,7 @@ impl Signal {
 
     /// The right of a helper to look at the table.
     pub(crate) fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        self.turns.read().unwrap_or_else(PoisonError::into_inner)
+        self.turns.read()
     }
 
     /// Takes a turn, if there is anything to be done.
@@ -192,6 +192,21 @@ fn help<B: Background>(table: &B, is_first: bool) {
             }
             _ => std::thread::park_timeout(RETRY_AFTER),
         }
+    }
+}
+
+/// A helper whose turns are taken by whoever calls: for machines that have no threads of their own.
+#[cfg(feature = "simulated")]
+impl Signal {
+    /// From now on somebody works in the background.
+    pub(crate) fn expect_turns(&self) {
+        self.helpers.get_or_init(|| vec![std::thread::current()]);
+    }
+
+    /// What a helper does between two looks at whether it is to stop.
+    pub(crate) fn take_one_round<B: Background>(&self, table: &B) {
+        let _ = self.prepare(table);
+        let _ = self.take_turn(table);
     }
 }
 

@@ -9,6 +9,7 @@ pub mod iceberg;
 pub mod level;
 mod lock;
 mod parallel;
+mod sizes;
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]

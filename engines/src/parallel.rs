@@ -2,7 +2,9 @@
 
 use crate::Settings;
 use pmem::OpenError;
+use pmem::sync::{Part, parts_of, run_parts};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Runs `work` over parts of `0..units`, on as many threads as the settings allow and as have
 /// `units_per_thread` to do; returns the sum.
@@ -12,22 +14,19 @@ pub(crate) fn in_parallel(
     units_per_thread: u64,
     work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
 ) -> Result<u64, OpenError> {
-    let most = (units / units_per_thread).max(1);
-    let threads = (settings.recovery_threads() as u64).min(most);
+    let threads = parts_of(units, units_per_thread, settings.recovery_threads());
     if threads == 1 {
         return work(0..units);
     }
-    std::thread::scope(|scope| {
+    let results: Vec<OnceLock<_>> = (0..threads).map(|_| OnceLock::new()).collect();
+    let part = |(result, part): (_, u64)| {
+        let result: &OnceLock<_> = result;
+        let range = units * part / threads..units * (part + 1) / threads;
         let work = &work;
-        let parts: Vec<_> = (0..threads)
-            .map(|part| {
-                let range = units * part / threads..units * (part + 1) / threads;
-                scope.spawn(move || work(range))
-            })
-            .collect();
-        parts
-            .into_iter()
-            .map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .sum()
-    })
+        Box::new(move || {
+            result.get_or_init(|| work(range));
+        }) as Part<'_>
+    };
+    run_parts(results.iter().zip(0..).map(part).collect());
+    results.into_iter().filter_map(OnceLock::into_inner).sum()
 }

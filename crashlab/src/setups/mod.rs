@@ -2,11 +2,16 @@
 
 mod clevel;
 mod closing;
+mod helped;
 mod level;
 mod stores;
 
 pub use clevel::{clevel, next_insertion_moves, next_insertion_shifts};
 pub use closing::{synced_clevel, synced_iceberg, synced_level, synced_pool, synced_store};
+pub use helped::{
+    helped_clevel, helped_iceberg, recovered_clevel, recovered_iceberg, recovered_level,
+    recovered_store,
+};
 pub use level::{level, level_long, moved_into_interim, two_buckets};
 pub use stores::{clevel_store, level_store, one_item_of_a_store};
 

@@ -58,6 +58,10 @@ pub struct Setup {
     pub limit_bytes: u64,
     /// Whether that may be too little: if not, an operation that finds no room is wrong.
     pub is_tight: bool,
+    /// Whether the table has a helper, whose rounds are operations of histories.
+    pub has_helper: bool,
+    /// Threads that recover it.
+    pub recovery_threads: usize,
     /// Whether histories also sync.
     pub syncs: bool,
     /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
@@ -95,6 +99,8 @@ impl Default for Setup {
             segment_log2: 7,
             limit_bytes: 14 << 10,
             is_tight: false,
+            has_helper: false,
+            recovery_threads: 1,
             syncs: false,
             is_mapped: false,
             fault: None,
@@ -131,7 +137,7 @@ impl Setup {
         let on_key = |op: &Op| match op {
             Op::One(of, action) => vec![(*of, *action)],
             Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
+            Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
         };
         let actions = self.before.iter().flat_map(on_key).filter(|&(of, _)| of == key);
         actions.fold(None, |state, (_, action)| action.apply(state))
@@ -158,12 +164,12 @@ impl Setup {
     }
 
     fn settings(&self) -> Settings {
-        // Helpers are threads of the operating system, which the machine does not simulate; what
-        // they do, operations do in small steps, and `Op::Settle` at once.
+        // Helpers are threads of the operating system, which the machine does not simulate; their
+        // turns are `Op::Help`. Without, operations do in small steps what they do.
         Settings {
             resize_at: self.resize_at,
             helpers: 0,
-            recovery_threads: 1,
+            recovery_threads: self.recovery_threads,
             ..Settings::default()
         }
     }
@@ -257,6 +263,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     ) -> Result<Vec<Option<Value>>, Failed> {
         calls.iter().map(|&(key, action)| self.call(setup, key, action)).collect()
     }
+
+    /// One round of a helper.
+    fn help(&self) {}
 
     /// Ends what goes on in the background.
     fn settle(&self) {}

@@ -29,6 +29,12 @@ pub trait Keeper: Records + Sized + 'static {
 
     /// Opens the store in `pool`.
     fn open(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, OpenError>;
+
+    /// From now on the store has a helper, if the engine has such.
+    fn expect_help(&self);
+
+    /// One round of a helper.
+    fn help(&self);
 }
 
 impl<E: Pairs<u64, u64>> Keeper for Items<E, Sim> {
@@ -45,6 +51,14 @@ impl<E: Pairs<u64, u64>> Keeper for Items<E, Sim> {
         let hasher = Hasher::with_bits(HASH_SEED, setup.hash_bits);
         Items::open(index, pool, hasher, setup.settings().recovery_threads())
     }
+
+    fn expect_help(&self) {
+        self.index().expect_help();
+    }
+
+    fn help(&self) {
+        self.index().help();
+    }
 }
 
 impl Keeper for Clevel<Sim> {
@@ -58,6 +72,14 @@ impl Keeper for Clevel<Sim> {
 
     fn open(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, OpenError> {
         Clevel::open(pool, setup.settings())
+    }
+
+    fn expect_help(&self) {
+        Clevel::expect_help(self);
+    }
+
+    fn help(&self) {
+        Clevel::help(self);
     }
 }
 
@@ -109,6 +131,9 @@ impl<R: Keeper> BytesSubject<R> {
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
         let records = R::open(Arc::clone(&pool), setup)?;
+        if setup.has_helper {
+            records.expect_help();
+        }
         Ok(BytesSubject { records, pool })
     }
 }
@@ -206,6 +231,10 @@ impl<R: Keeper> Subject for BytesSubject<R> {
             }
         };
         records.into_iter().map(|record| found(setup, record)).collect()
+    }
+
+    fn help(&self) {
+        self.records.help();
     }
 
     fn settle(&self) {

@@ -31,6 +31,12 @@ pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static
     /// Opens the table in `pool`.
     fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError>;
 
+    /// From now on the table has a helper, if the engine has such.
+    fn expect_help(&self) {}
+
+    /// One round of a helper.
+    fn help(&self) {}
+
     /// Halves the table, where the engine can.
     fn halve(&self) -> Result<(), Error> {
         Ok(())
@@ -49,6 +55,14 @@ impl Pairs<u64, u64> for Iceberg<Sim> {
 
     fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
         Iceberg::open(pool, settings)
+    }
+
+    fn expect_help(&self) {
+        Iceberg::expect_help(self);
+    }
+
+    fn help(&self) {
+        Iceberg::help(self);
     }
 }
 
@@ -81,6 +95,14 @@ impl Pairs<u64, u64> for ClevelTable<Sim> {
 
     fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
         ClevelTable::open(pool, settings)
+    }
+
+    fn expect_help(&self) {
+        ClevelTable::expect_help(self);
+    }
+
+    fn help(&self) {
+        ClevelTable::help(self);
     }
 
     fn halve(&self) -> Result<(), Error> {
@@ -127,6 +149,9 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> PairsSubject<E, K, V> {
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
         let index = E::open(Arc::clone(&pool), setup.settings())?;
+        if setup.has_helper {
+            index.expect_help();
+        }
         Ok(PairsSubject { index, pool, pair: PhantomData })
     }
 }
@@ -260,6 +285,10 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
             Batch::Exchange(changes) => self.index.compare_exchange_many(&changes, &mut found)?,
         }
         found.into_iter().map(known_value).collect()
+    }
+
+    fn help(&self) {
+        self.index.help();
     }
 
     fn settle(&self) {

@@ -435,3 +435,17 @@ fn initialize<M: Medium>(pool: &Pool<M>, shape: &Shape) -> Result<(), OpenError>
     })?;
     Ok(())
 }
+
+/// A helper that is a thread of the caller's.
+#[cfg(feature = "simulated")]
+impl<M: Medium> Clevel<M> {
+    /// From now on the table has a helper, which takes the turns of [`Clevel::help`].
+    pub fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    /// Does what a helper does in one round.
+    pub fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
+    }
+}

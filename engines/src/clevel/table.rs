@@ -4,6 +4,7 @@ use super::Clevel;
 use super::ops::{Change, Changed, Hit};
 use super::records::{exchange, if_absent, if_present};
 use crate::Settings;
+use crate::sizes::check_sizes;
 use index::{CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk};
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
@@ -84,6 +85,7 @@ pub(super) fn space_error(error: ItemError) -> SpaceError {
 impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
     /// Opens the table in `pool`; as [`Clevel::open`].
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        check_sizes::<K, V>(&pool.superblock())?;
         Ok(ClevelTable { table: Clevel::open(pool, settings)?, pair: PhantomData })
     }
 
@@ -296,5 +298,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
 impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClevelTable").field("table", &self.table).finish()
+    }
+}
+
+/// A helper that is a thread of the caller's.
+#[cfg(feature = "simulated")]
+impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
+    /// As [`Clevel::expect_help`].
+    pub fn expect_help(&self) {
+        self.table.expect_help();
+    }
+
+    /// As [`Clevel::help`].
+    pub fn help(&self) {
+        self.table.help();
     }
 }

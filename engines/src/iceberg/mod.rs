@@ -64,6 +64,7 @@ pub use singles::Singles;
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
 use crate::helper::{Background, Helpers, Refused, Signal};
+use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
 use index::{CheckReport, Chore, Error, Exchange, Index, Level, Occupancy};
@@ -216,6 +217,7 @@ impl<M: Medium> std::fmt::Debug for Iceberg<M> {
 impl<M: Medium> Core<M> {
     fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
         let superblock = pool.superblock();
+        check_sizes::<u64, u64>(&superblock)?;
         let corrupt = |found: String| OpenError::Corrupt { found };
         let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
         let units = [
@@ -527,5 +529,19 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn scan_time(&self) -> Duration {
         self.scan_time
+    }
+}
+
+/// A helper that is a thread of the caller's.
+#[cfg(feature = "simulated")]
+impl<M: Medium> Iceberg<M> {
+    /// From now on the table has a helper, which takes the turns of [`Iceberg::help`].
+    pub fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    /// Does what a helper does in one round.
+    pub fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
     }
 }

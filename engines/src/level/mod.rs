@@ -65,6 +65,7 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::action::{Action, exchange, if_absent, if_present};
+use crate::sizes::check_sizes;
 use index::hash::Hasher;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state};
 use layout::{
@@ -72,9 +73,8 @@ use layout::{
     Resize,
 };
 use ops::Place;
-use pmem::superblock::{PoolKind, Superblock};
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
-use pmem::{Medium, OpenError, Pool, WORD};
+use pmem::{Medium, OpenError, Pool};
 use records::Records;
 use scan::Scans;
 use std::sync::Arc;
@@ -388,27 +388,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             resizes: self.resizes.load(Ordering::Relaxed),
         }
     }
-}
-
-/// Whether the pool's pairs are a `K` and a `V`; a store keeps words.
-fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result<(), OpenError> {
-    let recorded = match superblock.kind {
-        PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
-        PoolKind::Store => [WORD as u32; 2],
-    };
-    for (field, found, expected) in
-        [("key size", recorded[0], K::BYTES), ("value size", recorded[1], V::BYTES)]
-    {
-        if found as usize != expected {
-            return Err(OpenError::Mismatch {
-                field,
-                found: format!("{found} bytes"),
-                expected: format!("{expected} bytes"),
-                advice: "open it with the types it was made with",
-            });
-        }
-    }
-    Ok(())
 }
 
 /// Takes the first extents and records the sizes, in one step.

@@ -21,7 +21,7 @@ use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, Records};
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicU64, Ordering, Part, parts_of, run_parts};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,14 +153,13 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 }
             });
         };
-        let parts = threads.min((items.index.len() / PAIRS_PER_THREAD) as usize + 1);
+        let parts = parts_of(items.index.len(), PAIRS_PER_THREAD, threads) as usize;
         match parts {
-            0 | 1 => mark_part(0, 1),
-            _ => std::thread::scope(|scope| {
-                for part in 0..parts {
-                    scope.spawn(move || mark_part(part, parts));
-                }
-            }),
+            1 => mark_part(0, 1),
+            _ => {
+                let part = |part| Box::new(move || mark_part(part, parts)) as Part<'_>;
+                run_parts((0..parts).map(part).collect());
+            }
         }
         sweep.finish();
         let chore = Arc::downgrade(&items.space);

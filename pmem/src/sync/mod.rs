@@ -36,8 +36,8 @@ pub use per_thread::PerThread;
 use platform::pages;
 pub(crate) use platform::register_process;
 pub use platform::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, THREADS_MAX, fence, forks, heavy_barrier,
-    light_barrier, pause, spin, thread_index,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, Part, RwLock, THREADS_MAX, fence, forks,
+    heavy_barrier, light_barrier, parts_of, pause, run_parts, spin, thread_index,
 };
 pub(crate) use platform::{hold, release, thread_indices_end};
 pub use std::sync::atomic::Ordering;

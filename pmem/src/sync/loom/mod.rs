@@ -17,10 +17,17 @@
 mod array;
 mod atomic;
 mod mutex;
+// No model has helpers or recovers in parts, so nobody meets another thread in these.
+#[path = "../native/parts.rs"]
+mod parts;
+#[path = "../native/rw_lock.rs"]
+mod rw_lock;
 
 pub use array::Array;
 pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Plain};
 pub use mutex::{Mutex, MutexGuard};
+pub use parts::{Part, parts_of, run_parts};
+pub use rw_lock::RwLock;
 
 use ::loom::model::Builder;
 use ::loom::thread;

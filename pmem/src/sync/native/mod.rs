@@ -3,10 +3,14 @@
 mod barrier;
 mod mutex;
 pub(super) mod pages;
+mod parts;
+mod rw_lock;
 mod thread;
 
 pub use barrier::{heavy_barrier, light_barrier};
 pub use mutex::Mutex;
+pub use parts::{Part, parts_of, run_parts};
+pub use rw_lock::RwLock;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;

@@ -14,9 +14,13 @@
 mod atomic;
 mod mutex;
 pub(super) mod pages;
+mod parts;
+mod rw_lock;
 
 pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 pub use mutex::{Mutex, MutexGuard, mutexes_held};
+pub use parts::{Part, RunParts, parts_of, run_parts, run_parts_by};
+pub use rw_lock::RwLock;
 
 use crate::medium::sim::Sim;
 use std::cell::{Cell, RefCell};

@@ -1,0 +1,76 @@
+//! Whether a pool's pairs are of the sizes that it is opened with.
+
+use index::Fixed;
+use pmem::superblock::{PoolKind, Superblock};
+use pmem::{OpenError, WORD};
+
+/// Whether the pool's pairs are a `K` and a `V`; the index of a store keeps words.
+pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result<(), OpenError> {
+    let recorded = match superblock.kind {
+        PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
+        PoolKind::Store => [WORD as u32; 2],
+    };
+    for (field, found, expected) in
+        [("key size", recorded[0], K::BYTES), ("value size", recorded[1], V::BYTES)]
+    {
+        if found as usize != expected {
+            return Err(OpenError::Mismatch {
+                field,
+                found: format!("{found} bytes"),
+                expected: format!("{expected} bytes"),
+                advice: "open it with the types it was made with",
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Settings, clevel, iceberg, level};
+    use pmem::medium::{Dram, Memory};
+    use pmem::pool::Spec;
+    use pmem::superblock::{Place, PoolKind};
+    use pmem::{OpenError, Pool};
+    use std::sync::Arc;
+
+    fn pool(sizes: [u32; 2], engine: u32, engine_params: [u64; 16]) -> Arc<Pool<Dram>> {
+        let spec = Spec {
+            kind: PoolKind::Table,
+            engine,
+            key_bytes: sizes[0],
+            value_bytes: sizes[1],
+            hash_id: index::hash::HASH_ID,
+            hash_seed: 1,
+            uuid: 2,
+            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+            engine_params,
+        };
+        let place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
+        Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, place).unwrap())
+    }
+
+    /// The sizes that words are opened with, and others.
+    #[test]
+    fn no_engine_opens_pairs_of_other_sizes() {
+        let settings = Settings { helpers: 0, ..Settings::default() };
+        for sizes in [[8, 8], [16, 8], [8, 24], [4, 8], [0, 0]] {
+            let iceberg = iceberg::Iceberg::open(
+                pool(sizes, iceberg::ENGINE_ID, iceberg::engine_params(&iceberg::Shape::default())),
+                settings,
+            );
+            let level = level::LevelHashing::<Dram>::open(
+                pool(sizes, level::ENGINE_ID, level::engine_params(&level::Shape::default())),
+                settings,
+            );
+            let clevel = clevel::ClevelTable::<Dram>::open(
+                pool(sizes, clevel::ENGINE_ID, clevel::engine_params(&clevel::Shape::default())),
+                settings,
+            );
+            for refused in [iceberg.err(), level.err(), clevel.err()] {
+                let is_mismatch = matches!(refused, Some(OpenError::Mismatch { .. }));
+                assert_eq!(is_mismatch, sizes != [8, 8], "{sizes:?}: {refused:?}");
+            }
+        }
+    }
+}
