@@ -4,7 +4,7 @@
 use crate::history::{Action, Op};
 use crate::interleave::Points;
 use crate::setups;
-use crate::subject::{Setup, Subject};
+use crate::subject::{ClevelSubject, Setup, Subject};
 use crate::trial::{Directed, Look, every_access, reusing};
 
 /// Pools that are synced beside a writer, between two writers, and by one thread.
@@ -98,4 +98,23 @@ pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
         Directed::new::<S>(empty, every_access(batch, 0, 1)),
         Directed::new::<S>(setups::one_item_of_a_store(), every_access(reusing(), 0, 1)),
     ]
+}
+
+/// Searches that know the levels from before a key was moved to a new one.
+pub(crate) fn overtaken() -> Vec<Directed> {
+    let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
+    let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
+    let updated = vec![
+        vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
+        vec![Op::One(1, Action::Insert(2))],
+    ];
+    let programs: Vec<_> = readers.map(program).into_iter().chain([updated]).collect();
+    let setups = [setups::next_insertion_moves(), setups::next_insertion_shifts()];
+    let all = |setup: &Setup| {
+        let programs = programs.clone().into_iter();
+        programs
+            .map(|program| Directed::new::<ClevelSubject>(setup.clone(), every_access(program, 0, 1)))
+            .collect::<Vec<_>>()
+    };
+    setups.iter().flat_map(all).collect()
 }

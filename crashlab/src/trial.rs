@@ -1,7 +1,7 @@
 //! The lab on trial: every place in the code that flushes, fences or orders is broken in turn, and
 //! directed histories must notice.
 
-use crate::boundaries::{alone_in, helped, repeating, store_histories, syncing};
+use crate::boundaries::{alone_in, helped, overtaken, repeating, store_histories, syncing};
 use crate::deep;
 use crate::explore;
 use crate::history::{Action, Op, Program};
@@ -17,6 +17,7 @@ use crate::subject::{
 use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How a directed history is looked at.
@@ -69,7 +70,15 @@ impl Directed {
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
         let name = format!("{}, {}: {look}", S::NAME, setup.name);
         let is_alone = matches!(look, Look::Exhaustive(_));
-        Directed { name, is_alone, run: Box::new(move |bounds| run::<S>(&setup, &look, bounds)) }
+        let run = move |bounds| {
+            let ran = catch_unwind(AssertUnwindSafe(|| run::<S>(&setup, &look, bounds)));
+            // Before or after a history: what panics in it is told with it.
+            ran.unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                Err(Failure::new::<S>(&setup, format!("panic: {text}")))
+            })
+        };
+        Directed { name, is_alone, run: Box::new(run) }
     }
 
     /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
@@ -418,6 +427,7 @@ impl Engine {
                 all.extend(deep::looking_up_fillers::<LongLevelSubject>(&long, 4));
                 all.extend(deep::late::<LevelSubject>(&words[0]));
                 all.extend(deep::level());
+                all.extend(writers_of_the_heap());
                 all
             }
         }
@@ -437,23 +447,6 @@ fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let stored = vec![one(Action::Insert(2))];
     let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
     others.into_iter().map(|other| interleaved::<S>(setup, program(other), 1)).collect()
-}
-
-/// Searches that know the levels from before a key was moved to a new one.
-fn overtaken() -> Vec<Directed> {
-    let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
-    let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
-    let updated = vec![
-        vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
-        vec![Op::One(1, Action::Insert(2))],
-    ];
-    let programs: Vec<_> = readers.map(program).into_iter().chain([updated]).collect();
-    let setups = [setups::next_insertion_moves(), setups::next_insertion_shifts()];
-    let all = |setup: &Setup| {
-        let programs = programs.clone().into_iter();
-        programs.map(|program| interleaved::<ClevelSubject>(setup, program, 0)).collect::<Vec<_>>()
-    };
-    setups.iter().flat_map(all).collect()
 }
 
 /// A key that is changed by one thread and looked at by another while a third one moves it.

@@ -140,7 +140,8 @@ fn break_and_catch_by(histories: &[Directed], sites: &[(Site, Fault)]) {
     let missed = sites.iter().filter(|&&(site, fault)| {
         let caught = caught_by(histories, Mutation { site, fault });
         if let Some(failure) = &caught {
-            println!("{}, {fault:?}: {}", trial::place(&site), failure.what);
+            let what: String = failure.what.chars().take(120).collect();
+            println!("{}, {fault:?}: {what}", trial::place(&site));
         }
         caught.is_none()
     });
