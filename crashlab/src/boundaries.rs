@@ -113,7 +113,9 @@ pub(crate) fn overtaken() -> Vec<Directed> {
     let all = |setup: &Setup| {
         let programs = programs.clone().into_iter();
         programs
-            .map(|program| Directed::new::<ClevelSubject>(setup.clone(), every_access(program, 0, 1)))
+            .map(|program| {
+                Directed::new::<ClevelSubject>(setup.clone(), every_access(program, 0, 1))
+            })
             .collect::<Vec<_>>()
     };
     setups.iter().flat_map(all).collect()

@@ -191,7 +191,7 @@ fn changed(program: &Program) -> HashSet<Key> {
     let calls = program.iter().flatten().flat_map(|op| match op {
         Op::One(key, action) => vec![(*key, *action)],
         Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Shrink | Op::Scan | Op::Sync => Vec::new(),
+        Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
     });
     calls.filter(|&(_, action)| action != Action::Get).map(|(key, _)| key).collect()
 }

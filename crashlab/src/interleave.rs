@@ -159,7 +159,7 @@ fn only_adds(program: &Program) -> bool {
         let calls = match op {
             Op::One(key, action) => vec![(*key, *action)],
             Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Scan => Vec::new(),
+            Op::Settle | Op::Scan | Op::Help => Vec::new(),
             Op::Shrink | Op::Sync => return false,
         };
         for (key, action) in calls {

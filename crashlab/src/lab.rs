@@ -11,7 +11,6 @@ use crate::owed::{Contents, Owed};
 use crate::random::{Random, mix};
 pub use crate::report::Counters;
 use crate::report::Failure;
-use crate::runs::end_resize;
 use crate::subject::{Failed, Refusal, Setup, Subject};
 use pmem::Offset;
 use pmem::medium::sim::{Durable, Sim};

@@ -447,6 +447,7 @@ mod tests {
             wait_until(|| !work.is_resizing());
             work.signal.rest();
             for _ in 0..100 {
+                let spaces_before = work.spaces_taken();
                 let (is_preparing, go_on) = work.in_prepare.arrange();
                 work.signal.ask_to_prepare();
                 is_preparing.recv().unwrap();
@@ -462,6 +463,8 @@ mod tests {
                 work.is_held.store(false, Ordering::SeqCst);
                 drop(held);
                 wait_until(|| !work.is_resizing());
+                // Asked again before, the first one would take both for one.
+                wait_until(|| work.spaces_taken() > spaces_before);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! A reader-writer lock that waits by letting other simulated threads run.
 
-use super::{access, show_all, spin};
+use super::{Touch, access, show_all, spin};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
 /// As the lock of this name in production.
@@ -19,7 +19,6 @@ fn acquired<G>(result: TryLockResult<G>) -> Option<G> {
 }
 
 fn wait<G>(mut attempt: impl FnMut() -> Option<G>) -> G {
-    access();
     let mut turn = 0;
     loop {
         match attempt() {
@@ -30,19 +29,25 @@ fn wait<G>(mut attempt: impl FnMut() -> Option<G>) -> G {
 }
 
 impl<T> RwLock<T> {
+    fn access(&self) {
+        access(std::ptr::from_ref(self).addr(), Touch::Modifies);
+    }
+
     /// Waits until nobody writes.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.access();
         wait(|| acquired(self.0.try_read()))
     }
 
     /// Waits until nobody else holds the lock.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.access();
         wait(|| acquired(self.0.try_write()))
     }
 
     /// The right to write if nobody holds the lock now.
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
-        access();
+        self.access();
         acquired(self.0.try_write())
     }
 }
