@@ -155,7 +155,7 @@ impl Campaign {
                 Err(failure) => report.violations.push(failure),
             }
         } else if self.directed {
-            match trial::look(&directed, self.workers) {
+            match trial::look(&directed, trial::BOUNDS, self.workers) {
                 Ok((counters, places)) => {
                     report.counters += counters;
                     report.sites = places.into_iter().filter(trial::is_on_trial).collect();

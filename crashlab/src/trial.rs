@@ -60,8 +60,8 @@ impl fmt::Display for Look {
 pub struct Directed {
     /// What it is, for whoever waits for it.
     pub name: String,
-    /// Whether it is of one thread.
-    is_alone: bool,
+    /// Whether it is in every sample: it is of one thread, or short.
+    is_always: bool,
     run: Box<dyn Fn(Bounds) -> Result<Counters, Failure> + Send + Sync>,
 }
 
@@ -69,7 +69,7 @@ impl Directed {
     /// On a subject of type `S`, in this setup.
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
         let name = format!("{}, {}: {look}", S::NAME, setup.name);
-        let is_alone = matches!(look, Look::Exhaustive(_));
+        let is_always = matches!(look, Look::Exhaustive(_)) || S::NAME == HeapSubject::NAME;
         let run = move |bounds| {
             let ran = catch_unwind(AssertUnwindSafe(|| run::<S>(&setup, &look, bounds)));
             // Before or after a history: what panics in it is told with it.
@@ -78,14 +78,14 @@ impl Directed {
                 Err(Failure::new::<S>(&setup, format!("panic: {text}")))
             })
         };
-        Directed { name, is_alone, run: Box::new(run) }
+        Directed { name, is_always, run: Box::new(run) }
     }
 
     /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
-    /// of one thread. Which ones, the seed decides and nothing else.
+    /// of one thread and of the heap. Which ones, the seed decides and nothing else.
     pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
         let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
-        self.is_alone || hash.is_multiple_of(one_in.max(1))
+        self.is_always || hash.is_multiple_of(one_in.max(1))
     }
 
     /// Runs it.
@@ -160,7 +160,7 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
 /// threads of the operating system.
 pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
-    let mut looked = look_at_each(histories, threads)?;
+    let mut looked = look_at_each(histories, BOUNDS, threads)?;
     // What is noticed at all is mostly noticed by a short one.
     looked.sort_by_key(|looked| looked.counters.recoveries);
     let (counters, places) = sum(&looked);
@@ -190,14 +190,18 @@ struct Looked<'a> {
     places: BTreeSet<Site>,
 }
 
-fn look_at_each(histories: &[Directed], threads: usize) -> Result<Vec<Looked<'_>>, Failure> {
+fn look_at_each(
+    histories: &[Directed],
+    bounds: Bounds,
+    threads: usize,
+) -> Result<Vec<Looked<'_>>, Failure> {
     let next = AtomicUsize::new(0);
     let parts = in_parallel(threads, || {
         let mut looked = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(directed) = histories.get(index) else { return Ok(looked) };
-            let (counters, places) = record_sites(|| directed.run(BOUNDS));
+            let (counters, places) = record_sites(|| directed.run(bounds));
             looked.push((index, Looked { directed, counters: counters?, places }));
         }
     });
@@ -222,8 +226,12 @@ fn sum(looked: &[Looked<'_>]) -> (Counters, BTreeSet<Site>) {
 
 /// Runs the directed histories as they are; returns what was done, and every place at which it
 /// acted on the medium, plain stores included.
-pub fn look(histories: &[Directed], threads: usize) -> Result<(Counters, BTreeSet<Site>), Failure> {
-    look_at_each(histories, threads).map(|looked| sum(&looked))
+pub fn look(
+    histories: &[Directed],
+    bounds: Bounds,
+    threads: usize,
+) -> Result<(Counters, BTreeSet<Site>), Failure> {
+    look_at_each(histories, bounds, threads).map(|looked| sum(&looked))
 }
 
 fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
