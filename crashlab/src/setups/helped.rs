@@ -14,13 +14,15 @@ fn renamed(
     change: impl Fn(Setup) -> Setup,
 ) -> Vec<Setup> {
     let found = |[of, name]: &[&'static str; 2]| {
-        let setup = setups.iter().find(|setup| setup.name == *of)?;
-        Some(change(Setup { name, ..setup.clone() }))
+        let Some(setup) = setups.iter().find(|setup| setup.name == *of) else {
+            panic!("no setup is called {of:?}");
+        };
+        change(Setup { name, ..setup.clone() })
     };
-    names.iter().filter_map(found).collect()
+    names.iter().map(found).collect()
 }
 
-/// So many times the first setup, synced in a file: its helper must leave it alone.
+/// Also the first setup, synced in a file: its helper must leave it alone.
 fn with_synced(mut setups: Vec<Setup>, name: &'static str) -> Vec<Setup> {
     if let Some(first) = setups.first() {
         let before: Vec<Op> = first.before.iter().cloned().chain([Op::Sync]).collect();
