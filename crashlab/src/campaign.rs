@@ -10,7 +10,7 @@ use crate::subject::{
     LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
 };
 use crate::trial::{self, Engine};
-use pmem::medium::sim::Site;
+use pmem::sync::simulated::fault::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

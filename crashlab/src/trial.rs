@@ -14,7 +14,7 @@ use crate::subject::{
     ClevelStoreSubject, ClevelSubject, HeapSubject, LevelStoreSubject, LevelSubject,
     LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
 };
-use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
+use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

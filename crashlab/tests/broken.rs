@@ -9,7 +9,7 @@ use crashlab::report::Failure;
 use crashlab::subject::{ClevelSubject, HeapSubject, PlantedFault, Setup, TableSubject};
 use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
 use crashlab::{machine, setups};
-use pmem::medium::sim::{Fault, Mutation, Site, SiteKind, mutate};
+use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind, mutate};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -13,18 +13,14 @@
 //! So 16-byte stores tear, bulk copies arrive as any subset of their words, and a plain store may
 //! overtake an earlier release store. Read-modify-writes complete no flush. Memory that was put
 //! behind the pool ([`Medium::grow`]) stays certainly only once a word in it is certain.
-//!
-//! A *site* is a place in the code that flushes, fences, or stores with release ordering. A
-//! [`Mutation`] breaks one place, to see whether anybody notices.
 
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
+use crate::sync::simulated::fault::{Fault, SiteKind, fault_at};
 use crate::sync::simulated::{
     Touch, access, before_fence, context, delay, is_anything_unseen, is_unseen, modify, pass, seen,
 };
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
@@ -98,99 +94,6 @@ pub fn word_hash(index: usize, word: u64) -> u64 {
     let spread = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (word ^ spread).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 32 ^ spread).wrapping_mul(0x94d0_49bb_1331_11eb)
-}
-
-/// What kind of place in the code a site is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SiteKind {
-    /// Stores with relaxed ordering. No site in the strict sense: nothing could be left out.
-    Store,
-    /// Stores with release ordering.
-    Release,
-    /// Flushes a line.
-    Flush,
-    /// Fences.
-    Fence,
-    /// Replaces a word if it is a certain one. No site in the strict sense.
-    Exchange,
-    /// Changes volatile state. No site in the strict sense.
-    Volatile,
-}
-
-/// A place in the code that acts on the medium.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Site {
-    /// What it does.
-    pub kind: SiteKind,
-    /// Source file, as the compiler names it.
-    pub file: &'static str,
-    /// Line in the file.
-    pub line: u32,
-    /// Column in the line.
-    pub column: u32,
-}
-
-impl Site {
-    fn is_at(&self, place: &Location<'_>) -> bool {
-        self.line == place.line() && self.column == place.column() && self.file == place.file()
-    }
-}
-
-/// What is broken at a site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// A flush or fence is left out; a release store is demoted to a relaxed one.
-    Dropped,
-    /// A store is left out; an exchange only says that it was made.
-    Skipped,
-    /// An exchange is made whatever is there.
-    Forced,
-    /// A store is made right after the next store to its line instead.
-    Late,
-    /// A fence is made after this many further accesses of its thread instead.
-    LateFence(u32),
-}
-
-/// A place in the code that does not do what it says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mutation {
-    /// Where.
-    pub site: Site,
-    /// What is wrong there.
-    pub fault: Fault,
-}
-
-thread_local! {
-    static MUTATION: Cell<Option<Mutation>> = const { Cell::new(None) };
-    static SITES: RefCell<Option<BTreeSet<Site>>> = const { RefCell::new(None) };
-    static RECORDING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Breaks a place for everything that runs on this thread of the operating system from now on.
-pub fn mutate(mutation: Option<Mutation>) {
-    MUTATION.set(mutation);
-}
-
-/// Runs `work` and returns with its result the places at which it acted on simulated media.
-pub fn record_sites<R>(work: impl FnOnce() -> R) -> (R, BTreeSet<Site>) {
-    SITES.set(Some(BTreeSet::new()));
-    RECORDING.set(true);
-    let result = work();
-    RECORDING.set(false);
-    (result, SITES.take().unwrap_or_default())
-}
-
-/// The fault at this place, if there is one.
-#[inline]
-pub(crate) fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Option<Fault> {
-    if RECORDING.get() {
-        let (file, line, column) = (place.file(), place.line(), place.column());
-        SITES.with_borrow_mut(|sites| {
-            sites.get_or_insert_default().insert(Site { kind, file, line, column });
-        });
-    }
-    let mutation = MUTATION.get()?;
-    (mutation.site.kind == kind && mutation.site.is_at(place)).then_some(mutation.fault)
 }
 
 /// A store that is not certain to survive.

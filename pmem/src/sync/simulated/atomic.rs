@@ -3,8 +3,8 @@
 //! All simulated threads run on one thread of the operating system, so the accesses below are
 //! relaxed: their order is the program's.
 
+use super::fault::{Fault, SiteKind, fault_at};
 use super::{Touch, access, context, delay, modify, seen, show};
-use crate::medium::sim::{Fault, SiteKind, fault_at};
 use std::panic::Location;
 use std::sync::atomic::Ordering::{self, Relaxed};
 

@@ -12,6 +12,7 @@
 //! ordered processors do to a release store that is missing; reordered loads are not simulated.
 
 mod atomic;
+pub mod fault;
 mod mutex;
 pub(super) mod pages;
 mod parts;
