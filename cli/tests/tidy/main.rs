@@ -1,0 +1,7 @@
+//! What pages, comments, manifests and CI say of the repository holds.
+
+mod ci;
+mod links;
+mod manifests;
+mod names;
+mod pages;
