@@ -46,6 +46,11 @@ impl Contents {
         }
     }
 
+    /// Whether the engine keeps pairs of words: in a table of such, and under every store.
+    pub(crate) fn are_words(self) -> bool {
+        self.sizes() == STORE_PAIR
+    }
+
     /// Bytes of a pair that the engine keeps.
     pub(crate) fn pair_bytes(self) -> u64 {
         let (key_bytes, value_bytes) = self.sizes();

@@ -60,17 +60,35 @@ impl Engine {
         }
     }
 
+    /// The table of words in a pool, whose pairs are known to be of 8 bytes and 8 bytes, as these types are.
+    fn words<M: pmem::Medium, K: Fixed, V: Fixed>(
+        self,
+        pool: &Arc<Pool<M>>,
+        options: &Options,
+    ) -> std::result::Result<Box<dyn Index<K, V>>, OpenError> {
+        let (pool, settings) = (Arc::clone(pool), options.settings);
+        Ok(match self {
+            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, settings)?),
+            Engine::Level => word_types::boxed(LevelHashing::<M>::open(pool, settings)?),
+            Engine::Clevel => word_types::boxed(ClevelTable::<M>::open(pool, settings)?),
+        })
+    }
+
     /// The table in a pool whose pairs are known to be of these types' sizes.
     fn index<M: pmem::Medium, K: Fixed, V: Fixed>(
         self,
         pool: &Arc<Pool<M>>,
         options: &Options,
     ) -> std::result::Result<Box<dyn Index<K, V>>, OpenError> {
-        let pool = Arc::clone(pool);
+        // Engines are not compiled anew for each type of 8 bytes.
+        if const { word_types::are_words::<K, V>() } {
+            return self.words(pool, options);
+        }
+        let (pool, settings) = (Arc::clone(pool), options.settings);
         Ok(match self {
-            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, options.settings)?),
-            Engine::Level => Box::new(LevelHashing::<M, K, V>::open(pool, options.settings)?),
-            Engine::Clevel => Box::new(ClevelTable::<M, K, V>::open(pool, options.settings)?),
+            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, settings)?),
+            Engine::Level => Box::new(LevelHashing::<M, K, V>::open(pool, settings)?),
+            Engine::Clevel => Box::new(ClevelTable::<M, K, V>::open(pool, settings)?),
         })
     }
 
@@ -111,11 +129,13 @@ impl Kind {
     }
 }
 
-/// A pool on one of the real media. The engines are compiled once for each variant.
+/// A pool on one of the real media. The engines are compiled once for each variant: tables of words and
+/// stores, which are what speed is measured by, for both.
 enum AnyPool {
-    /// Flushes cost nothing: `dram` and `mapped`.
+    /// Flushes cost nothing: `dram` and `mapped`, if the engine keeps pairs of words.
     Kept(Pool<Memory<KernelKeeps>>),
-    /// Flushes are flushes: `dax`, or any medium with [`Options::force_flushes`].
+    /// Flushes are what the medium says: `dax`, any medium with [`Options::force_flushes`], and all of them
+    /// if pairs are of other sizes.
     Flushed(Pool<Memory<CacheFlush>>),
 }
 
@@ -204,25 +224,24 @@ fn table_on<M: pmem::Medium, K: Fixed, V: Fixed>(
     Ok((TableIndex::new(engine.index(&pool, options)?), pool))
 }
 
-/// As [`table_on`], where the usual engine's operations are compiled into their callers.
+/// As [`table_on`], for a pool whose pairs are words, where operations may be compiled into their callers. An
+/// engine refuses a pool of other pairs.
 fn table_on_kept<K: Fixed, V: Fixed>(
     pool: Pool<Memory<KernelKeeps>>,
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
-    match engine {
+    let pool = Arc::new(pool);
+    let index = match engine {
         Engine::Iceberg => {
-            let pool = Arc::new(pool);
-            let iceberg = Iceberg::open(Arc::clone(&pool), options.settings)?;
-            Ok((TableIndex::iceberg(iceberg), pool))
+            TableIndex::iceberg(Iceberg::open(Arc::clone(&pool), options.settings)?)
         }
-        Engine::Level if (K::BYTES, V::BYTES) == (8, 8) => {
-            let pool = Arc::new(pool);
-            let level = LevelHashing::open(Arc::clone(&pool), options.settings)?;
-            Ok((TableIndex::level(level), pool))
+        Engine::Level => {
+            TableIndex::level(LevelHashing::open(Arc::clone(&pool), options.settings)?)
         }
-        Engine::Level | Engine::Clevel => table_on(pool, engine, options),
-    }
+        Engine::Clevel => TableIndex::new(engine.words(&pool, options)?),
+    };
+    Ok((index, pool))
 }
 
 fn store_on<M: pmem::Medium>(
@@ -268,7 +287,7 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
 fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)> {
     let engine = contents.engine(options.engine, options.slots)?;
     let (spec, place) = (spec(options, engine, contents), Place::default());
-    let flush = forced_flush(options)?;
+    let flush = flush(options, contents)?;
     let medium = Memory::dram(options.max_bytes)
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
     let pool = match flush {
@@ -278,10 +297,11 @@ fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)>
     Ok((pool, engine))
 }
 
-/// The flush that [`Options::force_flushes`] asks for: the one that `dax` would use.
-fn forced_flush(options: &Options) -> Result<Option<CacheFlush>> {
+/// What a flush is on media other than `dax`, if it is to be asked for at run time: what
+/// [`Options::force_flushes`] asks for, the one that `dax` would use; or nothing, for pairs that are no words.
+fn flush(options: &Options, contents: Contents) -> Result<Option<CacheFlush>> {
     if !options.force_flushes {
-        return Ok(None);
+        return Ok((!contents.are_words()).then_some(CacheFlush::Nothing));
     }
     match CacheFlush::detect() {
         Some(flush) => Ok(Some(flush)),
@@ -312,9 +332,16 @@ fn open(
     let (end, size_max, place) = (superblock.end, options.max_bytes, file.place());
     let medium = medium_for(options.medium, &file)?;
     let pool = if options.read_only {
-        AnyPool::Kept(Pool::open_read_only(file.mapped(end, size_max)?, place)?)
+        let medium = file.mapped(end, size_max)?;
+        match contents.are_words() {
+            true => AnyPool::Kept(Pool::open_read_only(medium, place)?),
+            false => {
+                let medium = medium.flushed(CacheFlush::Nothing);
+                AnyPool::Flushed(Pool::open_read_only(medium, place)?)
+            }
+        }
     } else {
-        match (medium, forced_flush(options)?) {
+        match (medium, flush(options, contents)?) {
             (Medium::Dax, _) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
             (_, None) => AnyPool::Kept(Pool::open(file.mapped(end, size_max)?, place)?),
             (_, Some(flush)) => {
@@ -335,7 +362,7 @@ fn create(
     let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
     let (size_max, place) = (options.max_bytes, file.place());
-    let pool = match (medium_for(options.medium, &file)?, forced_flush(options)?) {
+    let pool = match (medium_for(options.medium, &file)?, flush(options, contents)?) {
         (Medium::Dax, _) => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
         (_, None) => AnyPool::Kept(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
         (_, Some(flush)) => {

@@ -18,6 +18,11 @@ where
     }
 }
 
+/// Whether keys and values are one word each.
+pub(crate) const fn are_words<K: Fixed, V: Fixed>() -> bool {
+    K::BYTES == 8 && V::BYTES == 8
+}
+
 /// The value that is this word.
 #[inline(always)]
 pub(crate) fn of_word<V: Fixed>(word: u64) -> V {

@@ -71,7 +71,8 @@ impl Memory<KernelKeeps> {
     }
 
     /// The same memory, of the same kind and with the same promise, that pays for flushes and
-    /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX.
+    /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX. With
+    /// [`CacheFlush::Nothing`], the same memory under one type with that of `dax`.
     pub fn flushed(self, flush: CacheFlush) -> Memory<CacheFlush> {
         let Memory { reservation, size, size_max, growing, backing, kind, write_back: KernelKeeps } =
             self;

@@ -50,6 +50,8 @@ pub enum CacheFlush {
     CleanToPersistence,
     /// The platform flushes its caches on power loss (eADR): only order matters.
     FenceOnly,
+    /// As [`KernelKeeps`], where that is known at run time only: for code that is not worth compiling twice.
+    Nothing,
 }
 
 impl CacheFlush {
@@ -120,7 +122,7 @@ impl WriteBack for CacheFlush {
                     asm!("clflushopt [{line}]", line = in(reg) line, options(nostack, preserves_flags));
                 }
                 CacheFlush::Clflush => core::arch::x86_64::_mm_clflush(line),
-                CacheFlush::CleanToPersistence | CacheFlush::FenceOnly => {
+                CacheFlush::CleanToPersistence | CacheFlush::FenceOnly | CacheFlush::Nothing => {
                     compiler_fence(Ordering::SeqCst);
                 }
             }
@@ -140,6 +142,9 @@ impl WriteBack for CacheFlush {
 
     #[inline(always)]
     fn fence(&self) {
+        if *self == CacheFlush::Nothing {
+            return compiler_fence(Ordering::SeqCst);
+        }
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `sfence` is part of the x86-64 baseline and only orders stores and flushes.
         unsafe {
@@ -160,7 +165,8 @@ mod tests {
     #[test]
     fn every_available_instruction_runs_and_keeps_the_line() {
         let line = std::hint::black_box(Box::new([7u64; 8]));
-        for kind in CacheFlush::available().into_iter().chain([CacheFlush::FenceOnly]) {
+        for kind in CacheFlush::available().into_iter().chain([CacheFlush::FenceOnly, CacheFlush::Nothing])
+        {
             // SAFETY: `line` is live memory.
             unsafe { kind.flush(line.as_ptr().cast()) };
             kind.fence();
