@@ -233,9 +233,7 @@ fn table_on_kept<K: Fixed, V: Fixed>(
 ) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
     let index = match engine {
-        Engine::Iceberg => {
-            TableIndex::iceberg(Iceberg::open(Arc::clone(&pool), options.settings)?)
-        }
+        Engine::Iceberg => TableIndex::iceberg(Iceberg::open(Arc::clone(&pool), options.settings)?),
         Engine::Level => {
             TableIndex::level(LevelHashing::open(Arc::clone(&pool), options.settings)?)
         }

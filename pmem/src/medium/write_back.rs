@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn every_available_instruction_runs_and_keeps_the_line() {
         let line = std::hint::black_box(Box::new([7u64; 8]));
-        for kind in CacheFlush::available().into_iter().chain([CacheFlush::FenceOnly, CacheFlush::Nothing])
+        for kind in
+            CacheFlush::available().into_iter().chain([CacheFlush::FenceOnly, CacheFlush::Nothing])
         {
             // SAFETY: `line` is live memory.
             unsafe { kind.flush(line.as_ptr().cast()) };
