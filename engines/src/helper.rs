@@ -206,7 +206,9 @@ impl Signal {
     /// What a helper does between two looks at whether it is to stop.
     pub(crate) fn take_one_round<B: Background>(&self, table: &B) {
         let _ = self.prepare(table);
-        let _ = self.take_turn(table);
+        if !self.take_turn(table).unwrap_or(true) {
+            self.tidy(table);
+        }
     }
 }
 

@@ -513,6 +513,11 @@ mod tests {
                 let (pool, _) = in_memory(&options, contents).unwrap();
                 assert_eq!(flushes(&pool), (force, MediumKind::Dram));
             }
+            // Whether anything is flushed is then told at run time.
+            let (pool, _) = in_memory(&options, Contents::table::<u16, u64>()).unwrap();
+            assert_eq!(flushes(&pool), (true, MediumKind::Dram));
+            let asked = flush(&options, Contents::table::<u16, u64>()).unwrap();
+            assert_eq!(asked == Some(CacheFlush::Nothing), !force, "{asked:?}");
             let path = directory.path().join(force.to_string());
             let open = |options: &Options, mode| {
                 let (pool, _, mut file) = open(options, &path, mode, words).unwrap();
