@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-mod action;
 pub mod clevel;
 mod helper;
 pub mod iceberg;

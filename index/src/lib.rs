@@ -1,6 +1,7 @@
 //! What every firndex engine shares: the traits [`Index`] and [`Records`], seeded stable hashing,
 //! fingerprint matching, and the adapter that makes any `Index<u64, u64>` a [`Records`].
 
+mod change;
 mod error;
 pub mod fingerprint;
 mod fixed;
@@ -9,6 +10,7 @@ mod items;
 mod report;
 mod traits;
 
+pub use change::Change;
 pub use error::{Error, ItemError};
 pub use fixed::{Fixed, is_same, is_same_state};
 pub use items::Items;

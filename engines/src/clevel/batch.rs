@@ -2,8 +2,8 @@
 
 use super::Core;
 use super::layout::{Context, load};
-use super::ops::{Change, Changed, Fresh, Hit, slot_of};
-use index::ItemError;
+use super::ops::{Changed, Fresh, Hit, slot_of};
+use index::{Change, ItemError};
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
 use pmem::{Medium, Offset};
@@ -85,7 +85,7 @@ impl<M: Medium> Core<M> {
         entries: &'v [T],
         hashes: &[u64; BATCH],
         key_of: impl Fn(&T) -> &[u8],
-        decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
+        decide: impl Fn(&'v T, Option<&[u8]>) -> Change<&'v [u8]>,
         guard: &Guard<'_>,
     ) -> [Option<Fresh>; BATCH] {
         let mut written = [const { None }; BATCH];
@@ -114,7 +114,7 @@ impl<M: Medium> Core<M> {
         entries: &'v [T],
         key_of: impl Fn(&T) -> &[u8],
         puts: bool,
-        decide: impl Fn(&'v T, Option<&[u8]>) -> Change<'v>,
+        decide: impl Fn(&'v T, Option<&[u8]>) -> Change<&'v [u8]>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
     ) -> Result<(), ItemError> {
         for entries in entries.chunks(BATCH) {

@@ -4,7 +4,7 @@ use super::descriptor::{Kind, Operation, Own, Status};
 use super::fingerprints::fingerprint_of;
 use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
-use index::ItemError;
+use index::{Change, ItemError};
 use pmem::epoch::{Guard, Retries};
 use pmem::heap::{Corrupt, Item};
 use pmem::{Medium, Offset, SpaceError};
@@ -25,12 +25,8 @@ pub(super) struct Hit<'a> {
     pub(super) item: Item<'a>,
 }
 
-/// What is to become of a key's value.
-pub(super) enum Change<'v> {
-    Keep,
-    Put(&'v [u8]),
-    Remove,
-}
+/// What a mutation makes of the value that it finds.
+pub(super) type Decide<'d, 'v> = dyn Fn(Option<&[u8]>) -> Change<&'v [u8]> + 'd;
 
 /// What a change came to.
 pub(super) struct Changed<'a> {
@@ -191,7 +187,7 @@ impl<M: Medium> Core<M> {
         &'a self,
         hash: u64,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        decide: &Decide<'_, 'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         self.change_by(None, hash, key, decide)
     }
@@ -202,7 +198,7 @@ impl<M: Medium> Core<M> {
         fresh: Option<Fresh>,
         hash: u64,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        decide: &Decide<'_, 'v>,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let mut fresh = fresh;
         let mut retries = Retries::default();
@@ -229,7 +225,7 @@ impl<M: Medium> Core<M> {
         mut fresh: Option<Fresh>,
         hash: u64,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        decide: &Decide<'_, 'v>,
         needs_no_more: &mut bool,
     ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
         let guard = self.epochs.pin();
@@ -250,7 +246,7 @@ impl<M: Medium> Core<M> {
         &'a self,
         hash: u64,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
+        decide: &Decide<'_, 'v>,
         fresh: &mut Option<Fresh>,
         needs_no_more: &mut bool,
         guard: &Guard<'a>,

@@ -1,9 +1,11 @@
 //! The table as [`Records`]: what it is by nature.
 
-use super::ops::{Change, Changed};
+use super::ops::Changed;
 use super::table::space_error;
 use super::{Clevel, Core};
-use index::{CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk};
+use index::{
+    Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk,
+};
 use pmem::Medium;
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -18,32 +20,6 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
         return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
     }
     Ok(())
-}
-
-pub(super) fn if_absent<'v>(found: Option<&[u8]>, value: &'v [u8]) -> Change<'v> {
-    match found {
-        None => Change::Put(value),
-        Some(_) => Change::Keep,
-    }
-}
-
-pub(super) fn if_present<'v>(found: Option<&[u8]>, value: &'v [u8]) -> Change<'v> {
-    match found {
-        None => Change::Keep,
-        Some(_) => Change::Put(value),
-    }
-}
-
-pub(super) fn exchange<'v>(
-    found: Option<&[u8]>,
-    expected: Option<&[u8]>,
-    new: Option<&'v [u8]>,
-) -> Change<'v> {
-    match new {
-        _ if found != expected => Change::Keep,
-        Some(value) => Change::Put(value),
-        None => Change::Remove,
-    }
 }
 
 fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
@@ -107,13 +83,13 @@ impl<M: Medium> Records for Clevel<M> {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        let decide = |found: Option<&[u8]>| if_absent(found, value);
+        let decide = |found: Option<&[u8]>| Change::if_absent(found, value);
         Ok(record(self.core.change(self.core.hash(key), key, &decide)?))
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        let decide = |found: Option<&[u8]>| if_present(found, value);
+        let decide = |found: Option<&[u8]>| Change::if_present(found, value);
         Ok(record(self.core.change(self.core.hash(key), key, &decide)?))
     }
 
@@ -133,7 +109,7 @@ impl<M: Medium> Records for Clevel<M> {
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError> {
         check_limits(key, new.unwrap_or_default())?;
-        let decide = |found: Option<&[u8]>| exchange(found, expected, new);
+        let decide = |found: Option<&[u8]>| Change::if_expected(found == expected, new);
         let changed = self.core.change(self.core.hash(key), key, &decide)?;
         Ok(if changed.0.is_done { Ok(()) } else { Err(record(changed)) })
     }

@@ -1,11 +1,12 @@
 //! The table as an [`Index`] of fixed-size pairs: their bytes are the keys and values of items.
 
 use super::Clevel;
-use super::ops::{Change, Changed, Hit};
-use super::records::{exchange, if_absent, if_present};
+use super::ops::{Changed, Decide, Hit};
 use crate::Settings;
 use crate::sizes::check_sizes;
-use index::{CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk};
+use index::{
+    Change, CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk,
+};
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
 use pmem::{Medium, OpenError, Pool, SpaceError, WORD};
@@ -94,11 +95,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         &self.table
     }
 
-    fn change<'v>(
-        &self,
-        key: K,
-        decide: &dyn Fn(Option<&[u8]>) -> Change<'v>,
-    ) -> Result<(Option<V>, bool), Error> {
+    fn change<'v>(&self, key: K, decide: &Decide<'_, 'v>) -> Result<(Option<V>, bool), Error> {
         let core = &self.table.core;
         let key = Bytes::of(key);
         let changed = core.change(core.hash(key.get()), key.get(), decide);
@@ -111,7 +108,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         entries: &[T],
         out: &mut [Option<V>],
         bytes_of: impl Fn(&T) -> Entry,
-        decide: impl for<'v> Fn(&'v Entry, Option<&[u8]>) -> Change<'v>,
+        decide: impl for<'v> Fn(&'v Entry, Option<&[u8]>) -> Change<&'v [u8]>,
     ) -> Result<(), Error> {
         let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
         let puts = entries.iter().any(|entry| entry.new.is_some());
@@ -157,12 +154,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
 
     fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
         let value = Bytes::of(value);
-        Ok(self.change(key, &|found| if_absent(found, value.get()))?.0)
+        Ok(self.change(key, &|found| Change::if_absent(found, value.get()))?.0)
     }
 
     fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
         let value = Bytes::of(value);
-        Ok(self.change(key, &|found| if_present(found, value.get()))?.0)
+        Ok(self.change(key, &|found| Change::if_present(found, value.get()))?.0)
     }
 
     fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
@@ -182,7 +179,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
     ) -> Result<Exchange<V>, Error> {
         let (expected, new) = (expected.map(Bytes::of), new.map(Bytes::of));
         let decide = |found: Option<&[u8]>| {
-            exchange(found, expected.as_ref().map(Bytes::get), new.as_ref().map(Bytes::get))
+            let is_expected = found == expected.as_ref().map(Bytes::get);
+            Change::if_expected(is_expected, new.as_ref().map(Bytes::get))
         };
         let (found, is_done) = self.change(key, &decide)?;
         Ok(if is_done { Ok(()) } else { Err(found) })
@@ -208,7 +206,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
             pairs,
             out,
             |&(key, value)| Entry::new(key, None, Some(value)),
-            |entry, found| if_absent(found, entry.value()),
+            |entry, found| Change::if_absent(found, entry.value()),
         )
     }
 
@@ -217,7 +215,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
             pairs,
             out,
             |&(key, value)| Entry::new(key, None, Some(value)),
-            |entry, found| if_present(found, entry.value()),
+            |entry, found| Change::if_present(found, entry.value()),
         )
     }
 
@@ -250,7 +248,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
             |&(key, expected, new)| Entry::new(key, expected, new),
             |entry, found| {
                 let expected = entry.expected.as_ref().map(Bytes::get);
-                exchange(found, expected, entry.new.as_ref().map(Bytes::get))
+                Change::if_expected(found == expected, entry.new.as_ref().map(Bytes::get))
             },
         )
     }

@@ -10,10 +10,9 @@
 use super::Core;
 use super::layout::{Geometry, LOCK, SPILLED, lane_from, slot_of};
 use super::ops::{Locked, set_lane_of_line};
-use crate::action::Action;
-use index::Error;
 use index::fingerprint::{EMPTY, Isa, Work, match_line, scan_line};
 use index::hash::level1_fingerprint;
+use index::{Change, Error};
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
@@ -63,7 +62,7 @@ impl<M, T, K, D> Work for Mutations<'_, M, T, K, D>
 where
     M: Medium,
     K: Fn(&T) -> u64,
-    D: Fn(&T, Option<u64>) -> Action<u64>,
+    D: Fn(&T, Option<u64>) -> Change<u64>,
 {
     type Output = u32;
 
@@ -92,7 +91,7 @@ struct Entry<'a> {
 #[derive(Clone, Copy)]
 struct Done {
     found: Option<u64>,
-    action: Action<u64>,
+    action: Change<u64>,
     /// Lane and its new fingerprint.
     show: Option<(usize, u8)>,
 }
@@ -193,7 +192,7 @@ impl<M: Medium> Core<M> {
         items: &[T],
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
-        decide: impl Fn(&T, Option<u64>) -> Action<u64>,
+        decide: impl Fn(&T, Option<u64>) -> Change<u64>,
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
@@ -218,7 +217,7 @@ impl<M: Medium> Core<M> {
         items: &[T],
         out: &mut [Option<u64>],
         key_of: &impl Fn(&T) -> u64,
-        decide: &impl Fn(&T, Option<u64>) -> Action<u64>,
+        decide: &impl Fn(&T, Option<u64>) -> Change<u64>,
     ) -> u32 {
         let geometry = self.geometry();
         if geometry.is_resizing() {
@@ -273,7 +272,7 @@ impl<M: Medium> Core<M> {
         for (item, entry) in items.iter().zip(&mut *entries) {
             if entry.lock.is_some() {
                 entry.done = self.store_unfenced(entry, key_of(item), |found| decide(item, found));
-                stored |= entry.done.is_some_and(|done| done.action != Action::Keep);
+                stored |= entry.done.is_some_and(|done| done.action != Change::Keep);
             }
         }
         if stored {
@@ -289,8 +288,8 @@ impl<M: Medium> Core<M> {
                 *out = done.found;
                 finished |= 1 << index;
                 match (done.found, done.action) {
-                    (None, Action::Put(_)) => inserted += 1,
-                    (Some(_), Action::Remove) => removed += 1,
+                    (None, Change::Put(_)) => inserted += 1,
+                    (Some(_), Change::Remove) => removed += 1,
                     _ => {}
                 }
             }
@@ -307,7 +306,7 @@ impl<M: Medium> Core<M> {
         &self,
         entry: &Entry<'_>,
         key: u64,
-        decide: impl Fn(Option<u64>) -> Action<u64>,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Done> {
         if key == 0 {
             return None;
@@ -323,13 +322,13 @@ impl<M: Medium> Core<M> {
             if found == key {
                 let action = decide(Some(value));
                 let show = match action {
-                    Action::Keep => None,
-                    Action::Put(new) => {
+                    Change::Keep => None,
+                    Change::Put(new) => {
                         medium.store_release(slot.word(1), new);
                         medium.flush(slot);
                         None
                     }
-                    Action::Remove => {
+                    Change::Remove => {
                         medium.store(slot, 0);
                         medium.flush(slot);
                         Some((lane, EMPTY))
@@ -346,8 +345,8 @@ impl<M: Medium> Core<M> {
         }
         let action = decide(None);
         let show = match action {
-            Action::Keep | Action::Remove => None,
-            Action::Put(value) => {
+            Change::Keep | Change::Remove => None,
+            Change::Put(value) => {
                 if entry.empties == 0 {
                     return None;
                 }

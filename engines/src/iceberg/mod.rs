@@ -62,12 +62,11 @@ pub use layout::Shape;
 pub use singles::Singles;
 
 use crate::Settings;
-use crate::action::{Action, exchange, if_absent, if_present};
 use crate::helper::{Background, Helpers, Refused, Signal};
 use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
-use index::{CheckReport, Chore, Error, Exchange, Index, Level, Occupancy};
+use index::{Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, is_same_state};
 use layout::{
     Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
     ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
@@ -459,7 +458,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
             pairs,
             out,
             |&(key, _)| key,
-            |&(_, value), found| if_absent(found, value),
+            |&(_, value), found| Change::if_absent(found, value),
         )
     }
 
@@ -468,16 +467,16 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
             pairs,
             out,
             |&(key, _)| key,
-            |&(_, value), found| if_present(found, value),
+            |&(_, value), found| Change::if_present(found, value),
         )
     }
 
     fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
-        self.core.mutate_many(pairs, out, |&(key, _)| key, |&(_, value), _| Action::Put(value))
+        self.core.mutate_many(pairs, out, |&(key, _)| key, |&(_, value), _| Change::Put(value))
     }
 
     fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
-        self.core.mutate_many(keys, out, |&key| key, |_, _| Action::Remove)
+        self.core.mutate_many(keys, out, |&key| key, |_, _| Change::Remove)
     }
 
     fn compare_exchange_many(
@@ -489,7 +488,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
             changes,
             out,
             |&(key, _, _)| key,
-            |&(_, expected, new), found| exchange(found, expected, new),
+            |&(_, expected, new), found| Change::if_expected(is_same_state(found, expected), new),
         )
     }
 

@@ -6,12 +6,11 @@
 
 use super::Core;
 use super::layout::{Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, SPILLED, lane_from};
-use crate::action::Action;
-use index::Error;
 use index::fingerprint::{EMPTY, empty_line, empty_word, lanes, match_line, match_word};
 use index::hash::{
     LEVEL1_LINE_SHIFT, h0, h1, h2, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
+use index::{Change, Error};
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, SpaceError, WORD};
 
@@ -22,7 +21,7 @@ pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 pub(super) struct Stale;
 
 /// What a mutation found, and what it made of it.
-type Change = (Option<u64>, Action<u64>);
+type Outcome = (Option<u64>, Change<u64>);
 
 /// Why a mutation under the block's lock did not come to its end.
 enum Interrupted {
@@ -178,7 +177,7 @@ impl<M: Medium> Core<M> {
         &self,
         key: u64,
         first: u64,
-        decide: impl Fn(Option<u64>) -> Action<u64>,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
         let (found, action) = loop {
             let geometry = self.geometry();
@@ -201,10 +200,10 @@ impl<M: Medium> Core<M> {
 
     /// Counts what a mutation did to the number of pairs.
     #[inline(always)]
-    pub(super) fn count_change(&self, found: Option<u64>, action: Action<u64>) {
+    pub(super) fn count_change(&self, found: Option<u64>, action: Change<u64>) {
         match (found, action) {
-            (None, Action::Put(_)) => self.count_changes(1, 0),
-            (Some(_), Action::Remove) => self.count_changes(0, 1),
+            (None, Change::Put(_)) => self.count_changes(1, 0),
+            (Some(_), Change::Remove) => self.count_changes(0, 1),
             _ => {}
         }
     }
@@ -240,15 +239,15 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action<u64>,
-    ) -> Result<Change, Interrupted> {
+        decide: &impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Outcome, Interrupted> {
         if let Some((lane, value)) = self.find_1(home, key, first) {
             let action = decide(Some(value));
             let slot = self.slot_1(home, lane);
             match action {
-                Action::Keep => {}
-                Action::Put(new) => self.store_value(slot, new),
-                Action::Remove => {
+                Change::Keep => {}
+                Change::Put(new) => self.store_value(slot, new),
+                Change::Remove => {
                     self.erase(slot);
                     self.set_lane_1(home, lane, EMPTY);
                 }
@@ -260,7 +259,7 @@ impl<M: Medium> Core<M> {
             return Ok(done);
         }
         let action = decide(None);
-        if let Action::Put(value) = action
+        if let Change::Put(value) = action
             && !self.insert_level_1(home, key, value, first)
         {
             self.insert_level_2(geometry, home, key, value, first)?;
@@ -292,8 +291,8 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action<u64>,
-    ) -> Result<Option<Change>, Interrupted> {
+        decide: &impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<Outcome>, Interrupted> {
         if key != 0 && self.may_be_in_level_2(geometry, key, first)? {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, &choices)?;
@@ -302,9 +301,9 @@ impl<M: Medium> Core<M> {
                 let action = decide(Some(value));
                 let slot = self.slot_2(block, lane);
                 match action {
-                    Action::Keep => {}
-                    Action::Put(new) => self.store_value(slot, new),
-                    Action::Remove => {
+                    Change::Keep => {}
+                    Change::Put(new) => self.store_value(slot, new),
+                    Change::Remove => {
                         self.erase(slot);
                         self.set_lane_2(block, lane, EMPTY);
                     }
@@ -317,9 +316,9 @@ impl<M: Medium> Core<M> {
         };
         let action = decide(Some(value));
         match action {
-            Action::Keep => {}
-            Action::Put(new) => self.level_3.update(self.medium(), cell, new),
-            Action::Remove => self.level_3.remove(self.medium(), home, cell),
+            Change::Keep => {}
+            Change::Put(new) => self.level_3.update(self.medium(), cell, new),
+            Change::Remove => self.level_3.remove(self.medium(), home, cell),
         }
         Ok(Some((Some(value), action)))
     }

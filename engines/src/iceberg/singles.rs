@@ -1,8 +1,7 @@
 //! Operations on single pairs.
 
 use super::Core;
-use crate::action::{Action, exchange, if_absent, if_present};
-use index::{Error, Exchange, is_same_state};
+use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use std::sync::Arc;
 
@@ -55,22 +54,22 @@ impl<M: Medium> Singles<M> {
 impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |found| if_absent(found, value))
+        self.mutate(key, |found| Change::if_absent(found, value))
     }
 
     #[inline(always)]
     pub(super) fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |found| if_present(found, value))
+        self.mutate(key, |found| Change::if_present(found, value))
     }
 
     #[inline(always)]
     pub(super) fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |_| Action::Put(value))
+        self.mutate(key, |_| Change::Put(value))
     }
 
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
-        self.mutate(key, |_| Action::Remove)
+        self.mutate(key, |_| Change::Remove)
     }
 
     #[inline(always)]
@@ -80,7 +79,8 @@ impl<M: Medium> Core<M> {
         expected: Option<u64>,
         new: Option<u64>,
     ) -> Result<Exchange<u64>, Error> {
-        let found = self.mutate(key, |found| exchange(found, expected, new))?;
+        let found =
+            self.mutate(key, |found| Change::if_expected(is_same_state(found, expected), new))?;
         Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 }

@@ -9,10 +9,9 @@
 use super::Core;
 use super::layout::{LOCK, SPILLED, lane_from, slot_of};
 use super::ops::{Locked, set_lane_of_line};
-use crate::action::Action;
-use index::Error;
 use index::fingerprint::{EMPTY, match_line_fast, scan_line_fast};
 use index::hash::level1_fingerprint;
+use index::{Change, Error};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence};
 
@@ -74,7 +73,7 @@ impl<M: Medium> Core<M> {
     pub(super) fn mutate(
         &self,
         key: u64,
-        decide: impl Fn(Option<u64>) -> Action<u64>,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
         let first = self.hasher.first_u64(key);
         match self.mutate_usually(key, first, &decide) {
@@ -92,8 +91,8 @@ impl<M: Medium> Core<M> {
         &self,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Action<u64>,
-    ) -> Option<(Option<u64>, Action<u64>)> {
+        decide: &impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Option<(Option<u64>, Change<u64>)> {
         let geometry = self.geometry();
         if geometry.is_resizing() || key == 0 {
             return None;
@@ -124,9 +123,9 @@ impl<M: Medium> Core<M> {
             if found == key {
                 let action = decide(Some(value));
                 match action {
-                    Action::Keep => {}
-                    Action::Put(new) => self.store_value(slot, new),
-                    Action::Remove => {
+                    Change::Keep => {}
+                    Change::Put(new) => self.store_value(slot, new),
+                    Change::Remove => {
                         self.erase(slot);
                         set_lane_of_line(line, lane, EMPTY);
                     }
@@ -145,7 +144,7 @@ impl<M: Medium> Core<M> {
             return None;
         }
         let action = decide(None);
-        if let Action::Put(value) = action {
+        if let Change::Put(value) = action {
             let empties = empties & self.lanes_1;
             if empties == 0 {
                 return None;

@@ -64,10 +64,11 @@ pub use layout::SLOTS_MAX;
 pub use shape::{Design, Shape};
 
 use crate::Settings;
-use crate::action::{Action, exchange, if_absent, if_present};
 use crate::sizes::check_sizes;
 use index::hash::Hasher;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state};
+use index::{
+    Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
+};
 use layout::{
     BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
     Resize,
@@ -420,19 +421,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
     }
 
     fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |found| if_absent(found, value))
+        self.core.mutate(key, true, |found| Change::if_absent(found, value))
     }
 
     fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |found| if_present(found, value))
+        self.core.mutate(key, false, |found| Change::if_present(found, value))
     }
 
     fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |_| Action::Put(value))
+        self.core.mutate(key, true, |_| Change::Put(value))
     }
 
     fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |_| Action::Remove)
+        self.core.mutate(key, false, |_| Change::Remove)
     }
 
     fn compare_exchange(
@@ -442,7 +443,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
         new: Option<V>,
     ) -> Result<Exchange<V>, Error> {
         let inserts = expected.is_none() && new.is_some();
-        let found = self.core.mutate(key, inserts, |found| exchange(found, expected, new))?;
+        let found = self.core.mutate(key, inserts, |found| {
+            Change::if_expected(is_same_state(found, expected), new)
+        })?;
         Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 
@@ -451,12 +454,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
     }
 
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        let decide = |&(_, value): &(K, V), found| if_absent(found, value);
+        let decide = |&(_, value): &(K, V), found| Change::if_absent(found, value);
         self.core.mutate_many(pairs, out, |&(key, _)| key, true, decide)
     }
 
     fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        let decide = |&(_, value): &(K, V), found| if_present(found, value);
+        let decide = |&(_, value): &(K, V), found| Change::if_present(found, value);
         self.core.mutate_many(pairs, out, |&(key, _)| key, false, decide)
     }
 
@@ -466,12 +469,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
             out,
             |&(key, _)| key,
             true,
-            |&(_, value), _| Action::Put(value),
+            |&(_, value), _| Change::Put(value),
         )
     }
 
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Action::Remove)
+        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Change::Remove)
     }
 
     fn compare_exchange_many(
@@ -484,7 +487,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
             out,
             |&(key, _, _)| key,
             true,
-            |&(_, expected, new), found| exchange(found, expected, new),
+            |&(_, expected, new), found| Change::if_expected(is_same_state(found, expected), new),
         )
     }
 

@@ -7,9 +7,8 @@ use super::layout::{Geometry, LOCK, WRITING, next_version};
 use super::records::Record;
 use super::search::{Found, Four};
 use super::{BATCH, STRIPES};
-use crate::action::Action;
 use index::hash::{h1, h2};
-use index::{Error, Fixed, is_same};
+use index::{Change, Error, Fixed, is_same};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
@@ -115,7 +114,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         &self,
         key: K,
         inserts: bool,
-        decide: impl Fn(Option<V>) -> Action<V>,
+        decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let hash = self.hash(key);
         let four = self.four(hash);
@@ -136,7 +135,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         out: &mut [Option<V>],
         key_of: impl Fn(&T) -> K,
         inserts: bool,
-        decide: impl Fn(&T, Option<V>) -> Action<V>,
+        decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
         let mut ahead = Ahead::new(self, items, key_of, inserts);
@@ -173,7 +172,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         hash: Hash,
         four: Option<&Four>,
         inserts: bool,
-        decide: impl Fn(Option<V>) -> Action<V>,
+        decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         if let Some(four) = four {
             // As in `mutate_anyhow`.
@@ -188,13 +187,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     }
                 }
                 Some(None) => match decide(None) {
-                    Action::Put(value) if inserts => {
+                    Change::Put(value) if inserts => {
                         if self.insert_usual(unfenced, four, &seen.words, (key, value), hash) {
                             unfenced.end_change(stripe, 1, 0);
                             return Ok(None);
                         }
                     }
-                    Action::Put(_) => {}
+                    Change::Put(_) => {}
                     _ => return Ok(None),
                 },
                 None => {}
@@ -211,7 +210,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         key: K,
         hash: Hash,
         mut inserts: bool,
-        decide: impl Fn(Option<V>) -> Action<V>,
+        decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let mut retries = 0;
         loop {
@@ -225,7 +224,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
                 continue;
             }
-            let Action::Put(value) = decide(None) else { return Ok(None) };
+            let Change::Put(value) = decide(None) else { return Ok(None) };
             if stripe.is_none() {
                 inserts = true;
                 continue;
@@ -259,7 +258,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         (place, slot): (Place, usize),
         key: K,
         hash: Hash,
-        decide: &impl Fn(Option<V>) -> Action<V>,
+        decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<V> {
         let locked = unfenced.lock(place);
         let at = self.at(place);
@@ -268,15 +267,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return None;
         }
         match decide(Some(value)) {
-            Action::Keep => {}
-            Action::Put(new) => {
+            Change::Keep => {}
+            Change::Put(new) => {
                 if let Some(word) = self.update_slot(place, slot, key, new, hash) {
                     unfenced.push(place, locked, word);
                     unfenced.end_change(stripe, 0, 0);
                 }
             }
             // Algorithm 2.
-            Action::Remove => {
+            Change::Remove => {
                 self.show(at, 0, 1 << slot);
                 let word = self.word(place).load(Ordering::Relaxed);
                 unfenced.push(place, locked, next_version(self.bucket.without(word, slot)));

@@ -15,6 +15,7 @@
 mod batch;
 mod check;
 
+use crate::change::Change;
 use crate::error::ItemError;
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
@@ -64,13 +65,6 @@ impl<M: Medium> Chore for Space<M> {
             self.reclaim_retired();
         }
     }
-}
-
-/// What is to become of a key's value.
-enum Change<'v> {
-    Keep,
-    Put(&'v [u8]),
-    Remove,
 }
 
 /// What a slot leads to, seen from one key.
@@ -221,7 +215,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     fn change<'v>(
         &self,
         key: &[u8],
-        decide: impl Fn(Option<&[u8]>) -> Change<'v>,
+        decide: impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let mut retries = Retries::default();
         loop {
@@ -242,7 +236,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     fn try_change<'v>(
         &self,
         key: &[u8],
-        decide: &impl Fn(Option<&[u8]>) -> Change<'v>,
+        decide: &impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
         needs_no_more: &mut bool,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
@@ -332,20 +326,12 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        let decide = |found: Option<&[u8]>| match found {
-            None => Change::Put(value),
-            Some(_) => Change::Keep,
-        };
-        Ok(self.change(key, decide)?.0)
+        Ok(self.change(key, |found| Change::if_absent(found, value))?.0)
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        let decide = |found: Option<&[u8]>| match found {
-            None => Change::Keep,
-            Some(_) => Change::Put(value),
-        };
-        Ok(self.change(key, decide)?.0)
+        Ok(self.change(key, |found| Change::if_present(found, value))?.0)
     }
 
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
@@ -364,11 +350,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError> {
         check_limits(key, new.unwrap_or_default())?;
-        let decide = |found: Option<&[u8]>| match new {
-            _ if found != expected => Change::Keep,
-            Some(value) => Change::Put(value),
-            None => Change::Remove,
-        };
+        let decide = |found: Option<&[u8]>| Change::if_expected(found == expected, new);
         let (found, replaced) = self.change(key, decide)?;
         Ok(if replaced { Ok(()) } else { Err(found) })
     }
