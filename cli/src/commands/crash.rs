@@ -31,7 +31,7 @@ const OPS_MAX: u64 = 8;
 #[command(after_long_help = "\
 Examples:
   firndex crash                                  directed histories, then random ones, on every engine
-  firndex crash --engine iceberg --minutes 10    random histories for ten minutes
+  firndex crash --engine pool --minutes 10       random histories for ten minutes
   firndex crash --threads 1 --ops 3              every history of one thread, up to three operations
   firndex crash --sites                          break each flush, fence and ordered store in turn
   firndex crash --engine heap --json             {\"engine\":\"heap\",\"histories\":…,\"images\":…,…}")]

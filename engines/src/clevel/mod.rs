@@ -43,6 +43,7 @@
 mod batch;
 mod check;
 mod descriptor;
+mod engine;
 mod fingerprints;
 mod layout;
 mod operation;
@@ -55,11 +56,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use engine::{Engine, Hot};
 pub use layout::Shape;
-pub use records::Searches;
 pub use table::ClevelTable;
 
 use crate::Settings;
+use crate::engine::Describe;
 use crate::helper::{Background, Helpers, Refused, Signal};
 use descriptor::Descriptors;
 use fingerprints::Fingerprints;
@@ -76,11 +78,11 @@ use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of this engine in a pool's superblock.
-pub const ENGINE_ID: u32 = 3;
-
 /// Buckets that a helper drains under one right to write and one guard.
 const BUCKETS_PER_TURN: u64 = 16;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
