@@ -5,6 +5,7 @@ use index::hash::Hasher;
 use index::{Error, Fixed, Index, ItemError, Items, Record, Records};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
+use std::any::Any;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -138,11 +139,13 @@ pub trait Describe: 'static {
     fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
         pool: Arc<Pool<M>>,
         settings: Settings,
-    ) -> Result<Box<dyn Index<K, V>>, OpenError>;
+    ) -> Result<BoxedIndex<K, V>, OpenError>;
 
-    /// Opens the store in a pool, or makes it if the pool is new.
+    /// Opens the store in a pool, or makes it if the pool is new. `hasher` is that of the pool's seed; tests
+    /// cut it to few bits.
     fn open_bytes<M: Medium>(
         pool: Arc<Pool<M>>,
+        hasher: Hasher,
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError>;
 
@@ -204,6 +207,9 @@ pub trait HotPath: Send + Sync {
     }
 }
 
+/// A table, behind one virtual call for each operation.
+pub type BoxedIndex<K, V> = Box<dyn Index<K, V>>;
+
 /// What a mutation of a table of words returns: the value that it replaced or met.
 pub type Replaced = Result<Option<u64>, Error>;
 
@@ -219,9 +225,21 @@ impl HotPath for NoHotPath {}
 /// Items of the heap behind the table of words of an engine that keeps no bytes itself.
 pub(crate) fn open_items<E: Describe, M: Medium>(
     pool: Arc<Pool<M>>,
+    hasher: Hasher,
     settings: Settings,
 ) -> Result<Items<E::Words<M>, M>, OpenError> {
-    let hasher = Hasher::new(pool.superblock().hash_seed);
     let index = E::open_words(Arc::clone(&pool), settings)?;
     Items::open(index, pool, hasher, settings.recovery_threads())
+}
+
+/// `table`, whose keys and values are words, for a `K` and a `V` that are words: else as it was.
+pub fn as_pairs<K: Fixed, V: Fixed>(
+    table: BoxedIndex<u64, u64>,
+) -> Result<BoxedIndex<K, V>, BoxedIndex<u64, u64>> {
+    type Words = BoxedIndex<u64, u64>;
+    let as_it_is: fn(Words) -> Words = |table| table;
+    match (&as_it_is as &dyn Any).downcast_ref::<fn(Words) -> BoxedIndex<K, V>>() {
+        Some(as_it_is) => Ok(as_it_is(table)),
+        None => Err(table),
+    }
 }

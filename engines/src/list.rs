@@ -4,6 +4,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted,
 };
+use index::hash::Hasher;
 use index::{Fixed, Index, Records};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
@@ -100,12 +101,13 @@ macro_rules! list {
             pub fn open_bytes<M: Medium>(
                 self,
                 pool: Arc<Pool<M>>,
+                hasher: Hasher,
                 settings: Settings,
             ) -> Result<Opened<dyn Records, M>, OpenError> {
                 match self {
                     $(Engine::$engine => {
                         type Of = crate::$module::Engine;
-                        let store = Of::open_bytes(pool, settings)?;
+                        let store = Of::open_bytes(pool, hasher, settings)?;
                         let inlined = Of::hot_path_of_bytes(&store).map(Inlined::$engine);
                         Ok(Opened { engine: Box::new(store), inlined })
                     })+

@@ -5,7 +5,7 @@ use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::engine::Wanted;
-use index::hash::HASH_ID;
+use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
@@ -156,9 +156,13 @@ fn table_flushed<K: Fixed, V: Fixed>(
     Ok((AnyEngine::new(index, None), pool))
 }
 
+fn hasher_of<M: pmem::Medium>(pool: &Pool<M>) -> Hasher {
+    Hasher::new(pool.superblock().hash_seed)
+}
+
 fn store_unflushed(pool: Pool<Unflushed>, engine: Engine, options: &Options) -> Result<StoreParts> {
     let pool = Arc::new(pool);
-    let opened = engine.open_bytes(Arc::clone(&pool), options.settings)?;
+    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
     Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
 }
 
@@ -168,7 +172,7 @@ fn store_flushed(
     options: &Options,
 ) -> Result<StoreParts> {
     let pool = Arc::new(pool);
-    let opened = engine.open_bytes(Arc::clone(&pool), options.settings)?;
+    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
     Ok((AnyEngine::new(opened.engine, None), pool))
 }
 

@@ -1,19 +1,14 @@
 //! Engines on words, for all types of 8 bytes.
 
+use engines::engine::as_pairs;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Shrunk};
 use pmem::heap::HeapUse;
-use std::any::Any;
 use std::time::Duration;
 
 /// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
 pub(crate) fn boxed<K: Fixed, V: Fixed>(index: Box<dyn Index<u64, u64>>) -> Box<dyn Index<K, V>> {
-    type Words = Box<dyn Index<u64, u64>>;
-    let as_it_is: fn(Words) -> Words = |index| index;
     // Where they are words already, batches need not be copied.
-    match (&as_it_is as &dyn Any).downcast_ref::<fn(Words) -> Box<dyn Index<K, V>>>() {
-        Some(as_it_is) => as_it_is(index),
-        None => Box::new(OfWords(index)),
-    }
+    as_pairs(index).unwrap_or_else(|words| Box::new(OfWords(words)))
 }
 
 /// Whether keys and values are one word each.

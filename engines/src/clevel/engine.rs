@@ -3,6 +3,7 @@
 use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;
 use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
+use index::hash::Hasher;
 use index::{Fixed, Index};
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::superblock::ENGINE_PARAMS;
@@ -61,9 +62,10 @@ impl Describe for Engine {
 
     fn open_bytes<M: Medium>(
         pool: Arc<Pool<M>>,
+        hasher: Hasher,
         settings: Settings,
     ) -> Result<Clevel<M>, OpenError> {
-        Clevel::open(pool, settings)
+        Clevel::open_hashed(pool, hasher, settings)
     }
 
     fn hot_path_of_bytes<M: Medium>(store: &Clevel<M>) -> Option<Hot<M>> {

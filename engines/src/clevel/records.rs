@@ -165,4 +165,14 @@ impl<M: Medium> Records for Clevel<M> {
     fn scan_time(&self) -> Duration {
         self.scan_time
     }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
+    }
 }

@@ -3,9 +3,10 @@
 use super::{Core, Iceberg, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, open_items,
+    Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs, open_items,
 };
 use crate::sizes::{check_sizes, words_alone};
+use index::hash::Hasher;
 use index::{Fixed, Index, Items};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
@@ -54,17 +55,18 @@ impl Describe for Engine {
 
     fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
         pool: Arc<Pool<M>>,
-        _settings: Settings,
+        settings: Settings,
     ) -> Result<Box<dyn Index<K, V>>, OpenError> {
         check_sizes::<K, V>(&pool.superblock())?;
-        Err(words_alone::<K, V>())
+        as_pairs(Box::new(Iceberg::open(pool, settings)?)).map_err(|_| words_alone::<K, V>())
     }
 
     fn open_bytes<M: Medium>(
         pool: Arc<Pool<M>>,
+        hasher: Hasher,
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError> {
-        open_items::<Self, M>(pool, settings)
+        open_items::<Self, M>(pool, hasher, settings)
     }
 
     fn hot_path_of_words<M: Medium>(table: &Iceberg<M>) -> Option<Hot<M>> {

@@ -525,18 +525,14 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     fn scan_time(&self) -> Duration {
         self.scan_time
     }
-}
 
-/// A helper that is a thread of the caller's.
-#[cfg(feature = "simulated")]
-impl<M: Medium> Iceberg<M> {
-    /// From now on the table has a helper, which takes the turns of [`Iceberg::help`].
-    pub fn expect_help(&self) {
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
         self.core.signal.expect_turns();
     }
 
-    /// Does what a helper does in one round.
-    pub fn help(&self) {
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
         self.core.signal.take_one_round(&*self.core);
     }
 }

@@ -6,6 +6,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
+use index::hash::Hasher;
 use index::{Fixed, Index, Items};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
@@ -89,9 +90,10 @@ impl Describe for Engine {
 
     fn open_bytes<M: Medium>(
         pool: Arc<Pool<M>>,
+        hasher: Hasher,
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError> {
-        open_items::<Self, M>(pool, settings)
+        open_items::<Self, M>(pool, hasher, settings)
     }
 
     fn hot_path_of_words<M: Medium>(table: &Self::Words<M>) -> Option<Hot<M>> {

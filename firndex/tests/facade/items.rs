@@ -6,7 +6,7 @@ use engines::Settings;
 use engines::engine::{Describe, PairSizes, Parameters, Wanted};
 use firndex::CheckReport;
 use index::hash::{HASH_ID, Hasher};
-use index::{ItemError, Items, Record, Records};
+use index::{ItemError, Record, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::Mapped;
@@ -21,7 +21,7 @@ const SIZE_MAX_BYTES: u64 = 4 << 30;
 
 /// A store whose hash has few bits. Fields in the order in which they must be dropped.
 pub(crate) struct CutItems {
-    items: Items<<Preferred as Describe>::Words<Mapped>, Mapped>,
+    items: <Preferred as Describe>::Bytes<Mapped>,
     pool: Arc<Pool<Mapped>>,
     _file: PoolFile,
 }
@@ -64,9 +64,9 @@ impl CutItems {
 
     fn on(pool: Pool<Mapped>, file: PoolFile, hash_bits: u32) -> Result<CutItems, OpenError> {
         let pool = Arc::new(pool);
-        let index = Preferred::open_words(Arc::clone(&pool), Settings::default())?;
         let hasher = Hasher::with_bits(SEED, hash_bits);
-        let items = Items::open(index, Arc::clone(&pool), hasher, 2)?;
+        let settings = Settings { recovery_threads: 2, ..Settings::default() };
+        let items = Preferred::open_bytes(Arc::clone(&pool), hasher, settings)?;
         Ok(CutItems { items, pool, _file: file })
     }
 
