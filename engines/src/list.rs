@@ -1,9 +1,9 @@
 //! The list of engines, and what it makes of them: one type that is any of them.
 
-use crate::Settings;
 use crate::engine::{
     Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted,
 };
+use crate::Settings;
 use index::hash::Hasher;
 use index::{Fixed, Index, Records};
 use pmem::superblock::ENGINE_PARAMS;
@@ -11,20 +11,6 @@ use pmem::{Medium, OpenError, Pool};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-
-/// Calls a macro with a variant of [`Engine`] and the module of each engine, in the order of preference.
-///
-/// This is the list: who adds an engine adds it here, and declares its module in `lib.rs`.
-#[macro_export]
-macro_rules! for_each_engine {
-    ($callback:ident) => {
-        $callback! {
-            Iceberg iceberg,
-            Level level,
-            Clevel clevel,
-        }
-    };
-}
 
 macro_rules! list {
     ($($engine:ident $module:ident,)+) => {
