@@ -1,9 +1,9 @@
 //! The list of engines, and what it makes of them: one type that is any of them.
 
+use crate::Settings;
 use crate::engine::{
     Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted,
 };
-use crate::Settings;
 use index::hash::Hasher;
 use index::{Fixed, Index, Records};
 use pmem::superblock::ENGINE_PARAMS;

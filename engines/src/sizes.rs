@@ -25,12 +25,12 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
     Ok(())
 }
 
-/// The refusal of an engine that keeps words and nothing else.
-pub(crate) fn words_alone<K: Fixed, V: Fixed>() -> OpenError {
+/// The refusal of an engine that keeps no such pairs.
+pub(crate) fn not_kept<K: Fixed, V: Fixed>(pair_sizes: &str) -> OpenError {
     OpenError::Mismatch {
         field: "pair of key and value size",
         found: format!("{} and {} bytes", K::BYTES, V::BYTES),
-        expected: "8 and 8 bytes".into(),
+        expected: pair_sizes.into(),
         advice: "open it with the firndex version that made it",
     }
 }
