@@ -5,7 +5,8 @@
 
 mod scene;
 
-use index::hash::{Hasher, h0};
+use engines::iceberg::hash::h0;
+use index::hash::Hasher;
 use scene::{CLEVEL, Engine, HASH_SEED, ICEBERG, ICEBERG_OF_TWO, Table, beside, level};
 
 const KEY: u64 = 1000;

@@ -18,7 +18,8 @@ pub use stores::{clevel_store, level_store, one_item_of_a_store};
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup};
 use engines::iceberg::Shape;
-use index::hash::{Hasher, h0, h1, h2, level1_fingerprint};
+use engines::iceberg::hash::{h0, level1_fingerprint};
+use index::hash::{Hasher, h1, h2};
 
 /// What the fillers hold. Histories store other values.
 const FILLING: u16 = 900;

@@ -1,0 +1,151 @@
+//! The fast path, in as few instructions as it needs.
+//!
+//! A processor overlaps the cache misses of operations that follow each other as far as they fit
+//! its reorder window together, some hundred instructions. So the fast path has only what nearly
+//! every operation does: no resize is under way, the key is not 0, its block's lock is free, level 1
+//! suffices, and matching a line takes a few instructions. In every other case it has done nothing,
+//! and the slow path of `search` or `ops` begins again.
+
+use super::Core;
+use super::block::{Locked, Probe, Unfenced};
+use super::hash::level1_fingerprint;
+use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
+use index::fingerprint::{match_line_fast, scan_line_fast};
+use index::{Change, Error};
+use pmem::Medium;
+use pmem::sync::{Ordering, fence};
+
+impl<M: Medium> Core<M> {
+    /// As [`Core::get_slow`].
+    #[inline(always)]
+    pub(super) fn get(&self, key: u64) -> Option<u64> {
+        let first = self.hasher.first_u64(key);
+        let geometry = self.geometry();
+        if geometry.is_resizing() {
+            return self.get_slow(key, first);
+        }
+        let mut probe = self.probe(geometry, first);
+        let preferred = self.preferred_1(first);
+        // Two misses at once, if the guess is good, instead of one after the other.
+        self.medium().prefetch(slot_of(probe.block, preferred));
+        let line = self.line_1(probe.home);
+        let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
+            return self.get_slow(key, first);
+        };
+        probe.candidates = matches.rotate_right(preferred as u32);
+        // A fingerprint read above vouches for the slot read below.
+        fence(Ordering::Acquire);
+        match self.get_probed(geometry, key, &probe) {
+            Some(found) if self.geometry() == geometry => found,
+            _ => self.get_slow(key, first),
+        }
+    }
+
+    /// The state of a key that is where it was looked for, if the geometry is the same still.
+    /// `None` if the slow path must tell.
+    #[inline(always)]
+    pub(super) fn get_probed(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        probe: &Probe,
+    ) -> Option<Option<u64>> {
+        let flags = &self.line_1(probe.home)[FLAGS_WORD];
+        let preferred = self.preferred_1(probe.first);
+        let mut candidates = probe.candidates;
+        while candidates != 0 {
+            let slot = slot_of(probe.block, lane_from(preferred, candidates));
+            let (found, value) = self.medium().load_pair(slot);
+            if found == 0 {
+                // A removal that may not be durable yet; or this is key 0, which is not here.
+                return None;
+            }
+            if found == key {
+                // A pair under the lock may not be durable yet.
+                let is_locked = flags.load(Ordering::Acquire) & LOCK != 0;
+                return if is_locked { None } else { Some(Some(value)) };
+            }
+            candidates &= candidates - 1;
+        }
+        if flags.load(Ordering::Acquire) & SPILLED == 0 {
+            return Some(None);
+        }
+        let found = self.search_spilled(geometry, key, probe.first, [probe.home; 2]);
+        fence(Ordering::Acquire);
+        Some(found)
+    }
+
+    /// As [`Core::mutate_slow`].
+    #[inline(always)]
+    pub(super) fn mutate(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<u64>, Error> {
+        let first = self.hasher.first_u64(key);
+        match self.mutate_fast(key, first, &decide) {
+            Some(Unfenced { done, .. }) => {
+                self.count_done(done);
+                Ok(done.found)
+            }
+            None => self.mutate_slow(key, first, decide),
+        }
+    }
+
+    /// What was found and done, if the fast path suffices.
+    #[inline(always)]
+    fn mutate_fast(
+        &self,
+        key: u64,
+        first: u64,
+        decide: &impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Option<Unfenced> {
+        let geometry = self.geometry();
+        if geometry.is_resizing() || key == 0 {
+            return None;
+        }
+        let mut probe = self.probe(geometry, first);
+        let fingerprint = level1_fingerprint(first);
+        let preferred = self.preferred_1(first);
+        self.medium().prefetch_write(slot_of(probe.block, preferred));
+        let line = self.line_1(probe.home);
+        // Before the lock, whose instruction waits for all earlier stores: so these misses
+        // overlap with the stores, or the fence, of the operation before.
+        let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        probe.candidates = matches.rotate_right(preferred as u32);
+        self.prefetch_likely(&probe, empties);
+        let locked = Locked::attempt(&line[FLAGS_WORD])?;
+        if self.geometry() != geometry {
+            return None;
+        }
+        // What was seen before the lock tells where to look: a slot of this block that holds the
+        // key now holds it until the lock is given back, whatever happened in between.
+        let unfenced = self.mutate_level_1(&probe, key, decide, || {
+            // That it is absent, only what is seen under the lock tells.
+            let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+            if matches_now != matches {
+                return None;
+            }
+            let is_spilled = line[FLAGS_WORD].load(Ordering::Relaxed) & SPILLED != 0;
+            if is_spilled { None } else { Some(empties) }
+        })?;
+        if unfenced.is_stored {
+            self.medium().fence();
+        }
+        unfenced.show(line);
+        drop(locked);
+        Some(unfenced)
+    }
+
+    /// Prefetches the slot that a mutation is likely to change, the key being there or not.
+    #[inline(always)]
+    pub(super) fn prefetch_likely(&self, probe: &Probe, empties: u64) {
+        let room = self.choose_1(empties, probe.first);
+        let preferred = self.preferred_1(probe.first);
+        let likely = match probe.candidates {
+            0 => room,
+            candidates => lane_from(preferred, candidates),
+        };
+        self.medium().prefetch_write(slot_of(probe.block, likely));
+    }
+}
