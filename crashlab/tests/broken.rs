@@ -68,11 +68,13 @@ fn break_and_catch(engine: Engine, site: Site, fault: Fault) -> Failure {
         .unwrap_or_else(|| panic!("{fault:?} went unnoticed: {}", trial::place(&site)))
 }
 
-const OPS: &str = "engines/src/iceberg/ops.rs";
+const BLOCK: &str = "engines/src/iceberg/block.rs";
+const FAST: &str = "engines/src/iceberg/fast.rs";
+const SEARCH: &str = "engines/src/iceberg/search.rs";
 
 #[test]
 fn key_stored_before_value() {
-    let value = site(SiteKind::Store, OPS, "fn fill", "store_pair(slot, key, value)");
+    let value = site(SiteKind::Store, BLOCK, "fn fill", "store_pair(slot, key, value)");
     break_and_catch(Engine::Iceberg, value, Fault::Late);
 }
 
@@ -80,13 +82,13 @@ fn key_stored_before_value() {
 /// reader helps.
 #[test]
 fn fingerprint_before_fence() {
-    let fence = site(SiteKind::Fence, OPS, "fn store_pair", "fence()");
+    let fence = site(SiteKind::Fence, FAST, "fn mutate_fast", "fence()");
     break_and_catch(Engine::Iceberg, fence, Fault::LateFence(6));
 }
 
 #[test]
 fn a_reader_that_does_not_help() {
-    let helping = site(SiteKind::Flush, OPS, "fn help", "persist(at)");
+    let helping = site(SiteKind::Flush, SEARCH, "fn persist_if_locked", "persist(at)");
     let failure = break_and_catch(Engine::Iceberg, helping, Fault::Dropped);
     assert!(
         failure.evidence.program.len() > 1,
@@ -96,7 +98,7 @@ fn a_reader_that_does_not_help() {
 
 #[test]
 fn a_reader_that_does_not_help_a_removal() {
-    let helping = site(SiteKind::Flush, OPS, "fn read", "persist(slot)");
+    let helping = site(SiteKind::Flush, SEARCH, "fn read", "persist(slot)");
     break_and_catch(Engine::Iceberg, helping, Fault::Dropped);
 }
 
@@ -303,7 +305,7 @@ fn every_site_in_the_source_is_on_trial() {
 #[test]
 fn a_failing_seed_fails_again_and_its_history_shrinks() {
     machine::silence_panics();
-    let site = site(SiteKind::Flush, OPS, "fn store_value", "flush(slot)");
+    let site = site(SiteKind::Flush, BLOCK, "fn change_unfenced", "flush(slot)");
     mutate(Some(Mutation { site, fault: Fault::Dropped }));
     let setup = || setups::iceberg().swap_remove(0);
     let sample = |seed| {
