@@ -11,11 +11,11 @@ use engines::level::{self, LevelHashing};
 use firndex::Engine;
 use index::Index;
 use index::hash::HASH_ID;
-use pmem::Pool;
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{Count, Delay, Dram, Latency, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
+use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
 /// A table on any medium, without the facade, behind one virtual call as there.
@@ -113,7 +113,7 @@ impl<M: pmem::Medium> Direct<M> {
     ) -> Option<T> {
         let changed = match self.pool.write() {
             Ok(_write) => change(&*self.index).map_err(|error| match error {
-                index::Error::Full { .. } => Failure::Full(error.to_string()),
+                index::Error::Space(SpaceError::Full { .. }) => Failure::Full(error.to_string()),
                 other => Failure::Other(other.to_string()),
             }),
             Err(error) => Err(Failure::Other(error.to_string())),

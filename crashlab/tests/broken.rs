@@ -82,7 +82,7 @@ fn key_stored_before_value() {
 /// reader helps.
 #[test]
 fn fingerprint_before_fence() {
-    let fence = site(SiteKind::Fence, FAST, "fn mutate_fast", "fence()");
+    let fence = site(SiteKind::Fence, FAST, "fn finish", "fence()");
     break_and_catch(Engine::Iceberg, fence, Fault::LateFence(6));
 }
 

@@ -97,7 +97,7 @@ impl<M: Medium> Core<M> {
         let mut probes = [Probe::NONE; LOOKUPS];
         let probes = &mut probes[..keys.len()];
         for (&key, probe) in keys.iter().zip(&mut *probes) {
-            *probe = self.probe(geometry, self.hasher.first_u64(key));
+            self.aim(probe, geometry, self.hasher.first_u64(key));
             self.lines.prefetch(probe.home as usize);
         }
         // Those that their fingerprints leave open. Gathered without a branch: which they are,
@@ -127,9 +127,7 @@ impl<M: Medium> Core<M> {
         }
         out.fill(None);
         for index in open.iter().map(|&index| usize::from(index)) {
-            let (key, probe) = (keys[index], &probes[index]);
-            let found = self.get_probed(geometry, key, probe);
-            out[index] = found.unwrap_or_else(|| self.get_slow(key, probe.first));
+            out[index] = self.get_probed(geometry, keys[index], &probes[index], || true);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
@@ -183,10 +181,10 @@ impl<M: Medium> Core<M> {
         let mut entries = [const { Entry::NONE }; MUTATIONS];
         let entries = &mut entries[..items.len()];
         for (item, entry) in items.iter().zip(&mut *entries) {
-            let probe = self.probe(geometry, self.hasher.first_u64(key_of(item)));
+            let probe = &mut entry.probe;
+            self.aim(probe, geometry, self.hasher.first_u64(key_of(item)));
             self.lines.prefetch_write(probe.home as usize);
             self.medium().prefetch_write(slot_of(probe.block, self.preferred_1(probe.first)));
-            entry.probe = probe;
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
@@ -241,7 +239,8 @@ impl<M: Medium> Core<M> {
         finished
     }
 
-    /// [`Core::mutate_level_1`] for an entry whose block is locked.
+    /// Does a mutation in level 1, whose block is locked, up to the flush. `None`, and nothing
+    /// done, if level 1 does not suffice.
     #[inline(always)]
     fn mutate_entry(
         &self,
@@ -252,11 +251,16 @@ impl<M: Medium> Core<M> {
         if key == 0 {
             return None;
         }
-        let Probe { first, home, .. } = entry.probe;
-        self.mutate_level_1(&entry.probe, key, decide, || {
-            let is_spilled = self.flags_1(home).load(Ordering::Relaxed) & SPILLED != 0;
-            let is_absent = !is_spilled || self.is_absent_beyond_level_1(home, key, first);
-            is_absent.then_some(entry.empties)
-        })
+        let probe = &entry.probe;
+        let changed = self.change_candidate(probe, key, &decide);
+        if changed.is_some() {
+            return changed;
+        }
+        if self.flags_1(probe.home).load(Ordering::Relaxed) & SPILLED != 0
+            && !self.is_absent_beyond_level_1(probe.home, key, probe.first)
+        {
+            return None;
+        }
+        self.insert_unfenced(probe, key, entry.empties, decide)
     }
 }

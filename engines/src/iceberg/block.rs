@@ -82,11 +82,12 @@ impl Probe {
 }
 
 impl<M: Medium> Core<M> {
-    /// The probe of a key with this hash, before its block's fingerprints are read.
+    /// Points a probe at the block of a key with this hash, whose fingerprints are not read yet.
     #[inline(always)]
-    pub(super) fn probe(&self, geometry: Geometry, first: u64) -> Probe {
-        let home = geometry.home(first);
-        Probe { first, home, block: self.area_1.at(home), candidates: 0 }
+    pub(super) fn aim(&self, probe: &mut Probe, geometry: Geometry, first: u64) {
+        probe.first = first;
+        probe.home = geometry.home(first);
+        probe.block = self.area_1.at(probe.home);
     }
 
     /// Fingerprints and flags of a level-1 block.
@@ -227,18 +228,14 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Does a mutation in level 1, whose block is locked, up to the flush. `None`, and nothing
-    /// done, if level 1 does not suffice.
-    ///
-    /// `absence` is asked when no candidate is the key: it says which lanes are empty, or nothing
-    /// if the key might be anywhere else.
+    /// Changes the pair of a key that is among the candidates, its block being locked, up to the
+    /// flush. `None`: it is not in level 1.
     #[inline(always)]
-    pub(super) fn mutate_level_1(
+    pub(super) fn change_candidate(
         &self,
         probe: &Probe,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
-        absence: impl FnOnce() -> Option<u64>,
     ) -> Option<Unfenced> {
         let preferred = self.preferred_1(probe.first);
         let mut candidates = probe.candidates;
@@ -248,30 +245,40 @@ impl<M: Medium> Core<M> {
             let (found, value) = self.medium().load_pair(slot);
             if found == key {
                 let change = decide(Some(value));
-                let is_stored = self.change_unfenced(slot, change);
-                let show = (change == Change::Remove).then_some((lane, EMPTY));
                 return Some(Unfenced {
                     done: Done { found: Some(value), change },
-                    is_stored,
-                    show,
+                    is_stored: self.change_unfenced(slot, change),
+                    show: if change == Change::Remove { Some((lane, EMPTY)) } else { None },
                 });
             }
             candidates &= candidates - 1;
         }
-        let empties = absence()? & self.lanes_1;
+        None
+    }
+
+    /// Inserts a key that is in no level, its level-1 block being locked, up to the flush. `None`,
+    /// and nothing done: level 1 has no room for it.
+    #[inline(always)]
+    pub(super) fn insert_unfenced(
+        &self,
+        probe: &Probe,
+        key: u64,
+        empties: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Option<Unfenced> {
         let change = decide(None);
-        let mut unfenced =
-            Unfenced { done: Done { found: None, change }, is_stored: false, show: None };
-        if let Change::Put(value) = change {
-            if empties == 0 {
-                return None;
-            }
-            let lane = self.choose_1(empties, probe.first);
-            self.fill_unfenced(slot_of(probe.block, lane), key, value);
-            unfenced.is_stored = true;
-            unfenced.show = Some((lane, level1_fingerprint(probe.first)));
+        let done = Done { found: None, change };
+        let Change::Put(value) = change else {
+            return Some(Unfenced { done, is_stored: false, show: None });
+        };
+        let empties = empties & self.lanes_1;
+        if empties == 0 {
+            return None;
         }
-        Some(unfenced)
+        let lane = self.choose_1(empties, probe.first);
+        self.fill_unfenced(slot_of(probe.block, lane), key, value);
+        let show = Some((lane, level1_fingerprint(probe.first)));
+        Some(Unfenced { done, is_stored: true, show })
     }
 }
 

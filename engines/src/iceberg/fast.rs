@@ -7,13 +7,13 @@
 //! and the slow path of `search` or `ops` begins again.
 
 use super::Core;
-use super::block::{Locked, Probe, Unfenced};
+use super::block::{Done, Locked, Probe, Unfenced};
 use super::hash::level1_fingerprint;
 use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
 use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error};
 use pmem::Medium;
-use pmem::sync::{Ordering, fence};
+use pmem::sync::{AtomicU64, Ordering, fence};
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_slow`].
@@ -24,7 +24,8 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return self.get_slow(key, first);
         }
-        let mut probe = self.probe(geometry, first);
+        let mut probe = Probe::NONE;
+        self.aim(&mut probe, geometry, first);
         let preferred = self.preferred_1(first);
         // Two misses at once, if the guess is good, instead of one after the other.
         self.medium().prefetch(slot_of(probe.block, preferred));
@@ -35,21 +36,20 @@ impl<M: Medium> Core<M> {
         probe.candidates = matches.rotate_right(preferred as u32);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
-        match self.get_probed(geometry, key, &probe) {
-            Some(found) if self.geometry() == geometry => found,
-            _ => self.get_slow(key, first),
-        }
+        self.get_probed(geometry, key, &probe, || self.geometry() == geometry)
     }
 
-    /// The state of a key that is where it was looked for, if the geometry is the same still.
-    /// `None` if the slow path must tell.
+    /// The value of a key, its block's fingerprints having been read. `is_current`: whether the
+    /// geometry still is what it was, unless the caller looks itself.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
         geometry: Geometry,
         key: u64,
         probe: &Probe,
-    ) -> Option<Option<u64>> {
+        is_current: impl Fn() -> bool,
+    ) -> Option<u64> {
+        let slow = || self.get_slow(key, probe.first);
         let flags = &self.line_1(probe.home)[FLAGS_WORD];
         let preferred = self.preferred_1(probe.first);
         let mut candidates = probe.candidates;
@@ -58,21 +58,21 @@ impl<M: Medium> Core<M> {
             let (found, value) = self.medium().load_pair(slot);
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
-                return None;
+                return slow();
             }
             if found == key {
                 // A pair under the lock may not be durable yet.
                 let is_locked = flags.load(Ordering::Acquire) & LOCK != 0;
-                return if is_locked { None } else { Some(Some(value)) };
+                return if is_locked || !is_current() { slow() } else { Some(value) };
             }
             candidates &= candidates - 1;
         }
-        if flags.load(Ordering::Acquire) & SPILLED == 0 {
-            return Some(None);
+        if flags.load(Ordering::Acquire) & SPILLED != 0 {
+            let found = self.search_spilled(geometry, key, probe.first, [probe.home; 2]);
+            fence(Ordering::Acquire);
+            return if is_current() { found } else { slow() };
         }
-        let found = self.search_spilled(geometry, key, probe.first, [probe.home; 2]);
-        fence(Ordering::Acquire);
-        Some(found)
+        if is_current() { None } else { slow() }
     }
 
     /// As [`Core::mutate_slow`].
@@ -84,7 +84,7 @@ impl<M: Medium> Core<M> {
     ) -> Result<Option<u64>, Error> {
         let first = self.hasher.first_u64(key);
         match self.mutate_fast(key, first, &decide) {
-            Some(Unfenced { done, .. }) => {
+            Some(done) => {
                 self.count_done(done);
                 Ok(done.found)
             }
@@ -99,12 +99,13 @@ impl<M: Medium> Core<M> {
         key: u64,
         first: u64,
         decide: &impl Fn(Option<u64>) -> Change<u64>,
-    ) -> Option<Unfenced> {
+    ) -> Option<Done> {
         let geometry = self.geometry();
         if geometry.is_resizing() || key == 0 {
             return None;
         }
-        let mut probe = self.probe(geometry, first);
+        let mut probe = Probe::NONE;
+        self.aim(&mut probe, geometry, first);
         let fingerprint = level1_fingerprint(first);
         let preferred = self.preferred_1(first);
         self.medium().prefetch_write(slot_of(probe.block, preferred));
@@ -120,21 +121,30 @@ impl<M: Medium> Core<M> {
         }
         // What was seen before the lock tells where to look: a slot of this block that holds the
         // key now holds it until the lock is given back, whatever happened in between.
-        let unfenced = self.mutate_level_1(&probe, key, decide, || {
-            // That it is absent, only what is seen under the lock tells.
-            let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-            if matches_now != matches {
-                return None;
-            }
-            let is_spilled = line[FLAGS_WORD].load(Ordering::Relaxed) & SPILLED != 0;
-            if is_spilled { None } else { Some(empties) }
-        })?;
+        if let Some(changed) = self.change_candidate(&probe, key, decide) {
+            return Some(self.finish(changed, line, locked));
+        }
+        // That it is absent, only what is seen under the lock tells.
+        let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        if matches_now != matches {
+            return None;
+        }
+        if line[FLAGS_WORD].load(Ordering::Relaxed) & SPILLED != 0 {
+            return None;
+        }
+        let inserted = self.insert_unfenced(&probe, key, empties, decide)?;
+        Some(self.finish(inserted, line, locked))
+    }
+
+    /// Fences what a mutation stored, shows it, and gives back the block's lock.
+    #[inline(always)]
+    fn finish(&self, unfenced: Unfenced, line: &[AtomicU64; 8], locked: Locked<'_>) -> Done {
         if unfenced.is_stored {
             self.medium().fence();
         }
         unfenced.show(line);
         drop(locked);
-        Some(unfenced)
+        unfenced.done
     }
 
     /// Prefetches the slot that a mutation is likely to change, the key being there or not.

@@ -47,7 +47,7 @@ impl<M: Medium> Core<M> {
                     drop(locked);
                     // Room in the blocks of this key comes with a resize, if that can be had.
                     if !self.grow_for_overflow() {
-                        return Err(error);
+                        return Err(error.into());
                     }
                 }
             }

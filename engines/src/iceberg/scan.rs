@@ -1,4 +1,5 @@
-//! Scans: every pair that a search would find, place by place.
+//! Scans: every pair that a search would find, place by place. Beside writers they are exact if
+//! the table does not grow meanwhile.
 
 use super::Core;
 use super::block::matches_2;

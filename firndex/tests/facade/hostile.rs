@@ -3,7 +3,7 @@
 
 use crate::items::CutItems;
 use crate::places;
-use crate::superblocks::{change, decode, make_store_on, make_table_on};
+use crate::superblocks::{PAIRS, change, decode, make_store_on, make_table_on};
 use engines::{clevel, level};
 use firndex::{Engine, Options, Store, Table};
 use pmem::superblock::{Extent, HEAP};
@@ -532,6 +532,35 @@ fn what_was_not_damaged_still_reads_well() {
         }
         let report = store.check().unwrap();
         assert!(!report.is_sound() && report.findings.len() >= badly.len(), "{report:?}");
+    }
+}
+
+/// On the engine that keeps its pairs in items.
+#[test]
+fn a_change_that_meets_damage_says_so() {
+    let bytes = made(&TABLES, Engine::Clevel, make_table_on);
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let mut struck = bytes.to_vec();
+    let beyond_the_end = Blow::Slot { at: 5, value: Word::Flipped(1 << 37) };
+    Anatomy::of(bytes).strike(&mut struck, &beyond_the_end);
+    type Change = fn(&Table, u64) -> firndex::Result<()>;
+    let changes: [Change; 5] = [
+        |table, key| table.put(key, 1).map(drop),
+        |table, key| table.update(key, 1).map(drop),
+        |table, key| table.remove(key).map(drop),
+        |table, key| table.put_many(&[(key, 1)]).map(drop),
+        |table, key| table.remove_many(&[key]).map(drop),
+    ];
+    for change in changes {
+        std::fs::write(&path, &struck).unwrap();
+        let table = Table::open(&path).unwrap();
+        let refused: Vec<_> = (0..PAIRS).filter_map(|key| change(&table, key).err()).collect();
+        assert!(!refused.is_empty());
+        for error in refused {
+            assert!(matches!(error, firndex::Error::Corrupt(_)), "{error:?}");
+            assert!(error.to_string().contains("run `check`"), "{error}");
+        }
     }
 }
 
