@@ -100,34 +100,34 @@ impl<M: Medium> Core<M> {
             self.aim(probe, geometry, self.hasher.first_u64(key));
             self.lines.prefetch(probe.home as usize);
         }
-        // Those that their fingerprints leave open. Gathered without a branch: which they are,
+        // Those that their fingerprints leave undecided. Gathered without a branch: which they are,
         // nobody can predict, and a misprediction costs more than all the rest.
-        let mut open = [0; LOOKUPS];
-        let mut open_len = 0;
+        let mut undecided = [0; LOOKUPS];
+        let mut undecided_len = 0;
         for (index, probe) in probes.iter_mut().enumerate() {
             let line = self.line_1(probe.home);
-            let preferred = self.preferred_1(probe.first);
             let matches = match_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(preferred as u32);
+            probe.candidates = matches.rotate_right(probe.preferred as u32);
             fence(Ordering::Acquire);
             let spilled = line[FLAGS_WORD].load(Ordering::Acquire) & SPILLED;
-            open[open_len & (LOOKUPS - 1)] = index as u8;
-            open_len += usize::from(probe.candidates | spilled != 0);
+            undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
+            undecided_len += usize::from(probe.candidates | spilled != 0);
         }
-        let open = &open[..open_len];
-        for index in open.iter().map(|&index| usize::from(index)) {
+        let undecided = &undecided[..undecided_len];
+        for index in undecided.iter().map(|&index| usize::from(index)) {
             let probe = &probes[index];
             if probe.candidates != 0 {
-                let preferred = self.preferred_1(probe.first);
-                let likely = slot_of(probe.block, lane_from(preferred, probe.candidates));
-                self.medium().prefetch(likely);
+                let likely = lane_from(probe.preferred, probe.candidates);
+                self.medium().prefetch(slot_of(probe.block, likely));
             } else {
                 self.prefetch_2(geometry, keys[index], probe.first);
             }
         }
         out.fill(None);
-        for index in open.iter().map(|&index| usize::from(index)) {
-            out[index] = self.get_probed(geometry, keys[index], &probes[index], || true);
+        for index in undecided.iter().map(|&index| usize::from(index)) {
+            let probe = &probes[index];
+            let flags = self.flags_1(probe.home);
+            out[index] = self.get_probed(geometry, keys[index], probe, flags, || true);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
@@ -151,12 +151,12 @@ impl<M: Medium> Core<M> {
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
-            let done = self.isa.run(Mutations { core: self, items, out, key_of, decide });
-            if done.count_ones() as usize == items.len() {
+            let finished = self.isa.run(Mutations { core: self, items, out, key_of, decide });
+            if finished.count_ones() as usize == items.len() {
                 continue;
             }
             for (index, item) in items.iter().enumerate() {
-                if done & 1 << index == 0 {
+                if finished & 1 << index == 0 {
                     out[index] = self.mutate(key_of(item), |found| decide(item, found))?;
                 }
             }
@@ -184,7 +184,7 @@ impl<M: Medium> Core<M> {
             let probe = &mut entry.probe;
             self.aim(probe, geometry, self.hasher.first_u64(key_of(item)));
             self.lines.prefetch_write(probe.home as usize);
-            self.medium().prefetch_write(slot_of(probe.block, self.preferred_1(probe.first)));
+            self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
@@ -202,7 +202,7 @@ impl<M: Medium> Core<M> {
                 continue;
             }
             let (matches, empties) = scan_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(self.preferred_1(probe.first) as u32);
+            probe.candidates = matches.rotate_right(probe.preferred as u32);
             entry.empties = empties;
             self.prefetch_likely(&entry.probe, empties);
         }

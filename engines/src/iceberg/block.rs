@@ -72,13 +72,16 @@ pub(super) struct Probe {
     /// The key's level-1 block, and where that begins.
     pub(super) home: u64,
     pub(super) block: Offset,
+    /// [`Core::preferred_1`].
+    pub(super) preferred: usize,
     /// Lanes of the block with the key's fingerprint, counted from the preferred one on: the first
     /// is then nearly always the right one.
     pub(super) candidates: u64,
 }
 
 impl Probe {
-    pub(super) const NONE: Probe = Probe { first: 0, home: 0, block: Offset(0), candidates: 0 };
+    pub(super) const NONE: Probe =
+        Probe { first: 0, home: 0, block: Offset(0), preferred: 0, candidates: 0 };
 }
 
 impl<M: Medium> Core<M> {
@@ -88,6 +91,7 @@ impl<M: Medium> Core<M> {
         probe.first = first;
         probe.home = geometry.home(first);
         probe.block = self.area_1.at(probe.home);
+        probe.preferred = self.preferred_1(first);
     }
 
     /// Fingerprints and flags of a level-1 block.
@@ -175,14 +179,6 @@ impl<M: Medium> Core<M> {
         (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
     }
 
-    /// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the
-    /// first from the preferred one on, in a circle.
-    #[inline(always)]
-    pub(super) fn choose_1(&self, empties: u64, first: u64) -> usize {
-        let preferred = self.preferred_1(first);
-        lane_from(preferred, empties.rotate_right(preferred as u32))
-    }
-
     /// Stores a pair into an empty slot.
     #[inline(always)]
     pub(super) fn fill(&self, slot: Offset, key: u64, value: u64) {
@@ -237,10 +233,9 @@ impl<M: Medium> Core<M> {
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Unfenced> {
-        let preferred = self.preferred_1(probe.first);
         let mut candidates = probe.candidates;
         while candidates != 0 {
-            let lane = lane_from(preferred, candidates);
+            let lane = lane_from(probe.preferred, candidates);
             let slot = slot_of(probe.block, lane);
             let (found, value) = self.medium().load_pair(slot);
             if found == key {
@@ -275,11 +270,18 @@ impl<M: Medium> Core<M> {
         if empties == 0 {
             return None;
         }
-        let lane = self.choose_1(empties, probe.first);
+        let lane = lane_to_fill(empties, probe.preferred);
         self.fill_unfenced(slot_of(probe.block, lane), key, value);
         let show = Some((lane, level1_fingerprint(probe.first)));
         Some(Unfenced { done, is_stored: true, show })
     }
+}
+
+/// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the
+/// first from the preferred one on, in a circle.
+#[inline(always)]
+pub(super) fn lane_to_fill(empties: u64, preferred: usize) -> usize {
+    lane_from(preferred, empties.rotate_right(preferred as u32))
 }
 
 /// Lanes of a level-2 word with this fingerprint.

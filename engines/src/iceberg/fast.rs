@@ -7,7 +7,7 @@
 //! and the slow path of `search` or `ops` begins again.
 
 use super::Core;
-use super::block::{Done, Locked, Probe, Unfenced};
+use super::block::{Done, Locked, Probe, Unfenced, lane_to_fill};
 use super::hash::level1_fingerprint;
 use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
 use index::fingerprint::{match_line_fast, scan_line_fast};
@@ -26,35 +26,33 @@ impl<M: Medium> Core<M> {
         }
         let mut probe = Probe::NONE;
         self.aim(&mut probe, geometry, first);
-        let preferred = self.preferred_1(first);
         // Two misses at once, if the guess is good, instead of one after the other.
-        self.medium().prefetch(slot_of(probe.block, preferred));
+        self.medium().prefetch(slot_of(probe.block, probe.preferred));
         let line = self.line_1(probe.home);
         let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
             return self.get_slow(key, first);
         };
-        probe.candidates = matches.rotate_right(preferred as u32);
+        probe.candidates = matches.rotate_right(probe.preferred as u32);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
-        self.get_probed(geometry, key, &probe, || self.geometry() == geometry)
+        self.get_probed(geometry, key, &probe, &line[FLAGS_WORD], || self.geometry() == geometry)
     }
 
-    /// The value of a key, its block's fingerprints having been read. `is_current`: whether the
-    /// geometry still is what it was, unless the caller looks itself.
+    /// The value of a key, the fingerprints of its block, which has these flags, having been read.
+    /// `is_current`: whether the geometry still is what it was, unless the caller looks itself.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
         geometry: Geometry,
         key: u64,
         probe: &Probe,
+        flags: &AtomicU64,
         is_current: impl Fn() -> bool,
     ) -> Option<u64> {
         let slow = || self.get_slow(key, probe.first);
-        let flags = &self.line_1(probe.home)[FLAGS_WORD];
-        let preferred = self.preferred_1(probe.first);
         let mut candidates = probe.candidates;
         while candidates != 0 {
-            let slot = slot_of(probe.block, lane_from(preferred, candidates));
+            let slot = slot_of(probe.block, lane_from(probe.preferred, candidates));
             let (found, value) = self.medium().load_pair(slot);
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
@@ -107,13 +105,12 @@ impl<M: Medium> Core<M> {
         let mut probe = Probe::NONE;
         self.aim(&mut probe, geometry, first);
         let fingerprint = level1_fingerprint(first);
-        let preferred = self.preferred_1(first);
-        self.medium().prefetch_write(slot_of(probe.block, preferred));
+        self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
         let line = self.line_1(probe.home);
         // Before the lock, whose instruction waits for all earlier stores: so these misses
         // overlap with the stores, or the fence, of the operation before.
         let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        probe.candidates = matches.rotate_right(preferred as u32);
+        probe.candidates = matches.rotate_right(probe.preferred as u32);
         self.prefetch_likely(&probe, empties);
         let locked = Locked::attempt(&line[FLAGS_WORD])?;
         if self.geometry() != geometry {
@@ -150,11 +147,10 @@ impl<M: Medium> Core<M> {
     /// Prefetches the slot that a mutation is likely to change, the key being there or not.
     #[inline(always)]
     pub(super) fn prefetch_likely(&self, probe: &Probe, empties: u64) {
-        let room = self.choose_1(empties, probe.first);
-        let preferred = self.preferred_1(probe.first);
+        let room = lane_to_fill(empties, probe.preferred);
         let likely = match probe.candidates {
             0 => room,
-            candidates => lane_from(preferred, candidates),
+            candidates => lane_from(probe.preferred, candidates),
         };
         self.medium().prefetch_write(slot_of(probe.block, likely));
     }

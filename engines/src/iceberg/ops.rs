@@ -6,7 +6,7 @@
 //! `fast`.
 
 use super::Core;
-use super::block::{Done, Locked};
+use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint};
 use super::layout::{Geometry, SPILLED};
 use super::resize::Stale;
@@ -172,7 +172,7 @@ impl<M: Medium> Core<M> {
         if empties == 0 {
             return false;
         }
-        let lane = self.choose_1(empties, first);
+        let lane = lane_to_fill(empties, self.preferred_1(first));
         let show = || self.set_lane_1(home, lane, level1_fingerprint(first));
         self.fill_slot(self.slot_1(home, lane), key, value, show);
         true

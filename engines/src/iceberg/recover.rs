@@ -1,10 +1,10 @@
 //! Recovery (section 6): the sidecar is rebuilt from the slots, and what a crash left of a resize
 //! is finished.
 //!
-//! Blocks are visited in the pairs that a resize connects: a block of the lower half and the one
-//! that its content would be moved to. A pair found in the lower one that belongs to the upper one
+//! Blocks are visited in the families that a resize connects: a block of the lower half and the
+//! one that its content would be moved to. A pair found in the lower one that belongs to the upper one
 //! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
-//! both are equal. Each pair of blocks is one thread's alone. Cut anywhere, recovery leaves what a
+//! both are equal. Each family is one thread's alone. Cut anywhere, recovery leaves what a
 //! crash in a resize leaves, and runs again.
 
 use super::Core;
@@ -16,8 +16,8 @@ use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
-/// Pairs of blocks that are worth a thread.
-const GROUPS_PER_THREAD: u64 = 256;
+/// Families of blocks that are worth a thread.
+const FAMILIES_PER_THREAD: u64 = 256;
 
 /// Level-2 blocks between the one whose lines are prefetched and the one recovered.
 const BLOCKS_AHEAD: u64 = 4;
@@ -38,7 +38,7 @@ enum Verdict {
 struct LevelView<S> {
     blocks: u64,
     /// Lower blocks; the upper ones are as many blocks further on, if there are any.
-    groups: u64,
+    families: u64,
     slots: usize,
     slot: S,
 }
@@ -48,26 +48,26 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         self.publish_look_mask(geometry);
         let initial = self.shape.initial_log2;
-        let groups = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
+        let families = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
         let level_1 = LevelView {
             blocks: geometry.blocks_1(),
-            groups: groups(geometry.level_1_log2()),
+            families: families(geometry.level_1_log2()),
             slots: self.shape.level_1_slots as usize,
             slot: |block, lane| self.slot_1(block, lane),
         };
         let level_2 = LevelView {
             blocks: geometry.blocks_2(),
-            groups: groups(geometry.level_2_log2()),
+            families: families(geometry.level_2_log2()),
             slots: self.shape.level_2_slots as usize,
             slot: |block, lane| self.slot_2(block, lane),
         };
         self.lines.advise(0..geometry.blocks_1() as usize, false);
         self.words.advise(0..geometry.blocks_2() as usize, false);
         let in_level_1 =
-            in_parallel(&self.settings, level_1.groups, GROUPS_PER_THREAD, |groups| {
-                self.recover_groups(
+            in_parallel(&self.settings, level_1.families, FAMILIES_PER_THREAD, |families| {
+                self.recover_families(
                     &level_1,
-                    groups,
+                    families,
                     |block| self.recover_in_place_1(geometry, block),
                     |block, key| self.judge_1(geometry, block, key),
                     |block, prints| self.publish_1(geometry, block, &words_of(prints)),
@@ -75,10 +75,10 @@ impl<M: Medium> Core<M> {
             })?;
         // Level 1 must be complete: level 2 sets flags in its lines.
         let in_level_2 =
-            in_parallel(&self.settings, level_2.groups, GROUPS_PER_THREAD, |groups| {
-                self.recover_groups(
+            in_parallel(&self.settings, level_2.families, FAMILIES_PER_THREAD, |families| {
+                self.recover_families(
                     &level_2,
-                    groups,
+                    families,
                     |block| {
                         self.prefetch_homes_of_2(
                             geometry,
@@ -99,19 +99,19 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Recovers groups of one level; returns the number of pairs in them. `in_place` may recover
+    /// Recovers families of one level; returns the number of pairs in them. `in_place` may recover
     /// a block in which every pair stays, and then tells how many there are.
-    fn recover_groups<S: Fn(u64, usize) -> Offset>(
+    fn recover_families<S: Fn(u64, usize) -> Offset>(
         &self,
         level: &LevelView<S>,
-        groups: Range<u64>,
+        families: Range<u64>,
         in_place: impl Fn(u64) -> Option<u64>,
         judge: impl Fn(u64, u64) -> Verdict,
         publish: impl Fn(u64, &[u8; 64]),
     ) -> Result<u64, OpenError> {
         let mut pairs = 0;
-        for lower in groups {
-            let upper = lower + level.groups;
+        for lower in families {
+            let upper = lower + level.families;
             let has_upper = upper < level.blocks;
             let upper_in_place = if has_upper { in_place(upper) } else { Some(0) };
             if let (Some(in_lower), Some(in_upper)) = (in_place(lower), upper_in_place) {

@@ -8,7 +8,7 @@
 //! flags, counts and ends.
 
 use super::Core;
-use super::block::{Choices, Locked};
+use super::block::{Choices, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint};
 use super::layout::{
     Area, Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
@@ -338,7 +338,7 @@ impl<M: Medium> Core<M> {
             let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
             let first = self.hasher.first_u64(key);
             if geometry.home(h0(first)) == destination {
-                let to = self.choose_1(empties, first);
+                let to = lane_to_fill(empties, self.preferred_1(first));
                 empties &= !(1 << to);
                 let fingerprint = level1_fingerprint(first);
                 moves.push(Move { key, value, from: lane, to, fingerprint });
