@@ -8,11 +8,11 @@ use engines::engine::{PairSizes, Parameters, Wanted};
 use engines::{Engine, Settings};
 use index::Index;
 use index::hash::HASH_ID;
-use pmem::Pool;
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{Count, Delay, Dram, Latency, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
+use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
 /// A table on any medium, without the facade, behind one virtual call as there.
@@ -97,7 +97,7 @@ impl<M: pmem::Medium> Direct<M> {
     ) -> Option<T> {
         let changed = match self.pool.write() {
             Ok(_write) => change(&*self.index).map_err(|error| match error {
-                index::Error::Full { .. } => Failure::Full(error.to_string()),
+                index::Error::Space(SpaceError::Full { .. }) => Failure::Full(error.to_string()),
                 other => Failure::Other(other.to_string()),
             }),
             Err(error) => Err(Failure::Other(error.to_string())),

@@ -110,9 +110,10 @@ impl Signal {
     /// Keeps helpers from their turns while it is held, if none is in the midst of one: then no helper
     /// knows anything of the table. Without helpers that is so anyway.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
-        match self.has_helper() {
-            true => self.turns.try_write().map(|turns| Held(Some(turns))),
-            false => Some(Held(None)),
+        if self.has_helper() {
+            self.turns.try_write().map(|turns| Held(Some(turns)))
+        } else {
+            Some(Held(None))
         }
     }
 
@@ -156,10 +157,11 @@ impl Signal {
     /// Takes a turn, if there is anything to be done.
     fn take_turn<B: Background>(&self, table: &B) -> Result<bool, Refused> {
         let _turn = self.turn();
-        match table.is_resizing() {
-            true => table.take_turn().map(|()| true),
-            false => Ok(false),
+        let is_resizing = table.is_resizing();
+        if is_resizing {
+            table.take_turn()?;
         }
+        Ok(is_resizing)
     }
 
     /// Does what is due besides; whether it is due still.
@@ -329,10 +331,7 @@ mod tests {
 
         fn take_space(&self) -> Result<(), Refused> {
             self.spaces_taken.fetch_add(1, Ordering::AcqRel);
-            match self.refuses_space.load(Ordering::Acquire) {
-                true => Err(Refused),
-                false => Ok(()),
-            }
+            if self.refuses_space.load(Ordering::Acquire) { Err(Refused) } else { Ok(()) }
         }
     }
 

@@ -7,12 +7,12 @@ pub(crate) struct Locked<'a, const LOCK: u64>(&'a AtomicU64);
 
 impl<'a, const LOCK: u64> Locked<'a, LOCK> {
     pub(crate) fn wait(word: &'a AtomicU64) -> Self {
-        let mut turn = 0;
+        let mut spins = 0;
         loop {
             if let Some(locked) = Locked::attempt(word) {
                 return locked;
             }
-            spin(&mut turn);
+            spin(&mut spins);
         }
     }
 

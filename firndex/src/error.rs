@@ -100,13 +100,15 @@ impl From<OpenError> for Error {
 impl From<SpaceError> for Error {
     fn from(error: SpaceError) -> Self {
         match error {
-            // What is damaged, met by an operation that only expects a lack of space.
-            SpaceError::Io { source, .. } => match source.downcast::<ItemError>() {
-                Ok(damaged) => damaged.into(),
-                Err(source) => Error::Io { action: "growing the pool", source },
-            },
+            SpaceError::Io { source, .. } => Error::Io { action: "growing the pool", source },
             full => Error::PoolFull(full),
         }
+    }
+}
+
+impl From<index::Error> for Error {
+    fn from(error: index::Error) -> Self {
+        ItemError::from(error).into()
     }
 }
 

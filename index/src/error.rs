@@ -4,7 +4,16 @@ use pmem::SpaceError;
 use pmem::heap::Corrupt;
 
 /// A mutation failed. The table is as it was and works on.
-pub type Error = SpaceError;
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Space could not be had.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The pool holds something that cannot be.
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+}
 
 /// An operation on byte strings failed. The store is as it was and works on.
 #[derive(Debug, thiserror::Error)]
@@ -38,4 +47,13 @@ pub enum ItemError {
         /// Most keys that may share a hash.
         limit: usize,
     },
+}
+
+impl From<Error> for ItemError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Space(error) => ItemError::Space(error),
+            Error::Corrupt(error) => ItemError::Corrupt(error),
+        }
+    }
 }

@@ -32,8 +32,8 @@ pub trait Chore: Send + Sync {
 /// value or absence it reported is taken back by a crash. Each mutation returns the value it
 /// replaced or met. Every bit pattern is a legal key and a legal value.
 ///
-/// A mutation fails only with [`Error::Full`] (nothing was changed, the table works on) or an
-/// I/O error met while growing. The caller holds the pool's right to write
+/// A mutation fails only for want of space, with [`Error::Space`] (nothing was changed, the table
+/// works on), or on a damaged pool, with [`Error::Corrupt`]. The caller holds the pool's right to write
 /// ([`pmem::Pool::write`]) around each mutation.
 pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// The value of `key`. Takes no lock and never waits.
@@ -97,7 +97,7 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// Calls `visit` for every pair, holding no lock: `visit` may use the table. Beside writers
     /// every key that is present throughout is met exactly once, with a value that it had
     /// meanwhile; one that comes or goes may be met or not, and one that goes and comes again met
-    /// twice. Exact on Level and Clevel hashing; on IcebergHT, if the table does not grow meanwhile.
+    /// twice. An engine's description tells whether its scans are that exact while the table grows.
     fn for_each(&self, visit: &mut dyn FnMut(K, V));
 
     /// `for_each` over the `part`-th of `parts` disjoint parts, for several threads at once. Exact

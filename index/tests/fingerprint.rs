@@ -1,11 +1,14 @@
 //! Every instruction set finds exactly the lanes that the definition names.
 
 use index::fingerprint::{
-    EMPTY, FLAG, FLAG_LANES_OF_LINE, FLAG_LANES_OF_WORD, Isa, empty_line, empty_word,
-    lane_masks_for, lanes, match_line, match_two_words, match_upper_halves, match_word,
+    EMPTY, FLAG, FLAG_LANES_OF_LINE, Isa, empty_line, empty_word, lane_masks_for, lanes,
+    match_line, match_two_words, match_upper_halves, match_word,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
+
+/// Flag lanes of the words that are matched here.
+const FLAG_LANES: usize = 2;
 
 #[repr(C, align(64))]
 struct Line([AtomicU64; 8]);
@@ -119,8 +122,12 @@ fn every_pair_of_bytes_in_adjacent_lanes_of_a_word() {
                 let mut bytes = [fingerprint ^ 1; 8];
                 bytes[lane..lane + 2].copy_from_slice(&pair.to_le_bytes());
                 let word = u64::from_le_bytes(bytes);
-                let expected = expected(&bytes, FLAG_LANES_OF_WORD, fingerprint) as u8;
-                assert_eq!(match_word(word, fingerprint), expected, "{bytes:?} {fingerprint}");
+                let expected = expected(&bytes, FLAG_LANES, fingerprint) as u8;
+                assert_eq!(
+                    match_word::<FLAG_LANES>(word, fingerprint),
+                    expected,
+                    "{bytes:?} {fingerprint}"
+                );
             }
         }
     }
@@ -169,11 +176,11 @@ fn upper_halves_of_four_words() {
 
 #[test]
 fn empty_lanes_of_a_word() {
-    assert_eq!(empty_word(0), 0b1111_1111);
-    assert_eq!(empty_word(0x8080), 0b1111_1111);
-    assert_eq!(empty_word(0x80_8080), 0b1111_1011);
-    assert_eq!(empty_word(0x0100_0000_0000_0181), 0b0111_1100);
-    assert_eq!(empty_word(u64::MAX), 0);
+    assert_eq!(empty_word::<FLAG_LANES>(0), 0b1111_1111);
+    assert_eq!(empty_word::<FLAG_LANES>(0x8080), 0b1111_1111);
+    assert_eq!(empty_word::<FLAG_LANES>(0x80_8080), 0b1111_1011);
+    assert_eq!(empty_word::<FLAG_LANES>(0x0100_0000_0000_0181), 0b0111_1100);
+    assert_eq!(empty_word::<FLAG_LANES>(u64::MAX), 0);
 }
 
 #[test]
@@ -226,8 +233,8 @@ proptest! {
     #[test]
     fn any_word((fingerprint, bytes) in fingerprint_and::<8>()) {
         let word = u64::from_le_bytes(bytes);
-        let matches = expected(&bytes, FLAG_LANES_OF_WORD, fingerprint) as u8;
-        prop_assert_eq!(match_word(word, fingerprint), matches);
-        prop_assert_eq!(empty_word(word), expected(&bytes, FLAG_LANES_OF_WORD, EMPTY) as u8);
+        let matches = expected(&bytes, FLAG_LANES, fingerprint) as u8;
+        prop_assert_eq!(match_word::<FLAG_LANES>(word, fingerprint), matches);
+        prop_assert_eq!(empty_word::<FLAG_LANES>(word), expected(&bytes, FLAG_LANES, EMPTY) as u8);
     }
 }

@@ -1,9 +1,6 @@
 //! The hashing that pools depend on: golden values, the meaning of the bits, and their quality.
 
-use index::hash::{
-    Hasher, fingerprint, h0, h1, h2, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
-};
-use std::collections::HashSet;
+use index::hash::{Hasher, h1, h2};
 
 /// Seeds of [`INTEGERS`] and of [`BYTES`].
 const SEEDS: [u64; 3] = [0, 0x0123_4567_89ab_cdef, u64::MAX];
@@ -81,26 +78,10 @@ fn a_cut_keeps_the_low_bits_of_byte_keys_only() {
 }
 
 #[test]
-fn every_field_has_its_own_bits() {
-    let first = 0x7f2a_c301_0203_0405;
-    assert_eq!(h0(first), 0x01_0203_0405);
-    assert_eq!(level1_fingerprint(first), 0x7f);
-    assert_eq!(level2_fingerprint_1(first), 0x2a);
-    assert_eq!(level2_fingerprint_2(first), 0xc3);
+fn each_choice_has_its_own_bits() {
     let second = 0xfedc_ba98_7654_3210;
     assert_eq!(h1(second), 0x7654_3210);
     assert_eq!(h2(second), 0xfedc_ba98);
-}
-
-#[test]
-fn fingerprints_are_the_bytes_that_never_look_empty() {
-    let legal: HashSet<u8> = (0..=255).filter(|byte| byte & 0x7f != 0).collect();
-    let made: HashSet<u8> = (0..=255).map(fingerprint).collect();
-    assert_eq!(made, legal);
-    for byte in legal {
-        assert_eq!(fingerprint(byte), byte, "only 0 and 128 need another value");
-    }
-    assert_ne!(fingerprint(0), fingerprint(128));
 }
 
 /// Keys as people have them: counters, multiples of a page, high bits only, dates in bit fields.
@@ -121,50 +102,30 @@ fn chi_square_deviations(counts: &[u32]) -> f64 {
 const KEYS: u64 = 1 << 16;
 
 #[test]
-fn blocks_fill_evenly() {
+fn buckets_fill_evenly() {
     for (pattern, key) in key_patterns().into_iter().enumerate() {
         for seed in SEEDS {
             let hasher = Hasher::new(seed);
-            let mut counts = vec![[0; 1024]; 4];
+            let mut counts = vec![[0; 1024]; 2];
             for i in 0..KEYS {
-                let first = hasher.first_u64(key(i));
                 let second = hasher.second_u64(key(i));
-                // A table takes the low bits of each source, or scales it and so takes the high.
-                let blocks =
-                    [h0(first) % 1024, h0(first) >> 26, h1(second) % 1024, h2(second) % 1024];
-                for (counts, block) in counts.iter_mut().zip(blocks) {
-                    counts[block as usize] += 1;
+                let buckets = [h1(second) % 1024, h2(second) % 1024];
+                for (counts, bucket) in counts.iter_mut().zip(buckets) {
+                    counts[bucket as usize] += 1;
                 }
             }
-            for (source, counts) in counts.iter().enumerate() {
+            for (choice, counts) in counts.iter().enumerate() {
                 let deviations = chi_square_deviations(counts);
                 assert!(
                     deviations.abs() < 5.0,
-                    "pattern {pattern} seed {seed:#x} source {source}: {deviations} deviations"
+                    "pattern {pattern} seed {seed:#x} choice {choice}: {deviations} deviations"
                 );
             }
         }
     }
 }
 
-#[test]
-fn two_keys_share_a_fingerprint_once_in_252() {
-    for (pattern, key) in key_patterns().into_iter().enumerate() {
-        let hasher = Hasher::new(SEEDS[1]);
-        for print in [level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2] {
-            let mut counts = [0_u64; 256];
-            for i in 0..KEYS {
-                counts[usize::from(print(hasher.first_u64(key(i))))] += 1;
-            }
-            let pairs = (KEYS * (KEYS - 1) / 2) as f64;
-            let agreeing: u64 = counts.iter().map(|n| n * n.saturating_sub(1) / 2).sum();
-            let one_in = pairs / agreeing as f64;
-            assert!((251.0..253.0).contains(&one_in), "pattern {pattern}: one in {one_in}");
-        }
-    }
-}
-
-/// Blocks, fingerprints and the two outputs are independent if no four bits of the 128 say
+/// Whatever engines take from different bits of the two outputs is independent if no four bits of the 128 say
 /// anything about another four.
 #[test]
 fn no_four_bits_depend_on_another_four() {

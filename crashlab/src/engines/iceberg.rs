@@ -12,8 +12,9 @@ use crate::setups::{self, FILLING, recovered, synced, with_helper, with_synced};
 use crate::subject::{HASH_SEED, Setup, StoreSubject, TableSubject};
 use crate::trial::{Directed, Look};
 use engines::Engine;
+use engines::iceberg::hash::{h0, level1_fingerprint};
 use engines::iceberg::{Shape, engine_params};
-use index::hash::{Hasher, h0, h1, h2, level1_fingerprint};
+use index::hash::{Hasher, h1, h2};
 
 /// Blocks as small as they can be.
 const SHAPE: Shape =

@@ -221,6 +221,15 @@ impl From<SpaceError> for Failed {
     }
 }
 
+impl From<index::Error> for Failed {
+    fn from(error: index::Error) -> Self {
+        match error {
+            index::Error::Space(error) => error.into(),
+            error => Failed::Wrong(error.to_string()),
+        }
+    }
+}
+
 /// Something on a pool that can be put to the test.
 pub trait Subject: Send + Sync + Sized + 'static {
     /// Whether its directed histories are few and short enough to be in every sample.

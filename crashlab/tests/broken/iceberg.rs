@@ -13,11 +13,13 @@ use pmem::sync::simulated::fault::{Fault, Mutation, SiteKind, mutate};
 
 const TARGET: Target = Target::Engine(Engine::Iceberg);
 
-const OPS: &str = "engines/src/iceberg/ops.rs";
+const BLOCK: &str = "engines/src/iceberg/block.rs";
+const FAST: &str = "engines/src/iceberg/fast.rs";
+const SEARCH: &str = "engines/src/iceberg/search.rs";
 
 #[test]
 fn key_stored_before_value() {
-    let value = site(SiteKind::Store, OPS, "fn fill", "store_pair(slot, key, value)");
+    let value = site(SiteKind::Store, BLOCK, "fn fill", "store_pair(slot, key, value)");
     break_and_catch(TARGET, value, Fault::Late);
 }
 
@@ -25,13 +27,13 @@ fn key_stored_before_value() {
 /// reader helps.
 #[test]
 fn fingerprint_before_fence() {
-    let fence = site(SiteKind::Fence, OPS, "fn store_pair", "fence()");
+    let fence = site(SiteKind::Fence, FAST, "fn finish", "fence()");
     break_and_catch(TARGET, fence, Fault::LateFence(6));
 }
 
 #[test]
 fn a_reader_that_does_not_help() {
-    let helping = site(SiteKind::Flush, OPS, "fn help", "persist(at)");
+    let helping = site(SiteKind::Flush, SEARCH, "fn persist_if_locked", "persist(at)");
     let failure = break_and_catch(TARGET, helping, Fault::Dropped);
     assert!(
         failure.evidence.program.len() > 1,
@@ -41,7 +43,7 @@ fn a_reader_that_does_not_help() {
 
 #[test]
 fn a_reader_that_does_not_help_a_removal() {
-    let helping = site(SiteKind::Flush, OPS, "fn read", "persist(slot)");
+    let helping = site(SiteKind::Flush, SEARCH, "fn read", "persist(slot)");
     break_and_catch(TARGET, helping, Fault::Dropped);
 }
 
@@ -64,7 +66,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 #[test]
 fn a_failing_seed_fails_again_and_its_history_shrinks() {
     machine::silence_panics();
-    let site = site(SiteKind::Flush, OPS, "fn store_value", "flush(slot)");
+    let site = site(SiteKind::Flush, BLOCK, "fn change_unfenced", "flush(slot)");
     mutate(Some(Mutation { site, fault: Fault::Dropped }));
     let setup = || tables().swap_remove(0);
     let sample = |seed| {

@@ -3,7 +3,7 @@
 use super::Core;
 use super::layout::{Context, load};
 use super::ops::{Changed, Fresh, Hit, slot_of};
-use index::{Change, ItemError};
+use index::{Change, Error};
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
 use pmem::{Medium, Offset};
@@ -116,7 +116,7 @@ impl<M: Medium> Core<M> {
         puts: bool,
         decide: impl Fn(&'v T, Option<&[u8]>) -> Change<&'v [u8]>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), Error> {
         for entries in entries.chunks(BATCH) {
             let (hashes, mut written) = {
                 let guard = self.epochs.pin();

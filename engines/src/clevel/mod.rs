@@ -66,7 +66,7 @@ use crate::helper::{Background, Helpers, Refused, Signal};
 use descriptor::Descriptors;
 use fingerprints::Fingerprints;
 use index::hash::Hasher;
-use index::{ItemError, Level as LevelUse, Occupancy, Shrunk};
+use index::{Error, Level as LevelUse, Occupancy, Shrunk};
 use layout::{
     CONTROL, CONTROL_BYTES, Context, LEVEL_MAX, LEVELS, LOG2_MAX, Level, LevelTable, SLOTS,
     capacity, load,
@@ -172,7 +172,7 @@ impl<M: Medium> Clevel<M> {
 
     /// Doubles the table beside other operations, in the calling thread, whatever the settings say
     /// of growth. The caller holds the pool's right to write.
-    pub fn expand(&self) -> Result<(), ItemError> {
+    pub fn expand(&self) -> Result<(), Error> {
         self.core.finish_resize()?;
         self.core.collect_levels();
         {
@@ -419,7 +419,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn shrink(&self) -> Result<Shrunk, ItemError> {
+    fn shrink(&self) -> Result<Shrunk, Error> {
         self.finish_resize()?;
         self.collect_levels();
         let Some(before) = self.begin_shrink()? else { return Ok(Shrunk::Kept) };

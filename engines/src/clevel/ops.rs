@@ -4,7 +4,7 @@ use super::descriptor::{Kind, Operation, Own, Status};
 use super::fingerprints::fingerprint_of;
 use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
 use super::{Core, Retired};
-use index::{Change, ItemError};
+use index::{Change, Error};
 use pmem::epoch::{Guard, Retries};
 use pmem::heap::{Corrupt, Item};
 use pmem::{Medium, Offset, SpaceError};
@@ -188,7 +188,7 @@ impl<M: Medium> Core<M> {
         hash: u64,
         key: &[u8],
         decide: &Decide<'_, 'v>,
-    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+    ) -> Result<(Changed<'a>, Guard<'a>), Error> {
         self.change_by(None, hash, key, decide)
     }
 
@@ -199,13 +199,13 @@ impl<M: Medium> Core<M> {
         hash: u64,
         key: &[u8],
         decide: &Decide<'_, 'v>,
-    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+    ) -> Result<(Changed<'a>, Guard<'a>), Error> {
         let mut fresh = fresh;
         let mut retries = Retries::default();
         loop {
             let mut needs_no_more = false;
             let changed = self.try_change(fresh.take(), hash, key, decide, &mut needs_no_more);
-            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
+            if !matches!(changed, Err(Error::Space(SpaceError::Full { .. }))) {
                 return changed;
             }
             // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
@@ -227,7 +227,7 @@ impl<M: Medium> Core<M> {
         key: &[u8],
         decide: &Decide<'_, 'v>,
         needs_no_more: &mut bool,
-    ) -> Result<(Changed<'a>, Guard<'a>), ItemError> {
+    ) -> Result<(Changed<'a>, Guard<'a>), Error> {
         let guard = self.epochs.pin();
         let changed = self.change_pinned(hash, key, decide, &mut fresh, needs_no_more, &guard);
         if let Some(Fresh { at, bytes }) = fresh {
@@ -250,7 +250,7 @@ impl<M: Medium> Core<M> {
         fresh: &mut Option<Fresh>,
         needs_no_more: &mut bool,
         guard: &Guard<'a>,
-    ) -> Result<(Changed<'a>, bool), ItemError> {
+    ) -> Result<(Changed<'a>, bool), Error> {
         loop {
             let found = self.search(hash, key, guard)?;
             let before = found.map(|hit| hit.item);
@@ -336,7 +336,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Context-aware insertion of a key that was not found. Whether it was still absent.
-    fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, ItemError> {
+    fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, Error> {
         let context = self.context();
         let own = self.descriptors.own();
         let reference = own.next_reference();

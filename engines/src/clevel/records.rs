@@ -1,7 +1,6 @@
 //! The table as [`Records`]: what it is by nature.
 
 use super::ops::Changed;
-use super::table::space_error;
 use super::{Clevel, Core};
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk,
@@ -131,7 +130,7 @@ impl<M: Medium> Records for Clevel<M> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
-        self.core.for_each_part(0, 1, &mut |item| visit(item.key, item.value))
+        Ok(self.core.for_each_part(0, 1, &mut |item| visit(item.key, item.value))?)
     }
 
     fn len(&self) -> u64 {
@@ -159,7 +158,7 @@ impl<M: Medium> Records for Clevel<M> {
     }
 
     fn shrink(&self) -> Result<Shrunk, Error> {
-        self.core.shrink().map_err(space_error)
+        self.core.shrink()
     }
 
     fn scan_time(&self) -> Duration {

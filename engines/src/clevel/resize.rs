@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::{Core, Retired};
 use crate::helper::Refused;
-use index::ItemError;
+use index::Error;
 use pmem::epoch::Guard;
 use pmem::sync::{Ordering, thread_index};
 use pmem::{Medium, Offset, SpaceError};
@@ -153,7 +153,7 @@ impl<M: Medium> Core<M> {
         context: Context,
         hash: u64,
         guard: &Guard<'_>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), Error> {
         if self.shift_one(context, hash, guard) {
             return Ok(());
         }
@@ -311,7 +311,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Drains some buckets of the front level, if the table is resizing.
-    pub(super) fn drain_some(&self, buckets: u64, guard: &Guard<'_>) -> Result<(), ItemError> {
+    pub(super) fn drain_some(&self, buckets: u64, guard: &Guard<'_>) -> Result<(), Error> {
         let context = self.context();
         if !context.is_resizing() {
             return Ok(());
@@ -367,7 +367,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Freezes every slot of a bucket, its items moved.
-    fn drain_bucket(&self, bucket: Bucket, guard: &Guard<'_>) -> Result<(), ItemError> {
+    fn drain_bucket(&self, bucket: Bucket, guard: &Guard<'_>) -> Result<(), Error> {
         for slot in bucket.slots() {
             loop {
                 let word = load(self.medium(), slot);
@@ -397,7 +397,7 @@ impl<M: Medium> Core<M> {
         word: Word,
         hash: u64,
         guard: &Guard<'_>,
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), Error> {
         let context = self.context();
         if self.take_to(context.open(), Kind::Move, slot, word, hash, guard)
             || self.shift_one(context, hash, guard)
@@ -454,7 +454,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Drains until the table is not resizing, in the calling thread.
-    pub(super) fn finish_resize(&self) -> Result<(), ItemError> {
+    pub(super) fn finish_resize(&self) -> Result<(), Error> {
         loop {
             // A new guard each time: a long drain holds nothing back.
             let guard = self.epochs.pin();

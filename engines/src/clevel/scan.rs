@@ -9,7 +9,7 @@ use super::Core;
 use super::layout::{Word, load};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use index::ItemError;
+use index::Error;
 use pmem::epoch::Guard;
 use pmem::heap::Item;
 use pmem::{Medium, Offset};
@@ -49,7 +49,7 @@ impl<M: Medium> Core<M> {
         part: usize,
         parts: usize,
         visit: &mut dyn FnMut(&Item<'_>),
-    ) -> Result<(), ItemError> {
+    ) -> Result<(), Error> {
         // Pinned before any slot is read: its item could be reclaimed before a later pin. Until the
         // end no number of a level serves again, so that each is visited once.
         let guard = self.epochs.pin();

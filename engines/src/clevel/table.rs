@@ -4,13 +4,10 @@ use super::Clevel;
 use super::ops::{Changed, Decide, Hit};
 use crate::Settings;
 use crate::sizes::check_sizes;
-use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk,
-};
+use index::{Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk};
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
-use pmem::{Medium, OpenError, Pool, SpaceError, WORD};
-use std::io;
+use pmem::{Medium, OpenError, Pool, WORD};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,17 +69,6 @@ fn value_in<V: Fixed>(item: Option<Item<'_>>) -> Option<V> {
     item.map(|item| value_of(item.value))
 }
 
-/// A damaged pool as the error of a mutation.
-pub(super) fn space_error(error: ItemError) -> SpaceError {
-    match error {
-        ItemError::Space(error) => error,
-        error => SpaceError::Io {
-            needed_bytes: 0,
-            source: io::Error::new(io::ErrorKind::InvalidData, error),
-        },
-    }
-}
-
 impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
     /// Opens the table in `pool`; as [`Clevel::open`].
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
@@ -98,8 +84,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
     fn change<'v>(&self, key: K, decide: &Decide<'_, 'v>) -> Result<(Option<V>, bool), Error> {
         let core = &self.table.core;
         let key = Bytes::of(key);
-        let changed = core.change(core.hash(key.get()), key.get(), decide);
-        let (changed, _guard) = changed.map_err(space_error)?;
+        let (changed, _guard) = core.change(core.hash(key.get()), key.get(), decide)?;
         Ok((value_in(changed.before), changed.is_done))
     }
 
@@ -118,10 +103,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
                 *out = value_in(changed.before);
             }
         };
-        self.table
-            .core
-            .change_many(&entries, |entry| entry.key.get(), puts, decide, answer)
-            .map_err(space_error)
+        self.table.core.change_many(&entries, |entry| entry.key.get(), puts, decide, answer)
     }
 }
 

@@ -8,30 +8,19 @@
 //! never waits, so two batches cannot wait for each other.
 
 use super::Core;
-use super::layout::{Geometry, LOCK, SPILLED, lane_from, slot_of};
-use super::ops::{Locked, set_lane_of_line};
-use index::fingerprint::{EMPTY, Isa, Work, match_line, scan_line};
-use index::hash::level1_fingerprint;
+use super::block::{Done, Locked, Probe, Unfenced};
+use super::hash::level1_fingerprint;
+use super::layout::{FLAGS_WORD, Geometry, SPILLED, lane_from, slot_of};
+use index::fingerprint::{Isa, Work, match_line, scan_line};
 use index::{Change, Error};
+use pmem::Medium;
 use pmem::sync::{Ordering, fence};
-use pmem::{Medium, Offset};
 
 /// Look-ups done together: enough to overlap all misses a core can have under way, few enough
 /// that their lines stay in its first-level cache.
 const LOOKUPS: usize = 64;
 /// Mutations done together; more would hold more locks at once for little.
 const MUTATIONS: usize = 32;
-
-/// A look-up on its way.
-#[derive(Clone, Copy)]
-struct Lookup {
-    first: u64,
-    home: u64,
-    /// Where its level-1 block begins.
-    block: Offset,
-    /// Lanes of the block with its fingerprint, counted from the preferred one on.
-    candidates: u64,
-}
 
 /// Look-ups to be done for whatever instruction set.
 struct Lookups<'a, M: Medium> {
@@ -74,26 +63,18 @@ where
 
 /// A mutation on its way.
 struct Entry<'a> {
-    first: u64,
-    home: u64,
-    block: Offset,
+    /// Its candidates are those seen under the lock.
+    probe: Probe,
     /// The block's lock, if it could be had.
     lock: Option<Locked<'a>>,
-    /// What was seen under the lock: lanes of the block with the key's fingerprint, counted from
-    /// the preferred one on, and empty ones.
-    candidates: u64,
+    /// Empty lanes of the block, seen under the lock.
     empties: u64,
     /// What it did, if level 1 sufficed.
-    done: Option<Done>,
+    unfenced: Option<Unfenced>,
 }
 
-/// What an entry of a batch did, to be shown after the fence.
-#[derive(Clone, Copy)]
-struct Done {
-    found: Option<u64>,
-    action: Change<u64>,
-    /// Lane and its new fingerprint.
-    show: Option<(usize, u8)>,
+impl Entry<'_> {
+    const NONE: Self = Entry { probe: Probe::NONE, lock: None, empties: 0, unfenced: None };
 }
 
 impl<M: Medium> Core<M> {
@@ -113,42 +94,40 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return false;
         }
-        let mut lookups = [Lookup { first: 0, home: 0, block: Offset(0), candidates: 0 }; LOOKUPS];
-        let lookups = &mut lookups[..keys.len()];
-        for (&key, lookup) in keys.iter().zip(&mut *lookups) {
-            lookup.first = self.hasher.first_u64(key);
-            lookup.home = geometry.home(lookup.first);
-            lookup.block = self.area_1.at(lookup.home);
-            self.lines.prefetch(lookup.home as usize);
+        let mut probes = [Probe::NONE; LOOKUPS];
+        let probes = &mut probes[..keys.len()];
+        for (&key, probe) in keys.iter().zip(&mut *probes) {
+            self.aim(probe, geometry, self.hasher.first_u64(key));
+            self.lines.prefetch(probe.home as usize);
         }
-        // Those whose fingerprints do not settle them. Gathered without a branch: which they are,
+        // Those that their fingerprints leave undecided. Gathered without a branch: which they are,
         // nobody can predict, and a misprediction costs more than all the rest.
-        let mut unsettled = [0; LOOKUPS];
-        let mut unsettled_len = 0;
-        for (index, lookup) in lookups.iter_mut().enumerate() {
-            let line = &self.lines.get(lookup.home as usize).0;
-            let preferred = self.preferred_1(lookup.first);
-            let matches = match_line(isa, line, level1_fingerprint(lookup.first));
-            lookup.candidates = matches.rotate_right(preferred as u32);
+        let mut undecided = [0; LOOKUPS];
+        let mut undecided_len = 0;
+        for (index, probe) in probes.iter_mut().enumerate() {
+            let line = self.line_1(probe.home);
+            let matches = match_line(isa, line, level1_fingerprint(probe.first));
+            probe.candidates = matches.rotate_right(probe.preferred as u32);
             fence(Ordering::Acquire);
-            let spilled = line[0].load(Ordering::Acquire) & SPILLED;
-            unsettled[unsettled_len & (LOOKUPS - 1)] = index as u8;
-            unsettled_len += usize::from(lookup.candidates | spilled != 0);
+            let spilled = line[FLAGS_WORD].load(Ordering::Acquire) & SPILLED;
+            undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
+            undecided_len += usize::from(probe.candidates | spilled != 0);
         }
-        let unsettled = &unsettled[..unsettled_len];
-        for index in unsettled.iter().map(|&index| usize::from(index)) {
-            let lookup = &lookups[index];
-            if lookup.candidates != 0 {
-                let preferred = self.preferred_1(lookup.first);
-                let likely = slot_of(lookup.block, lane_from(preferred, lookup.candidates));
-                self.medium().prefetch(likely);
+        let undecided = &undecided[..undecided_len];
+        for index in undecided.iter().map(|&index| usize::from(index)) {
+            let probe = &probes[index];
+            if probe.candidates != 0 {
+                let likely = lane_from(probe.preferred, probe.candidates);
+                self.medium().prefetch(slot_of(probe.block, likely));
             } else {
-                self.prefetch_2(geometry, keys[index], lookup.first);
+                self.prefetch_2(geometry, keys[index], probe.first);
             }
         }
         out.fill(None);
-        for index in unsettled.iter().map(|&index| usize::from(index)) {
-            out[index] = self.get_looked_up(geometry, keys[index], &lookups[index]);
+        for index in undecided.iter().map(|&index| usize::from(index)) {
+            let probe = &probes[index];
+            let flags = self.flags_1(probe.home);
+            out[index] = self.get_probed(geometry, keys[index], probe, flags, || true);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
@@ -162,30 +141,6 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    #[inline(always)]
-    fn get_looked_up(&self, geometry: Geometry, key: u64, lookup: &Lookup) -> Option<u64> {
-        let line = &self.lines.get(lookup.home as usize).0;
-        let preferred = self.preferred_1(lookup.first);
-        let mut candidates = lookup.candidates;
-        while candidates != 0 {
-            let slot = slot_of(lookup.block, lane_from(preferred, candidates));
-            let (found, value) = self.medium().load_pair(slot);
-            if found == 0 {
-                return self.get_anyhow(key, lookup.first);
-            }
-            if found == key {
-                let is_locked = line[0].load(Ordering::Acquire) & LOCK != 0;
-                return if is_locked { self.get_anyhow(key, lookup.first) } else { Some(value) };
-            }
-            candidates &= candidates - 1;
-        }
-        let has_spilled = line[0].load(Ordering::Acquire) & SPILLED != 0;
-        if !has_spilled {
-            return None;
-        }
-        self.search_spilled(geometry, key, lookup.first, [lookup.home; 2])
-    }
-
     /// Does a mutation for each item in order; `out[i]` is the state that item `i` found.
     pub(super) fn mutate_many<T>(
         &self,
@@ -196,12 +151,12 @@ impl<M: Medium> Core<M> {
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
-            let done = self.isa.run(Mutations { core: self, items, out, key_of, decide });
-            if done.count_ones() as usize == items.len() {
+            let finished = self.isa.run(Mutations { core: self, items, out, key_of, decide });
+            if finished.count_ones() as usize == items.len() {
                 continue;
             }
             for (index, item) in items.iter().enumerate() {
-                if done & 1 << index == 0 {
+                if finished & 1 << index == 0 {
                     out[index] = self.mutate(key_of(item), |found| decide(item, found))?;
                 }
             }
@@ -223,71 +178,56 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return 0;
         }
-        let medium = self.medium();
-        let mut entries = [const {
-            Entry {
-                first: 0,
-                home: 0,
-                block: Offset(0),
-                lock: None,
-                candidates: 0,
-                empties: 0,
-                done: None,
-            }
-        }; MUTATIONS];
+        let mut entries = [const { Entry::NONE }; MUTATIONS];
         let entries = &mut entries[..items.len()];
         for (item, entry) in items.iter().zip(&mut *entries) {
-            entry.first = self.hasher.first_u64(key_of(item));
-            entry.home = geometry.home(entry.first);
-            entry.block = self.area_1.at(entry.home);
-            self.lines.prefetch_write(entry.home as usize);
-            medium.prefetch_write(slot_of(entry.block, self.preferred_1(entry.first)));
+            let probe = &mut entry.probe;
+            self.aim(probe, geometry, self.hasher.first_u64(key_of(item)));
+            self.lines.prefetch_write(probe.home as usize);
+            self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
         let mut refused = [u64::MAX; MUTATIONS];
         let mut refusals = 0;
         for entry in &mut *entries {
-            let line = &self.lines.get(entry.home as usize).0;
-            if refusals == 0 || !refused[..refusals].contains(&entry.home) {
-                entry.lock = Locked::attempt(&line[0]);
+            let probe = &mut entry.probe;
+            let line = self.line_1(probe.home);
+            if refusals == 0 || !refused[..refusals].contains(&probe.home) {
+                entry.lock = Locked::attempt(&line[FLAGS_WORD]);
             }
             if entry.lock.is_none() {
-                refused[refusals] = entry.home;
+                refused[refusals] = probe.home;
                 refusals += 1;
                 continue;
             }
-            let (matches, empties) = scan_line(isa, line, level1_fingerprint(entry.first));
-            entry.candidates = matches.rotate_right(self.preferred_1(entry.first) as u32);
-            entry.empties = empties & self.lanes_1;
-            let preferred = self.preferred_1(entry.first);
-            let room = self.choose_1(empties, entry.first);
-            let likely = if matches != 0 { lane_from(preferred, entry.candidates) } else { room };
-            medium.prefetch_write(slot_of(entry.block, likely));
+            let (matches, empties) = scan_line(isa, line, level1_fingerprint(probe.first));
+            probe.candidates = matches.rotate_right(probe.preferred as u32);
+            entry.empties = empties;
+            self.prefetch_likely(&entry.probe, empties);
         }
         if self.geometry() != geometry {
             return 0;
         }
-        let mut stored = false;
+        let mut is_stored = false;
         for (item, entry) in items.iter().zip(&mut *entries) {
             if entry.lock.is_some() {
-                entry.done = self.store_unfenced(entry, key_of(item), |found| decide(item, found));
-                stored |= entry.done.is_some_and(|done| done.action != Change::Keep);
+                let decide = |found| decide(item, found);
+                entry.unfenced = self.mutate_entry(entry, key_of(item), decide);
+                is_stored |= entry.unfenced.is_some_and(|unfenced| unfenced.is_stored);
             }
         }
-        if stored {
-            medium.fence();
+        if is_stored {
+            self.medium().fence();
         }
         let (mut finished, mut inserted, mut removed) = (0, 0, 0);
         for (index, (entry, out)) in entries.iter_mut().zip(out).enumerate() {
-            if let Some(done) = entry.done {
-                if let Some((lane, fingerprint)) = done.show {
-                    let line = &self.lines.get(entry.home as usize).0;
-                    set_lane_of_line(line, lane, fingerprint);
-                }
-                *out = done.found;
+            if let Some(unfenced) = entry.unfenced {
+                unfenced.show(self.line_1(entry.probe.home));
+                let Done { found, change } = unfenced.done;
+                *out = found;
                 finished |= 1 << index;
-                match (done.found, done.action) {
+                match (found, change) {
                     (None, Change::Put(_)) => inserted += 1,
                     (Some(_), Change::Remove) => removed += 1,
                     _ => {}
@@ -302,70 +242,25 @@ impl<M: Medium> Core<M> {
     /// Does a mutation in level 1, whose block is locked, up to the flush. `None`, and nothing
     /// done, if level 1 does not suffice.
     #[inline(always)]
-    fn store_unfenced(
+    fn mutate_entry(
         &self,
         entry: &Entry<'_>,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
-    ) -> Option<Done> {
+    ) -> Option<Unfenced> {
         if key == 0 {
             return None;
         }
-        let medium = self.medium();
-        let line = &self.lines.get(entry.home as usize).0;
-        let preferred = self.preferred_1(entry.first);
-        let mut candidates = entry.candidates;
-        while candidates != 0 {
-            let lane = lane_from(preferred, candidates);
-            let slot = slot_of(entry.block, lane);
-            let (found, value) = medium.load_pair(slot);
-            if found == key {
-                let action = decide(Some(value));
-                let show = match action {
-                    Change::Keep => None,
-                    Change::Put(new) => {
-                        medium.store_release(slot.word(1), new);
-                        medium.flush(slot);
-                        None
-                    }
-                    Change::Remove => {
-                        medium.store(slot, 0);
-                        medium.flush(slot);
-                        Some((lane, EMPTY))
-                    }
-                };
-                return Some(Done { found: Some(value), action, show });
-            }
-            candidates &= candidates - 1;
+        let probe = &entry.probe;
+        let changed = self.change_candidate(probe, key, &decide);
+        if changed.is_some() {
+            return changed;
         }
-        if line[0].load(Ordering::Relaxed) & SPILLED != 0
-            && !self.is_absent_beyond_level_1(entry.home, key, entry.first)
+        if self.flags_1(probe.home).load(Ordering::Relaxed) & SPILLED != 0
+            && !self.is_absent_beyond_level_1(probe.home, key, probe.first)
         {
             return None;
         }
-        let action = decide(None);
-        let show = match action {
-            Change::Keep | Change::Remove => None,
-            Change::Put(value) => {
-                if entry.empties == 0 {
-                    return None;
-                }
-                let lane = self.choose_1(entry.empties, entry.first);
-                let slot = slot_of(entry.block, lane);
-                self.fill(slot, key, value);
-                medium.flush(slot);
-                Some((lane, level1_fingerprint(entry.first)))
-            }
-        };
-        Some(Done { found: None, action, show })
-    }
-
-    /// Whether a key, whose level-1 lock is held, is certainly in neither level 2 nor 3.
-    #[inline(never)]
-    fn is_absent_beyond_level_1(&self, home: u64, key: u64, first: u64) -> bool {
-        let geometry = self.geometry();
-        !geometry.is_resizing()
-            && matches!(self.may_be_in_level_2(geometry, key, first), Ok(false))
-            && self.level_3.find_locked(self.medium(), home, key).is_none()
+        self.insert_unfenced(probe, key, entry.empties, decide)
     }
 }

@@ -1,11 +1,10 @@
 //! Verification of the invariants. Exact when nothing writes.
 
 use super::Core;
+use super::hash::{h0, level1_fingerprint};
 use super::layout::{LOCK, SPILLED};
-use super::level_3::IN_USE;
-use super::level_3::Level3;
+use super::level_3::{IN_USE, Level3};
 use index::CheckReport;
-use index::hash::{h0, level1_fingerprint};
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset};
 use std::collections::HashMap;
@@ -183,10 +182,9 @@ impl<M: Medium> Core<M> {
         }
         if key != 0 {
             let choices = self.choices(geometry, key, first);
-            let sources = choices.blocks.map(|block| match geometry.resizing_2() {
-                true => geometry.source_2(block),
-                false => block,
-            });
+            let sources = choices
+                .blocks
+                .map(|block| if geometry.resizing_2() { geometry.source_2(block) } else { block });
             let prints = choices.fingerprints;
             for (block, print) in sources.into_iter().chain(choices.blocks).zip(prints.repeat(2)) {
                 if let Some((lane, _)) = self.find_2(block, print, key) {

@@ -26,11 +26,17 @@ use pmem::{Offset, WORD};
 pub(super) const SLOT_BYTES: u64 = 2 * WORD;
 /// log2 of the slots in a line.
 pub(super) const SLOTS_PER_LINE_LOG2: u32 = (pmem::LINE / SLOT_BYTES).ilog2();
+/// The value's word in a slot; the key is word 0.
+pub(super) const VALUE_WORD: u64 = 1;
 /// Bytes of a level-3 node; two in a line, none across lines.
 pub(super) const NODE_BYTES: u64 = 4 * WORD;
 const _: () =
     assert!(pmem::LINE.is_multiple_of(SLOT_BYTES) && pmem::LINE.is_multiple_of(NODE_BYTES));
 
+/// The word of a level-1 line that has the block's flags.
+pub(super) const FLAGS_WORD: usize = 0;
+/// Lanes of a level-2 word, from lane 0 on, that are flag lanes.
+pub(super) const FLAG_LANES_OF_WORD: usize = 2;
 /// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0.
 pub(super) const LOCK: u64 = 1 << 7;
 /// Some key of this level-1 block went to level 2 or 3. Never taken back while the pool is open.
@@ -51,6 +57,11 @@ pub(super) const LEVEL_3: u8 = 3;
 pub(super) const ROOT_LEVEL_1: usize = 0;
 pub(super) const ROOT_LEVEL_2: usize = 1;
 pub(super) const ROOT_LEVEL_3: usize = 2;
+
+/// Engine parameters: slots of a block of level 1 and 2; log2 of the blocks and of the nodes that a
+/// table begins with. Two numbers to a word.
+const PARAM_SLOTS: usize = 0;
+const PARAM_INITIAL: usize = 1;
 
 /// What a table of this engine is fixed to at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,17 +105,18 @@ impl Shape {
     /// As engine parameters of the superblock.
     pub(super) fn encode(&self) -> [u64; 16] {
         let mut params = [0; 16];
-        params[0] = u64::from(self.level_1_slots) | u64::from(self.level_2_slots) << 32;
-        params[1] = u64::from(self.initial_log2) | u64::from(self.initial_nodes_log2) << 32;
+        params[PARAM_SLOTS] = u64::from(self.level_1_slots) | u64::from(self.level_2_slots) << 32;
+        params[PARAM_INITIAL] =
+            u64::from(self.initial_log2) | u64::from(self.initial_nodes_log2) << 32;
         params
     }
 
     pub(super) fn decode(params: &[u64; 16]) -> Result<Shape, String> {
         let shape = Shape {
-            level_1_slots: params[0] as u32,
-            level_2_slots: (params[0] >> 32) as u32,
-            initial_log2: params[1] as u32,
-            initial_nodes_log2: (params[1] >> 32) as u32,
+            level_1_slots: params[PARAM_SLOTS] as u32,
+            level_2_slots: (params[PARAM_SLOTS] >> 32) as u32,
+            initial_log2: params[PARAM_INITIAL] as u32,
+            initial_nodes_log2: (params[PARAM_INITIAL] >> 32) as u32,
         };
         shape.validate().map(|()| shape)
     }
@@ -115,13 +127,13 @@ impl Shape {
             && matches!(self.level_2_slots, 4 | 6 | 8)
             && self.initial_log2 <= BLOCKS_LOG2_MAX
             && self.initial_nodes_log2 <= NODES_LOG2_MAX;
-        match sizes_fit {
-            true => Ok(()),
-            false => Err(format!(
-                "{self:?}: blocks have 64 or 32 slots in level 1 and 8, 6 or 4 in level 2, a level \
-                 at most 2^{BLOCKS_LOG2_MAX} of them"
-            )),
+        if sizes_fit {
+            return Ok(());
         }
+        Err(format!(
+            "{self:?}: blocks have 64 or 32 slots in level 1 and 8, 6 or 4 in level 2, a level \
+             at most 2^{BLOCKS_LOG2_MAX} of them"
+        ))
     }
 }
 
@@ -198,7 +210,7 @@ pub(super) struct Geometry(pub(super) u64);
 const LEVEL_2_SHIFT: u32 = 32;
 const RESIZING_1: u64 = 1 << 38;
 const RESIZING_2: u64 = 1 << 39;
-const GENERATION: u64 = 1 << 40;
+pub(super) const GENERATION: u64 = 1 << 40;
 /// Either level: a bit whose test takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
@@ -304,6 +316,22 @@ impl Geometry {
     }
 }
 
+/// What all operations read and few write. In a line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Published {
+    /// The [`Geometry`].
+    pub(super) geometry: AtomicU64,
+    /// How often an insertion looks around.
+    pub(super) look_mask: AtomicU64,
+}
+
+impl Published {
+    pub(super) fn new(geometry: Geometry) -> Published {
+        Published { geometry: AtomicU64::new(geometry.0), look_mask: AtomicU64::new(0) }
+    }
+}
+
 /// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
 #[inline(always)]
 pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
@@ -314,56 +342,4 @@ pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
 #[inline(always)]
 pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {
     block.add(lane as u64 * SLOT_BYTES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_found_across_extents() {
-        let area = Area::new(1024, 2);
-        for (index, start) in [(0, 100), (1, 1 << 20), (2, 7 << 20), (3, 1 << 30)] {
-            area.add_extent(index, Offset(start));
-        }
-        let at = |block| area.at(block).0;
-        assert_eq!((at(0), at(3)), (100, 100 + 3 * 1024));
-        assert_eq!((at(4), at(7)), (1 << 20, (1 << 20) + 3 * 1024));
-        assert_eq!((at(8), at(15)), (7 << 20, (7 << 20) + 7 * 1024));
-        assert_eq!(at(31), (1 << 30) + 15 * 1024);
-        assert_eq!(area.extents_for(5), 4);
-        assert_eq!((area.extent_bytes(0), area.extent_bytes(3)), (4096, 16 * 1024));
-    }
-
-    #[test]
-    fn a_resize_passes_through_three_geometries() {
-        let before = Geometry::new(4, 5);
-        let during = before.begin(true, true);
-        assert_eq!((during.blocks_1(), during.blocks_2()), (32, 64));
-        assert!(during.resizing_1() && during.resizing_2());
-        assert_eq!((during.source_1(17), during.source_1(3)), (1, 3));
-        assert_ne!(before.moved_1(), during.moved_1());
-        let after = during.end_2().end_1();
-        assert!(!after.is_resizing());
-        assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 3));
-        assert_eq!(Geometry::new(32, 32).blocks_1(), 1 << 32);
-        let only_level_2 = before.begin(false, true);
-        assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
-        assert!(!only_level_2.resizing_1());
-    }
-
-    #[test]
-    fn shapes_survive_encoding_and_odd_ones_are_refused() {
-        let shape = Shape { level_1_slots: 32, level_2_slots: 6, ..Shape::default() };
-        assert_eq!(Shape::decode(&shape.encode()), Ok(shape));
-        let odd = Shape { level_1_slots: 48, ..shape };
-        assert!(Shape::decode(&odd.encode()).is_err());
-    }
-
-    #[test]
-    fn a_shape_for_many_pairs_begins_large() {
-        let shape = Shape::default().for_pairs(1_000_000, 0.85);
-        assert_eq!(shape.initial_log2, 14);
-        assert_eq!(Shape::default().for_pairs(10, 0.85), Shape::default());
-    }
 }

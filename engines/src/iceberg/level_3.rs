@@ -11,12 +11,16 @@
 //! other cell and then unlinked here: a reader that walks the source chain and then the
 //! destination's cannot miss it.
 
-use super::layout::{Area, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3};
+use super::layout::{Area, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3, VALUE_WORD};
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
 use pmem::{Medium, Offset, Pool, SpaceError};
 use std::io;
 
-/// A node's state word.
+/// Words of a node; the key is word 0.
+const NODE_VALUE: u64 = VALUE_WORD;
+const NODE_STATE: u64 = 2;
+
+/// State of a node that holds a pair.
 pub(super) const IN_USE: u64 = 1;
 
 /// Steps after which a reader asks whether it has strayed from its chain.
@@ -71,7 +75,7 @@ impl Level3 {
     }
 
     pub(super) fn state_at(node: Offset) -> Offset {
-        node.word(2)
+        node.word(NODE_STATE)
     }
 
     /// Level-1 blocks for which there can be chains.
@@ -221,7 +225,7 @@ impl Level3 {
         }
     }
 
-    /// Stores a pair into a new node of the chain of `block`, whose lock is held.
+    /// Insert_Lv3: stores a pair into a new node of the chain of `block`, whose lock is held.
     pub(super) fn insert<M: Medium>(
         &self,
         pool: &Pool<M>,
@@ -232,7 +236,7 @@ impl Level3 {
         let node = self.take_node(pool)?;
         let at = self.node_at(node);
         let medium = pool.medium();
-        medium.store(at.word(1), value);
+        medium.store(at.word(NODE_VALUE), value);
         medium.store(at, key);
         // Last: a state that survives a crash has its pair.
         medium.store_release(Self::state_at(at), IN_USE);
@@ -243,7 +247,7 @@ impl Level3 {
 
     pub(super) fn update<M: Medium>(&self, medium: &M, cell: u64, value: u64) {
         let at = self.cell_at(cell);
-        medium.store_release(at.word(1), value);
+        medium.store_release(at.word(NODE_VALUE), value);
         medium.persist(at);
     }
 
@@ -266,12 +270,13 @@ impl Level3 {
             let log2 = nodes.log2 + 1;
             if 2 << log2 > self.cells.len() as u64 {
                 let needed_bytes = pool.superblock().end.saturating_add(NODE_BYTES << nodes.log2);
-                return Err(match log2 > NODES_LOG2_MAX {
-                    true => SpaceError::Full {
+                return Err(if log2 > NODES_LOG2_MAX {
+                    SpaceError::Full {
                         needed_bytes,
                         reason: format!("level 3 has its most nodes, 2^{NODES_LOG2_MAX}"),
-                    },
-                    false => pool.no_room_for("a larger level 3", needed_bytes),
+                    }
+                } else {
+                    pool.no_room_for("a larger level 3", needed_bytes)
                 });
             }
             let index = self.area.extents_for(log2) - 1;

@@ -11,10 +11,14 @@
 //! | level 3; linked lists | `level_3::Level3`: nodes in the pool, chains in the sidecar |
 //! | metadata, fingerprint (section 3.1) | sidecar: `lines` (level 1), `words` (level 2) |
 //! | EMPTY | fingerprint 0 |
-//! | h0, h1, h2; F, F1, F2 | [`index::hash`] |
-//! | Insert, Insert_Lv2 (algorithms 1, 2) | `Core::mutate_anyhow`, `insert_level_1`, `insert_level_2`; `Core::mutate` where level 1 suffices |
+//! | h0; F, F1, F2 | [`hash`] |
+//! | h1, h2 | [`index::hash`] |
+//! | Insert (algorithm 1) | `ops`: `mutate_slow`, `lock_home`, `replace_existing`, `insert_lv1`; `fast` where level 1 suffices |
+//! | Insert_Lv2 (algorithm 2), Insert_Lv3 | `ops`: `insert_lv2`; `Level3::insert` |
+//! | ReplaceExisting, deletion (section 3.2) | `replace_existing`, with what the caller decides |
+//! | query (section 3.2) | `search`: `get_slow`, `search_1`, `search_spilled`; `fast` where level 1 suffices |
 //! | moved flag: UNMOVED, IN-FLIGHT, MOVED (section 5.3) | flag MOVED and the block's lock |
-//! | counter of blocks to be moved | `unmoved_1`, `unmoved_2` |
+//! | counter of blocks to be moved | `resize::Progress`: `unmoved_1`, `unmoved_2` |
 //! | global reader-writer lock | `layout::Geometry`, rechecked under the block's lock |
 //!
 //! Invariants:
@@ -48,15 +52,20 @@
 //!    a crash interrupted, block pair by block pair.
 
 mod batch;
+mod block;
 mod check;
 mod engine;
+mod fast;
+pub mod hash;
 mod layout;
 mod level_3;
 mod ops;
 mod recover;
 mod resize;
 mod scan;
-mod usual;
+mod search;
+#[cfg(test)]
+mod tests;
 
 pub use engine::{Engine, Hot};
 pub use layout::Shape;
@@ -70,11 +79,12 @@ use index::hash::Hasher;
 use index::{Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, is_same_state};
 use layout::{
     Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
-    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
+    Published, ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
 };
 use level_3::Level3;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
+use resize::Progress;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -83,6 +93,10 @@ const BLOCKS_PER_TURN: u64 = 16;
 
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
+
+/// Words of a thread's counts: pairs inserted less pairs removed; insertions.
+const NET_PAIRS: usize = 0;
+const INSERTIONS: usize = 1;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -114,14 +128,9 @@ struct Core<M: Medium> {
     /// Level-2 fingerprints, a word per block.
     words: Array<AtomicU64>,
     level_3: Level3,
-    /// Word 0: the [`Geometry`]. Word 1: how often an insertion looks around, as a mask. In a line
-    /// of its own: all read it, few write it.
-    geometry: Line,
-    /// Words 0 and 1: blocks of level 1 and 2 not yet moved. Words 2 and 3: next block to be
-    /// moved out of turn. Word 4: pairs in level 3 when the last resize
-    /// began. Word 5: resizes begun.
-    unmoved: Line,
-    /// Per thread, word 0: pairs inserted less pairs removed; word 1: insertions.
+    published: Published,
+    progress: Progress,
+    /// Per thread the words [`NET_PAIRS`] and [`INSERTIONS`].
     counts: PerThread,
     /// Pairs found when the pool was opened.
     pairs_at_open: AtomicU64,
@@ -260,8 +269,8 @@ impl<M: Medium> Core<M> {
             words: Array::reserve(most(1), units_now[1]).map_err(reserve)?,
             level_3: Level3::new(area_3, roots[2] as u32, most(0), units_now[0], most(2))
                 .map_err(reserve)?,
-            geometry: line_of(Geometry::new(roots[0] as u32, roots[1] as u32).0),
-            unmoved: Line::default(),
+            published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
+            progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
@@ -278,7 +287,7 @@ impl<M: Medium> Core<M> {
 
     #[inline(always)]
     fn geometry(&self) -> Geometry {
-        Geometry(self.geometry.0[0].load(Ordering::Acquire))
+        Geometry(self.published.geometry.load(Ordering::Acquire))
     }
 
     /// Ends a resize that is under way. What cannot be written, a later opening ends.
@@ -293,7 +302,7 @@ impl<M: Medium> Core<M> {
     }
 
     fn len(&self) -> u64 {
-        let counted = self.counts.used().map(|line| line.0[0].load(Ordering::Acquire));
+        let counted = self.counts.used().map(|line| line.0[NET_PAIRS].load(Ordering::Acquire));
         // Threads count up and down on their own; only the sum is a number of pairs. Beside
         // writers a removal may be seen and its insertion not: the sum may seem negative.
         let sum = counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add);
@@ -304,8 +313,8 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn count(&self, inserted: u64, removed: u64) -> u64 {
         let thread = thread_index();
-        self.counts.add(thread, 0, inserted.wrapping_sub(removed));
-        self.counts.add(thread, 1, inserted)
+        self.counts.add(thread, NET_PAIRS, inserted.wrapping_sub(removed));
+        self.counts.add(thread, INSERTIONS, inserted)
     }
 
     /// Slots that the load factor is relative to.
@@ -350,15 +359,9 @@ impl<M: Medium> Core<M> {
             ],
             capacity: self.capacity(geometry),
             resizing: geometry.is_resizing(),
-            resizes: self.unmoved.0[5].load(Ordering::Relaxed),
+            resizes: self.progress.resizes.load(Ordering::Relaxed),
         }
     }
-}
-
-fn line_of(word: u64) -> Line {
-    let line = Line::default();
-    line.0[0].store(word, Ordering::Relaxed);
-    line
 }
 
 /// Takes the first extents and records the sizes, in one step.

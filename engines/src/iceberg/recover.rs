@@ -1,23 +1,23 @@
 //! Recovery (section 6): the sidecar is rebuilt from the slots, and what a crash left of a resize
 //! is finished.
 //!
-//! Blocks are visited in the pairs that a resize connects: a block of the lower half and the one
-//! that its content would be moved to. A pair found in the lower one that belongs to the upper one
+//! Blocks are visited in the families that a resize connects: a block of the lower half and the
+//! one that its content would be moved to. A pair found in the lower one that belongs to the upper one
 //! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
-//! both are equal. Each pair of blocks is one thread's alone. Cut anywhere, recovery leaves what a
+//! both are equal. Each family is one thread's alone. Cut anywhere, recovery leaves what a
 //! crash in a resize leaves, and runs again.
 
 use super::Core;
-use super::layout::{Geometry, LOCK, MOVED_1, MOVED_2, SLOT_BYTES, SPILLED};
+use super::hash::{h0, level1_fingerprint};
+use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, slot_of};
 use super::resize::choice_from;
 use crate::parallel::in_parallel;
-use index::hash::{h0, level1_fingerprint};
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
-/// Pairs of blocks that are worth a thread.
-const GROUPS_PER_THREAD: u64 = 256;
+/// Families of blocks that are worth a thread.
+const FAMILIES_PER_THREAD: u64 = 256;
 
 /// Level-2 blocks between the one whose lines are prefetched and the one recovered.
 const BLOCKS_AHEAD: u64 = 4;
@@ -38,7 +38,7 @@ enum Verdict {
 struct LevelView<S> {
     blocks: u64,
     /// Lower blocks; the upper ones are as many blocks further on, if there are any.
-    groups: u64,
+    families: u64,
     slots: usize,
     slot: S,
 }
@@ -48,37 +48,37 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         self.publish_look_mask(geometry);
         let initial = self.shape.initial_log2;
-        let groups = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
+        let families = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
         let level_1 = LevelView {
             blocks: geometry.blocks_1(),
-            groups: groups(geometry.level_1_log2()),
+            families: families(geometry.level_1_log2()),
             slots: self.shape.level_1_slots as usize,
             slot: |block, lane| self.slot_1(block, lane),
         };
         let level_2 = LevelView {
             blocks: geometry.blocks_2(),
-            groups: groups(geometry.level_2_log2()),
+            families: families(geometry.level_2_log2()),
             slots: self.shape.level_2_slots as usize,
             slot: |block, lane| self.slot_2(block, lane),
         };
         self.lines.advise(0..geometry.blocks_1() as usize, false);
         self.words.advise(0..geometry.blocks_2() as usize, false);
         let in_level_1 =
-            in_parallel(&self.settings, level_1.groups, GROUPS_PER_THREAD, |groups| {
-                self.recover_groups(
+            in_parallel(&self.settings, level_1.families, FAMILIES_PER_THREAD, |families| {
+                self.recover_families(
                     &level_1,
-                    groups,
-                    |block| self.recover_tidy_1(geometry, block),
+                    families,
+                    |block| self.recover_in_place_1(geometry, block),
                     |block, key| self.judge_1(geometry, block, key),
                     |block, prints| self.publish_1(geometry, block, &words_of(prints)),
                 )
             })?;
         // Level 1 must be complete: level 2 sets flags in its lines.
         let in_level_2 =
-            in_parallel(&self.settings, level_2.groups, GROUPS_PER_THREAD, |groups| {
-                self.recover_groups(
+            in_parallel(&self.settings, level_2.families, FAMILIES_PER_THREAD, |families| {
+                self.recover_families(
                     &level_2,
-                    groups,
+                    families,
                     |block| {
                         self.prefetch_homes_of_2(
                             geometry,
@@ -99,22 +99,22 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Recovers groups of one level; returns the number of pairs in them. `tidy` may recover a block
-    /// in which every pair stays, and then tells how many there are.
-    fn recover_groups<S: Fn(u64, usize) -> Offset>(
+    /// Recovers families of one level; returns the number of pairs in them. `in_place` may recover
+    /// a block in which every pair stays, and then tells how many there are.
+    fn recover_families<S: Fn(u64, usize) -> Offset>(
         &self,
         level: &LevelView<S>,
-        groups: Range<u64>,
-        tidy: impl Fn(u64) -> Option<u64>,
+        families: Range<u64>,
+        in_place: impl Fn(u64) -> Option<u64>,
         judge: impl Fn(u64, u64) -> Verdict,
         publish: impl Fn(u64, &[u8; 64]),
     ) -> Result<u64, OpenError> {
         let mut pairs = 0;
-        for lower in groups {
-            let upper = lower + level.groups;
+        for lower in families {
+            let upper = lower + level.families;
             let has_upper = upper < level.blocks;
-            let tidy_upper = if has_upper { tidy(upper) } else { Some(0) };
-            if let (Some(in_lower), Some(in_upper)) = (tidy(lower), tidy_upper) {
+            let upper_in_place = if has_upper { in_place(upper) } else { Some(0) };
+            if let (Some(in_lower), Some(in_upper)) = (in_place(lower), upper_in_place) {
                 pairs += in_lower + in_upper;
                 continue;
             }
@@ -175,7 +175,7 @@ impl<M: Medium> Core<M> {
 
     /// Recovers a level-1 block if all its pairs are in their place: nearly every block is, unless
     /// a crash hit a resize. Without a branch for each slot, of which some are empty at random.
-    fn recover_tidy_1(&self, geometry: Geometry, block: u64) -> Option<u64> {
+    fn recover_in_place_1(&self, geometry: Geometry, block: u64) -> Option<u64> {
         let at = self.area_1.at(block);
         let mut words = [0; 8];
         let (mut pairs, mut astray) = (0, 0);
@@ -183,7 +183,7 @@ impl<M: Medium> Core<M> {
             words.iter_mut().enumerate().take(self.shape.level_1_slots as usize / 8)
         {
             for lane in 0..8 {
-                let slot = at.add((index * 8 + lane) as u64 * SLOT_BYTES);
+                let slot = slot_of(at, index * 8 + lane);
                 let key = self.medium().load(slot);
                 let first = self.hasher.first_u64(key);
                 let is_taken = u64::from(key != 0);
@@ -235,23 +235,25 @@ impl<M: Medium> Core<M> {
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
             let [a, b] = choices.blocks;
             let is_one_family = a != b && geometry.source_2(a) == geometry.source_2(b);
-            return match is_one_family {
-                true => Verdict::StaysUnlessCopied(print),
-                false => Verdict::Stays(print),
+            return if is_one_family {
+                Verdict::StaysUnlessCopied(print)
+            } else {
+                Verdict::Stays(print)
             };
         }
         let choice = choice_from(geometry, &choices, block);
-        match geometry.source_2(choices.blocks[choice]) == block {
-            true => Verdict::Moves(choices.fingerprints[choice]),
-            false => Verdict::Astray,
+        if geometry.source_2(choices.blocks[choice]) == block {
+            Verdict::Moves(choices.fingerprints[choice])
+        } else {
+            Verdict::Astray
         }
     }
 
     fn publish_1(&self, geometry: Geometry, block: u64, words: &[u64; 8]) {
-        let line = &self.lines.get(block as usize).0;
-        let print_bits = words[0] & !(LOCK | SPILLED | MOVED_1);
-        line[0].store(print_bits | geometry.moved_1(), Ordering::Relaxed);
-        for (stored, word) in line.iter().zip(words).skip(1) {
+        let line = self.line_1(block);
+        let print_bits = words[FLAGS_WORD] & !(LOCK | SPILLED | MOVED_1);
+        line[FLAGS_WORD].store(print_bits | geometry.moved_1(), Ordering::Relaxed);
+        for (stored, word) in line.iter().zip(words).skip(FLAGS_WORD + 1) {
             stored.store(*word, Ordering::Relaxed);
         }
     }

@@ -8,12 +8,12 @@
 //! flags, counts and ends.
 
 use super::Core;
+use super::block::{Choices, Locked, lane_to_fill};
+use super::hash::{h0, level1_fingerprint};
 use super::layout::{
     Area, Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
 };
-use super::ops::{Choices, Locked, Stale};
 use index::fingerprint::{EMPTY, lanes};
-use index::hash::{h0, level1_fingerprint};
 use pmem::sync::{AtomicU64, Ordering, spin};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
@@ -31,6 +31,25 @@ const PREPARE_WITHIN: f64 = 0.05;
 const SLOTS_PER_OVERFLOW: u64 = 1024;
 /// ... but not for less than this many.
 const OVERFLOW_MIN: u64 = 64;
+
+/// The geometry changed before anything was written: begin again.
+pub(super) struct Stale;
+
+/// How far a resize is. In a line of its own: writers change it, readers have the geometry.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Progress {
+    /// Blocks of each level that are not yet moved.
+    unmoved_1: AtomicU64,
+    unmoved_2: AtomicU64,
+    /// Cursors: the next block of each level to be moved out of turn.
+    next_1: AtomicU64,
+    next_2: AtomicU64,
+    /// Pairs in level 3 when the last resize began.
+    overflow_before: AtomicU64,
+    /// Resizes begun since the pool was opened.
+    pub(super) resizes: AtomicU64,
+}
 
 /// Bits of a thread's number of insertions that change without its looking around.
 /// `moves`: also to move a block.
@@ -80,7 +99,7 @@ impl<M: Medium> Core<M> {
         }
         let sum = self.count(inserted, removed);
         let before = sum.wrapping_sub(inserted);
-        if (sum ^ before) & !self.geometry.0[1].load(Ordering::Relaxed) != 0 {
+        if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
             self.look_around(before, sum);
         }
     }
@@ -102,7 +121,7 @@ impl<M: Medium> Core<M> {
     /// Publishes how often an insertion looks around under a geometry.
     pub(super) fn publish_look_mask(&self, geometry: Geometry) {
         let moves = geometry.is_resizing() && !self.signal.has_helper();
-        self.geometry.0[1].store(look_mask(geometry, moves), Ordering::Relaxed);
+        self.published.look_mask.store(look_mask(geometry, moves), Ordering::Relaxed);
     }
 
     #[cold]
@@ -125,7 +144,7 @@ impl<M: Medium> Core<M> {
                 self.ask_to_prepare(geometry);
             }
             let overflow_max = (self.capacity(geometry) / SLOTS_PER_OVERFLOW).max(OVERFLOW_MIN);
-            let overflow_before = self.unmoved.0[4].load(Ordering::Relaxed);
+            let overflow_before = self.progress.overflow_before.load(Ordering::Relaxed);
             if self.level_3.len() > overflow_before + overflow_max
                 && geometry.blocks_2() <= geometry.blocks_1()
             {
@@ -196,9 +215,10 @@ impl<M: Medium> Core<M> {
         let (extent_1, extent_2) = self.pool.extend(|draft| {
             draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
             draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
-            let mut take = |is_wanted: bool, owner, area: &Area, index| match is_wanted {
-                true => draft.take_extent(owner, index as u8, area.extent_bytes(index)).map(Some),
-                false => Ok(None),
+            let mut take = |is_wanted: bool, owner, area: &Area, index| {
+                is_wanted
+                    .then(|| draft.take_extent(owner, index as u8, area.extent_bytes(index)))
+                    .transpose()
             };
             let extent_1 = take(level_1, LEVEL_1, &self.area_1, index_1)?;
             Ok((extent_1, take(level_2, LEVEL_2, &self.area_2, index_2)?))
@@ -206,21 +226,21 @@ impl<M: Medium> Core<M> {
         if let Some(extent) = extent_1 {
             self.area_1.add_extent(index_1, extent.start);
             self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, false);
-            self.unmoved.0[0].store(geometry.blocks_1(), Ordering::Relaxed);
+            self.progress.unmoved_1.store(geometry.blocks_1(), Ordering::Relaxed);
         }
         if let Some(extent) = extent_2 {
             self.area_2.add_extent(index_2, extent.start);
             self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
-            self.unmoved.0[1].store(geometry.blocks_2(), Ordering::Relaxed);
+            self.progress.unmoved_2.store(geometry.blocks_2(), Ordering::Relaxed);
         }
-        self.unmoved.0[5].fetch_add(1, Ordering::Relaxed);
-        self.unmoved.0[4].store(self.level_3.len(), Ordering::Relaxed);
-        self.unmoved.0[2].store(0, Ordering::Relaxed);
-        self.unmoved.0[3].store(0, Ordering::Relaxed);
+        self.progress.resizes.fetch_add(1, Ordering::Relaxed);
+        self.progress.overflow_before.store(self.level_3.len(), Ordering::Relaxed);
+        self.progress.next_1.store(0, Ordering::Relaxed);
+        self.progress.next_2.store(0, Ordering::Relaxed);
         // Nobody else changes the geometry: no resize was under way, and this thread alone may
         // begin one.
         self.publish_look_mask(next);
-        self.geometry.0[0].store(next.0, Ordering::Release);
+        self.published.geometry.store(next.0, Ordering::Release);
         self.signal.wake();
         Ok(())
     }
@@ -236,22 +256,24 @@ impl<M: Medium> Core<M> {
             if !geometry.is_resizing() {
                 break;
             }
-            let next = |cursor: usize, blocks: u64| {
-                self.unmoved.0[cursor].fetch_add(1, Ordering::Relaxed) & (blocks / 2 - 1)
+            let next = |cursor: &AtomicU64, blocks: u64| {
+                cursor.fetch_add(1, Ordering::Relaxed) & (blocks / 2 - 1)
             };
             // Stale: this resize has ended, and nothing is left to do for it.
             if geometry.resizing_1() {
-                let _ = self.ensure_moved_1(geometry, next(2, geometry.blocks_1()));
+                let block = next(&self.progress.next_1, geometry.blocks_1());
+                let _ = self.ensure_moved_1(geometry, block);
             }
             if geometry.resizing_2() {
-                let _ = self.ensure_moved_2(geometry, next(3, geometry.blocks_2()));
+                let block = next(&self.progress.next_2, geometry.blocks_2());
+                let _ = self.ensure_moved_2(geometry, block);
             }
         }
     }
 
     /// Moves every block that is left.
     pub(super) fn finish_moves(&self) {
-        let mut turn = 0;
+        let mut spins = 0;
         // Again if the end of the other level's resize made this one's geometry stale.
         loop {
             let geometry = self.geometry();
@@ -266,7 +288,7 @@ impl<M: Medium> Core<M> {
             };
             if moved.is_ok() && self.geometry() == geometry {
                 // All are marked; the thread that marked the last one is about to say so.
-                spin(&mut turn);
+                spin(&mut spins);
             }
         }
     }
@@ -294,7 +316,7 @@ impl<M: Medium> Core<M> {
         self.move_block_1(geometry, block);
         let others = flags.load(Ordering::Relaxed) & !MOVED_1;
         flags.store(others | geometry.moved_1(), Ordering::Release);
-        if self.unmoved.0[0].fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.progress.unmoved_1.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.end(Geometry::end_1);
         }
     }
@@ -302,7 +324,7 @@ impl<M: Medium> Core<M> {
     fn end(&self, end: impl Fn(Geometry) -> Geometry) {
         // Both levels may end at once.
         let end = |geometry| Some(end(Geometry(geometry)).0);
-        let _ = self.geometry.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
+        let _ = self.published.geometry.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
         self.publish_look_mask(self.geometry());
     }
 
@@ -316,7 +338,7 @@ impl<M: Medium> Core<M> {
             let (key, value) = self.medium().load_pair(self.slot_1(source, lane));
             let first = self.hasher.first_u64(key);
             if geometry.home(h0(first)) == destination {
-                let to = self.choose_1(empties, first);
+                let to = lane_to_fill(empties, self.preferred_1(first));
                 empties &= !(1 << to);
                 let fingerprint = level1_fingerprint(first);
                 moves.push(Move { key, value, from: lane, to, fingerprint });
@@ -394,7 +416,7 @@ impl<M: Medium> Core<M> {
         }
         self.move_block_2(geometry, source);
         mark_moved_2(word, geometry);
-        if self.unmoved.0[1].fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.progress.unmoved_2.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.end(Geometry::end_2);
         }
         Ok(())
@@ -405,9 +427,8 @@ impl<M: Medium> Core<M> {
     fn move_block_2(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_2() / 2;
         let mut moves = Moves::NONE;
-        for lane in
-            (0..self.shape.level_2_slots as usize).filter(|&lane| self.is_taken_2(source, lane))
-        {
+        let taken = !self.empty_2(source);
+        for lane in (0..self.shape.level_2_slots as usize).filter(|lane| taken & 1 << lane != 0) {
             let (key, value) = self.medium().load_pair(self.slot_2(source, lane));
             let first = self.hasher.first_u64(key);
             let choices = self.choices(geometry, key, first);
@@ -426,10 +447,6 @@ impl<M: Medium> Core<M> {
         );
         moves.iter().for_each(|entry| self.set_lane_2(source, entry.from, EMPTY));
         mark_moved_2(self.word_2(destination), geometry);
-    }
-
-    fn is_taken_2(&self, block: u64, lane: usize) -> bool {
-        index::fingerprint::empty_word(self.word_2(block).load(Ordering::Acquire)) & 1 << lane == 0
     }
 }
 

@@ -1,9 +1,11 @@
-//! Scans: every pair that a search would find, place by place.
+//! Scans: every pair that a search would find, place by place. Beside writers they are exact if
+//! the table does not grow meanwhile.
 
 use super::Core;
+use super::block::matches_2;
+use super::hash::{level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2};
 use super::layout::LOCK;
-use index::fingerprint::{lanes, match_word};
-use index::hash::{level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2};
+use index::fingerprint::lanes;
 use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset};
 
@@ -34,7 +36,7 @@ impl<M: Medium> Core<M> {
             let is_shown = |lane: usize, first: u64| {
                 let shown = word.load(Ordering::Acquire);
                 let prints = [level2_fingerprint_1(first), level2_fingerprint_2(first)];
-                prints.iter().any(|&print| match_word(shown, print) & 1 << lane != 0)
+                prints.iter().any(|&print| matches_2(shown, print) & 1 << lane != 0)
             };
             let taken = !self.empty_2(block);
             for lane in (0..self.shape.level_2_slots as usize).filter(|lane| taken & 1 << lane != 0)

@@ -11,7 +11,7 @@ use super::layout::{
 use super::ops::{Place, Placed};
 use super::{Core, NO_BASE};
 use crate::Settings;
-use index::{Error, Fixed};
+use index::Fixed;
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
@@ -82,7 +82,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Called when an item found no room under `geometry`. `Ok`: trying again makes sense.
     #[cold]
-    pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), Error> {
+    pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), SpaceError> {
         let full = || SpaceError::Full {
             needed_bytes: self
                 .pool

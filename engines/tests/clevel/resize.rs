@@ -1,7 +1,7 @@
 //! Growing and shrinking, beside others and again and again.
 
 use crate::harness::{NEVER, Random, Store, WHEN_FULL, key, within};
-use index::{Records, Shrunk};
+use index::{Error, Records, Shrunk};
 use pmem::SpaceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -143,7 +143,7 @@ fn a_reader_that_stays_leaves_numbers_for_growth() {
         }
     };
     assert!(rounds > 5, "{rounds}");
-    assert!(matches!(refused, SpaceError::Full { .. }), "{refused}");
+    assert!(matches!(refused, Error::Space(SpaceError::Full { .. })), "{refused}");
     store.fill(1..20_000);
     store.assert_holds(0..20_000);
     drop(record);

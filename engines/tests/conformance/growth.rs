@@ -2,7 +2,7 @@
 
 use crate::harness::{Backing, Engine, Random, Setup, Table, within};
 use crate::threads::together;
-use index::Index;
+use index::{Error, Index};
 use pmem::SpaceError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,7 +160,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
             for key in keys.by_ref() {
                 match table.insert(key, value_of(key)) {
                     Ok(found) => assert_eq!(found, None),
-                    Err(SpaceError::Full { .. }) => return key,
+                    Err(Error::Space(SpaceError::Full { .. })) => return key,
                     Err(error) => panic!("{error}"),
                 }
                 model.insert(key, value_of(key));
@@ -183,7 +183,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
             }
         }
         assert!(table.insert(refused, 1).is_err(), "room came from nowhere");
-        assert!(matches!(table.upsert(refused, 1), Err(SpaceError::Full { .. })));
+        assert!(matches!(table.upsert(refused, 1), Err(Error::Space(SpaceError::Full { .. }))));
         assert!(table.compare_exchange(refused, None, Some(1)).is_err());
         for &key in &some {
             assert_eq!(table.remove(key).unwrap(), model.remove(&key));

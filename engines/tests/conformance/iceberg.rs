@@ -4,8 +4,9 @@
 use crate::harness::{
     Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, within,
 };
+use engines::iceberg::hash::{LEVEL1_LINE_SHIFT, h0};
 use index::Index;
-use index::hash::{Hasher, LEVEL1_LINE_SHIFT, h0};
+use index::hash::Hasher;
 use pmem::{Offset, OpenError, Pool};
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use crate::engines::{Anatomy, load};
 use crate::items::CutItems;
 use crate::places;
-use crate::superblocks::{PREFERRED, change, decode, make_store_on, make_table_on};
+use crate::superblocks::{PAIRS, PREFERRED, change, decode, make_store_on, make_table_on};
 use firndex::{Engine, Options, Store, Table};
 use proptest::prelude::*;
 use std::path::Path;
@@ -453,6 +453,46 @@ fn what_was_not_damaged_still_reads_well() {
         }
         let report = store.check().unwrap();
         assert!(!report.is_sound() && report.findings.len() >= badly.len(), "{report:?}");
+    }
+}
+
+/// On engines that keep the pairs of a table in items.
+#[test]
+fn a_change_that_meets_damage_says_so() {
+    let keeps_items = |engine: &&Engine| {
+        let table = Options::new().engine(**engine).in_memory_table().unwrap();
+        table.put(1, 1).unwrap();
+        table.stats().unwrap().heap_bytes > 0
+    };
+    let engines: Vec<_> = Engine::ALL.iter().filter(keeps_items).collect();
+    assert!(!engines.is_empty());
+    engines.into_iter().for_each(|&engine| changes_tell_of_damage(engine));
+}
+
+fn changes_tell_of_damage(engine: Engine) {
+    let bytes = made(&TABLES, engine, make_table_on);
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let mut struck = bytes.to_vec();
+    let beyond_the_end = Blow::Slot { at: 5, value: Word::Flipped(1 << 37) };
+    anatomy_of(bytes).strike(&mut struck, &beyond_the_end);
+    type Change = fn(&Table, u64) -> firndex::Result<()>;
+    let changes: [Change; 5] = [
+        |table, key| table.put(key, 1).map(drop),
+        |table, key| table.update(key, 1).map(drop),
+        |table, key| table.remove(key).map(drop),
+        |table, key| table.put_many(&[(key, 1)]).map(drop),
+        |table, key| table.remove_many(&[key]).map(drop),
+    ];
+    for change in changes {
+        std::fs::write(&path, &struck).unwrap();
+        let table = Table::open(&path).unwrap();
+        let refused: Vec<_> = (0..PAIRS).filter_map(|key| change(&table, key).err()).collect();
+        assert!(!refused.is_empty());
+        for error in refused {
+            assert!(matches!(error, firndex::Error::Corrupt(_)), "{error:?}");
+            assert!(error.to_string().contains("run `check`"), "{error}");
+        }
     }
 }
 

@@ -7,11 +7,10 @@
 //!  line    word 0                           word 1                        …   word 7
 //!  lane   │0 F│1 F│2 F│ 3 │ 4 │ 5 │ 6 │ 7 │ 8 │ 9 │10 │11 │12 │13 │14 │15 │ … │56 │ … │63 │
 //!
-//!  word   │0 F│1 F│ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
 //! ```
 //!
-//! `F` lanes give their top bit to a flag (a lock, "spilled", "moved") and hold the low 7 bits of
-//! their fingerprint; there, only those 7 bits are compared. All functions are exact: a bit of the
+//! `F` lanes give their top bit to a flag, a lock say, and hold the low 7 bits of their fingerprint;
+//! there, only those 7 bits are compared. How many of a word's lanes are such its user says. All functions are exact: a bit of the
 //! answer is set if and only if its lane matches.
 //!
 //! Lines are written by other threads while they are matched. To a vector load written in Rust
@@ -41,9 +40,6 @@ pub const FLAG: u8 = 0x80;
 /// Lanes of a line, from lane 0 on, that are flag lanes.
 pub const FLAG_LANES_OF_LINE: usize = 3;
 
-/// Lanes of a level-2 word, from lane 0 on, that are flag lanes.
-pub const FLAG_LANES_OF_WORD: usize = 2;
-
 /// The fingerprint bits of a line, word by word.
 static LINE_MASK: LineMask = LineMask([
     without_flags(FLAG_LANES_OF_LINE),
@@ -55,9 +51,6 @@ static LINE_MASK: LineMask = LineMask([
     u64::MAX,
     u64::MAX,
 ]);
-
-/// The fingerprint bits of a level-2 word.
-const WORD_MASK: u64 = without_flags(FLAG_LANES_OF_WORD);
 
 /// One aligned line, as some vector operands must be.
 #[repr(C, align(64))]
@@ -255,10 +248,11 @@ pub fn empty_line(isa: Isa, line: &[AtomicU64; 8]) -> u64 {
     match_line(isa, line, EMPTY)
 }
 
-/// The lanes of a level-2 word that hold `fingerprint`: bit *i* stands for lane *i*.
+/// The lanes of a word, its first `FLAG_LANES` with flags, that hold `fingerprint`: bit *i* stands
+/// for lane *i*.
 #[inline(always)]
-pub fn match_word(word: u64, fingerprint: u8) -> u8 {
-    let difference = (word ^ repeat(fingerprint)) & WORD_MASK;
+pub fn match_word<const FLAG_LANES: usize>(word: u64, fingerprint: u8) -> u8 {
+    let difference = (word ^ repeat(fingerprint)) & const { without_flags(FLAG_LANES) };
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2 is part of the architecture.
     unsafe {
@@ -295,10 +289,11 @@ pub fn match_two_words(words: [u64; 2], fingerprint: u8) -> u32 {
     portable::match_two_words(words, fingerprint)
 }
 
-/// The lanes of a level-2 word that are EMPTY: bit *i* stands for lane *i*.
+/// The lanes of a word, its first `FLAG_LANES` with flags, that are EMPTY: bit *i* stands for lane
+/// *i*.
 #[inline(always)]
-pub fn empty_word(word: u64) -> u8 {
-    match_word(word, EMPTY)
+pub fn empty_word<const FLAG_LANES: usize>(word: u64) -> u8 {
+    match_word::<FLAG_LANES>(word, EMPTY)
 }
 
 /// The lanes whose bits are set in `mask`, lowest first.

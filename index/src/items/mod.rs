@@ -16,7 +16,7 @@ mod batch;
 mod check;
 
 use crate::change::Change;
-use crate::error::ItemError;
+use crate::error::{Error, ItemError};
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, Records};
@@ -427,7 +427,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         self.index.settle();
     }
 
-    fn shrink(&self) -> Result<Shrunk, SpaceError> {
+    fn shrink(&self) -> Result<Shrunk, Error> {
         self.index.shrink()
     }
 

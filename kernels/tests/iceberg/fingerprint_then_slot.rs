@@ -1,5 +1,6 @@
-//! Fingerprint, then slot, then lock bit: `insert_level_1`, `fill`, `store_value`, `erase`,
-//! `set_lane`, `matches_1`, `read` and `help` of `engines/src/iceberg/ops.rs`.
+//! Fingerprint, then slot, then lock bit: `fill_slot`, `change_slot`, `set_lane` and
+//! `matches_1` of `engines/src/iceberg/block.rs`, `read` and `persist_if_locked` of
+//! `engines/src/iceberg/search.rs`.
 //!
 //! Property: what a look-up answers, be it a value or an absence, is durable by then, and it never
 //! answers a value that was not stored with the key. A reader that meets a pair whose writer is

@@ -12,8 +12,9 @@ mod plain;
 mod scene;
 
 use engines::Engine;
+use engines::iceberg::hash::h0;
 use engines::iceberg::{Shape, engine_params};
-use index::hash::{Hasher, h0};
+use index::hash::Hasher;
 use scene::tables::{
     FILLING, KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled,
 };

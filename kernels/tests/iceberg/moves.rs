@@ -1,5 +1,5 @@
 //! Moving a pair: `carry_out` and `move_block_1` of `engines/src/iceberg/resize.rs` against
-//! `search`, `search_1` and `matches_1` of `engines/src/iceberg/ops.rs`.
+//! `search` and `search_1` of `engines/src/iceberg/search.rs`.
 //!
 //! Property: a reader that looks at the source and then at the destination does not miss a key
 //! that is there all the time. It may pass the source by because the fingerprint is gone or

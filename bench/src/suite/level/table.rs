@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use engines::Settings;
 use engines::level::{self, LevelHashing, Shape};
 use index::{Error, Fixed, Index, is_same_state};
-use pmem::{Medium, Pool};
+use pmem::{Medium, Pool, SpaceError};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
         match self.index.insert(key, value) {
             Ok(None) => Ok(true),
             Ok(Some(found)) => bail!("key {key:x?} was there before it was inserted: {found:x?}"),
-            Err(Error::Full { .. }) => match self.get(key) {
+            Err(Error::Space(SpaceError::Full { .. })) => match self.get(key) {
                 None => Ok(false),
                 Some(_) => bail!("key {key:x?} was refused, and is there"),
             },

@@ -2,8 +2,9 @@
 
 use super::{Budget, Engine, SEED};
 use engines::Settings;
+use engines::iceberg::hash::{h0, level1_fingerprint};
 use engines::iceberg::{self, Iceberg, Shape};
-use index::hash::{Hasher, h0, level1_fingerprint};
+use index::hash::Hasher;
 use pmem::{Medium, OpenError, Pool};
 use std::sync::{Arc, OnceLock};
 

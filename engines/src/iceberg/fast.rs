@@ -1,0 +1,189 @@
+//! The fast path, in as few instructions as it needs.
+//!
+//! A processor overlaps the cache misses of operations that follow each other as far as they fit
+//! its reorder window together, some hundred instructions. So the fast path has only what nearly
+//! every operation does: no resize is under way, the key is not 0, its block's lock is free, level 1
+//! suffices, and matching a line takes a few instructions. In every other case it has done nothing,
+//! and the slow path of `search` or `ops` begins again.
+
+use super::Core;
+use super::block::{Done, Locked, Probe, Unfenced, lane_to_fill};
+use super::hash::level1_fingerprint;
+use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
+use index::fingerprint::{match_line_fast, scan_line_fast};
+use index::{Change, Error, Exchange, is_same_state};
+use pmem::Medium;
+use pmem::sync::{AtomicU64, Ordering, fence};
+
+impl<M: Medium> Core<M> {
+    /// As [`Core::get_slow`].
+    #[inline(always)]
+    pub(super) fn get(&self, key: u64) -> Option<u64> {
+        let first = self.hasher.first_u64(key);
+        let geometry = self.geometry();
+        if geometry.is_resizing() {
+            return self.get_slow(key, first);
+        }
+        let mut probe = Probe::NONE;
+        self.aim(&mut probe, geometry, first);
+        // Two misses at once, if the guess is good, instead of one after the other.
+        self.medium().prefetch(slot_of(probe.block, probe.preferred));
+        let line = self.line_1(probe.home);
+        let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
+            return self.get_slow(key, first);
+        };
+        probe.candidates = matches.rotate_right(probe.preferred as u32);
+        // A fingerprint read above vouches for the slot read below.
+        fence(Ordering::Acquire);
+        self.get_probed(geometry, key, &probe, &line[FLAGS_WORD], || self.geometry() == geometry)
+    }
+
+    /// The value of a key, the fingerprints of its block, which has these flags, having been read.
+    /// `is_current`: whether the geometry still is what it was, unless the caller looks itself.
+    #[inline(always)]
+    pub(super) fn get_probed(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        probe: &Probe,
+        flags: &AtomicU64,
+        is_current: impl Fn() -> bool,
+    ) -> Option<u64> {
+        let slow = || self.get_slow(key, probe.first);
+        let mut candidates = probe.candidates;
+        while candidates != 0 {
+            let slot = slot_of(probe.block, lane_from(probe.preferred, candidates));
+            let (found, value) = self.medium().load_pair(slot);
+            if found == 0 {
+                // A removal that may not be durable yet; or this is key 0, which is not here.
+                return slow();
+            }
+            if found == key {
+                // A pair under the lock may not be durable yet.
+                let is_locked = flags.load(Ordering::Acquire) & LOCK != 0;
+                return if is_locked || !is_current() { slow() } else { Some(value) };
+            }
+            candidates &= candidates - 1;
+        }
+        if flags.load(Ordering::Acquire) & SPILLED != 0 {
+            let found = self.search_spilled(geometry, key, probe.first, [probe.home; 2]);
+            fence(Ordering::Acquire);
+            return if is_current() { found } else { slow() };
+        }
+        if is_current() { None } else { slow() }
+    }
+
+    /// As [`Core::mutate_slow`].
+    #[inline(always)]
+    pub(super) fn mutate(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<u64>, Error> {
+        let first = self.hasher.first_u64(key);
+        match self.mutate_fast(key, first, &decide) {
+            Some(done) => {
+                self.count_done(done);
+                Ok(done.found)
+            }
+            None => self.mutate_slow(key, first, decide),
+        }
+    }
+
+    /// What was found and done, if the fast path suffices.
+    #[inline(always)]
+    fn mutate_fast(
+        &self,
+        key: u64,
+        first: u64,
+        decide: &impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Option<Done> {
+        let geometry = self.geometry();
+        if geometry.is_resizing() || key == 0 {
+            return None;
+        }
+        let mut probe = Probe::NONE;
+        self.aim(&mut probe, geometry, first);
+        let fingerprint = level1_fingerprint(first);
+        self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
+        let line = self.line_1(probe.home);
+        // Before the lock, whose instruction waits for all earlier stores: so these misses
+        // overlap with the stores, or the fence, of the operation before.
+        let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        probe.candidates = matches.rotate_right(probe.preferred as u32);
+        self.prefetch_likely(&probe, empties);
+        let locked = Locked::attempt(&line[FLAGS_WORD])?;
+        if self.geometry() != geometry {
+            return None;
+        }
+        // What was seen before the lock tells where to look: a slot of this block that holds the
+        // key now holds it until the lock is given back, whatever happened in between.
+        if let Some(changed) = self.change_candidate(&probe, key, decide) {
+            return Some(self.finish(changed, line, locked));
+        }
+        // That it is absent, only what is seen under the lock tells.
+        let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
+        if matches_now != matches {
+            return None;
+        }
+        if line[FLAGS_WORD].load(Ordering::Relaxed) & SPILLED != 0 {
+            return None;
+        }
+        let inserted = self.insert_unfenced(&probe, key, empties, decide)?;
+        Some(self.finish(inserted, line, locked))
+    }
+
+    /// Fences what a mutation stored, shows it, and gives back the block's lock.
+    #[inline(always)]
+    fn finish(&self, unfenced: Unfenced, line: &[AtomicU64; 8], locked: Locked<'_>) -> Done {
+        if unfenced.is_stored {
+            self.medium().fence();
+        }
+        unfenced.show(line);
+        drop(locked);
+        unfenced.done
+    }
+
+    /// Prefetches the slot that a mutation is likely to change, the key being there or not.
+    #[inline(always)]
+    pub(super) fn prefetch_likely(&self, probe: &Probe, empties: u64) {
+        let room = lane_to_fill(empties, probe.preferred);
+        let likely = match probe.candidates {
+            0 => room,
+            candidates => lane_from(probe.preferred, candidates),
+        };
+        self.medium().prefetch_write(slot_of(probe.block, likely));
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| Change::if_absent(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| Change::if_present(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Change::Put(value))
+    }
+
+    #[inline(always)]
+    pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Change::Remove)
+    }
+
+    #[inline(always)]
+    pub(super) fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<Exchange<u64>, Error> {
+        let found =
+            self.mutate(key, |found| Change::if_expected(is_same_state(found, expected), new))?;
+        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
+    }
+}

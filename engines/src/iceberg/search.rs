@@ -1,0 +1,177 @@
+//! Queries (section 3.2): level 1, then 2, then 3.
+//!
+//! A hit reads one line of the pool, and one more in a quarter of the cases for a false fingerprint
+//! match; a miss reads only such lines. Level 3 is left aside here.
+
+use super::Core;
+use super::block::{Choices, matches_2};
+use super::hash::{h0, level1_fingerprint};
+use super::layout::{Geometry, LOCK, SPILLED};
+use super::resize::Stale;
+use index::fingerprint::lanes;
+use pmem::sync::{Ordering, fence};
+use pmem::{Medium, Offset};
+
+impl<M: Medium> Core<M> {
+    /// The value of `key`. Takes no lock, and is redone only if a resize began or ended meanwhile
+    /// or level-3 neighbours changed.
+    pub(super) fn get_slow(&self, key: u64, first: u64) -> Option<u64> {
+        loop {
+            let geometry = self.geometry();
+            let found = self.search(geometry, key, first);
+            fence(Ordering::Acquire);
+            // On a hit too: where the lock of the key's block is depends on the geometry.
+            if self.geometry() == geometry {
+                return found;
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn search(&self, geometry: Geometry, key: u64, first: u64) -> Option<u64> {
+        let home = geometry.home(h0(first));
+        // Outside of a resize the block is its own source.
+        let source = if geometry.resizing_1() { geometry.source_1(home) } else { home };
+        if key != 0 {
+            let fingerprint = level1_fingerprint(first);
+            if source != home
+                && let Some(value) = self.search_1(source, fingerprint, key, [source, home])
+            {
+                return Some(value);
+            }
+            if let Some(value) = self.search_1(home, fingerprint, key, [source, home]) {
+                return Some(value);
+            }
+        }
+        let flags = self.flags_1(home).load(Ordering::Acquire)
+            | self.flags_1(source).load(Ordering::Acquire);
+        if flags & SPILLED == 0 {
+            return None;
+        }
+        self.search_spilled(geometry, key, first, [source, home])
+    }
+
+    #[inline(always)]
+    fn search_1(&self, block: u64, fingerprint: u8, key: u64, homes: [u64; 2]) -> Option<u64> {
+        lanes(self.matches_1(block, fingerprint))
+            .find_map(|lane| self.read(self.slot_1(block, lane), key, homes))
+    }
+
+    /// Levels 2 and 3. `homes`: the key's level-1 block and that block's source.
+    pub(super) fn search_spilled(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        first: u64,
+        homes: [u64; 2],
+    ) -> Option<u64> {
+        if key != 0 {
+            let choices = self.choices(geometry, key, first);
+            // Moves go from a source to a destination: all sources come first.
+            let sources = geometry.resizing_2().then(|| Choices {
+                blocks: choices.blocks.map(|block| geometry.source_2(block)),
+                ..choices
+            });
+            for choices in sources.iter().chain([&choices]) {
+                for (block, fingerprint) in choices.blocks.into_iter().zip(choices.fingerprints) {
+                    let word = self.word_2(block).load(Ordering::Acquire);
+                    let found = lanes(matches_2(word, fingerprint))
+                        .find_map(|lane| self.read(self.slot_2(block, lane), key, homes));
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+            }
+        }
+        let [source, home] = homes;
+        let in_source =
+            if source != home { self.level_3.find(self.medium(), source, key) } else { None };
+        let (at, value) = in_source.or_else(|| self.level_3.find(self.medium(), home, key))?;
+        self.persist_if_locked(at, homes);
+        Some(value)
+    }
+
+    /// The value in a slot under a matching fingerprint, if it holds `key`; durable.
+    #[inline(always)]
+    fn read(&self, slot: Offset, key: u64, homes: [u64; 2]) -> Option<u64> {
+        let (found, value) = self.medium().load_pair(slot);
+        if found == key {
+            self.persist_if_locked(slot, homes);
+            return Some(value);
+        }
+        if found == 0 {
+            // A removal that has not passed its fence, perhaps of this very key: an absence that
+            // was reported must not end with a crash.
+            self.medium().persist(slot);
+        }
+        None
+    }
+
+    /// Makes a pair just read durable if its writer may not have got to that yet: the writer
+    /// holds the lock of the key's block from before its store until after its fence. During a
+    /// resize that is the lock of the source or of the destination.
+    #[inline(always)]
+    fn persist_if_locked(&self, at: Offset, homes: [u64; 2]) {
+        if homes.iter().any(|&home| self.flags_1(home).load(Ordering::Acquire) & LOCK != 0) {
+            self.medium().persist(at);
+        }
+    }
+
+    // Look-ups of a mutation, which holds the lock of the key's level-1 block.
+
+    /// The lane and value of a key in its level-1 block.
+    #[inline(always)]
+    pub(super) fn find_1(&self, home: u64, key: u64, first: u64) -> Option<(usize, u64)> {
+        if key == 0 {
+            return None;
+        }
+        lanes(self.matches_1(home, level1_fingerprint(first)))
+            .find_map(|lane| self.value_at(self.slot_1(home, lane), key).map(|value| (lane, value)))
+    }
+
+    #[inline(always)]
+    pub(super) fn find_2(&self, block: u64, fingerprint: u8, key: u64) -> Option<(usize, u64)> {
+        let word = self.word_2(block).load(Ordering::Acquire);
+        lanes(matches_2(word, fingerprint)).find_map(|lane| {
+            self.value_at(self.slot_2(block, lane), key).map(|value| (lane, value))
+        })
+    }
+
+    /// The value in a slot, if it holds `key`, read by someone who keeps it from changing.
+    #[inline(always)]
+    fn value_at(&self, slot: Offset, key: u64) -> Option<u64> {
+        let (found, value) = self.medium().load_pair(slot);
+        (found == key).then_some(value)
+    }
+
+    /// Looks without locks whether a key, whose level-1 lock is held, is in level 2. Nobody else
+    /// can bring it there; if the geometry is still the same afterwards, nobody has moved it away
+    /// from where it was looked for.
+    pub(super) fn may_be_in_level_2(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        first: u64,
+    ) -> Result<bool, Stale> {
+        let choices = self.choices(geometry, key, first);
+        if geometry.resizing_2() {
+            for (block, _) in choices.distinct() {
+                self.ensure_moved_2(geometry, geometry.source_2(block))?;
+            }
+        }
+        let is_found = choices
+            .distinct()
+            .any(|(block, fingerprint)| self.find_2(block, fingerprint, key).is_some());
+        fence(Ordering::Acquire);
+        if is_found || self.geometry() == geometry { Ok(is_found) } else { Err(Stale) }
+    }
+
+    /// Whether a key, whose level-1 lock is held, is certainly in neither level 2 nor 3.
+    #[inline(never)]
+    pub(super) fn is_absent_beyond_level_1(&self, home: u64, key: u64, first: u64) -> bool {
+        let geometry = self.geometry();
+        !geometry.is_resizing()
+            && matches!(self.may_be_in_level_2(geometry, key, first), Ok(false))
+            && self.level_3.find_locked(self.medium(), home, key).is_none()
+    }
+}

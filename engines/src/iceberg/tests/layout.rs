@@ -1,0 +1,52 @@
+//! Where blocks are, what a resize passes through, and what shapes there are.
+
+use crate::iceberg::Shape;
+use crate::iceberg::layout::{Area, GENERATION, Geometry};
+use pmem::Offset;
+
+#[test]
+fn blocks_are_found_across_extents() {
+    let area = Area::new(1024, 2);
+    for (index, start) in [(0, 100), (1, 1 << 20), (2, 7 << 20), (3, 1 << 30)] {
+        area.add_extent(index, Offset(start));
+    }
+    let at = |block| area.at(block).0;
+    assert_eq!((at(0), at(3)), (100, 100 + 3 * 1024));
+    assert_eq!((at(4), at(7)), (1 << 20, (1 << 20) + 3 * 1024));
+    assert_eq!((at(8), at(15)), (7 << 20, (7 << 20) + 7 * 1024));
+    assert_eq!(at(31), (1 << 30) + 15 * 1024);
+    assert_eq!(area.extents_for(5), 4);
+    assert_eq!((area.extent_bytes(0), area.extent_bytes(3)), (4096, 16 * 1024));
+}
+
+#[test]
+fn a_resize_passes_through_three_geometries() {
+    let before = Geometry::new(4, 5);
+    let during = before.begin(true, true);
+    assert_eq!((during.blocks_1(), during.blocks_2()), (32, 64));
+    assert!(during.resizing_1() && during.resizing_2());
+    assert_eq!((during.source_1(17), during.source_1(3)), (1, 3));
+    assert_ne!(before.moved_1(), during.moved_1());
+    let after = during.end_2().end_1();
+    assert!(!after.is_resizing());
+    assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 3));
+    assert_eq!(Geometry::new(32, 32).blocks_1(), 1 << 32);
+    let only_level_2 = before.begin(false, true);
+    assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
+    assert!(!only_level_2.resizing_1());
+}
+
+#[test]
+fn shapes_survive_encoding_and_odd_ones_are_refused() {
+    let shape = Shape { level_1_slots: 32, level_2_slots: 6, ..Shape::default() };
+    assert_eq!(Shape::decode(&shape.encode()), Ok(shape));
+    let odd = Shape { level_1_slots: 48, ..shape };
+    assert!(Shape::decode(&odd.encode()).is_err());
+}
+
+#[test]
+fn a_shape_for_many_pairs_begins_large() {
+    let shape = Shape::default().for_pairs(1_000_000, 0.85);
+    assert_eq!(shape.initial_log2, 14);
+    assert_eq!(Shape::default().for_pairs(10, 0.85), Shape::default());
+}

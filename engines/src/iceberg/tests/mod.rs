@@ -1,0 +1,4 @@
+//! Unit tests.
+
+mod hash;
+mod layout;
