@@ -92,15 +92,12 @@ impl Table {
     }
 
     fn search(&self) -> bool {
-        let (in_front, in_back) = match self.protocol.front_first {
-            true => {
-                let in_front = self.is_shown(&self.front);
-                (in_front, self.is_shown(&self.back))
-            }
-            false => {
-                let in_back = self.is_shown(&self.back);
-                (self.is_shown(&self.front), in_back)
-            }
+        let (in_front, in_back) = if self.protocol.front_first {
+            let in_front = self.is_shown(&self.front);
+            (in_front, self.is_shown(&self.back))
+        } else {
+            let in_back = self.is_shown(&self.back);
+            (self.is_shown(&self.front), in_back)
         };
         if in_front && self.has_key(&self.front) || in_back && self.has_key(&self.back) {
             return true;

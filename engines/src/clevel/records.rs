@@ -1,7 +1,6 @@
 //! The table as [`Records`]: what it is by nature.
 
-use super::ops::Changed;
-use super::table::space_error;
+use super::ops::{Changed, space_error};
 use super::{Clevel, Core};
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk,
@@ -48,31 +47,6 @@ impl<M: Medium> Clevel<M> {
     /// Look-ups for a caller that knows the engine.
     pub fn searches(&self) -> Searches<M> {
         Searches(Arc::clone(&self.core))
-    }
-}
-
-impl<M: Medium> Core<M> {
-    #[inline(always)]
-    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        let guard = self.epochs.pin();
-        let hash = self.hash(key);
-        // Two ends, so that the usual one needs nothing in memory.
-        match self.search_at_rest(hash, key, &guard) {
-            Some(found) => Ok(found.map(|hit| Record::new(hit.item.value, guard))),
-            None => self.get_anyhow(hash, key, guard),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_anyhow<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: Guard<'a>,
-    ) -> Result<Option<Record<'a>>, ItemError> {
-        let found = self.search_anyhow(hash, key, &guard)?;
-        Ok(found.map(|hit| Record::new(hit.item.value, guard)))
     }
 }
 

@@ -1,16 +1,14 @@
 //! The table as an [`Index`] of fixed-size pairs: their bytes are the keys and values of items.
 
 use super::Clevel;
-use super::ops::{Changed, Decide, Hit};
+use super::ops::{Changed, Decide, space_error};
+use super::search::Hit;
 use crate::Settings;
 use crate::sizes::check_sizes;
-use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, ItemError, Occupancy, Records, Shrunk,
-};
+use index::{Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk};
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
-use pmem::{Medium, OpenError, Pool, SpaceError, WORD};
-use std::io;
+use pmem::{Medium, OpenError, Pool, WORD};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,10 +47,7 @@ impl Bytes {
 
     #[inline(always)]
     fn get(&self) -> &[u8] {
-        match self.len > INLINE_BYTES {
-            true => &self.long[..self.len],
-            false => &self.inline[..self.len],
-        }
+        if self.len > INLINE_BYTES { &self.long[..self.len] } else { &self.inline[..self.len] }
     }
 }
 
@@ -70,17 +65,6 @@ fn value_of<T: Fixed>(bytes: &[u8]) -> T {
 
 fn value_in<V: Fixed>(item: Option<Item<'_>>) -> Option<V> {
     item.map(|item| value_of(item.value))
-}
-
-/// A damaged pool as the error of a mutation.
-pub(super) fn space_error(error: ItemError) -> SpaceError {
-    match error {
-        ItemError::Space(error) => error,
-        error => SpaceError::Io {
-            needed_bytes: 0,
-            source: io::Error::new(io::ErrorKind::InvalidData, error),
-        },
-    }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {

@@ -8,16 +8,18 @@
 //! | top level, bottom level, interim level; N | `Geometry::top`, `bottom`, `interim`: log2 of their buckets |
 //! | bucket, slot, token | `layout` |
 //! | hash_1(), hash_2() | h1 and h2 of [`index::hash`] |
-//! | Search, Delete, Insert, Update (algorithms 1 to 4) | `ops`: `find_fast` and `find_slow`, `mutate_hashed`, `insert`, `update` |
-//! | TryMovement, bottom-to-top movement | `try_movement` |
-//! | Expand, Shrink (algorithms 5, 6); resize_state | `resize`: `begin`, `drain`; [`pmem`] root 1 |
-//! | log | `records` |
+//! | Search (algorithm 1), Search' | `search`: `get`, `find_slow`; `fast`: `find_fast` |
+//! | Delete, Insert, Update (algorithms 2 to 4) | `ops`: `delete`, `insert`, `update`; `fast`: `insert_fast` |
+//! | TryMovement, bottom-to-top movement | `ops`: `try_movement` |
+//! | Log | `log` |
+//! | Expand, Shrink (algorithms 5, 6) | `resize`: `begin_expansion`, `begin_shrink`, then `drain` bucket by bucket |
+//! | resize_state | `Resize`, root 1 of the engine |
 //!
 //! Invariants:
 //!
 //! 1. A key is in at most one slot whose token is set, save while an item is moved or rehashed:
 //!    then both copies are equal, and the locks of both buckets are held. The copies may be in any
-//!    two levels, since a resize may begin meanwhile; in one level, only if there is a record.
+//!    two levels, since a resize may begin meanwhile; in one level, only if the log names the item.
 //! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
 //!    new one and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the stripe of its hash.
@@ -37,11 +39,11 @@
 //!    of four buckets.
 //! 3. A stripe by hash besides the bucket's lock: with locks on slots only, two insertions of one
 //!    key into different buckets both succeed.
-//! 4. The log has the new value, not the old one: what a reader has reported while the old value
-//!    is on record, a crash would take back.
+//! 4. The log has the new value, not the old one: with the old value in it, a crash would take back
+//!    what a reader has reported.
 //! 5. A value of one word is overwritten in place with neither log nor slot: a word is atomic.
-//! 6. A movement is recorded, so that recovery knows what may be there twice; updates need not
-//!    look for a second copy.
+//! 6. A movement is logged, so that recovery knows what may be there twice; updates need not look
+//!    for a second copy.
 //! 7. Rehashing locks source and destination until the deletion is durable. The items of an interim
 //!    bucket are copied with one fence, and deleted with one.
 //! 8. A shrink that cannot place an item turns back into an expansion.

@@ -8,8 +8,8 @@ use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
 use super::log::Entry;
 use super::search::Found;
 use index::{Change, Error, Fixed, is_same};
-use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
+use pmem::{Medium, Offset};
 
 /// How the attempt to place an item ended.
 pub(super) enum Placed {
@@ -137,7 +137,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
             }
             Change::Remove => {
-                let word = self.delete(bucket, slot);
+                let word = self.delete(bucket, at, slot);
                 unfenced.push(bucket, locked, word);
                 self.count_at(bucket.level, -1);
                 unfenced.end_change(stripe, 0, 1);
@@ -149,8 +149,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Algorithm 2, the bucket being locked. Returns what the bucket's word becomes after a fence that
     /// is still to come.
     #[inline(always)]
-    fn delete(&self, bucket: BucketId, slot: usize) -> u64 {
-        self.show(self.at(bucket), 0, 1 << slot);
+    fn delete(&self, bucket: BucketId, at: Offset, slot: usize) -> u64 {
+        self.show(at, 0, 1 << slot);
         let word = self.word(bucket).load(Ordering::Relaxed);
         next_version(self.bucket.without(word, slot))
     }

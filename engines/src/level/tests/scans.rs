@@ -169,9 +169,10 @@ fn a_scan_that_begins_in_the_midst_of_a_resize() {
         for at in 0..30 {
             let table = thirty();
             let core = &table.core;
-            match is_shrink {
-                true => assert!(core.begin_shrink(core.geometry()).unwrap()),
-                false => core.begin_expansion(core.geometry()).unwrap(),
+            if is_shrink {
+                assert!(core.begin_shrink(core.geometry()).unwrap());
+            } else {
+                core.begin_expansion(core.geometry()).unwrap();
             }
             let resizing = core.geometry();
             let interim = resizing.interim().unwrap();
