@@ -153,7 +153,7 @@ fn break_and_catch_by(histories: &[Directed], sites: &[(Site, Fault)]) {
     assert_eq!(missed.count(), 0, "faults went unnoticed");
 }
 
-/// On Level hashing: tokens, records, copies and the words of the sidecar.
+/// On Level hashing: tokens, the log, copies and the words of the sidecar.
 #[test]
 fn level_hashing_broken_in_ways_that_are_no_site() {
     let at = |kind, file: &str, function, text| {
@@ -164,20 +164,20 @@ fn level_hashing_broken_in_ways_that_are_no_site() {
     let sites = [
         // The value comes after the token.
         (store("bucket", "fn store_item", "bucket.fill("), Fault::Late),
-        // An update is not recorded, or recorded for ever; so is a movement.
-        (store("records", "fn write<", "medium.store(at, checksum)"), Fault::Skipped),
-        (store("records", "fn erase<", "medium.store(written.at, 0)"), Fault::Skipped),
-        (store("records", "fn erase_at<", "medium.store(at, 0)"), Fault::Skipped),
+        // An update is not logged, or logged for ever; so is a movement.
+        (store("log", "fn write<", "(CHECKSUM), checksum)"), Fault::Skipped),
+        (store("log", "fn erase<", "(CHECKSUM), 0)"), Fault::Skipped),
+        (store("log", "fn erase_at<", "(CHECKSUM), 0)"), Fault::Skipped),
         // A bucket's word stays as it was: its lock, its version, its fingerprints.
         (volatile("bucket", "fn set_word", ".store(word"), Fault::Skipped),
         (volatile("recover", "fn rebuild", ".store(word"), Fault::Skipped),
         // A drained bucket is drained again, which its copies are not to be.
         (volatile("resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
         // A resize is not shown, or counts its buckets from those of the one before.
-        (volatile("resize", "fn start_rehash", "geometry.0[0].store"), Fault::Skipped),
-        (volatile("resize", "fn start_rehash", "progress.0[0].store"), Fault::Skipped),
+        (volatile("geometry", "fn publish", ".store(geometry"), Fault::Skipped),
+        (volatile("resize", "fn start(", "UNDRAINED].store"), Fault::Skipped),
         // The same bucket is rehashed by every writer.
-        (volatile("resize", "fn rehash_next", "fetch_add(1"), Fault::Skipped),
+        (volatile("resize", "fn take_next", "fetch_add(1"), Fault::Skipped),
     ];
     let histories = named(Engine::Level, &["recorded", "expand", "under way", "can be moved, all"]);
     break_and_catch_by(&histories, &sites);
@@ -194,7 +194,7 @@ fn clevel_hashing_broken_in_ways_that_are_no_site() {
     let sites = [
         // The copy of an item that was moved stays, in an operation and in a recovery.
         (exchange("operation", "fn replace(", "before, new"), Fault::Skipped),
-        (at(SiteKind::Store, "recover", "fn tidy", "Word::EMPTY.0"), Fault::Skipped),
+        (at(SiteKind::Store, "recover", "fn repair", "Word::EMPTY.0"), Fault::Skipped),
         // A slot is taken whatever is there.
         (exchange("ops", "fn claim(", "Word::EMPTY, word"), Fault::Forced),
         (exchange("operation", "fn complete_insert", "new.dirty()"), Fault::Forced),

@@ -1,5 +1,5 @@
 //! Shifts of Clevel hashing: `take_to` and `complete_move` with `Fingerprints::set` against
-//! `search_at_rest` and `probe`, in `engines/src/clevel`.
+//! `search_fast` and `probe`, in `engines/src/clevel`.
 //!
 //! Property: a search does not miss a key whose item is shifted from the front level to the back one,
 //! even if another insertion claims the slot that becomes free and writes its own fingerprint there.
