@@ -41,6 +41,7 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 /// Items begin at multiples of this.
 const ITEM_ALIGN: u64 = 16;
 const KIND_SHIFT: u32 = OFFSET_BITS;
+const KIND_MASK: u64 = 3;
 const ITEM: u64 = 1;
 const PENDING: u64 = 2;
 const GONE: u64 = 3;
@@ -80,7 +81,7 @@ impl Word {
 
     #[inline(always)]
     fn kind(self) -> u64 {
-        self.0 >> KIND_SHIFT & 3
+        self.0 >> KIND_SHIFT & KIND_MASK
     }
 
     #[inline(always)]

@@ -126,7 +126,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// `inserts`, that the slot is about to be written where it would be put.
     #[inline(always)]
     fn prefetch_item(&self, four: &Four, seen: &Seen, slots: u32, inserts: bool) {
-        let (turn, slot) = if slots != 0 {
+        let (nth, slot) = if slots != 0 {
             slot_of_four(slots.trailing_zeros())
         } else {
             match self.room(&seen.words) {
@@ -135,7 +135,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         };
         // The lines of the tokens and of the item's end.
-        let at = self.at(four.bucket(turn));
+        let at = self.at(four.bucket(nth));
         self.medium().prefetch(at);
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {

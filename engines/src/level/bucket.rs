@@ -1,8 +1,8 @@
 //! A bucket: where it is, its lock, its tokens, its items; and changes that share a fence.
 
-use super::Core;
 use super::geometry::Geometry;
 use super::layout::{Bucket, BucketId, Hash, LOCK, Locked, is_first_version, next_version};
+use super::{BASES, Core};
 use index::Fixed;
 use index::hash::{h1, h2};
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
@@ -226,7 +226,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Where a bucket begins.
     #[inline(always)]
     pub(super) fn at(&self, bucket: BucketId) -> Offset {
-        let base = self.bases[bucket.level as usize & 63].load(Ordering::Relaxed);
+        let base = self.bases[bucket.level as usize % BASES].load(Ordering::Relaxed);
         Offset(base.wrapping_add(bucket.word.wrapping_mul(self.bucket.bytes)))
     }
 
@@ -284,7 +284,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if is_first_version(word) && !is_first_version(self.word(bucket).load(Ordering::Relaxed)) {
             // A search that was held up since then could not tell the two. Not if the version has
             // just stayed the same, as it does where a word is overwritten: all threads read this.
-            self.in_force.count_wrap();
+            self.published.count_wrap();
         }
         self.word(bucket).store(word, Ordering::Release);
     }

@@ -21,8 +21,8 @@ pub(super) struct Four {
 
 impl Four {
     #[inline(always)]
-    pub(super) fn bucket(&self, turn: usize) -> BucketId {
-        BucketId { level: self.geometry.top() - (turn as u32 >> 1), word: self.words[turn] }
+    pub(super) fn bucket(&self, nth: usize) -> BucketId {
+        BucketId { level: self.geometry.top() - (nth as u32 >> 1), word: self.words[nth] }
     }
 }
 
@@ -62,15 +62,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// will tell, but then it is late: these are where most items are.
     #[inline(always)]
     pub(super) fn prefetch_likely(&self, four: &Four) {
-        let first = if self.in_force.is_bottom_first() { 2 } else { 0 };
-        for turn in [first, first + 1] {
-            self.medium().prefetch(self.at(four.bucket(turn)));
+        let first = if self.published.is_bottom_first() { 2 } else { 0 };
+        for nth in [first, first + 1] {
+            self.medium().prefetch(self.at(four.bucket(nth)));
         }
     }
 
     #[inline(always)]
     pub(super) fn see(&self, four: &Four) -> Seen {
-        let (wraps, words) = (self.in_force.wraps(), self.words.as_slice());
+        let (wraps, words) = (self.published.wraps(), self.words.as_slice());
         Seen { words: four.words.map(|word| words[word as usize].load(Ordering::Acquire)), wraps }
     }
 
@@ -92,9 +92,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         key: K,
     ) -> Option<Option<Found<V>>> {
         while slots != 0 {
-            let (turn, slot) = slot_of_four(slots.trailing_zeros());
+            let (nth, slot) = slot_of_four(slots.trailing_zeros());
             slots &= slots - 1;
-            let bucket = four.bucket(turn);
+            let bucket = four.bucket(nth);
             let (found, value) = self.bucket.pair(self.medium(), self.at(bucket), slot);
             if !is_same(found, key) {
                 continue;
@@ -103,8 +103,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // Unlocked, or somebody may be changing the value, and what was read not be durable.
             // Unchanged, or the slot may be another item's by now.
             let now = self.word(bucket).load(Ordering::Relaxed);
-            let is_unchanged = now & (LOCK | WRITING) == 0 && now == words[turn] & !LOCK;
-            return (is_unchanged && self.in_force.wraps() == wraps).then_some(Some(Found {
+            let is_unchanged = now & (LOCK | WRITING) == 0 && now == words[nth] & !LOCK;
+            return (is_unchanged && self.published.wraps() == wraps).then_some(Some(Found {
                 bucket,
                 slot,
                 value,
@@ -112,7 +112,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         fence(Ordering::Acquire);
         let now = self.see(four);
-        let changes = (0..4).fold(0, |changes, turn| changes | now.words[turn] ^ words[turn]);
+        let changes = (0..4).fold(0, |changes, nth| changes | now.words[nth] ^ words[nth]);
         let is_same = changes & !LOCK == 0 && self.geometry() == four.geometry;
         (is_same && now.wraps == wraps).then_some(None)
     }
@@ -156,10 +156,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn room(&self, words: &[u64; 4]) -> Option<(usize, usize)> {
         let empty = words.map(|word| self.bucket.empty_slots(word));
-        let [top, bottom] = [0, 2].map(|turn| turn + usize::from(empty[turn + 1] > empty[turn]));
+        let [top, bottom] = [0, 2].map(|nth| nth + usize::from(empty[nth + 1] > empty[nth]));
         let has_bottom = self.shape.design.two_levels;
-        let turn = if empty[top] == 0 && has_bottom { bottom } else { top };
-        Some((turn, self.bucket.empty_slot(words[turn])?))
+        let nth = if empty[top] == 0 && has_bottom { bottom } else { top };
+        Some((nth, self.bucket.empty_slot(words[nth])?))
     }
 
     /// As [`Core::insert`], without movement, and only if the bucket is as it was seen; whether so.
@@ -172,8 +172,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         item: (K, V),
         hash: Hash,
     ) -> bool {
-        let Some((turn, slot)) = self.room(words) else { return false };
-        let (bucket, word) = (four.bucket(turn), words[turn]);
+        let Some((nth, slot)) = self.room(words) else { return false };
+        let (bucket, word) = (four.bucket(nth), words[nth]);
         let at = self.at(bucket);
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {

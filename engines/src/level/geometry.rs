@@ -38,7 +38,11 @@ impl Resize {
 pub(super) struct Geometry(pub(super) u64);
 
 impl Geometry {
+    /// A level, in its lowest bits.
+    const LEVEL_MASK: u32 = 63;
     const RESIZE_SHIFT: u32 = 6;
+    /// A resize, in its lowest bits.
+    const RESIZE_MASK: u64 = 3;
     const LOWEST_SHIFT: u32 = 8;
     const ONE_BY_ONE: u64 = 1 << 14;
     const GENERATION_SHIFT: u32 = 15;
@@ -61,7 +65,7 @@ impl Geometry {
 
     #[inline(always)]
     pub(super) fn top(self) -> u32 {
-        self.0 as u32 & 63
+        self.0 as u32 & Self::LEVEL_MASK
     }
 
     #[inline(always)]
@@ -72,12 +76,12 @@ impl Geometry {
     /// The lowest level that may hold items.
     #[inline(always)]
     pub(super) fn lowest(self) -> u32 {
-        (self.0 >> Self::LOWEST_SHIFT) as u32 & 63
+        (self.0 >> Self::LOWEST_SHIFT) as u32 & Self::LEVEL_MASK
     }
 
     #[inline(always)]
     pub(super) fn resize(self) -> Resize {
-        match self.0 >> Self::RESIZE_SHIFT & 3 {
+        match self.0 >> Self::RESIZE_SHIFT & Self::RESIZE_MASK {
             0 => Resize::No,
             1 => Resize::Expand,
             _ => Resize::Shrink,
@@ -88,7 +92,7 @@ impl Geometry {
     /// way, and no design decision is switched off that this depends on.
     #[inline(always)]
     pub(super) fn has_fast_path(self) -> bool {
-        self.0 & (3 << Self::RESIZE_SHIFT | Self::ONE_BY_ONE) == 0
+        self.0 & (Self::RESIZE_MASK << Self::RESIZE_SHIFT | Self::ONE_BY_ONE) == 0
     }
 
     /// The level whose items are being rehashed.
@@ -130,12 +134,12 @@ impl Geometry {
     }
 }
 
-/// The geometry in force, and what else searches must know. In a line of its own: all read it, few
+/// The present geometry, and what else searches must know. In a line of its own: all read it, few
 /// write it.
 #[derive(Debug, Default)]
-pub(super) struct InForce(Line);
+pub(super) struct Published(Line);
 
-impl InForce {
+impl Published {
     /// Word: the [`Geometry`].
     const GEOMETRY: usize = 0;
     /// Word: whether the bottom level is searched first.
@@ -143,10 +147,10 @@ impl InForce {
     /// Word: how often a version came around.
     const WRAPS: usize = 2;
 
-    pub(super) fn new(geometry: Geometry) -> InForce {
+    pub(super) fn new(geometry: Geometry) -> Published {
         let line = Line::default();
         line.0[Self::GEOMETRY].store(geometry.0, Ordering::Relaxed);
-        InForce(line)
+        Published(line)
     }
 
     #[inline(always)]

@@ -23,7 +23,7 @@ const ENTRIES: usize = 16;
 // Words of an entry; the value begins at `VALUE`.
 const CHECKSUM: u64 = 0;
 const WHAT: u64 = 1;
-const BUCKET: u64 = 2;
+pub(super) const BUCKET: u64 = 2;
 const VALUE: u64 = 3;
 
 // Where the parts of the word `WHAT` begin.

@@ -69,7 +69,7 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::sizes::check_sizes;
-use geometry::{Geometry, InForce, LEVELS_MAX, Resize};
+use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;
 use index::{
     Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
@@ -125,7 +125,7 @@ struct Core<M: Medium, K, V> {
     marks: Array<AtomicU64>,
     stripes: Array<AtomicU64>,
     log: Log,
-    in_force: InForce,
+    published: Published,
     progress: Progress,
     /// Per thread: items inserted less items deleted, by [`count_of`] a level; and [`CHANGES`].
     counts: PerThread,
@@ -270,7 +270,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             words: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             marks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
-            in_force: InForce::new(geometry),
+            published: Published::new(geometry),
             progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
             at_open: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -288,7 +288,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     fn geometry(&self) -> Geometry {
-        self.in_force.geometry()
+        self.published.geometry()
     }
 
     /// The second output of the hash functions: h1 and h2.

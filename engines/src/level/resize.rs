@@ -134,7 +134,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn compare_levels(&self, geometry: Geometry) {
         if self.shape.design.dynamic_search {
             let [top, bottom] = [geometry.top(), geometry.bottom()].map(|level| self.len_of(level));
-            self.in_force.set_bottom_first(bottom > top);
+            self.published.set_bottom_first(bottom > top);
         }
     }
 
@@ -240,7 +240,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
     pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
         self.progress.start(next, undrained);
-        self.in_force.publish(next);
+        self.published.publish(next);
     }
 
     /// Rehashes the next `count` interim buckets.

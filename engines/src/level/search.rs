@@ -49,12 +49,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn find_slow(&self, key: K, hash: Hash) -> Option<Found<V>> {
         loop {
             let geometry = self.geometry();
-            let wraps = self.in_force.wraps();
+            let wraps = self.published.wraps();
             let mut seen = [(BucketId { level: 0, word: 0 }, 0); PROBES_MAX];
             let mut count = 0;
             let (top, bottom) = (geometry.top(), geometry.bottom());
             let levels =
-                if self.in_force.is_bottom_first() { [bottom, top] } else { [top, bottom] };
+                if self.published.is_bottom_first() { [bottom, top] } else { [top, bottom] };
             for level in levels.into_iter().chain(geometry.interims()) {
                 let [first, second] = self.candidates(level, hash);
                 for bucket in [first, second].into_iter().take(1 + usize::from(second != first)) {
@@ -71,7 +71,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 (self.word(bucket).load(Ordering::Relaxed) ^ word) & !LOCK == 0
             };
             let is_unchanged = seen[..count].iter().all(is_same);
-            if is_unchanged && self.geometry() == geometry && self.in_force.wraps() == wraps {
+            if is_unchanged && self.geometry() == geometry && self.published.wraps() == wraps {
                 return None;
             }
         }
@@ -82,7 +82,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let (medium, at) = (self.medium(), self.at(bucket));
         let slots = 0..self.bucket.slots as usize;
         loop {
-            let wraps = self.in_force.wraps();
+            let wraps = self.published.wraps();
             let word = self.word(bucket).load(Ordering::Acquire);
             let has_print = self.has_print(at, word, key, print);
             // The tokens decide: the key may be on its way out, or from one slot to another.
@@ -93,7 +93,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let found = slot.map(|slot| (slot, self.value(bucket, slot, word)));
             fence(Ordering::Acquire);
             let now = self.word(bucket).load(Ordering::Relaxed);
-            if (now ^ word) & !LOCK != 0 || self.in_force.wraps() != wraps {
+            if (now ^ word) & !LOCK != 0 || self.published.wraps() != wraps {
                 continue;
             }
             let Some((slot, value)) = found else {

@@ -232,7 +232,7 @@ fn a_version_that_comes_around_in_a_log_free_update() {
     store(&table, bucket, key);
     core.word(bucket).fetch_or(LAST_VERSION, Ordering::Relaxed);
     assert_eq!(table.update(key, 2).unwrap(), Some(1));
-    assert_eq!((core.in_force.wraps(), table.get(key)), (1, Some(2)));
+    assert_eq!((core.published.wraps(), table.get(key)), (1, Some(2)));
 }
 
 /// All threads read how often versions came around: who writes it stops them.
@@ -242,7 +242,7 @@ fn updates_in_place_after_opening_share_no_counter() {
     assert_eq!(table.insert(7, 1).unwrap(), None);
     let table = after_crash(&table);
     assert_eq!(table.update(7, 2).unwrap(), Some(1));
-    assert_eq!((table.core.in_force.wraps(), table.get(7)), (0, Some(2)));
+    assert_eq!((table.core.published.wraps(), table.get(7)), (0, Some(2)));
 }
 
 /// A reader looks for an update's entry while another thread writes over one that was there once.
@@ -257,7 +257,7 @@ fn an_entry_that_is_half_another_one() {
     log.erase(medium, written);
     let _written = log.write(medium, &Entry::update(new, 0, 9u64));
     assert_eq!(log.update_of(medium, new), Some((0, 9u64)));
-    medium.store(at.word(2), old.index());
+    medium.store(at.word(log::BUCKET), old.index());
     assert_eq!(log.update_of::<Dram, u64>(medium, old), None);
 }
 
