@@ -8,7 +8,7 @@
 //! | level list; context: first level, last level, is resizing | [`layout`](self): `Context`; its back, its front, more than two levels |
 //! | bucket, slot, summary tag | `layout`: a line, `Word`, `tag` |
 //! | b2t search | `search`: `search_slow`; `fast`: `search_fast` |
-//! | insertion, update, deletion | `ops`: `insert`, `update`, `delete` |
+//! | insertion; update, deletion | `ops`: `insert`; `update_or_delete` |
 //! | context-aware insertion | `ops::claim`, and the claims that `resize::drain_bucket` kills |
 //! | content-conscious find, redo conditions | not needed: see below |
 //! | expansion stage, rehashing stage, rehashing threads | `resize`: `append`; `drain_some`; `helper` |

@@ -128,9 +128,8 @@ impl<M: Medium> Core<M> {
             };
             let is_done = match (found, new) {
                 (None, None) => true,
+                (Some(hit), new) => self.update_or_delete(hash, hit, new, guard),
                 (None, Some(new)) => self.insert(hash, new, guard)?,
-                (Some(hit), Some(new)) => self.update(hash, hit, new, guard),
-                (Some(hit), None) => self.delete(hash, hit, guard),
             };
             if !is_done {
                 continue;
@@ -238,31 +237,21 @@ impl<M: Medium> Core<M> {
         None
     }
 
-    /// Update: replaces what was found. Whether it was still there.
-    fn update(&self, hash: u64, hit: Hit<'_>, new: Word, guard: &Guard<'_>) -> bool {
-        self.perform_at(hit, Kind::Swap, hash, new, guard)
-    }
-
-    /// Deletion: removes what was found. Whether it was still there.
-    fn delete(&self, hash: u64, hit: Hit<'_>, guard: &Guard<'_>) -> bool {
-        self.perform_at(hit, Kind::Remove, hash, Word::EMPTY, guard)
-    }
-
-    fn perform_at(
+    /// Replaces what was found, or deletes it if there is nothing `new`. Whether it was still there.
+    fn update_or_delete(
         &self,
-        hit: Hit<'_>,
-        kind: Kind,
         hash: u64,
-        new: Word,
+        hit: Hit<'_>,
+        new: Option<Word>,
         guard: &Guard<'_>,
     ) -> bool {
         let own = self.descriptors.own();
         let operation = Operation {
             reference: own.next_reference(),
-            kind,
+            kind: if new.is_some() { Kind::Swap } else { Kind::Remove },
             hash,
             old: hit.word.clean(),
-            new,
+            new: new.unwrap_or(Word::EMPTY),
             slot: hit.slot,
             claim: Offset(0),
         };
