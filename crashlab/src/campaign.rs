@@ -176,9 +176,10 @@ impl Campaign {
         };
         std::thread::scope(|scope| {
             for _ in 0..self.workers {
-                match is_exhaustive {
-                    true => scope.spawn(exhaust),
-                    false => scope.spawn(sample),
+                if is_exhaustive {
+                    scope.spawn(exhaust)
+                } else {
+                    scope.spawn(sample)
                 };
             }
         });

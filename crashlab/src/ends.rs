@@ -51,34 +51,28 @@ pub(crate) fn end_resize<S: Subject>(
         return Ok(());
     }
     let wrong = |failed: Failed| format!("ending a resize by writing: {failed:?}");
-    let by = match is_by_writes {
-        true if setup.has_helper => {
-            (0..CHANGES_TO_END).for_each(|_| subject.help());
-            "66 rounds of a helper"
-        }
-        true => {
-            // Three changes a round: with two, or four, each would come to the same buckets again.
-            let last = setup.free_keys.saturating_sub(1).min(1) as Key;
-            for round in 0..CHANGES_TO_END / 3 {
-                let other = match (contents[usize::from(last)], round % 2) {
-                    (Some(_), 0) | (None, 1) => Action::Remove,
-                    (state, _) => Action::Upsert(state.unwrap_or(PROBE)),
-                };
-                for (key, action) in
-                    [(0, Action::Upsert(PROBE)), (0, Action::Remove), (last, other)]
-                {
-                    subject.call(setup, key, action).map_err(wrong)?;
-                }
+    let by = if !is_by_writes {
+        subject.settle();
+        "settling"
+    } else if setup.has_helper {
+        (0..CHANGES_TO_END).for_each(|_| subject.help());
+        "66 rounds of a helper"
+    } else {
+        // Three changes a round: with two, or four, each would come to the same buckets again.
+        let last = setup.free_keys.saturating_sub(1).min(1) as Key;
+        for round in 0..CHANGES_TO_END / 3 {
+            let other = match (contents[usize::from(last)], round % 2) {
+                (Some(_), 0) | (None, 1) => Action::Remove,
+                (state, _) => Action::Upsert(state.unwrap_or(PROBE)),
+            };
+            for (key, action) in [(0, Action::Upsert(PROBE)), (0, Action::Remove), (last, other)] {
+                subject.call(setup, key, action).map_err(wrong)?;
             }
-            if let Some(value) = contents[0] {
-                subject.call(setup, 0, Action::Upsert(value)).map_err(wrong)?;
-            }
-            "66 changes"
         }
-        false => {
-            subject.settle();
-            "settling"
+        if let Some(value) = contents[0] {
+            subject.call(setup, 0, Action::Upsert(value)).map_err(wrong)?;
         }
+        "66 changes"
     };
     if subject.is_resizing() {
         // By writing, only a resize that has room for everything ends: a pair that finds

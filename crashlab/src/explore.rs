@@ -53,9 +53,10 @@ pub fn exhaustive<S: Subject>(
             .map(|(position, &choice)| alphabet(lab.setup(), position).swap_remove(choice));
         let program = vec![history.collect::<Vec<Op>>()];
         lab.explore(&program, &Schedule::default(), position)?;
-        match choice.len() < length {
-            true => choice.push(0),
-            false => choice[position] += 1,
+        if choice.len() < length {
+            choice.push(0);
+        } else {
+            choice[position] += 1;
         }
     }
     Ok(())

@@ -172,9 +172,12 @@ impl Images {
             // Lines that arrive whole or not at all are as telling as torn ones, and rarer in a
             // uniform sample.
             let whole = random.below(2) == 0;
-            let pick = |line: &LineStates, random: &mut Random| match whole {
-                true => random.below(2) * (line.states.len() - 1),
-                false => random.below(line.states.len()),
+            let pick = |line: &LineStates, random: &mut Random| {
+                if whole {
+                    random.below(2) * (line.states.len() - 1)
+                } else {
+                    random.below(line.states.len())
+                }
             };
             self.lines.iter().map(|line| pick(line, random)).collect::<Vec<usize>>()
         });

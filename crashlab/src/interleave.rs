@@ -201,9 +201,10 @@ fn deepen<S: Subject>(
         let before = mine.map(|slice| slice.accesses).sum::<u64>() as usize;
         // Up to this slice it is what was run to its end before.
         let is_first = schedule.slices.len() <= first + 1;
-        let trace = match is_first {
-            true => lab.explore_traced(program, schedule)?,
-            false => lab.explore_last_slice(program, schedule)?,
+        let trace = if is_first {
+            lab.explore_traced(program, schedule)?
+        } else {
+            lab.explore_last_slice(program, schedule)?
         };
         if changes > 0 {
             let mine: Vec<&Access> =

@@ -382,9 +382,10 @@ impl<S: Subject> Lab<S> {
         COLLECTED.take();
         // The same number for the same depth, so that images can be met again. A killed process
         // leaves the boot that it ran in.
-        let boot = match is_kill {
-            true => FIRST_BOOT,
-            false => FIRST_BOOT + 1 + u64::from(self.bounds.depth - depth),
+        let boot = if is_kill {
+            FIRST_BOOT
+        } else {
+            FIRST_BOOT + 1 + u64::from(self.bounds.depth - depth)
         };
         let parts = match setup.recovery_threads {
             0 | 1 => Schedule::default(),
@@ -431,11 +432,13 @@ impl<S: Subject> Lab<S> {
             }
             outcome.contents.push(Some(self.shared(&contents)));
         }
-        let most = match is_kill {
+        let most = if is_kill {
             // What the killed process left may be lost in part as well.
-            true => self.bounds.images,
-            false if depth == self.bounds.depth => self.bounds.images_nested,
-            false => self.bounds.images_nested / 4,
+            self.bounds.images
+        } else if depth == self.bounds.depth {
+            self.bounds.images_nested
+        } else {
+            self.bounds.images_nested / 4
         };
         self.crash_in_recovery(collected, most, depth, &mut outcome);
         if let Some(subject) = subject

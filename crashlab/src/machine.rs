@@ -292,11 +292,12 @@ pub fn run(
     RUNNING.with(|running| running.on_fence.set(before));
     let accesses = threads.iter().map(|thread| thread.accesses).collect();
     for thread in threads {
-        match thread.is_done {
-            true => IDLE.with_borrow_mut(|idle| idle.push(thread.coroutine)),
+        if thread.is_done {
+            IDLE.with_borrow_mut(|idle| idle.push(thread.coroutine));
+        } else {
             // Stuck in the middle of an operation: its stack is not unwound, since what is on it
             // belongs to a machine that has stopped.
-            false => std::mem::forget(thread.coroutine),
+            std::mem::forget(thread.coroutine);
         }
     }
     result.map(|()| accesses)

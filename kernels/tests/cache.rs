@@ -60,15 +60,11 @@ impl Heap {
             }
             let place = self.place.load(Ordering::Acquire) & !LOCKED;
             let rest = bits & (bits - 1);
-            let is_taken = match self.protocol.takes_by_exchange {
-                true => self
-                    .bits
-                    .compare_exchange(bits, rest, Ordering::Relaxed, Ordering::Relaxed)
-                    .is_ok(),
-                false => {
-                    self.bits.store(rest, Ordering::Relaxed);
-                    true
-                }
+            let is_taken = if self.protocol.takes_by_exchange {
+                self.bits.compare_exchange(bits, rest, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            } else {
+                self.bits.store(rest, Ordering::Relaxed);
+                true
             };
             if is_taken && place != NO_PLACE {
                 return Some((place, bits.trailing_zeros()));

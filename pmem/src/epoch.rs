@@ -131,10 +131,7 @@ impl Bag {
 
     /// After a look: the next one soon if something came of it.
     fn learn(&mut self, has_advanced: bool) {
-        self.patience = match has_advanced {
-            true => 0,
-            false => (self.patience * 2).clamp(1, PATIENCE_MAX),
-        };
+        self.patience = if has_advanced { 0 } else { (self.patience * 2).clamp(1, PATIENCE_MAX) };
         self.rest = self.patience;
     }
 }

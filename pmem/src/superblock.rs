@@ -243,9 +243,10 @@ impl Superblock {
 
     fn decode(words: &[u64; COPY_WORDS]) -> Result<Superblock, Fault> {
         if words[0] != MAGIC {
-            return Err(match words[0] == MAGIC.swap_bytes() {
-                true => Fault::Refused(byte_order_mismatch()),
-                false => Fault::Foreign,
+            return Err(if words[0] == MAGIC.swap_bytes() {
+                Fault::Refused(byte_order_mismatch())
+            } else {
+                Fault::Foreign
             });
         }
         if words[CHECKSUM_WORD] != checksum(words) {

@@ -23,7 +23,7 @@ fn broken_in_ways_that_are_no_site() {
     let sites = [
         // The copy of an item that was moved stays, in an operation and in a recovery.
         (exchange("operation", "fn replace(", "before, new"), Fault::Skipped),
-        (at(SiteKind::Store, "recover", "fn tidy", "Word::EMPTY.0"), Fault::Skipped),
+        (at(SiteKind::Store, "recover", "fn repair", "Word::EMPTY.0"), Fault::Skipped),
         // A slot is taken whatever is there.
         (exchange("ops", "fn claim(", "Word::EMPTY, word"), Fault::Forced),
         (exchange("operation", "fn complete_insert", "new.dirty()"), Fault::Forced),

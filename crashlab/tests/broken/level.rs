@@ -9,7 +9,7 @@ use pmem::sync::simulated::fault::{Fault, SiteKind};
 
 const TARGET: Target = Target::Engine(Engine::Level);
 
-/// Tokens, records, copies and the words of the sidecar.
+/// Tokens, the log, copies and the words of the sidecar.
 #[test]
 fn broken_in_ways_that_are_no_site() {
     let at = |kind, file: &str, function, text| {
@@ -20,20 +20,20 @@ fn broken_in_ways_that_are_no_site() {
     let sites = [
         // The value comes after the token.
         (store("bucket", "fn store_item", "bucket.fill("), Fault::Late),
-        // An update is not recorded, or recorded for ever; so is a movement.
-        (store("records", "fn write<", "medium.store(at, checksum)"), Fault::Skipped),
-        (store("records", "fn erase<", "medium.store(written.at, 0)"), Fault::Skipped),
-        (store("records", "fn erase_at<", "medium.store(at, 0)"), Fault::Skipped),
+        // An update is not logged, or logged for ever; so is a movement.
+        (store("log", "fn write<", "(CHECKSUM), checksum)"), Fault::Skipped),
+        (store("log", "fn erase<", "(CHECKSUM), 0)"), Fault::Skipped),
+        (store("log", "fn erase_at<", "(CHECKSUM), 0)"), Fault::Skipped),
         // A bucket's word stays as it was: its lock, its version, its fingerprints.
         (volatile("bucket", "fn set_word", ".store(word"), Fault::Skipped),
         (volatile("recover", "fn rebuild", ".store(word"), Fault::Skipped),
         // A drained bucket is drained again, which its copies are not to be.
         (volatile("resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
         // A resize is not shown, or counts its buckets from those of the one before.
-        (volatile("resize", "fn start_rehash", "geometry.0[0].store"), Fault::Skipped),
-        (volatile("resize", "fn start_rehash", "progress.0[0].store"), Fault::Skipped),
+        (volatile("geometry", "fn publish", ".store(geometry"), Fault::Skipped),
+        (volatile("resize", "fn start(", "UNDRAINED].store"), Fault::Skipped),
         // The same bucket is rehashed by every writer.
-        (volatile("resize", "fn rehash_next", "fetch_add(1"), Fault::Skipped),
+        (volatile("resize", "fn take_next", "fetch_add(1"), Fault::Skipped),
     ];
     let histories = named(TARGET, &["recorded", "expand", "under way", "can be moved, all"]);
     break_and_catch_by(&histories, &sites);

@@ -2,7 +2,8 @@
 
 use super::Core;
 use super::layout::{Context, load};
-use super::ops::{Changed, Fresh, Hit, slot_of};
+use super::ops::{Changed, Fresh};
+use super::search::{Hit, slot_of};
 use index::{Change, Error};
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
@@ -40,7 +41,7 @@ impl<M: Medium> Core<M> {
 
     /// The first slot that may lead to a key, its fingerprint says.
     fn likely_slot(&self, context: Context, hash: u64) -> Option<Offset> {
-        let (buckets, matching) = self.matching_at_rest(context, hash)?;
+        let (buckets, matching) = self.matching_fast(context, hash)?;
         (matching != 0).then(|| slot_of(&buckets, matching))
     }
 
@@ -121,9 +122,10 @@ impl<M: Medium> Core<M> {
             let (hashes, mut written) = {
                 let guard = self.epochs.pin();
                 let hashes = self.fetch(entries, &key_of);
-                let written = match puts {
-                    true => self.write_ahead(entries, &hashes, &key_of, &decide, &guard),
-                    false => [const { None }; BATCH],
+                let written = if puts {
+                    self.write_ahead(entries, &hashes, &key_of, &decide, &guard)
+                } else {
+                    [const { None }; BATCH]
                 };
                 (hashes, written)
             };

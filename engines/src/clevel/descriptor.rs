@@ -9,7 +9,7 @@
 //! reference reads them and then finds the same reference again: they belonged to it, since it is
 //! in the stripe only once, from one moment to another, and the fields are not written in between.
 
-use super::layout::{MARK_BITS, Word};
+use super::layout::{CLAIMANT_BITS, Word};
 use pmem::Offset;
 use pmem::sync::{Array, AtomicU64, Line, Ordering, THREADS_MAX, spin, thread_index};
 use std::io;
@@ -49,6 +49,22 @@ pub(super) enum Kind {
     Shift = 5,
 }
 
+impl Kind {
+    fn of_field(field: u64) -> Kind {
+        const INSERT: u64 = Kind::Insert as u64;
+        const SWAP: u64 = Kind::Swap as u64;
+        const REMOVE: u64 = Kind::Remove as u64;
+        const MOVE: u64 = Kind::Move as u64;
+        match field {
+            INSERT => Kind::Insert,
+            SWAP => Kind::Swap,
+            REMOVE => Kind::Remove,
+            MOVE => Kind::Move,
+            _ => Kind::Shift,
+        }
+    }
+}
+
 /// How far an operation has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -81,13 +97,13 @@ pub(super) struct Operation {
 impl Operation {
     /// The word by which `claim` is claimed.
     pub(super) fn claim_word(&self) -> Word {
-        self.new.pending(mark(self.reference))
+        self.new.pending(claimant(self.reference))
     }
 }
 
 /// The bits of a reference that tell claims apart.
-fn mark(reference: u64) -> u64 {
-    reference & ((1 << MARK_BITS) - 1)
+fn claimant(reference: u64) -> u64 {
+    reference & ((1 << CLAIMANT_BITS) - 1)
 }
 
 /// All stripes and descriptors of a table.
@@ -114,7 +130,7 @@ impl Own<'_> {
 
     /// The word by which a slot is claimed for the item of `word` in this turn.
     pub(super) fn claim_word(reference: u64, word: Word) -> Word {
-        word.pending(mark(reference))
+        word.pending(claimant(reference))
     }
 
     /// Writes down an operation of this turn.
@@ -190,16 +206,9 @@ impl Descriptors {
     /// The operation that `stripe` refers to, if it still does.
     pub(super) fn read(&self, stripe: &AtomicU64, reference: u64) -> Option<Operation> {
         let field = |field: usize| self.line(reference).0[field].load(Ordering::Acquire);
-        let kind = match field(KIND) {
-            1 => Kind::Insert,
-            2 => Kind::Swap,
-            3 => Kind::Remove,
-            4 => Kind::Move,
-            _ => Kind::Shift,
-        };
         let operation = Operation {
             reference,
-            kind,
+            kind: Kind::of_field(field(KIND)),
             hash: field(HASH),
             old: Word(field(OLD)),
             new: Word(field(NEW)),

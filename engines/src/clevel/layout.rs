@@ -30,6 +30,9 @@ pub(super) const CONTROL: u8 = 2;
 /// Bytes of that extent.
 pub(super) const CONTROL_BYTES: u64 = LINE;
 
+/// Engine parameter: log2 of the buckets of the larger of the first two levels.
+const PARAM_LOG2: usize = 0;
+
 /// log2 of the buckets of the largest level: a hash has 32 bits for each choice of a bucket.
 pub(super) const LOG2_MAX: u32 = 32;
 
@@ -38,14 +41,15 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 /// Items begin at multiples of this.
 const ITEM_ALIGN: u64 = 16;
 const KIND_SHIFT: u32 = OFFSET_BITS;
+const KIND_MASK: u64 = 3;
 const ITEM: u64 = 1;
 const PENDING: u64 = 2;
 const GONE: u64 = 3;
 const DIRTY: u64 = 1 << 40;
-const MARK_SHIFT: u32 = 41;
+const CLAIMANT_SHIFT: u32 = 41;
 const TAG_SHIFT: u32 = 48;
-/// What tells a pending word from other ones: bits of it.
-pub(super) const MARK_BITS: u32 = u64::BITS - MARK_SHIFT;
+/// Bits of a pending word that say who claimed it.
+pub(super) const CLAIMANT_BITS: u32 = u64::BITS - CLAIMANT_SHIFT;
 
 /// Items at or beyond this offset cannot be named by a slot.
 pub(super) const ITEMS_END: u64 = ITEM_ALIGN << OFFSET_BITS;
@@ -66,8 +70,8 @@ impl Word {
     }
 
     /// Claimed for the item that this word leads to.
-    pub(super) fn pending(self, mark: u64) -> Word {
-        Word(mark << MARK_SHIFT | PENDING << KIND_SHIFT | self.0 & OFFSET_MASK)
+    pub(super) fn pending(self, claimant: u64) -> Word {
+        Word(claimant << CLAIMANT_SHIFT | PENDING << KIND_SHIFT | self.0 & OFFSET_MASK)
     }
 
     /// Has lost the item that this word leads to.
@@ -77,7 +81,7 @@ impl Word {
 
     #[inline(always)]
     fn kind(self) -> u64 {
-        self.0 >> KIND_SHIFT & 3
+        self.0 >> KIND_SHIFT & KIND_MASK
     }
 
     #[inline(always)]
@@ -106,10 +110,7 @@ impl Word {
 
     #[inline(always)]
     pub(super) fn clean(self) -> Word {
-        match self.is_item() {
-            true => Word(self.0 & !DIRTY),
-            false => self,
-        }
+        if self.is_item() { Word(self.0 & !DIRTY) } else { self }
     }
 
     /// Whether it leads, or led, to an item whose key may have a hash of this tag.
@@ -367,9 +368,14 @@ pub(super) fn load<M: Medium>(medium: &M, slot: Offset) -> Word {
     Word(medium.load(slot))
 }
 
-/// Replaces the word in a slot, if it is `before`.
+/// Replaces the word in a slot, if it is `before`; whether it was.
 #[track_caller]
-pub(super) fn exchange<M: Medium>(medium: &M, slot: Offset, before: Word, after: Word) -> bool {
+pub(super) fn compare_and_swap<M: Medium>(
+    medium: &M,
+    slot: Offset,
+    before: Word,
+    after: Word,
+) -> bool {
     medium.compare_exchange(slot, before.0, after.0).is_ok()
 }
 
@@ -405,12 +411,12 @@ impl Shape {
     /// As engine parameters of the superblock.
     pub(super) fn encode(&self) -> [u64; 16] {
         let mut params = [0; 16];
-        params[0] = self.initial_log2.into();
+        params[PARAM_LOG2] = self.initial_log2.into();
         params
     }
 
     pub(super) fn decode(params: &[u64; 16]) -> Result<Shape, String> {
-        match params[0] {
+        match params[PARAM_LOG2] {
             log2 if (1..=LOG2_MAX.into()).contains(&log2) => {
                 Ok(Shape { initial_log2: log2 as u32 })
             }

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | level list; context: first level, last level, is resizing | [`layout`](self): `Context`; its back, its front, more than two levels |
 //! | bucket, slot, summary tag | `layout`: a line, `Word`, `tag` |
-//! | b2t search; insertion; update; deletion | `ops`: `search`, `search_anyhow`; `insert`; `swap`; `swap` for nothing |
+//! | b2t search | `search`: `search_slow`; `fast`: `search_fast` |
+//! | insertion; update, deletion | `ops`: `insert`; `update_or_delete` |
 //! | context-aware insertion | `ops::claim`, and the claims that `resize::drain_bucket` kills |
 //! | content-conscious find, redo conditions | not needed: see below |
 //! | expansion stage, rehashing stage, rehashing threads | `resize`: `append`; `drain_some`; `helper` |
@@ -44,6 +45,7 @@ mod batch;
 mod check;
 mod descriptor;
 mod engine;
+mod fast;
 mod fingerprints;
 mod layout;
 mod operation;
@@ -52,6 +54,7 @@ mod records;
 mod recover;
 mod resize;
 mod scan;
+mod search;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -77,6 +80,11 @@ use pmem::sync::{Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread,
 use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Word of a thread's counts: keys inserted less keys removed.
+const KEYS: usize = 0;
+/// Word of a thread's counts: insertions.
+const INSERTIONS: usize = 1;
 
 /// Buckets that a helper drains under one right to write and one guard.
 const BUCKETS_PER_TURN: u64 = 16;
@@ -113,7 +121,7 @@ struct Core<M: Medium> {
     levels: LevelTable,
     fingerprints: Fingerprints,
     descriptors: Descriptors,
-    /// By level. Word 0: the next bucket to be drained. Word 1: all before this one are.
+    /// How far each level is drained: words that `resize` names.
     progress: Array<Line>,
     /// Levels that nobody knows any more, a bit for each.
     free_levels: AtomicU64,
@@ -121,7 +129,7 @@ struct Core<M: Medium> {
     ready_levels: AtomicU64,
     /// Held while levels are taken, until they are in the context.
     taking: Mutex<()>,
-    /// Per thread, word 0: keys inserted less keys removed; word 1: insertions.
+    /// Per thread: [`KEYS`] and [`INSERTIONS`].
     counts: PerThread,
     /// Keys found at open.
     at_open: AtomicU64,
@@ -364,18 +372,18 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn count(&self, difference: i64) {
         if difference != 0 {
-            self.counts.add(thread_index(), 0, difference.cast_unsigned());
+            self.counts.add(thread_index(), KEYS, difference.cast_unsigned());
         }
     }
 
     /// Adds to the calling thread's insertions; returns their number.
     #[inline(always)]
     fn count_insertion(&self, thread: usize) -> u64 {
-        self.counts.add(thread, 1, 1)
+        self.counts.add(thread, INSERTIONS, 1)
     }
 
     fn len(&self) -> u64 {
-        let counted = self.counts.used().map(|line| line.0[0].load(Ordering::Acquire));
+        let counted = self.counts.used().map(|line| line.0[KEYS].load(Ordering::Acquire));
         let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
         // Threads count on their own. Beside writers a removal may be seen and its insertion not:
         // the sum may seem negative.
@@ -426,10 +434,8 @@ impl<M: Medium> Core<M> {
         self.finish_resize()?;
         // What did not fit has made it grow again. Called a success, it might be tried for ever.
         let _guard = self.epochs.pin();
-        match self.levels.get(self.context().back()).log2() < before {
-            true => Ok(Shrunk::Halved),
-            false => Ok(Shrunk::Kept),
-        }
+        let has_halved = self.levels.get(self.context().back()).log2() < before;
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 }
 

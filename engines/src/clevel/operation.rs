@@ -6,7 +6,7 @@
 
 use super::Core;
 use super::descriptor::{Kind, Operation, Own, Status};
-use super::layout::{Word, exchange, load};
+use super::layout::{Word, compare_and_swap, load};
 use pmem::epoch::Guard;
 use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset};
@@ -81,13 +81,12 @@ impl<M: Medium> Core<M> {
             self.descriptors.decide(operation, Status::Undecided, found);
         }
         if self.descriptors.status(operation) == Some(Status::Absent) {
-            exchange(self.medium(), claim, operation.claim_word(), new.dirty());
-            match load(self.medium(), claim).clean() == new {
-                true => {
-                    self.medium().persist(claim);
-                    self.descriptors.decide(operation, Status::Absent, Status::Done);
-                }
-                false => self.descriptors.decide(operation, Status::Absent, Status::Killed),
+            compare_and_swap(self.medium(), claim, operation.claim_word(), new.dirty());
+            if load(self.medium(), claim).clean() == new {
+                self.medium().persist(claim);
+                self.descriptors.decide(operation, Status::Absent, Status::Done);
+            } else {
+                self.descriptors.decide(operation, Status::Absent, Status::Killed);
             }
         }
         match self.descriptors.status(operation) {
@@ -101,12 +100,11 @@ impl<M: Medium> Core<M> {
         let Operation { old, new, slot, .. } = *operation;
         if self.is_undecided(operation) {
             self.replace(slot, old, new.dirty());
-            match load(self.medium(), slot).clean() == new {
-                true => {
-                    self.medium().persist(slot);
-                    self.descriptors.decide(operation, Status::Undecided, Status::Done);
-                }
-                false => self.descriptors.decide(operation, Status::Undecided, Status::Void),
+            if load(self.medium(), slot).clean() == new {
+                self.medium().persist(slot);
+                self.descriptors.decide(operation, Status::Undecided, Status::Done);
+            } else {
+                self.descriptors.decide(operation, Status::Undecided, Status::Void);
             }
         }
         if self.descriptors.status(operation) == Some(Status::Done) {
@@ -118,16 +116,15 @@ impl<M: Medium> Core<M> {
         let Operation { old, slot, .. } = *operation;
         if self.is_undecided(operation) {
             self.replace(slot, old, old.gone());
-            match load(self.medium(), slot) == old.gone() {
-                true => {
-                    self.medium().persist(slot);
-                    self.descriptors.decide(operation, Status::Undecided, Status::Done);
-                }
-                false => self.descriptors.decide(operation, Status::Undecided, Status::Void),
+            if load(self.medium(), slot) == old.gone() {
+                self.medium().persist(slot);
+                self.descriptors.decide(operation, Status::Undecided, Status::Done);
+            } else {
+                self.descriptors.decide(operation, Status::Undecided, Status::Void);
             }
         }
         if self.descriptors.status(operation) == Some(Status::Done) {
-            exchange(self.medium(), slot, old.gone(), Word::EMPTY);
+            compare_and_swap(self.medium(), slot, old.gone(), Word::EMPTY);
         }
     }
 
@@ -136,7 +133,7 @@ impl<M: Medium> Core<M> {
         let Operation { old, slot, claim, .. } = *operation;
         if self.is_undecided(operation) {
             if load(self.medium(), slot).clean() == old {
-                exchange(self.medium(), claim, operation.claim_word(), old.dirty());
+                compare_and_swap(self.medium(), claim, operation.claim_word(), old.dirty());
                 if load(self.medium(), claim).clean() == old {
                     // Durable before the source is empty: a crash in between leaves it twice, and
                     // recovery knows which one to take.
@@ -146,18 +143,17 @@ impl<M: Medium> Core<M> {
                     self.descriptors.decide(operation, Status::Undecided, Status::Killed);
                 }
             }
-            match load(self.medium(), slot) == old.gone() {
-                true => {
-                    // Durable before the next operation on the key, which changes the copy only.
-                    self.medium().persist(slot);
-                    self.descriptors.decide(operation, Status::Undecided, Status::Done);
-                }
-                false => self.descriptors.decide(operation, Status::Undecided, Status::Void),
+            if load(self.medium(), slot) == old.gone() {
+                // Durable before the next operation on the key, which changes the copy only.
+                self.medium().persist(slot);
+                self.descriptors.decide(operation, Status::Undecided, Status::Done);
+            } else {
+                self.descriptors.decide(operation, Status::Undecided, Status::Void);
             }
         }
         match self.descriptors.status(operation) {
             Some(Status::Done) => {
-                exchange(self.medium(), slot, old.gone(), rest);
+                compare_and_swap(self.medium(), slot, old.gone(), rest);
                 self.clear_dirty(claim, old);
             }
             Some(Status::Void) => self.release_claim(claim, operation.claim_word()),
@@ -169,17 +165,17 @@ impl<M: Medium> Core<M> {
     fn replace(&self, slot: Offset, old: Word, new: Word) {
         // Readers may clear the bit meanwhile, once.
         for before in [old.dirty(), old] {
-            exchange(self.medium(), slot, before, new);
+            compare_and_swap(self.medium(), slot, before, new);
         }
     }
 
     /// Says that an item's word is durable.
     pub(super) fn clear_dirty(&self, slot: Offset, word: Word) {
-        exchange(self.medium(), slot, word.dirty(), word);
+        compare_and_swap(self.medium(), slot, word.dirty(), word);
     }
 
     /// Gives a claimed slot back.
     pub(super) fn release_claim(&self, claim: Offset, word: Word) {
-        exchange(self.medium(), claim, word, Word::EMPTY);
+        compare_and_swap(self.medium(), claim, word, Word::EMPTY);
     }
 }

@@ -1,29 +1,17 @@
-//! Search, insertion, update and deletion, in the order of the slides.
+//! Insertion, update and deletion, in the order of the slides.
 
 use super::descriptor::{Kind, Operation, Own, Status};
-use super::fingerprints::fingerprint_of;
-use super::layout::{Bucket, Context, ITEMS_END, SLOTS, Word, exchange, load, tag};
+use super::layout::{Bucket, ITEMS_END, Word, compare_and_swap, tag};
+use super::search::Hit;
 use super::{Core, Retired};
 use index::{Change, Error};
 use pmem::epoch::{Guard, Retries};
-use pmem::heap::{Corrupt, Item};
+use pmem::heap::Item;
 use pmem::{Medium, Offset, SpaceError};
 
 /// How often an insertion that finds the pool full tries to get back what was retired, if helpers
 /// that are in their turns may be holding it.
 const INSERTIONS_WHEN_FULL: u32 = 20;
-
-/// Of a key's slots in a table that is not resizing, the bits of those in the front level.
-const FRONT_SLOTS: u32 = (1 << (2 * SLOTS)) - 1;
-
-/// Where a key was found.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Hit<'a> {
-    pub(super) slot: Offset,
-    /// What leads to the item.
-    pub(super) word: Word,
-    pub(super) item: Item<'a>,
-}
 
 /// What a mutation makes of the value that it finds.
 pub(super) type Decide<'d, 'v> = dyn Fn(Option<&[u8]>) -> Change<&'v [u8]> + 'd;
@@ -42,146 +30,7 @@ pub(super) struct Fresh {
     bytes: u64,
 }
 
-/// The first slot of these buckets whose bit is set.
-#[inline(always)]
-pub(super) fn slot_of(buckets: &[Bucket], matching: u32) -> Offset {
-    let index = matching.trailing_zeros() as usize;
-    buckets[index / SLOTS].slot((index % SLOTS) as u64)
-}
-
 impl<M: Medium> Core<M> {
-    /// Lock-free search. What is answered is durable.
-    #[inline(always)]
-    pub(super) fn search<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: &Guard<'a>,
-    ) -> Result<Option<Hit<'a>>, Corrupt> {
-        match self.search_at_rest(hash, key, guard) {
-            Some(found) => Ok(found),
-            None => self.search_anyhow(hash, key, guard),
-        }
-    }
-
-    /// The search of a table at rest that meets nothing but durable items; `None` if it meets anything
-    /// else, or finds nothing and an item may have moved. In line, with few instructions and none that
-    /// waits for a guess: so the misses of one search overlap with those of the next.
-    #[inline(always)]
-    pub(super) fn search_at_rest<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: &Guard<'a>,
-    ) -> Option<Option<Hit<'a>>> {
-        let context = self.context();
-        let (buckets, matching) = self.matching_at_rest(context, hash)?;
-        let mut rest = matching;
-        while rest != 0 {
-            let slot = slot_of(&buckets, rest);
-            rest &= rest - 1;
-            let word = load(self.medium(), slot);
-            if word.is_clean_item_of(hash) {
-                if let Some(item) = self.heap.item_of_key(word.at(), key, guard).ok()? {
-                    return Some(Some(Hit { slot, word, item }));
-                }
-            } else if word.has_tag(tag(hash)) {
-                return None;
-            }
-        }
-        // From a slot of the front level the key's item may have left after the fingerprints of the back
-        // level were read.
-        (matching & FRONT_SLOTS == 0 && self.context() == context).then_some(None)
-    }
-
-    /// Redone if nothing was found and a level has been appended meanwhile.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn search_anyhow<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: &Guard<'a>,
-    ) -> Result<Option<Hit<'a>>, Corrupt> {
-        loop {
-            let context = self.context();
-            let mut is_removal_seen = false;
-            if let Some(hit) = self.probe(context, hash, key, guard, &mut is_removal_seen)? {
-                if hit.word.is_dirty() {
-                    self.make_durable(hit.slot, hit.word.clean());
-                }
-                return Ok(Some(hit));
-            }
-            if is_removal_seen {
-                self.medium().fence();
-            }
-            // Levels dropped have been drained before.
-            if self.context().back() == context.back() {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// The buckets of a key in a table that is not resizing, those of the front level first, and a bit
-    /// for each of their slots that may lead to it; of all of them together, since in which one it is
-    /// cannot be predicted.
-    #[inline(always)]
-    pub(super) fn matching_at_rest(
-        &self,
-        context: Context,
-        hash: u64,
-    ) -> Option<([Bucket; 4], u32)> {
-        let [front, back] = context.at_rest()?.map(|level| self.levels.get(level).candidates(hash));
-        // While the fingerprints are on their way. Those of the other level, which has a third of the
-        // keys, would cost all searches more than they save it.
-        back.into_iter().for_each(|bucket| self.medium().prefetch(bucket.at()));
-        let matching = self.fingerprints.matching([front, back], fingerprint_of(tag(hash)));
-        Some(([front[0], front[1], back[0], back[1]], matching))
-    }
-
-    /// Looks once at every candidate bucket of these levels for the key, from front to back. Flushes
-    /// lines in which a key of this tag may have been removed, and says that there were some.
-    pub(super) fn probe<'a>(
-        &'a self,
-        context: Context,
-        hash: u64,
-        key: &[u8],
-        guard: &Guard<'a>,
-        is_removal_seen: &mut bool,
-    ) -> Result<Option<Hit<'a>>, Corrupt> {
-        // One level after the other, as items move.
-        for level in context.levels() {
-            let buckets = self.levels.get(level).candidates(hash);
-            let mut matching = self.fingerprints.matching([buckets], fingerprint_of(tag(hash)));
-            while matching != 0 {
-                let slot = slot_of(&buckets, matching);
-                matching &= matching - 1;
-                let word = load(self.medium(), slot);
-                if !word.has_tag(tag(hash)) {
-                    continue;
-                }
-                if word.is_item() {
-                    if let Some(item) = self.heap.item_of_key(word.at(), key, guard)? {
-                        return Ok(Some(Hit { slot, word, item }));
-                    }
-                } else if word.is_gone() {
-                    self.medium().flush(slot);
-                    *is_removal_seen = true;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Makes sure that what was read in a slot survives, before anybody is told of it.
-    #[cold]
-    pub(super) fn make_durable(&self, slot: Offset, word: Word) {
-        if !self.pool.is_read_only() {
-            self.medium().persist(slot);
-            self.clear_dirty(slot, word);
-        }
-    }
-
     /// Replaces the value of `key` by what `decide` makes of it, in one step.
     pub(super) fn change<'a, 'v>(
         &'a self,
@@ -267,7 +116,7 @@ impl<M: Medium> Core<M> {
             };
             let is_done = match (found, new) {
                 (None, None) => true,
-                (Some(hit), new) => self.swap(hash, hit, new, guard),
+                (Some(hit), new) => self.update_or_delete(hash, hit, new, guard),
                 (None, Some(new)) => self.insert(hash, new, guard)?,
             };
             if !is_done {
@@ -320,21 +169,6 @@ impl<M: Medium> Core<M> {
         Ok(Fresh { at, bytes: (key.len() + value.len()) as u64 })
     }
 
-    /// Replaces what was found, or removes it. Whether it was still there.
-    fn swap(&self, hash: u64, hit: Hit<'_>, new: Option<Word>, guard: &Guard<'_>) -> bool {
-        let own = self.descriptors.own();
-        let operation = Operation {
-            reference: own.next_reference(),
-            kind: if new.is_some() { Kind::Swap } else { Kind::Remove },
-            hash,
-            old: hit.word.clean(),
-            new: new.unwrap_or(Word::EMPTY),
-            slot: hit.slot,
-            claim: Offset(0),
-        };
-        self.perform(&own, &operation, guard) == Some(Status::Done)
-    }
-
     /// Context-aware insertion of a key that was not found. Whether it was still absent.
     fn insert(&self, hash: u64, new: Word, guard: &Guard<'_>) -> Result<bool, Error> {
         let context = self.context();
@@ -381,7 +215,7 @@ impl<M: Medium> Core<M> {
                 while empty != 0 {
                     let slot = bucket.slot(empty.trailing_zeros().into());
                     empty &= empty - 1;
-                    if exchange(self.medium(), slot, Word::EMPTY, word) {
+                    if compare_and_swap(self.medium(), slot, Word::EMPTY, word) {
                         self.fingerprints.set(slot, tag(hash));
                         return Some(slot);
                     }
@@ -389,5 +223,26 @@ impl<M: Medium> Core<M> {
             }
         }
         None
+    }
+
+    /// Replaces what was found, or deletes it if there is nothing `new`. Whether it was still there.
+    fn update_or_delete(
+        &self,
+        hash: u64,
+        hit: Hit<'_>,
+        new: Option<Word>,
+        guard: &Guard<'_>,
+    ) -> bool {
+        let own = self.descriptors.own();
+        let operation = Operation {
+            reference: own.next_reference(),
+            kind: if new.is_some() { Kind::Swap } else { Kind::Remove },
+            hash,
+            old: hit.word.clean(),
+            new: new.unwrap_or(Word::EMPTY),
+            slot: hit.slot,
+            claim: Offset(0),
+        };
+        self.perform(&own, &operation, guard) == Some(Status::Done)
     }
 }

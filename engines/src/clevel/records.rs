@@ -1,7 +1,7 @@
 //! The table as [`Records`]: what it is by nature.
 
+use super::Clevel;
 use super::ops::Changed;
-use super::{Clevel, Core};
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk,
 };
@@ -22,31 +22,6 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
 
 fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
     changed.before.map(|item| Record::new(item.value, guard))
-}
-
-impl<M: Medium> Core<M> {
-    #[inline(always)]
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        let guard = self.epochs.pin();
-        let hash = self.hash(key);
-        // Two ends, so that the usual one needs nothing in memory.
-        match self.search_at_rest(hash, key, &guard) {
-            Some(found) => Ok(found.map(|hit| Record::new(hit.item.value, guard))),
-            None => self.get_anyhow(hash, key, guard),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_anyhow<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: Guard<'a>,
-    ) -> Result<Option<Record<'a>>, ItemError> {
-        let found = self.search_anyhow(hash, key, &guard)?;
-        Ok(found.map(|hit| Record::new(hit.item.value, guard)))
-    }
 }
 
 impl<M: Medium> Records for Clevel<M> {

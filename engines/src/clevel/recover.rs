@@ -40,7 +40,7 @@ impl<M: Medium> Core<M> {
             let buckets = self.levels.get(number).buckets();
             let first = AtomicU64::new(buckets);
             let items = in_parallel(&self.settings, buckets, BUCKETS_PER_THREAD, |range| {
-                let part = self.tidy(number, range, is_open, &levels[..index], &sweep);
+                let part = self.repair(number, range, is_open, &levels[..index], &sweep);
                 let earlier = |first| (part.first < first).then_some(part.first);
                 let _ = first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);
                 Ok(part.items)
@@ -54,8 +54,8 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Tidies some buckets of a level; those in front of it are tidy.
-    fn tidy(
+    /// Repairs some buckets of a level; those in front of it are repaired.
+    fn repair(
         &self,
         number: u32,
         range: Range<u64>,
@@ -94,9 +94,9 @@ impl<M: Medium> Core<M> {
                     part.items += 1;
                     part.first = part.first.min(index);
                 }
-                let tidied = if word.is_item() { word.clean() } else { Word::EMPTY };
-                if tidied != word && !self.pool.is_read_only() {
-                    self.medium().store(slot, tidied.0);
+                let repaired = if word.is_item() { word.clean() } else { Word::EMPTY };
+                if repaired != word && !self.pool.is_read_only() {
+                    self.medium().store(slot, repaired.0);
                 }
             }
         }

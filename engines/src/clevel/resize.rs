@@ -4,7 +4,8 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity, exchange, load,
+    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity,
+    compare_and_swap, load,
 };
 use super::{Core, Retired};
 use crate::helper::Refused;
@@ -35,8 +36,9 @@ pub(super) enum Appender {
     Early,
 }
 
-// Words of a level's progress.
+/// Word of a level's progress: the next bucket to be drained.
 const NEXT: usize = 0;
+/// Word of a level's progress: all buckets before this one are drained.
 const DRAINED: usize = 1;
 
 impl<M: Medium> Core<M> {
@@ -64,10 +66,10 @@ impl<M: Medium> Core<M> {
         // In a pool that is full then, a level that is not drained would be lost for new keys.
         let is_late = context.is_resizing() && self.fill(context) >= PREPARE_AT;
         self.is_helper_late.store(is_late, Ordering::Relaxed);
-        match self.signal.has_helper() {
-            true if self.wanted_bytes(context).is_some() => self.signal.ask_to_prepare(),
-            true => {}
-            false => self.grow_early(context, Appender::Early),
+        if !self.signal.has_helper() {
+            self.grow_early(context, Appender::Early);
+        } else if self.wanted_bytes(context).is_some() {
+            self.signal.ask_to_prepare();
         }
     }
 
@@ -211,13 +213,12 @@ impl<M: Medium> Core<M> {
         });
         let is_appended =
             appended.as_ref().is_ok_and(|&after| self.replace_context(context, after));
-        match is_appended {
-            true => {
-                self.resizes.fetch_add(1, Ordering::Relaxed);
-                self.signal.wake();
-            }
+        if is_appended {
+            self.resizes.fetch_add(1, Ordering::Relaxed);
+            self.signal.wake();
+        } else {
             // Nobody has known of them.
-            false => taken.into_iter().for_each(|level| self.reclaim_level(level)),
+            taken.into_iter().for_each(|level| self.reclaim_level(level));
         }
         appended.map(|_| ())
     }
@@ -235,9 +236,10 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn context(&self) -> Context {
         let word = self.medium().load(self.control);
-        match Context::is_dirty_word(word) {
-            false => Context::of_word(word),
-            true => self.persist_context(word),
+        if Context::is_dirty_word(word) {
+            self.persist_context(word)
+        } else {
+            Context::of_word(word)
         }
     }
 
@@ -283,9 +285,10 @@ impl<M: Medium> Core<M> {
                     let bytes = Level::bytes(log2);
                     let base = draft.take_extent(LEVELS, level as u8, bytes)?.start;
                     let new = Level::new(base, log2);
-                    match self.fingerprints.can_hold(new) {
-                        true => Ok(new),
-                        false => Err(self.pool.no_room_for("its fingerprints", new.end().0)),
+                    if self.fingerprints.can_hold(new) {
+                        Ok(new)
+                    } else {
+                        Err(self.pool.no_room_for("its fingerprints", new.end().0))
                     }
                 })?;
                 self.fingerprints.advise(new, populate);
@@ -319,9 +322,10 @@ impl<M: Medium> Core<M> {
         let front = self.levels.get(context.front());
         let progress = &self.progress.get(context.front() as usize).0;
         let end = front.buckets();
-        let mine = match progress[NEXT].load(Ordering::Relaxed) < end {
-            true => progress[NEXT].fetch_add(buckets, Ordering::Relaxed),
-            false => end,
+        let mine = if progress[NEXT].load(Ordering::Relaxed) < end {
+            progress[NEXT].fetch_add(buckets, Ordering::Relaxed)
+        } else {
+            end
         };
         for index in mine..(mine + buckets).min(end) {
             self.drain_bucket(front.bucket(index), guard)?;
@@ -376,14 +380,15 @@ impl<M: Medium> Core<M> {
                 }
                 if word == Word::EMPTY || word.is_pending() {
                     // A claim that is killed is made anew elsewhere.
-                    exchange(self.medium(), slot, word, Word::FROZEN);
+                    compare_and_swap(self.medium(), slot, word, Word::FROZEN);
                     continue;
                 }
                 let item = self.heap.item(word.at(), guard)?;
                 let hash = self.hash(item.key);
-                match word.is_item() {
-                    true => self.move_item(slot, word.clean(), hash, guard)?,
-                    false => self.help_with(hash, guard),
+                if word.is_item() {
+                    self.move_item(slot, word.clean(), hash, guard)?;
+                } else {
+                    self.help_with(hash, guard);
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! The table as an [`Index`] of fixed-size pairs: their bytes are the keys and values of items.
 
 use super::Clevel;
-use super::ops::{Changed, Decide, Hit};
+use super::ops::{Changed, Decide};
+use super::search::Hit;
 use crate::Settings;
 use crate::sizes::check_sizes;
 use index::{Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk};
@@ -46,10 +47,7 @@ impl Bytes {
 
     #[inline(always)]
     fn get(&self) -> &[u8] {
-        match self.len > INLINE_BYTES {
-            true => &self.long[..self.len],
-            false => &self.inline[..self.len],
-        }
+        if self.len > INLINE_BYTES { &self.long[..self.len] } else { &self.inline[..self.len] }
     }
 }
 

@@ -1,28 +1,30 @@
 //! Batches: what their operations need is fetched some operations ahead.
 
-use super::layout::slot_of_four;
-use super::ops::Hash;
-use super::search::{Four, Seen};
-use super::{BATCH, Core};
-use index::Fixed;
+use super::Core;
+use super::bucket::Unfenced;
+use super::fast::{Four, Seen};
+use super::layout::{Hash, slot_of_four};
+use index::{Change, Error, Fixed};
 use pmem::Medium;
 
+/// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
+const BATCH: usize = 16;
 /// Operations ahead at which the bucket is fetched whose word was fetched at twice as many.
 const NEAR: usize = BATCH / 2;
 
 /// What is known of a key some operations ahead.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Known {
-    pub(super) hash: Hash,
+struct Known {
+    hash: Hash,
     /// Its buckets, their words, and the slots with its fingerprint.
-    pub(super) four: Option<Four>,
-    pub(super) seen: Seen,
-    pub(super) slots: u32,
+    four: Option<Four>,
+    seen: Seen,
+    slots: u32,
 }
 
 /// The keys of a batch. Words of the sidecar are fetched [`BATCH`] keys ahead, and the lines that
 /// these lead to [`NEAR`].
-pub(super) struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
+struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
     core: &'a Core<M, K, V>,
     items: &'a [T],
     key_of: F,
@@ -32,7 +34,7 @@ pub(super) struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
 
 impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T, F> {
     #[inline(always)]
-    pub(super) fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F, inserts: bool) -> Self {
+    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F, inserts: bool) -> Self {
         let known = [Known::default(); BATCH];
         let mut ahead = Ahead { core, items, key_of, inserts, known };
         for index in 0..items.len().min(BATCH) {
@@ -66,13 +68,13 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T,
 
     /// The key numbered `index`, which is one more each time.
     #[inline(always)]
-    pub(super) fn key(&self, index: usize) -> (K, &Known) {
+    fn key(&self, index: usize) -> (K, &Known) {
         ((self.key_of)(&self.items[index]), &self.known[index % BATCH])
     }
 
     /// Goes on from the key numbered `index`.
     #[inline(always)]
-    pub(super) fn advance(&mut self, index: usize) {
+    fn advance(&mut self, index: usize) {
         if index + BATCH < self.items.len() {
             self.fetch_words(index + BATCH);
         }
@@ -83,11 +85,48 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// [`Core::get`] for many keys, with their cache misses overlapped.
+    pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let mut ahead = Ahead::new(self, keys, |&key| key, false);
+        for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
+            let (key, known) = ahead.key(index);
+            let fast = known
+                .four
+                .as_ref()
+                .and_then(|four| self.find_fast(four, &known.seen, known.slots, key));
+            *out = match fast {
+                Some(found) => found.map(|found| found.value),
+                None => self.get_slow(key),
+            };
+            ahead.advance(index);
+        }
+    }
+
+    /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
+    pub(super) fn mutate_many<T>(
+        &self,
+        items: &[T],
+        out: &mut [Option<V>],
+        key_of: impl Fn(&T) -> K,
+        inserts: bool,
+        decide: impl Fn(&T, Option<V>) -> Change<V>,
+    ) -> Result<(), Error> {
+        let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
+        let mut ahead = Ahead::new(self, items, key_of, inserts);
+        for (index, (item, out)) in items.iter().zip(out).enumerate() {
+            let (key, known) = ahead.key(index);
+            let (four, decide) = (known.four.as_ref(), |found| decide(item, found));
+            *out = self.mutate_hashed(&mut unfenced, key, known.hash, four, inserts, decide)?;
+            ahead.advance(index);
+        }
+        Ok(())
+    }
+
     /// Hints that the item in the first of these slots is about to be read; or, if there is none and
     /// `inserts`, that the slot is about to be written where it would be put.
     #[inline(always)]
     fn prefetch_item(&self, four: &Four, seen: &Seen, slots: u32, inserts: bool) {
-        let (turn, slot) = if slots != 0 {
+        let (nth, slot) = if slots != 0 {
             slot_of_four(slots.trailing_zeros())
         } else {
             match self.room(&seen.words) {
@@ -96,7 +135,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         };
         // The lines of the tokens and of the item's end.
-        let at = self.at(four.place(turn));
+        let at = self.at(four.bucket(nth));
         self.medium().prefetch(at);
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {

@@ -1,14 +1,12 @@
-//! Changing a bucket: its lock, its tokens, its items, and changes that share a fence.
+//! A bucket: where it is, its lock, its tokens, its items; and changes that share a fence.
 
-use super::Core;
-use super::layout::{Bucket, Geometry, LOCK, is_first_version, next_version};
-use super::ops::Place;
+use super::geometry::Geometry;
+use super::layout::{Bucket, BucketId, Hash, LOCK, Locked, is_first_version, next_version};
+use super::{BASES, Core};
 use index::Fixed;
-use pmem::sync::{Ordering, fence, spin};
+use index::hash::{h1, h2};
+use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
-
-/// The lock of a bucket, of a stripe or of a record, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they
 /// hold until then; at most `MOST`.
@@ -17,7 +15,7 @@ pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
 pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> {
     core: &'a Core<M, K, V>,
     count: usize,
-    buckets: [Place; MOST],
+    buckets: [BucketId; MOST],
     /// What the words of the buckets become when the changes are durable.
     words: [u64; MOST],
     /// Of each, the token of an item that has to be durable first; 0: none.
@@ -28,7 +26,7 @@ pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize>
     inserted: u64,
     removed: u64,
     /// The locked interim bucket from which the changes copy items, and the tokens of those.
-    source: Option<Place>,
+    source: Option<BucketId>,
     copied: u64,
 }
 
@@ -38,7 +36,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         Unfenced {
             core,
             count: 0,
-            buckets: [Place { level: 0, word: 0 }; MOST],
+            buckets: [BucketId { level: 0, word: 0 }; MOST],
             words: [0; MOST],
             tokens: [0; MOST],
             has_tokens: false,
@@ -51,7 +49,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     }
 
     /// Of items that are copied out of a locked interim bucket.
-    pub(super) fn from(core: &'a Core<M, K, V>, source: Place) -> Self {
+    pub(super) fn from(core: &'a Core<M, K, V>, source: BucketId) -> Self {
         let mut unfenced = Unfenced::new(core);
         unfenced.source = Some(source);
         unfenced
@@ -62,17 +60,17 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     pub(super) fn lock_stripe(&mut self, stripe: u64) -> Locked<'a> {
         let word = self.core.stripes.get(stripe as usize);
         Locked::attempt(word).unwrap_or_else(|| {
-            self.settle();
+            self.commit();
             Locked::wait(word)
         })
     }
 
     /// Waits for the lock of a bucket.
     #[inline(always)]
-    pub(super) fn lock(&mut self, place: Place) -> Locked<'a> {
-        let word = self.core.word(place);
+    pub(super) fn lock(&mut self, bucket: BucketId) -> Locked<'a> {
+        let word = self.core.word(bucket);
         Locked::attempt(word).unwrap_or_else(|| {
-            self.settle();
+            self.commit();
             Locked::wait(word)
         })
     }
@@ -80,19 +78,13 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     /// Waits for the lock of a bucket while `geometry` lasts: the caller may hold an interim bucket,
     /// which in the next geometry others wait for who hold this one.
     #[inline(always)]
-    pub(super) fn lock_under(&mut self, geometry: Geometry, place: Place) -> Option<Locked<'a>> {
-        let mut turn = 0;
-        loop {
-            let locked = Locked::attempt(self.core.word(place));
-            if self.core.geometry() != geometry {
-                return None;
-            }
-            if locked.is_some() {
-                return locked;
-            }
-            self.settle();
-            spin(&mut turn);
-        }
+    pub(super) fn lock_under(
+        &mut self,
+        geometry: Geometry,
+        bucket: BucketId,
+    ) -> Option<Locked<'a>> {
+        let core = self.core;
+        core.lock_under(geometry, bucket, || self.commit())
     }
 
     /// Inserts an item into an empty slot of a locked bucket, and takes that over: log-free insertion
@@ -100,7 +92,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
-        (place, at, slot): (Place, Offset, usize),
+        (bucket, at, slot): (BucketId, Offset, usize),
         locked: Locked<'a>,
         (key, value): (K, V),
         word: u64,
@@ -113,15 +105,15 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         } else {
             self.core.fill(at, slot, key, value, 0);
         }
-        self.push(place, locked, word);
+        self.push(bucket, locked, word);
     }
 
     /// Takes over a bucket that was changed; `word` is what its word becomes when the change is
     /// durable.
     #[inline(always)]
-    pub(super) fn push(&mut self, place: Place, locked: Locked<'a>, word: u64) {
+    pub(super) fn push(&mut self, bucket: BucketId, locked: Locked<'a>, word: u64) {
         std::mem::forget(locked);
-        self.buckets[self.count] = place;
+        self.buckets[self.count] = bucket;
         self.words[self.count] = word & !LOCK;
         self.count += 1;
     }
@@ -132,7 +124,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         self.stripes[self.count - 1] = stripe;
         self.inserted += inserted;
         self.removed += removed;
-        self.settle_if_full();
+        self.commit_if_full();
     }
 
     /// Ends the copying of an item out of the source, into the bucket that was pushed last.
@@ -142,19 +134,19 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         if let Some(source) = self.source {
             self.core.tell_scans(key, source, self.buckets[self.count - 1]);
         }
-        self.settle_if_full();
+        self.commit_if_full();
     }
 
     #[inline(always)]
-    fn settle_if_full(&mut self) {
+    fn commit_if_full(&mut self) {
         if self.count == MOST {
-            self.settle();
+            self.commit();
         }
     }
 
     /// Makes the changes durable, then visible, and gives the locks back.
     #[inline(always)]
-    pub(super) fn settle(&mut self) {
+    pub(super) fn commit(&mut self) {
         if self.count == 0 {
             return;
         }
@@ -180,9 +172,9 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     /// Sets the tokens of items that were not in the line of their token, and now are durable.
     fn show_tokens(&mut self) {
         let core = self.core;
-        for (place, token) in self.buckets.iter().zip(&mut self.tokens).take(self.count) {
+        for (bucket, token) in self.buckets.iter().zip(&mut self.tokens).take(self.count) {
             if *token != 0 {
-                core.show(core.at(*place), u64::from(*token), 0);
+                core.show(core.at(*bucket), u64::from(*token), 0);
                 *token = 0;
             }
         }
@@ -193,12 +185,12 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     /// The copies are durable: shows them, and deletes what was copied. The copies stay locked until
     /// that is durable: else somebody could change one, and a search or a crash bring back what
     /// stood here.
-    fn delete_copied(&mut self, source: Place) {
+    fn delete_copied(&mut self, source: BucketId) {
         let core = self.core;
         for index in 0..self.count {
             core.set_word(self.buckets[index], self.words[index] | LOCK);
         }
-        core.delete(source, self.copied);
+        core.delete_slots(source, self.copied);
         core.count_at(source.level, -i64::from(self.copied.count_ones()));
         self.copied = 0;
     }
@@ -207,11 +199,72 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
 impl<M: Medium, K: Fixed, V: Fixed, const MOST: usize> Drop for Unfenced<'_, M, K, V, MOST> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.settle();
+        self.commit();
     }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    #[inline(always)]
+    pub(super) fn hash(&self, key: K) -> Hash {
+        Hash(self.hashed(key))
+    }
+
+    /// The two buckets of a key in a level, which may be one.
+    #[inline(always)]
+    pub(super) fn candidates(&self, level: u32, hash: Hash) -> [BucketId; 2] {
+        let first = h1(hash.0);
+        let second = if self.shape.design.two_hashes { h2(hash.0) } else { first };
+        [BucketId::new(level, first), BucketId::new(level, second)]
+    }
+
+    /// The fingerprint of a key with this hash.
+    #[inline(always)]
+    pub(super) fn print(&self, hash: Hash) -> u64 {
+        self.bucket.print(hash.0)
+    }
+
+    /// Where a bucket begins.
+    #[inline(always)]
+    pub(super) fn at(&self, bucket: BucketId) -> Offset {
+        let base = self.bases[bucket.level as usize % BASES].load(Ordering::Relaxed);
+        Offset(base.wrapping_add(bucket.word.wrapping_mul(self.bucket.bytes)))
+    }
+
+    /// The bucket's word of the sidecar.
+    #[inline(always)]
+    pub(super) fn word(&self, bucket: BucketId) -> &AtomicU64 {
+        self.words.get(bucket.word as usize)
+    }
+
+    /// The tokens of a bucket.
+    #[inline(always)]
+    pub(super) fn tokens(&self, at: Offset) -> u64 {
+        self.medium().load(at) & self.bucket.full()
+    }
+
+    /// Waits for the lock of a bucket while `geometry` lasts, and calls `before_waiting` before it
+    /// does.
+    #[inline(always)]
+    pub(super) fn lock_under(
+        &self,
+        geometry: Geometry,
+        bucket: BucketId,
+        mut before_waiting: impl FnMut(),
+    ) -> Option<Locked<'_>> {
+        let mut turn = 0;
+        loop {
+            let locked = Locked::attempt(self.word(bucket));
+            if self.geometry() != geometry {
+                return None;
+            }
+            if locked.is_some() {
+                return locked;
+            }
+            before_waiting();
+            spin(&mut turn);
+        }
+    }
+
     pub(super) fn flush_item(&self, at: Offset, slot: usize) {
         let item = at.add(self.bucket.item_at(slot));
         self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
@@ -227,13 +280,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Stores the word of a locked bucket, or of one that nobody else has yet.
     #[inline(always)]
-    pub(super) fn set_word(&self, place: Place, word: u64) {
-        if is_first_version(word) && !is_first_version(self.word(place).load(Ordering::Relaxed)) {
+    pub(super) fn set_word(&self, bucket: BucketId, word: u64) {
+        if is_first_version(word) && !is_first_version(self.word(bucket).load(Ordering::Relaxed)) {
             // A search that was held up since then could not tell the two. Not if the version has
             // just stayed the same, as it does where a word is overwritten: all threads read this.
-            self.geometry.0[2].fetch_add(1, Ordering::Release);
+            self.published.count_wrap();
         }
-        self.word(place).store(word, Ordering::Release);
+        self.word(bucket).store(word, Ordering::Release);
     }
 
     /// Changes the tokens of a locked bucket; a fence is still to come.
@@ -245,13 +298,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Deletes the items in the slots `clear` of a locked bucket, durably.
-    pub(super) fn delete(&self, place: Place, clear: u64) {
-        self.show(self.at(place), 0, clear);
+    pub(super) fn delete_slots(&self, bucket: BucketId, clear: u64) {
+        self.show(self.at(bucket), 0, clear);
         self.medium().fence();
-        let word = self.word(place).load(Ordering::Relaxed);
+        let word = self.word(bucket).load(Ordering::Relaxed);
         let slots = (0..self.bucket.slots as usize).filter(|slot| clear & 1 << slot != 0);
         let left = slots.fold(word, |word, slot| self.bucket.without(word, slot));
-        self.set_word(place, next_version(left));
+        self.set_word(bucket, next_version(left));
     }
 
     /// Stores an item into an empty slot, and sets its token instead of those of the slots `clear`:

@@ -16,7 +16,6 @@
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
 //! index `1 << l`, so that no two levels share one.
 
-use super::shape::Design;
 use index::fingerprint::{Isa, match_upper_halves};
 use index::{Fixed, is_same};
 use pmem::{LINE, Medium, Offset, WORD};
@@ -26,7 +25,7 @@ use std::ops::Range;
 
 /// The bucket is locked. Who holds the lock alone changes the bucket and its word.
 pub(super) const LOCK: u64 = 1;
-/// A value of the bucket is being overwritten, and is in a record.
+/// A value of the bucket is being overwritten, and is in the log.
 pub(super) const WRITING: u64 = 1 << 1;
 /// One version; every change of the fingerprints, or of a value of several words, is a new one.
 const VERSION: u64 = 1 << 2;
@@ -35,20 +34,28 @@ const PRINTS_SHIFT: u32 = 32;
 
 /// Owner of the extents of levels; their index is the level.
 pub(super) const BUCKETS: u8 = 1;
-/// Owner of the extent with the records.
-pub(super) const RECORDS: u8 = 2;
+/// Owner of the extent with the log.
+pub(super) const LOG: u8 = 2;
 
-/// Engine roots: the top level, and what [`Resize`] is under way.
+/// Engine roots: the top level, and what resize is under way.
 pub(super) const ROOT_TOP: usize = 0;
 pub(super) const ROOT_RESIZE: usize = 1;
 /// Engine root: the lowest level that may hold items.
 pub(super) const ROOT_LOWEST: usize = 2;
 
+/// Engine parameter: the slots of a bucket, and log2 of the buckets that the top level begins with.
+pub(super) const PARAM_SIZES: usize = 0;
+/// Engine parameter: the design decisions in force.
+pub(super) const PARAM_DESIGN: usize = 1;
+
 /// Highest level: a hash has 32 bits for each choice of a bucket.
 pub(super) const LEVEL_MAX: u32 = 32;
 
-/// Most levels in use at once.
-pub(super) const LEVELS_MAX: u32 = 16;
+/// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
+pub(super) const STRIPES: usize = 1 << 13;
+/// Where the bits of a hash begin that choose the stripe: apart from the low ones of either choice,
+/// or the keys of one bucket would share few stripes.
+const STRIPE_SHIFT: u32 = 20;
 
 /// Most slots of a bucket.
 pub const SLOTS_MAX: u32 = 8;
@@ -57,6 +64,55 @@ pub const SLOTS_MAX: u32 = 8;
 pub(super) const TOKENS_BYTES_MIN: u64 = 1;
 /// Most bytes of a bucket.
 pub(super) const BUCKET_BYTES_MAX: u64 = 512;
+
+/// The lock of a bucket, of a stripe or of a log entry, held until dropped.
+pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+
+/// Which bucket of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BucketId {
+    pub(super) level: u32,
+    /// Index of its word in the sidecar.
+    pub(super) word: u64,
+}
+
+impl BucketId {
+    /// The bucket of a level that the low bits of `choice` choose.
+    #[inline(always)]
+    pub(super) fn new(level: u32, choice: u64) -> BucketId {
+        let buckets = 1 << level;
+        BucketId { level, word: choice & (buckets - 1) | buckets }
+    }
+
+    /// The bucket whose word has this index.
+    pub(super) fn of_word(word: u64) -> BucketId {
+        BucketId { level: word.ilog2(), word }
+    }
+
+    /// Its number in the level.
+    #[inline(always)]
+    pub(super) fn index(self) -> u64 {
+        self.word ^ 1 << self.level
+    }
+}
+
+impl std::fmt::Display for BucketId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "level {}, bucket {}", self.level, self.index())
+    }
+}
+
+/// The hash of a key: of its low and its high half each chooses a bucket in each level.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hash(pub(super) u64);
+
+impl Hash {
+    /// The stripe whose lock excludes other insertions of the key.
+    #[inline(always)]
+    pub(super) fn stripe(self) -> u64 {
+        self.0 >> STRIPE_SHIFT & (STRIPES as u64 - 1)
+    }
+}
 
 /// The bytes of a bucket whose items are a `K` and a `V`.
 #[derive(Debug)]
@@ -365,114 +421,4 @@ pub(super) fn is_first_version(word: u64) -> bool {
 /// A mask of the `len` low bytes of a word.
 const fn low_bytes(len: u64) -> u64 {
     if len >= WORD { u64::MAX } else { (1 << (len * 8)) - 1 }
-}
-
-/// The resize that is under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resize {
-    /// None.
-    No = 0,
-    /// The table grows: the interim level is the former bottom level.
-    Expand = 1,
-    /// The table shrinks: the interim level is the former top level.
-    Shrink = 2,
-}
-
-/// Which levels there are, and the generation: one word, so that a reader gets all of it at one
-/// instant and notices any change by one comparison.
-///
-/// ```text
-///  63 … 15         14          13 … 8    7 6       5 … 0
-/// | generation | one by one | lowest | resize  | top  |
-/// ```
-///
-/// While the table expands, all levels from `lowest` to below the bottom one are interim: usually
-/// one, but if its items find no room above, the table expands again before they have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Geometry(pub(super) u64);
-
-impl Geometry {
-    const RESIZE_SHIFT: u32 = 6;
-    const LOWEST_SHIFT: u32 = 8;
-    const ONE_BY_ONE: u64 = 1 << 14;
-    const GENERATION_SHIFT: u32 = 15;
-
-    /// The first geometry of a table with this design.
-    pub(super) fn first(top: u32, lowest: u32, resize: Resize, design: &Design) -> Geometry {
-        let is_usual = design.fingerprints && design.two_hashes;
-        let one_by_one = if is_usual { 0 } else { Self::ONE_BY_ONE };
-        Geometry(Geometry::new(top, lowest, resize, 1).0 | one_by_one)
-    }
-
-    fn new(top: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
-        Geometry(
-            u64::from(top)
-                | (resize as u64) << Self::RESIZE_SHIFT
-                | u64::from(lowest) << Self::LOWEST_SHIFT
-                | generation << Self::GENERATION_SHIFT,
-        )
-    }
-
-    #[inline(always)]
-    pub(super) fn top(self) -> u32 {
-        self.0 as u32 & 63
-    }
-
-    #[inline(always)]
-    pub(super) fn bottom(self) -> u32 {
-        self.top() - 1
-    }
-
-    /// The lowest level that may hold items.
-    #[inline(always)]
-    pub(super) fn lowest(self) -> u32 {
-        (self.0 >> Self::LOWEST_SHIFT) as u32 & 63
-    }
-
-    #[inline(always)]
-    pub(super) fn resize(self) -> Resize {
-        match self.0 >> Self::RESIZE_SHIFT & 3 {
-            0 => Resize::No,
-            1 => Resize::Expand,
-            _ => Resize::Shrink,
-        }
-    }
-
-    /// Whether a key has four buckets, all of whose words are looked at first: no resize is under
-    /// way, and no design decision is switched off that this depends on.
-    #[inline(always)]
-    pub(super) fn is_usual(self) -> bool {
-        self.0 & (3 << Self::RESIZE_SHIFT | Self::ONE_BY_ONE) == 0
-    }
-
-    /// The level whose items are being rehashed.
-    #[inline(always)]
-    pub(super) fn interim(self) -> Option<u32> {
-        self.interims().next()
-    }
-
-    /// All levels whose items are to be rehashed.
-    #[inline(always)]
-    pub(super) fn interims(self) -> impl Iterator<Item = u32> {
-        match self.resize() {
-            Resize::No => 0..0,
-            Resize::Expand => self.lowest()..self.bottom(),
-            Resize::Shrink => self.top() + 1..self.top() + 2,
-        }
-    }
-
-    /// All levels that may hold items.
-    pub(super) fn levels(self) -> impl Iterator<Item = u32> {
-        [self.top(), self.bottom()].into_iter().chain(self.interims())
-    }
-
-    pub(super) fn generation(self) -> u64 {
-        self.0 >> Self::GENERATION_SHIFT
-    }
-
-    /// The geometry after this one.
-    pub(super) fn next(self, top: u32, lowest: u32, resize: Resize) -> Geometry {
-        let next = Geometry::new(top, lowest, resize, self.generation() + 1);
-        Geometry(next.0 | self.0 & Self::ONE_BY_ONE)
-    }
 }

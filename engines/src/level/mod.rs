@@ -8,16 +8,18 @@
 //! | top level, bottom level, interim level; N | `Geometry::top`, `bottom`, `interim`: log2 of their buckets |
 //! | bucket, slot, token | `layout` |
 //! | hash_1(), hash_2() | h1 and h2 of [`index::hash`] |
-//! | Search, Delete, Insert, Update (algorithms 1 to 4) | `ops`: `find_usual` and `find_anyhow`, `mutate_hashed`, `insert`, `update_slot` |
-//! | TryMovement, bottom-to-top movement | `insert_by_movement` |
-//! | Expand, Shrink (algorithms 5, 6); resize_state | `resize`: `begin`, `drain`; [`pmem`] root 1 |
-//! | log | `records` |
+//! | Search (algorithm 1), Search' | `search`: `get`, `find_slow`; `fast`: `find_fast` |
+//! | Delete, Insert, Update (algorithms 2 to 4) | `ops`: `delete`, `insert`, `update`; `fast`: `insert_fast` |
+//! | TryMovement, bottom-to-top movement | `ops`: `try_movement` |
+//! | Log | `log` |
+//! | Expand, Shrink (algorithms 5, 6) | `resize`: `begin_expansion`, `begin_shrink`, then `drain` bucket by bucket |
+//! | resize_state | `Resize`, root 1 of the engine |
 //!
 //! Invariants:
 //!
 //! 1. A key is in at most one slot whose token is set, save while an item is moved or rehashed:
 //!    then both copies are equal, and the locks of both buckets are held. The copies may be in any
-//!    two levels, since a resize may begin meanwhile; in one level, only if there is a record.
+//!    two levels, since a resize may begin meanwhile; in one level, only if the log names the item.
 //! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
 //!    new one and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the stripe of its hash.
@@ -37,11 +39,11 @@
 //!    of four buckets.
 //! 3. A stripe by hash besides the bucket's lock: with locks on slots only, two insertions of one
 //!    key into different buckets both succeed.
-//! 4. The log has the new value, not the old one: what a reader has reported while the old value
-//!    is on record, a crash would take back.
+//! 4. The log has the new value, not the old one: with the old value in it, a crash would take back
+//!    what a reader has reported.
 //! 5. A value of one word is overwritten in place with neither log nor slot: a word is atomic.
-//! 6. A movement is recorded, so that recovery knows what may be there twice; updates need not
-//!    look for a second copy.
+//! 6. A movement is logged, so that recovery knows what may be there twice; updates need not look
+//!    for a second copy.
 //! 7. Rehashing locks source and destination until the deletion is durable. The items of an interim
 //!    bucket are copied with one fence, and deleted with one.
 //! 8. A shrink that cannot place an item turns back into an expansion.
@@ -50,9 +52,11 @@ mod batch;
 mod bucket;
 mod check;
 mod engine;
+mod fast;
+mod geometry;
 mod layout;
+mod log;
 mod ops;
-mod records;
 mod recover;
 mod resize;
 mod scan;
@@ -68,28 +72,32 @@ pub use shape::{Design, Shape};
 use crate::Settings;
 use crate::engine::Describe;
 use crate::sizes::check_sizes;
+use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;
 use index::{
     Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
 };
 use layout::{
-    BUCKETS, Bucket, Geometry, LEVEL_MAX, LEVELS_MAX, RECORDS, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP,
-    Resize,
+    BUCKET_BYTES_MAX, BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE,
+    ROOT_TOP, STRIPES,
 };
-use ops::Place;
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
+use log::Log;
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
-use records::Records;
+use resize::Progress;
 use scan::Scans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
-const STRIPES: usize = 1 << 13;
-/// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
-const BATCH: usize = 16;
 /// No base of a level: those are aligned.
 const NO_BASE: u64 = u64::MAX;
+/// Bases that there is room for: more than levels, and a power of two.
+const BASES: usize = 64;
+/// Items are counted by level modulo this. Levels share a count only while several are interim; then
+/// no more than the sum means anything.
+const LEVEL_COUNTS: usize = 4;
+/// Word of a thread's counts, after those of levels: its insertions and removals.
+const CHANGES: usize = LEVEL_COUNTS;
 
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
@@ -113,25 +121,19 @@ struct Core<M: Medium, K, V> {
     settings: Settings,
     bucket: Bucket<K, V>,
     /// Per level, where a bucket would lie whose word has index 0; [`NO_BASE`] if it never was.
-    bases: [AtomicU64; 64],
+    bases: [AtomicU64; BASES],
     /// A word per bucket, as [`layout`] says.
     words: Array<AtomicU64>,
     /// Per bucket, the resize in which it was drained last; used for interim levels only.
     marks: Array<AtomicU64>,
     stripes: Array<AtomicU64>,
-    records: Records,
-    /// Word 0: the [`Geometry`]. Word 1: whether the bottom level is searched first. Word 2: how
-    /// often a version came around. In a line of its own: all read it, few write it.
-    geometry: Line,
-    /// Word 0: interim buckets not yet drained, and of which resize. Word 1: next one to be drained.
-    /// Word 2: how many threads copy items for a shrink.
-    progress: Line,
-    /// Per thread, words 0 to 3: items inserted less items deleted, by level modulo 4. (Levels share
-    /// one only while several are interim; then no more than the sum means anything.) Word 4:
-    /// insertions and removals.
+    log: Log,
+    published: Published,
+    progress: Progress,
+    /// Per thread: items inserted less items deleted, by [`count_of`] a level; and [`CHANGES`].
     counts: PerThread,
-    /// Items found at open, by level modulo 4.
-    at_open: [AtomicU64; 4],
+    /// Items found at open, by [`count_of`] a level.
+    at_open: [AtomicU64; LEVEL_COUNTS],
     resizes: AtomicU64,
     /// Held while a resize is begun.
     beginning: Mutex<()>,
@@ -188,31 +190,29 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let corrupt = |found: String| OpenError::Corrupt { found };
         let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
         let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
-        let mut roots =
-            [ROOT_TOP, ROOT_RESIZE, ROOT_LOWEST].map(|root| superblock.engine_roots[root]);
-        if pool.extents_of(BUCKETS).is_empty() {
-            roots = initialize(&pool, &shape, bucket.bytes, Records::bytes::<V>())?;
-        }
-        let resize = match roots[1] {
-            0 => Resize::No,
-            1 => Resize::Expand,
-            2 => Resize::Shrink,
-            other => return Err(corrupt(format!("resize state {other}, expected 0 to 2"))),
+        let [top, resize, lowest] = if pool.extents_of(BUCKETS).is_empty() {
+            initialize(&pool, &shape, bucket.bytes, Log::bytes::<V>())?
+        } else {
+            [ROOT_TOP, ROOT_RESIZE, ROOT_LOWEST].map(|root| superblock.engine_roots[root])
         };
-        if roots[0] < shape.initial_log2.into() || roots[0] > LEVEL_MAX.into() {
-            let (found, initial) = (roots[0], shape.initial_log2);
-            return Err(corrupt(format!("top level {found}, expected {initial} to {LEVEL_MAX}")));
+        let Some(resize) = Resize::of_root(resize) else {
+            return Err(corrupt(format!("resize state {resize}, expected 0 to 2")));
+        };
+        if top < shape.initial_log2.into() || top > LEVEL_MAX.into() {
+            let initial = shape.initial_log2;
+            return Err(corrupt(format!("top level {top}, expected {initial} to {LEVEL_MAX}")));
         }
-        let (top, lowest) = (roots[0], roots[2]);
         let is_lowest = match resize {
             Resize::Expand => lowest < top - 1 && top - lowest < LEVELS_MAX.into(),
             _ => lowest == top - 1,
         };
         if !is_lowest {
-            return Err(corrupt(format!("levels {lowest} to {top} in resize state {}", roots[1])));
+            let state = resize as u64;
+            return Err(corrupt(format!("levels {lowest} to {top} in resize state {state}")));
         }
-        let geometry = Geometry::first(top as u32, lowest as u32, resize, &shape.design);
-        let bases: [AtomicU64; 64] = std::array::from_fn(|_| AtomicU64::new(NO_BASE));
+        let is_one_by_one = shape.design.is_one_by_one();
+        let geometry = Geometry::first(top as u32, lowest as u32, resize, is_one_by_one);
+        let bases: [AtomicU64; BASES] = std::array::from_fn(|_| AtomicU64::new(NO_BASE));
         for extent in pool.extents_of(BUCKETS) {
             let level = u32::from(extent.index);
             if level > LEVEL_MAX || extent.bytes != bucket.bytes << level {
@@ -228,9 +228,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Err(corrupt(format!("level {level} has no extent")));
             }
         }
-        let records = match pool.extents_of(RECORDS).as_slice() {
-            [extent] if extent.bytes == Records::bytes::<V>() => extent.start,
-            other => return Err(corrupt(format!("extents of records: {other:?}, expected one"))),
+        let log = match pool.extents_of(LOG).as_slice() {
+            [extent] if extent.bytes == Log::bytes::<V>() => extent.start,
+            other => return Err(corrupt(format!("extents of the log: {other:?}, expected one"))),
         };
         let hasher = Hasher::new(superblock.hash_seed);
         let reserve = |source| OpenError::Io {
@@ -241,10 +241,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let buckets_max = (pool.medium().limit() / bucket.bytes).clamp(1, 1 << LEVEL_MAX) as usize;
         // The words of level l begin at index 1 << l, and a shrink leaves the interim level above.
         let words = 2 * buckets_max.next_power_of_two().max(2 << geometry.top());
-        let geometry_line = Line::default();
-        geometry_line.0[0].store(geometry.0, Ordering::Relaxed);
         Ok(Core {
-            records: Records::new::<V>(records, hasher),
+            log: Log::new::<V>(log, hasher),
             hasher,
             settings,
             bucket,
@@ -252,8 +250,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             words: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             marks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
             stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
-            geometry: geometry_line,
-            progress: Line::default(),
+            published: Published::new(geometry),
+            progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
             at_open: std::array::from_fn(|_| AtomicU64::new(0)),
             resizes: AtomicU64::new(0),
@@ -270,7 +268,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     fn geometry(&self) -> Geometry {
-        Geometry(self.geometry.0[0].load(Ordering::Acquire))
+        self.published.geometry()
     }
 
     /// The second output of the hash functions: h1 and h2.
@@ -279,7 +277,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if K::BYTES == 8 {
             return self.hasher.second_u64(key.word(0));
         }
-        let mut bytes = [0; 512];
+        let mut bytes = [0; BUCKET_BYTES_MAX as usize];
         let (words, _) = bytes.as_chunks_mut::<8>();
         for (index, word) in words.iter_mut().enumerate().take(K::BYTES.div_ceil(8)) {
             *word = key.word(index).to_le_bytes();
@@ -310,11 +308,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Adds to the calling thread's count of a level.
     #[inline(always)]
     fn count_at(&self, level: u32, difference: i64) {
-        self.counts.add(thread_index(), level as usize & 3, difference.cast_unsigned());
+        self.counts.add(thread_index(), count_of(level), difference.cast_unsigned());
     }
 
     fn len_of(&self, level: u32) -> u64 {
-        let word = level as usize & 3;
+        let word = count_of(level);
         let counted = self.counts.used().map(|line| line.0[word].load(Ordering::Acquire));
         counted.fold(self.at_open[word].load(Ordering::Acquire), u64::wrapping_add)
     }
@@ -322,7 +320,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn len(&self) -> u64 {
         // Threads count on their own; only the sum is a number of pairs. Beside writers a removal
         // may be seen and its insertion not: the sum may seem negative.
-        let sum = (0..4).map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
+        let counts = 0..LEVEL_COUNTS as u32;
+        let sum = counts.map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()
     }
 
@@ -339,7 +338,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let level = |name, level: u32| Level {
             name,
             pairs: (0..1 << level)
-                .map(|index| self.word(Place::new(level, index)).load(Ordering::Relaxed))
+                .map(|index| self.word(BucketId::new(level, index)).load(Ordering::Relaxed))
                 .map(|word| u64::from(self.bucket.count(word)))
                 .sum(),
             slots: u64::from(self.bucket.slots) << level,
@@ -371,19 +370,25 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 }
 
-/// Takes the first extents and records the sizes, in one step.
+/// Which count is a level's.
+#[inline(always)]
+fn count_of(level: u32) -> usize {
+    level as usize % LEVEL_COUNTS
+}
+
+/// Takes the first extents and writes the roots, in one step; returns the roots.
 fn initialize<M: Medium>(
     pool: &Pool<M>,
     shape: &Shape,
     bucket_bytes: u64,
-    record_bytes: u64,
+    log_bytes: u64,
 ) -> Result<[u64; 3], OpenError> {
     if pool.is_read_only() {
         return Err(OpenError::NeedsRecovery);
     }
     let top = shape.initial_log2;
     pool.extend(|draft| {
-        draft.take_extent(RECORDS, 0, record_bytes)?;
+        draft.take_extent(LOG, 0, log_bytes)?;
         for level in [top - 1, top] {
             draft.take_extent(BUCKETS, level as u8, bucket_bytes << level)?;
         }
@@ -502,10 +507,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
             return Ok(Shrunk::Kept);
         }
         self.core.finish_resize();
-        match self.core.geometry().top() < geometry.top() {
-            true => Ok(Shrunk::Halved),
-            false => Ok(Shrunk::Kept),
-        }
+        let has_halved = self.core.geometry().top() < geometry.top();
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 
     fn scan_time(&self) -> Duration {

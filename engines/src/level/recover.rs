@@ -1,15 +1,15 @@
-//! Recovery (section 3.3.3): records are ended, and items that a crash left twice are deleted once.
+//! Recovery (section 3.3.3): the log is replayed, and items that a crash left twice are deleted once.
 //!
-//! Twice are at most: the item of each movement record, anywhere; items of interim levels, of any
+//! Twice are at most: the item of each movement in the log, anywhere; items of interim levels, of any
 //! of their buckets, since several threads rehash at once (the paper looks at the first one only);
 //! and items of the top level, if that was interim in a shrink which became an expansion while they
 //! were rehashed. Both copies are equal. Cut anywhere, recovery leaves what a crash leaves, and
 //! runs again.
 
-use super::Core;
-use super::layout::{Geometry, Resize};
-use super::ops::Place;
-use super::records::Record;
+use super::geometry::{Geometry, Resize};
+use super::layout::BucketId;
+use super::log::Entry;
+use super::{Core, count_of};
 use crate::parallel::in_parallel;
 use index::Fixed;
 use pmem::sync::Ordering;
@@ -25,10 +25,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for level in geometry.levels() {
             self.words.advise(1 << level..2 << level, false);
             let pairs = self.in_parallel(level, |range| self.rebuild(level, range))?;
-            self.at_open[level as usize & 3].fetch_add(pairs, Ordering::Relaxed);
+            self.at_open[count_of(level)].fetch_add(pairs, Ordering::Relaxed);
         }
-        for (at, record) in self.records.read(self.medium()) {
-            self.end_record(geometry, at, &record)?;
+        for (at, entry) in self.log.read(self.medium()) {
+            self.replay(geometry, at, &entry)?;
         }
         let mut undrained = Vec::new();
         for level in geometry.interims() {
@@ -65,8 +65,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         let mut items = 0;
         for index in range {
-            let place = Place::new(level, index);
-            let at = self.at(place);
+            let bucket = BucketId::new(level, index);
+            let at = self.at(bucket);
             let tokens = medium.load(at) & self.bucket.token_bits();
             if tokens & !self.bucket.full() != 0 {
                 return Err(OpenError::Corrupt {
@@ -78,45 +78,37 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let print = self.print(self.hash(self.bucket.key(medium, at, slot)));
                 word = self.bucket.with(word, slot, print);
             }
-            self.word(place).store(word, Ordering::Release);
+            self.word(bucket).store(word, Ordering::Release);
             items += u64::from(tokens.count_ones());
         }
         Ok(items)
     }
 
     fn unless_read_only(&self) -> Result<(), OpenError> {
-        match self.pool.is_read_only() {
-            true => Err(OpenError::NeedsRecovery),
-            false => Ok(()),
-        }
+        if self.pool.is_read_only() { Err(OpenError::NeedsRecovery) } else { Ok(()) }
     }
 
-    fn end_record(
-        &self,
-        geometry: Geometry,
-        at: Offset,
-        record: &Record<V>,
-    ) -> Result<(), OpenError> {
-        let Record { level, index, slot, value } = *record;
+    fn replay(&self, geometry: Geometry, at: Offset, entry: &Entry<V>) -> Result<(), OpenError> {
+        let Entry { level, index, slot, value } = *entry;
         let is_place = geometry.levels().any(|in_use| in_use == level)
             && index < 1 << level
             && slot < self.bucket.slots as usize
-            && self.tokens(self.at(Place::new(level, index))) & 1 << slot != 0;
+            && self.tokens(self.at(BucketId::new(level, index))) & 1 << slot != 0;
         if is_place {
-            let place = Place::new(level, index);
+            let bucket = BucketId::new(level, index);
             match value {
                 Some(value) => {
                     self.unless_read_only()?;
-                    self.bucket.fill_value(self.medium(), self.at(place), slot, value);
-                    self.medium().flush_range(self.at(place), self.bucket.bytes);
+                    self.bucket.fill_value(self.medium(), self.at(bucket), slot, value);
+                    self.medium().flush_range(self.at(bucket), self.bucket.bytes);
                     self.medium().fence();
                 }
-                None => self.delete_if_twice(geometry.levels(), place, slot)?,
+                None => self.delete_if_twice(geometry.levels(), bucket, slot)?,
             }
         }
         if value.is_some() {
             self.unless_read_only()?;
-            self.records.erase_at(self.medium(), at);
+            self.log.erase_at(self.medium(), at);
         }
         Ok(())
     }
@@ -125,24 +117,24 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn delete_if_twice(
         &self,
         levels: impl Iterator<Item = u32>,
-        place: Place,
+        bucket: BucketId,
         slot: usize,
     ) -> Result<(), OpenError> {
         let medium = self.medium();
-        let key = self.bucket.key(medium, self.at(place), slot);
+        let key = self.bucket.key(medium, self.at(bucket), slot);
         let hash = self.hash(key);
-        let holds = |other: Place| {
+        let holds = |other: BucketId| {
             let (at, tokens) = (self.at(other), self.tokens(self.at(other)));
-            other != place
+            other != bucket
                 && (0..self.bucket.slots as usize).any(|slot| {
                     tokens & 1 << slot != 0 && self.bucket.has_key(medium, at, slot, key)
                 })
         };
-        let is_twice = levels.flat_map(|level| self.places(level, hash)).any(holds);
+        let is_twice = levels.flat_map(|level| self.candidates(level, hash)).any(holds);
         if is_twice {
             self.unless_read_only()?;
-            self.delete(place, 1 << slot);
-            self.count_at(place.level, -1);
+            self.delete_slots(bucket, 1 << slot);
+            self.count_at(bucket.level, -1);
         }
         Ok(())
     }
@@ -157,14 +149,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     ) -> Result<u64, OpenError> {
         let mut undrained = 0;
         for index in range {
-            let place = Place::new(interim, index);
-            let tokens = self.tokens(self.at(place));
+            let bucket = BucketId::new(interim, index);
+            let tokens = self.tokens(self.at(bucket));
             for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
                 let others = geometry.levels().filter(|&level| level != interim);
-                self.delete_if_twice(others, place, slot)?;
+                self.delete_if_twice(others, bucket, slot)?;
             }
-            match self.tokens(self.at(place)) {
-                0 if geometry.interim() == Some(interim) => self.mark_drained(geometry, place),
+            match self.tokens(self.at(bucket)) {
+                0 if geometry.interim() == Some(interim) => self.mark_drained(geometry, bucket),
                 0 => {}
                 _ => undrained += 1,
             }

@@ -4,16 +4,17 @@
 //! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
 //! many times as many insertions, so a few buckets for each insertion end it long before the next.
 
-use super::bucket::{Locked, Unfenced};
+use super::bucket::Unfenced;
+use super::geometry::{Geometry, LEVELS_MAX, Resize};
 use super::layout::{
-    BUCKETS, Geometry, LEVEL_MAX, LEVELS_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, Resize, SLOTS_MAX,
+    BUCKETS, BucketId, LEVEL_MAX, Locked, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, SLOTS_MAX,
 };
-use super::ops::{Place, Placed};
-use super::{Core, NO_BASE};
+use super::ops::Placed;
+use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
 use index::Fixed;
 use pmem::pool::Draft;
-use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
+use pmem::sync::{AtomicU64, Line, Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
 /// Interim buckets that an insertion or a removal rehashes.
@@ -22,20 +23,77 @@ const BUCKETS_PER_CHANGE: u64 = 2;
 const LOOK_LOG2_MAX: u32 = 10;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
-/// Bits of the word of progress that count buckets not yet drained; above is the generation.
-const UNDRAINED_BITS: u32 = LEVEL_MAX + 1;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
 
 /// The geometry changed before anything was done: begin again.
 pub(super) struct Stale;
 
+/// How far the interim level is rehashed.
+#[derive(Debug, Default)]
+pub(super) struct Progress(Line);
+
+impl Progress {
+    /// Word: the generation of the geometry, and interim buckets not yet drained.
+    const UNDRAINED: usize = 0;
+    /// Word: the next bucket to be drained.
+    const NEXT: usize = 1;
+    /// Word: how many threads copy items for a shrink.
+    const COPYING: usize = 2;
+
+    /// Bits that count buckets not yet drained; above is the generation.
+    const COUNT_BITS: u32 = LEVEL_MAX + 1;
+
+    /// The buckets that a word of a geometry's generation counts.
+    fn count_in(word: u64, geometry: Geometry) -> Option<u64> {
+        let count = word & ((1 << Self::COUNT_BITS) - 1);
+        (word - count == geometry.generation() << Self::COUNT_BITS).then_some(count)
+    }
+
+    /// Buckets not yet drained, if this geometry is still the one counted for.
+    fn undrained(&self, geometry: Geometry) -> Option<u64> {
+        Self::count_in(self.0.0[Self::UNDRAINED].load(Ordering::Acquire), geometry)
+    }
+
+    /// Begins to count for a geometry.
+    fn start(&self, geometry: Geometry, undrained: u64) {
+        let word = undrained | geometry.generation() << Self::COUNT_BITS;
+        self.0.0[Self::UNDRAINED].store(word, Ordering::Relaxed);
+        self.0.0[Self::NEXT].store(0, Ordering::Relaxed);
+    }
+
+    /// Counts a bucket as drained, if this geometry is still the one counted for; whether it was the
+    /// last one.
+    fn end_bucket(&self, geometry: Geometry) -> bool {
+        let one_less = |word: u64| Self::count_in(word, geometry).map(|_| word - 1);
+        let before =
+            self.0.0[Self::UNDRAINED].fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
+        before.is_ok_and(|before| Self::count_in(before, geometry) == Some(1))
+    }
+
+    /// The number of the next bucket to be drained; it counts on for ever.
+    fn take_next(&self) -> u64 {
+        self.0.0[Self::NEXT].fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn begin_copying(&self) -> Copying<'_> {
+        self.0.0[Self::COPYING].fetch_add(1, Ordering::AcqRel);
+        Copying(self)
+    }
+
+    /// Whether somebody copies. By addition: either this sees the announcement, or who announced
+    /// sees what was published before.
+    fn is_copying(&self) -> bool {
+        self.0.0[Self::COPYING].fetch_add(0, Ordering::AcqRel) != 0
+    }
+}
+
 /// Items may be copied out of the interim level of a shrink, until dropped.
-pub(super) struct Copying<'a>(&'a AtomicU64);
+pub(super) struct Copying<'a>(&'a Progress);
 
 impl Drop for Copying<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.0.0[Progress::COPYING].fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -44,7 +102,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn look_after(&self, inserted: u64, removed: u64) {
         let changes = inserted + removed;
-        let before = self.counts.add(thread_index(), 4, changes).wrapping_sub(changes);
+        let before = self.counts.add(thread_index(), CHANGES, changes).wrapping_sub(changes);
         let geometry = self.geometry();
         if geometry.resize() != Resize::No {
             self.rehash_next(changes * BUCKETS_PER_CHANGE);
@@ -76,7 +134,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn compare_levels(&self, geometry: Geometry) {
         if self.shape.design.dynamic_search {
             let [top, bottom] = [geometry.top(), geometry.bottom()].map(|level| self.len_of(level));
-            self.geometry.0[1].store(u64::from(bottom > top), Ordering::Relaxed);
+            self.published.set_bottom_first(bottom > top);
         }
     }
 
@@ -103,10 +161,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Ok(());
             }
         }
-        match self.settings.resize_at > 1.0 {
-            true => Err(full()),
-            false => self.begin_expansion(geometry),
+        if self.settings.resize_at > 1.0 {
+            return Err(full());
         }
+        self.begin_expansion(geometry)
     }
 
     /// Puts a new top level on the table. `Ok` also if another thread is at it.
@@ -152,14 +210,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let is_there = self.bases[new_level as usize].load(Ordering::Acquire) != NO_BASE;
         let extent = self.pool.extend(|draft| {
-            record(draft, next);
+            write_roots(draft, next);
             // A level that was there before is as it was left: empty.
-            match is_there {
-                true => Ok(None),
-                false => draft
-                    .take_extent(BUCKETS, new_level as u8, self.bucket.bytes << new_level)
-                    .map(Some),
+            if is_there {
+                return Ok(None);
             }
+            draft.take_extent(BUCKETS, new_level as u8, self.bucket.bytes << new_level).map(Some)
         })?;
         if let Some(extent) = extent {
             let base = self.bucket.base(new_level, extent.start);
@@ -178,18 +234,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Interim buckets that have not been drained, if this geometry is still the one counted for.
     pub(super) fn undrained(&self, geometry: Geometry) -> Option<u64> {
-        let counted = self.progress.0[0].load(Ordering::Acquire);
-        let generation = geometry.generation() << UNDRAINED_BITS;
-        (counted >> UNDRAINED_BITS << UNDRAINED_BITS == generation)
-            .then_some(counted & ((1 << UNDRAINED_BITS) - 1))
+        self.progress.undrained(geometry)
     }
 
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
     pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
-        let undrained = undrained | next.generation() << UNDRAINED_BITS;
-        self.progress.0[0].store(undrained, Ordering::Relaxed);
-        self.progress.0[1].store(0, Ordering::Relaxed);
-        self.geometry.0[0].store(next.0, Ordering::Release);
+        self.progress.start(next, undrained);
+        self.published.publish(next);
     }
 
     /// Rehashes the next `count` interim buckets.
@@ -198,8 +249,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let geometry = self.geometry();
             let Some(interim) = geometry.interim() else { return };
             // In circles: a bucket may have been left, or passed by somebody who was held up.
-            let next = self.progress.0[1].fetch_add(1, Ordering::Relaxed) & ((1 << interim) - 1);
-            let _ = self.drain(geometry, Place::new(interim, next));
+            let next = self.progress.take_next() & ((1 << interim) - 1);
+            let _ = self.drain(geometry, BucketId::new(interim, next));
         }
     }
 
@@ -211,7 +262,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let geometry = self.geometry();
                 let Some(interim) = geometry.interim() else { return };
                 let drained = (0..1 << interim)
-                    .try_for_each(|index| self.drain(geometry, Place::new(interim, index)));
+                    .try_for_each(|index| self.drain(geometry, BucketId::new(interim, index)));
                 if drained.is_ok() {
                     break;
                 }
@@ -221,30 +272,30 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    fn mark_of(&self, place: Place) -> &AtomicU64 {
-        self.marks.get(place.word as usize)
+    fn mark_of(&self, bucket: BucketId) -> &AtomicU64 {
+        self.marks.get(bucket.word as usize)
     }
 
     /// Marks an interim bucket as emptied in this resize.
-    pub(super) fn mark_drained(&self, geometry: Geometry, place: Place) {
-        self.mark_of(place).store(geometry.generation(), Ordering::Release);
+    pub(super) fn mark_drained(&self, geometry: Geometry, bucket: BucketId) {
+        self.mark_of(bucket).store(geometry.generation(), Ordering::Release);
     }
 
     /// Rehashes the items of an interim bucket.
-    pub(super) fn drain(&self, geometry: Geometry, place: Place) -> Result<(), Stale> {
-        let mark = self.mark_of(place);
+    pub(super) fn drain(&self, geometry: Geometry, bucket: BucketId) -> Result<(), Stale> {
+        let mark = self.mark_of(bucket);
         let is_drained = || mark.load(Ordering::Acquire) == geometry.generation();
         if is_drained() {
             return Ok(());
         }
-        let _locked = Locked::wait(self.word(place));
+        let _locked = Locked::wait(self.word(bucket));
         if self.geometry() != geometry {
             return Err(Stale);
         }
         if is_drained() {
             return Ok(());
         }
-        match self.copy_out(geometry, place) {
+        match self.copy_out(geometry, bucket) {
             Placed::Done => {}
             // Nobody ends this resize while one of its buckets is not empty; only a shrink that
             // finds no room can have been turned.
@@ -258,15 +309,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Ok(());
             }
         }
-        debug_assert_eq!(self.tokens(self.at(place)), 0);
-        self.mark_drained(geometry, place);
+        debug_assert_eq!(self.tokens(self.at(bucket)), 0);
+        self.mark_drained(geometry, bucket);
         // Not if another resize has begun since: it visits this bucket again.
-        let count = |counted: u64| {
-            let generation = geometry.generation() << UNDRAINED_BITS;
-            (counted >> UNDRAINED_BITS << UNDRAINED_BITS == generation).then(|| counted - 1)
-        };
-        let before = self.progress.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, count);
-        if before.is_ok_and(|before| before & ((1 << UNDRAINED_BITS) - 1) == 1) {
+        if self.progress.end_bucket(geometry) {
             self.end_level(geometry);
         }
         Ok(())
@@ -274,11 +320,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Inserts the items of a locked interim bucket into the other levels, and then deletes them
     /// here.
-    fn copy_out(&self, geometry: Geometry, place: Place) -> Placed {
+    fn copy_out(&self, geometry: Geometry, bucket: BucketId) -> Placed {
         let medium = self.medium();
         let _copying = self.copying(geometry);
-        let mut unfenced = Unfenced::<M, K, V, { SLOTS_MAX as usize }>::from(self, place);
-        let at = self.at(place);
+        let mut unfenced = Unfenced::<M, K, V, { SLOTS_MAX as usize }>::from(self, bucket);
+        let at = self.at(bucket);
         let mut tokens = self.tokens(at);
         while tokens != 0 {
             let slot = tokens.trailing_zeros() as usize;
@@ -296,10 +342,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Announces that items are about to be copied under this geometry, if it is one of a shrink.
     /// Each copy looks at the geometry after this.
     pub(super) fn copying(&self, geometry: Geometry) -> Option<Copying<'_>> {
-        (geometry.resize() == Resize::Shrink).then(|| {
-            self.progress.0[2].fetch_add(1, Ordering::AcqRel);
-            Copying(&self.progress.0[2])
-        })
+        (geometry.resize() == Resize::Shrink).then(|| self.progress.begin_copying())
     }
 
     /// Called by the thread that emptied the last bucket of the interim level.
@@ -312,10 +355,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if geometry.resize() == Resize::Expand {
             // Was it a shrink, somebody may be between copies and deletion of items of what is the
             // top level again: when no resize is on record, recovery does not look there. Whoever
-            // that is waits for nobody, since the geometry has changed. (By addition: either this
-            // sees the announcement, or who announced sees the new geometry.)
+            // that is waits for nobody, since the geometry has changed.
             let mut turn = 0;
-            while self.progress.0[2].fetch_add(0, Ordering::AcqRel) != 0 {
+            while self.progress.is_copying() {
                 spin(&mut turn);
             }
         }
@@ -328,7 +370,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let next = geometry.next(top, lowest, resize);
         // What cannot be recorded, the next opening finds out.
         let _ = self.pool.extend(|draft| {
-            record(draft, next);
+            write_roots(draft, next);
             Ok(())
         });
         self.start_rehash(next, next.interim().map_or(0, |interim| 1 << interim));
@@ -344,7 +386,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let next = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
         let recorded = self.pool.extend(|draft| {
-            record(draft, next);
+            write_roots(draft, next);
             Ok(())
         });
         if recorded.is_ok() {
@@ -354,8 +396,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 }
 
-/// Records a geometry.
-pub(super) fn record(draft: &mut Draft, geometry: Geometry) {
+/// Writes a geometry down.
+pub(super) fn write_roots(draft: &mut Draft, geometry: Geometry) {
     let roots = draft.engine_roots();
     roots[ROOT_TOP] = geometry.top().into();
     roots[ROOT_RESIZE] = geometry.resize() as u64;

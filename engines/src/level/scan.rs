@@ -11,9 +11,7 @@
 //! used again is where it was. So only the places of an item count, not why it moves.
 
 use super::Core;
-use super::bucket::Locked;
-use super::layout::Geometry;
-use super::ops::Place;
+use super::layout::{BucketId, Locked};
 use hashbrown::HashTable;
 use index::{Fixed, is_same};
 use pmem::Medium;
@@ -93,13 +91,13 @@ impl<K: Fixed> Scan<K> {
     }
 
     /// Whether the scan has yet to come to a bucket. True for as long as the caller holds its lock.
-    fn is_ahead(&self, place: Place) -> bool {
-        (self.next.load(Ordering::Relaxed)..self.end).contains(&place.word)
+    fn is_ahead(&self, bucket: BucketId) -> bool {
+        (self.next.load(Ordering::Relaxed)..self.end).contains(&bucket.word)
     }
 
     /// An item goes from one locked bucket to another.
-    fn tell(&self, key: K, [from, to]: [Place; 2], hash_of: impl Fn(K) -> u64) {
-        let passed = match [from, to].map(|place| self.is_ahead(place)) {
+    fn tell(&self, key: K, [from, to]: [BucketId; 2], hash_of: impl Fn(K) -> u64) {
+        let passed = match [from, to].map(|bucket| self.is_ahead(bucket)) {
             [false, true] => Passed::Forward,
             [true, false] => Passed::Back,
             _ => return,
@@ -126,15 +124,6 @@ impl<K: Fixed> Scan<K> {
     }
 }
 
-impl Geometry {
-    /// The words of the buckets of all levels that may hold items; they adjoin.
-    pub(super) fn words(self) -> Range<u64> {
-        let lowest = self.levels().min().unwrap_or_default();
-        let highest = self.levels().max().unwrap_or_default();
-        1 << lowest..2 << highest
-    }
-}
-
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Visits the `part`-th of `parts` parts of all buckets. Exact beside writers if there is one
     /// part: a scan of several is several scans, and what moves may pass some or all of them.
@@ -145,7 +134,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let words = self.geometry().words();
         let (part, parts, count) = (part as u64, parts as u64, words.end - words.start);
         for word in words.start + count * part / parts..words.start + count * (part + 1) / parts {
-            let items = self.take(Place::of_word(word), |_| {});
+            let items = self.take(BucketId::of_word(word), |_| {});
             items.into_iter().flatten().for_each(|(key, value)| visit(key, value));
         }
     }
@@ -154,7 +143,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let (open, words) = self.open_scan();
         let scan = &*open.scan;
         for word in words {
-            let items = self.take(Place::of_word(word), |items| {
+            let items = self.take(BucketId::of_word(word), |items| {
                 if scan.has_passed.load(Ordering::Relaxed) {
                     for item in items {
                         *item = item.filter(|&(key, _)| !scan.meet(key, self.hashed(key)));
@@ -178,11 +167,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// lock is held when they are visited: visitors may do with the table what they like.
     fn take(
         &self,
-        place: Place,
+        bucket: BucketId,
         take: impl FnOnce(&mut [Option<(K, V)>; SLOTS_MAX]),
     ) -> [Option<(K, V)>; SLOTS_MAX] {
-        let (medium, at) = (self.medium(), self.at(place));
-        let _locked = Locked::wait(self.word(place));
+        let (medium, at) = (self.medium(), self.at(bucket));
+        let _locked = Locked::wait(self.word(bucket));
         let tokens = self.tokens(at);
         let mut items = std::array::from_fn(|slot| {
             (tokens & 1 << slot != 0).then(|| self.bucket.pair(medium, at, slot))
@@ -206,7 +195,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Called by who moves an item from one bucket to another, while both are locked and after a
     /// look at the geometry.
-    pub(super) fn tell_scans(&self, key: K, from: Place, to: Place) {
+    pub(super) fn tell_scans(&self, key: K, from: BucketId, to: BucketId) {
         // Either this sees that there is a scan, or the scan sees the geometry that was seen here:
         // then it has yet to come to both buckets.
         fence(Ordering::SeqCst);
@@ -216,7 +205,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     #[cold]
-    fn tell_open_scans(&self, key: K, from: Place, to: Place) {
+    fn tell_open_scans(&self, key: K, from: BucketId, to: BucketId) {
         for scan in &*self.scans.list.lock() {
             scan.tell(key, [from, to], |key| self.hashed(key));
         }

@@ -1,6 +1,8 @@
 //! What a table is fixed to at creation.
 
-use super::layout::{BUCKET_BYTES_MAX, LEVEL_MAX, SLOTS_MAX, TOKENS_BYTES_MIN};
+use super::layout::{
+    BUCKET_BYTES_MAX, LEVEL_MAX, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, TOKENS_BYTES_MIN,
+};
 use pmem::LINE;
 
 /// Which of the paper's design decisions are in force. All of them, but for measurements.
@@ -42,6 +44,11 @@ impl Default for Design {
 }
 
 impl Design {
+    /// Whether searches look at one bucket after the other, and not at four words first.
+    pub(super) fn is_one_by_one(&self) -> bool {
+        !(self.fingerprints && self.two_hashes)
+    }
+
     fn bits(&self) -> [bool; 8] {
         [
             self.two_hashes,
@@ -130,25 +137,25 @@ impl Shape {
     /// As engine parameters of the superblock.
     pub(super) fn encode(&self) -> [u64; 16] {
         let mut params = [0; 16];
-        params[0] = u64::from(self.slots) | u64::from(self.initial_log2) << 32;
-        params[1] = self.design.encode();
+        params[PARAM_SIZES] = u64::from(self.slots) | u64::from(self.initial_log2) << 32;
+        params[PARAM_DESIGN] = self.design.encode();
         params
     }
 
     /// The shape that [`engine_params`](super::engine_params) were made of, or what is wrong with them.
     pub fn decode(params: &[u64; 16]) -> Result<Shape, String> {
         let shape = Shape {
-            slots: params[0] as u32,
-            initial_log2: (params[0] >> 32) as u32,
-            design: Design::decode(params[1]),
+            slots: params[PARAM_SIZES] as u32,
+            initial_log2: (params[PARAM_SIZES] >> 32) as u32,
+            design: Design::decode(params[PARAM_DESIGN]),
         };
         let is_one =
             (1..=SLOTS_MAX).contains(&shape.slots) && (1..=LEVEL_MAX).contains(&shape.initial_log2);
-        match is_one {
-            true => Ok(shape),
-            false => Err(format!(
+        if !is_one {
+            return Err(format!(
                 "{shape:?}: buckets have 1 to 8 slots, the top level 2 to 2^{LEVEL_MAX} buckets"
-            )),
+            ));
         }
+        Ok(shape)
     }
 }

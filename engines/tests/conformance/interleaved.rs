@@ -263,14 +263,15 @@ fn a_resize_at_load<E: Engine, B: Backing<Medium = Journal>>(
                 writer.insert(inserted.get(), 0).unwrap();
             }
         };
-        let (found, reached) = at_load(at, write, || match batch {
-            true => {
+        let (found, reached) = at_load(at, write, || {
+            if batch {
                 let mut found = [None; 3];
                 table.get_many(&[key; 3], &mut found);
                 assert!(found[0] == found[1] && found[1] == found[2], "{found:?}");
                 found[0]
+            } else {
+                table.get(key)
             }
-            false => table.get(key),
         });
         assert_eq!(found, Some(!key), "key {key:#x} at load {at}");
         any_reached |= reached;

@@ -12,9 +12,10 @@ pub(crate) fn a_table_that_grows_wastes_little<E: Engine, B: Backing>() {
         let table =
             Table::<E, B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::default() });
         // How full a table gets whose insertions leave a resize to the helper is up to the scheduler.
-        match helpers == 0 || E::INSERTIONS_END_RESIZES {
-            true => watch_growth(&table, resize_at),
-            false => (0..PAIRS).for_each(|index| insert(&table, index)),
+        if helpers == 0 || E::INSERTIONS_END_RESIZES {
+            watch_growth(&table, resize_at);
+        } else {
+            (0..PAIRS).for_each(|index| insert(&table, index));
         }
         table.settle();
         table.occupancy().capacity

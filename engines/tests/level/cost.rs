@@ -74,7 +74,7 @@ fn a_log_free_update_writes_what_an_insertion_does() {
         let (old, cost) = measure(|| table.update(key(index), index));
         assert_eq!(old, Some(value(index)));
         if cost.fences > 2 {
-            // A full bucket: record, value, erasure of the record.
+            // A full bucket: log entry, value, erasure of the entry.
             assert_eq!(writes(cost), (2, 3, 3), "{cost:?}");
         } else {
             assert_eq!(writes(cost), (1, 1, 1), "{cost:?}");

@@ -87,7 +87,7 @@ fn movement_from_bottom_to_top_delays_every_second_expansion() {
     }
 }
 
-/// At loads of 5 %, 10 % and so on, the share of items whose update needs no record.
+/// At loads of 5 %, 10 % and so on, the share of items whose update needs no log entry.
 fn shares_of_log_free_updates(slots: u32) -> Vec<f64> {
     let design = Design { in_place_update: false, ..Design::default() };
     let shape = Shape { design, ..shape(slots, 13) };
@@ -105,7 +105,7 @@ fn shares_of_log_free_updates(slots: u32) -> Vec<f64> {
         let is_log_free = |&index: &u64| {
             let (old, cost) = measure(|| table.update(key(index), value(index)));
             assert_eq!(old, Some(value(index)));
-            // The item, then the tokens; else a record, the value, and the record's erasure.
+            // The item, then the tokens; else a log entry, the value, and the entry's erasure.
             assert!((1..=3).contains(&cost.fences), "{cost:?}");
             cost.fences <= 2
         };

@@ -93,7 +93,7 @@ fn agree_with_a_map<const K: usize, const V: usize>(shape: Shape, keys: u64, ope
     table.assert_sound(model.len() as u64);
 }
 
-/// The ways to update: in place, into an empty slot, with a record.
+/// The ways to update: in place, into an empty slot, with a log entry.
 fn designs() -> [Design; 3] {
     let all = Design::default();
     let moved = Design { in_place_update: false, ..all };

@@ -1,5 +1,5 @@
 //! Shifts of Clevel hashing: `take_to` and `complete_move` with `Fingerprints::set` against
-//! `search_at_rest` and `probe`, in `engines/src/clevel`.
+//! `search_fast` and `probe`, in `engines/src/clevel`.
 //!
 //! Property: a search does not miss a key whose item is shifted from the front level to the back one,
 //! even if another insertion claims the slot that becomes free and writes its own fingerprint there.
@@ -90,15 +90,12 @@ impl Table {
     }
 
     fn search(&self) -> bool {
-        let (in_front, in_back) = match self.protocol.front_first {
-            true => {
-                let in_front = self.is_shown(&self.front);
-                (in_front, self.is_shown(&self.back))
-            }
-            false => {
-                let in_back = self.is_shown(&self.back);
-                (self.is_shown(&self.front), in_back)
-            }
+        let (in_front, in_back) = if self.protocol.front_first {
+            let in_front = self.is_shown(&self.front);
+            (in_front, self.is_shown(&self.back))
+        } else {
+            let in_back = self.is_shown(&self.back);
+            (self.is_shown(&self.front), in_back)
         };
         if in_front && self.has_key(&self.front) || in_back && self.has_key(&self.back) {
             return true;

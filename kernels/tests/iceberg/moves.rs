@@ -69,9 +69,10 @@ impl Table {
     }
 
     fn search(&self) -> bool {
-        let (first, second) = match self.protocol.sources_first {
-            true => (&self.source, &self.destination),
-            false => (&self.destination, &self.source),
+        let (first, second) = if self.protocol.sources_first {
+            (&self.source, &self.destination)
+        } else {
+            (&self.destination, &self.source)
         };
         self.search_in(first) || self.search_in(second)
     }

@@ -92,12 +92,12 @@ impl Look {
     fn superblock(&self) -> Result<Superblock, OpenError> {
         let found_bytes = self.found_bytes;
         if (self.copies.len() as u64) < COPY_BYTES {
-            return Err(match self.copies.starts_with(b"FIRNDEX\0") {
-                true => OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES },
-                false if found_bytes == 0 => {
-                    OpenError::NotAPool { found: "the file is empty".into() }
-                }
-                false => OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") },
+            return Err(if self.copies.starts_with(b"FIRNDEX\0") {
+                OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES }
+            } else if found_bytes == 0 {
+                OpenError::NotAPool { found: "the file is empty".into() }
+            } else {
+                OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") }
             });
         }
         let copies = [self.copy(0), self.copy(1)];

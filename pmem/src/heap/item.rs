@@ -202,10 +202,11 @@ impl<M: Medium> Heap<M> {
         let header = self.header(at).ok_or_else(|| self.no_item(at))?;
         let (count, crc, mark) = header;
         let body_bytes = 8 * u64::from(count);
-        let body = match mark == GROUP_MARK && count as usize <= GROUP_MAX {
+        let body = if mark == GROUP_MARK && count as usize <= GROUP_MAX {
             // SAFETY: as in `key_and_value`.
-            true => unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) },
-            false => None,
+            unsafe { self.medium().bytes(at.add(HEADER_BYTES), body_bytes) }
+        } else {
+            None
         };
         let Some(body) = body else {
             return Err(Corrupt { at, found: format!("no group of items: {count}, {mark:#x}") });

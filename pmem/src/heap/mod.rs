@@ -266,10 +266,7 @@ impl<M: Medium> Heap<M> {
     /// one. For a helper, after [`Pool::prepare`]. Needs the right to write.
     pub fn grow_ahead(&self) -> Result<(), SpaceError> {
         let _growing = self.growing.lock();
-        match self.is_short() {
-            true => self.add_segments(self.segments_of_next_extent()),
-            false => Ok(()),
-        }
+        if self.is_short() { self.add_segments(self.segments_of_next_extent()) } else { Ok(()) }
     }
 
     fn segments_of_next_extent(&self) -> u64 {
@@ -302,9 +299,10 @@ impl<M: Medium> Heap<M> {
         let copy_words = |longer: &Extent| {
             let (total, descriptors) = self.parts(longer);
             for index in 0..total {
-                let word = match index < before {
-                    true => self.medium().load(self.descriptor_at(first + index)),
-                    false => Descriptor::Free.encode(),
+                let word = if index < before {
+                    self.medium().load(self.descriptor_at(first + index))
+                } else {
+                    Descriptor::Free.encode()
                 };
                 self.medium().store(descriptors.word(index), word);
             }
@@ -336,10 +334,7 @@ impl<M: Medium> Heap<M> {
         }
         let bytes = self.extent_bytes(count);
         // Small extents would waste up to their own size by natural alignment.
-        let align = match bytes < HUGE_PAGE_BYTES {
-            true => self.segment_bytes(),
-            false => HUGE_PAGE_BYTES,
-        };
+        let align = if bytes < HUGE_PAGE_BYTES { self.segment_bytes() } else { HUGE_PAGE_BYTES };
         let extent = self.pool.extend(|draft| {
             let extent = draft.take_aligned_extent(HEAP, index as u8, bytes, align)?;
             self.check_reach(extent.end()).map(|()| extent)

@@ -213,16 +213,17 @@ impl<W: WriteBack> Memory<W> {
 
     #[cold]
     fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
-        match self.size_max < self.reservation.bytes {
-            true => SpaceError::beyond_limit(needed_bytes, self.size_max),
-            false => SpaceError::Full {
+        if self.size_max < self.reservation.bytes {
+            SpaceError::beyond_limit(needed_bytes, self.size_max)
+        } else {
+            SpaceError::Full {
                 needed_bytes,
                 reason: format!(
                     "{} bytes of addresses are reserved for it, which is what the system grants: \
                      raise the process's limit (`ulimit -v`), if it has one",
                     self.reservation.bytes
                 ),
-            },
+            }
         }
     }
 }

@@ -356,10 +356,7 @@ impl Sim {
 
 impl Medium for Sim {
     fn kind(&self) -> MediumKind {
-        match self.is_mapped {
-            true => MediumKind::Mapped,
-            false => MediumKind::Dax,
-        }
+        if self.is_mapped { MediumKind::Mapped } else { MediumKind::Dax }
     }
 
     #[inline]
@@ -486,15 +483,14 @@ impl Medium for Sim {
             let at = Offset(index as u64 * WORD);
             self.see(at) != self.word(at).load(Relaxed)
         };
-        let start = match is_anything_unseen() && words.clone().any(is_hidden) {
-            false => self.words[words].as_ptr().cast::<u8>(),
-            true => {
-                let copy: Box<[u64]> =
-                    words.map(|index| self.see(Offset(index as u64 * WORD))).collect();
-                let start = copy.as_ptr().cast::<u8>();
-                held(&self.copies).push(copy);
-                start
-            }
+        let start = if is_anything_unseen() && words.clone().any(is_hidden) {
+            let copy: Box<[u64]> =
+                words.map(|index| self.see(Offset(index as u64 * WORD))).collect();
+            let start = copy.as_ptr().cast::<u8>();
+            held(&self.copies).push(copy);
+            start
+        } else {
+            self.words[words].as_ptr().cast::<u8>()
         };
         // SAFETY: the range lies in `self.words`, or in a copy of that part which is kept for as
         // long as `self` lives and never changed; boxes do not move what they hold. Nobody stores

@@ -58,9 +58,10 @@ impl Pair {
     }
 
     fn load(&self, word: usize) -> u64 {
-        match self.both.is_followed() {
-            true => self.load_both()[word],
-            false => self.words[word].load(Acquire),
+        if self.both.is_followed() {
+            self.load_both()[word]
+        } else {
+            self.words[word].load(Acquire)
         }
     }
 

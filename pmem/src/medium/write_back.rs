@@ -84,9 +84,10 @@ impl CacheFlush {
         }
         #[cfg(target_arch = "aarch64")]
         {
-            match std::arch::is_aarch64_feature_detected!("dpb") {
-                true => vec![CacheFlush::CleanToPersistence],
-                false => Vec::new(),
+            if std::arch::is_aarch64_feature_detected!("dpb") {
+                vec![CacheFlush::CleanToPersistence]
+            } else {
+                Vec::new()
             }
         }
     }

@@ -406,10 +406,7 @@ impl<M: Medium> Pool<M> {
         }
         let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
         let ample = end.saturating_add(extra).min(self.medium.limit());
-        match ample > end && self.medium.grow(ample).is_ok() {
-            true => Ok(()),
-            false => self.medium.grow(end),
-        }
+        if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
     }
 
     /// Why the pool may not grow to `needed_bytes` where its limit or a want of addresses for `what`,

@@ -10,7 +10,7 @@
 //!   the bottom level to the top one.
 //! * `expand_in_place`, `expand_full_rehash` (figure 15a): doubling a table at a load factor of 0.85.
 //! * `update_durable` (figure 12): updates that use an empty slot if there is one (`level-log-free`),
-//!   that always write a record (`level-logged`), and of words, in place (`level-in-place`).
+//!   that always write a log entry (`level-logged`), and of words, in place (`level-in-place`).
 //!   `update_log_free` (figure 8b): for how many of them there is an empty slot, counted.
 //!
 //! Searches and updates are made by as many threads as are asked for, everything else by one, and

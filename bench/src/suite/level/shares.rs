@@ -19,7 +19,7 @@ const OPS_MAX: u64 = 1 << 16;
 /// Load factors at which is counted, in twentieths.
 const LOAD_TWENTIETHS: std::ops::RangeInclusive<u64> = 1..=19;
 /// Fences of an update that is written as an insertion, at most: the item's and the tokens'. One that
-/// writes a record has a third, for the record.
+/// writes a log entry has a third, for that.
 const FENCES_LOG_FREE_MAX: u64 = 2;
 
 struct Counted {
@@ -44,7 +44,7 @@ impl Counted {
         })
     }
 
-    /// Updates the keys of these numbers; the part of them that wrote no record.
+    /// Updates the keys of these numbers; the part of them that wrote no log entry.
     fn log_free(&self, numbers: &[u64]) -> Result<f64> {
         let mut log_free = 0;
         for key in numbers.iter().map(|&number| self.keys.key(number)) {
@@ -65,7 +65,7 @@ pub(super) fn rows(name: &str, setting: &Setting) -> Result<Vec<Row>> {
         let found = counted.log_free(&[0])?;
         ensure!(
             found == expected,
-            "the fences of an update no longer tell whether it wrote a record: \
+            "the fences of an update no longer tell whether it wrote a log entry: \
              {found} instead of {expected} of 1 seem to be free of it"
         );
     }

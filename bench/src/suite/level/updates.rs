@@ -1,7 +1,7 @@
 //! Figure 12: updates at growing load factors, with real flushes.
 //!
 //! Three tables of keys of 16 bytes. Values have 15 bytes where an update uses an empty slot of the
-//! bucket if there is one (`log-free`) and where it always writes a record (`logged`); they are words
+//! bucket if there is one (`log-free`) and where it always writes a log entry (`logged`); they are words
 //! where it overwrites them (`in-place`). At each load factor the tables take turns with the same keys,
 //! none of which is updated twice.
 

@@ -6,7 +6,7 @@ use super::*;
 fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
     let core = &table.core;
     let is_locked =
-        |&word: &u64| core.word(Place::of_word(word)).load(Ordering::Relaxed) & LOCK != 0;
+        |&word: &u64| core.word(BucketId::of_word(word)).load(Ordering::Relaxed) & LOCK != 0;
     let first_locked = core.geometry().words().find(is_locked);
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -37,7 +37,7 @@ fn a_scan_beside_an_insertion_that_is_not_durable() {
     let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, core.hash(7));
     assert!(matches!(placed, Placed::Done));
     assert_eq!(table.get(7), None);
-    assert_scan_waits(&table, 7, || unfenced.settle());
+    assert_scan_waits(&table, 7, || unfenced.commit());
 }
 
 /// An item that is there twice is met once.
@@ -57,7 +57,7 @@ fn a_scan_beside_a_rehash_between_copy_and_deletion() {
 }
 
 /// Moves the item in slot 0 of a bucket to its other bucket of the level.
-fn move_from(table: &Table, from: Place) {
+fn move_from(table: &Table, from: BucketId) {
     let core = &table.core;
     let _locked = Locked::attempt(core.word(from)).unwrap();
     assert_eq!(core.move_one(core.geometry(), from, from.level, &mut false), Some(0));
@@ -81,18 +81,18 @@ fn a_scan_that_movements_pass() {
         for is_first_met in [false, true] {
             let table = table(3, 2.0);
             let top = table.core.geometry().top();
-            let (key, places) = (1..)
-                .map(|key| (key, table.core.places(top, table.core.hash(key))))
+            let (key, candidates) = (1..)
+                .map(|key| (key, table.core.candidates(top, table.core.hash(key))))
                 .find(|(_, [first, second])| first.word + 1 < second.word)
                 .unwrap();
-            let between = Place::of_word(places[0].word + 1);
+            let between = BucketId::of_word(candidates[0].word + 1);
             let is_between =
-                |&key: &u64| table.core.places(top, table.core.hash(key))[0] == between;
+                |&key: &u64| table.core.candidates(top, table.core.hash(key))[0] == between;
             let other = (key + 1..).find(is_between).unwrap();
             store(&table, between, other);
-            store(&table, places[usize::from(!is_first_met)], key);
+            store(&table, candidates[usize::from(!is_first_met)], key);
             let from =
-                |number: usize| places[usize::from(number.is_multiple_of(2) != is_first_met)];
+                |number: usize| candidates[usize::from(number.is_multiple_of(2) != is_first_met)];
             let turn = usize::from(is_first_met);
             let visits = met(&table, |visit| {
                 if visit == turn {
@@ -137,7 +137,7 @@ fn turn(table: &Table) {
     let shrinking = core.geometry();
     let interim = shrinking.interim().unwrap();
     (0..1 << interim).step_by(2).for_each(|index| {
-        assert!(core.drain(shrinking, Place::new(interim, index)).is_ok());
+        assert!(core.drain(shrinking, BucketId::new(interim, index)).is_ok());
     });
     assert!(core.turn_to_expansion(shrinking));
     core.finish_resize();
@@ -169,14 +169,15 @@ fn a_scan_that_begins_in_the_midst_of_a_resize() {
         for at in 0..30 {
             let table = thirty();
             let core = &table.core;
-            match is_shrink {
-                true => assert!(core.begin_shrink(core.geometry()).unwrap()),
-                false => core.begin_expansion(core.geometry()).unwrap(),
+            if is_shrink {
+                assert!(core.begin_shrink(core.geometry()).unwrap());
+            } else {
+                core.begin_expansion(core.geometry()).unwrap();
             }
             let resizing = core.geometry();
             let interim = resizing.interim().unwrap();
             (0..1 << interim).step_by(3).for_each(|index| {
-                assert!(core.drain(resizing, Place::new(interim, index)).is_ok());
+                assert!(core.drain(resizing, BucketId::new(interim, index)).is_ok());
             });
             let visits = met(&table, |visit| {
                 if visit == at {

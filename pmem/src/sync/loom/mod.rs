@@ -90,9 +90,8 @@ fn number_place() -> (u64, bool) {
 
 /// Takes note of a place that will be touched.
 fn enter(place: Arc<dyn Place>) {
-    MACHINE.with(|machine| match machine.is_loom.get() {
-        true => place.follow(),
-        false => machine.places.borrow_mut().push(place),
+    MACHINE.with(|machine| {
+        if machine.is_loom.get() { place.follow() } else { machine.places.borrow_mut().push(place) }
     });
 }
 
@@ -176,10 +175,7 @@ fn number_thread(number: usize) {
 
 /// The number that the calling thread was started with; the model's first thread has 0.
 pub fn thread_index() -> usize {
-    match std::thread::panicking() {
-        true => THREADS_MAX,
-        false => NUMBER.with(Cell::get),
-    }
+    if std::thread::panicking() { THREADS_MAX } else { NUMBER.with(Cell::get) }
 }
 
 pub(crate) fn thread_indices_end() -> usize {

@@ -32,9 +32,10 @@ fn reopened(
     for &(at, word) in changes {
         medium.store(at, word);
     }
-    let pool = match is_read_only {
-        true => Pool::open_read_only(medium, PLACE)?,
-        false => Pool::open(medium, PLACE)?,
+    let pool = if is_read_only {
+        Pool::open_read_only(medium, PLACE)?
+    } else {
+        Pool::open(medium, PLACE)?
     };
     Clevel::open(Arc::new(pool), store.core.settings)
 }

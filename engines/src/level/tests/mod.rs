@@ -3,11 +3,12 @@
 
 mod scans;
 
-use super::bucket::{Locked, Unfenced};
-use super::layout::{Geometry, LOCK, Resize, next_version};
-use super::ops::{Place, Placed};
-use super::records::Record;
-use super::resize::record;
+use super::bucket::Unfenced;
+use super::geometry::{Geometry, Resize};
+use super::layout::{BucketId, LOCK, Locked, next_version};
+use super::log::Entry;
+use super::ops::Placed;
+use super::resize::write_roots;
 use super::*;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
@@ -70,25 +71,25 @@ fn after_crash(table: &Table) -> Table {
 }
 
 /// A key with two different buckets in a level.
-fn key_of_two(table: &Table, level: u32) -> (u64, [Place; 2]) {
+fn key_of_two(table: &Table, level: u32) -> (u64, [BucketId; 2]) {
     (1..)
-        .map(|key| (key, table.core.places(level, table.core.hash(key))))
+        .map(|key| (key, table.core.candidates(level, table.core.hash(key))))
         .find(|(_, [first, second])| first != second)
         .unwrap()
 }
 
 /// Stores an item into slot 0 of a bucket.
-fn store(table: &Table, place: Place, key: u64) {
-    store_in(table, place, 0, key);
+fn store(table: &Table, bucket: BucketId, key: u64) {
+    store_in(table, bucket, 0, key);
 }
 
 /// Stores an item into an empty slot of a bucket.
-fn store_in(table: &Table, place: Place, slot: usize, key: u64) {
+fn store_in(table: &Table, bucket: BucketId, slot: usize, key: u64) {
     let core = &table.core;
-    core.fill(core.at(place), slot, key, 1, 0);
+    core.fill(core.at(bucket), slot, key, 1, 0);
     core.medium().fence();
-    let word = core.word(place).load(Ordering::Relaxed);
-    core.set_word(place, next_version(core.bucket.with(word, slot, core.print(core.hash(key)))));
+    let word = core.word(bucket).load(Ordering::Relaxed);
+    core.set_word(bucket, next_version(core.bucket.with(word, slot, core.print(core.hash(key)))));
 }
 
 /// Waits for what another thread is sure to come to.
@@ -118,7 +119,7 @@ fn moved_within(table: &Table, level: u32, begin: impl Fn(&Table, Geometry)) {
     let geometry = table.core.geometry();
     let (key, [from, to]) = key_of_two(table, level);
     store(table, from, key);
-    let _record = table.core.records.write(table.core.medium(), &Record::<u64>::movement(from, 0));
+    let _entry = table.core.log.write(table.core.medium(), &Entry::<u64>::movement(from, 0));
     store(table, to, key);
     begin(table, geometry);
     assert_once(&after_crash(table), key);
@@ -147,11 +148,11 @@ fn a_rehash_that_the_turning_of_its_shrink_overtakes() {
     store(&table, from, key);
     assert!(table.core.begin_shrink(table.core.geometry()).unwrap());
     let geometry = table.core.geometry();
-    let to = table.core.places(geometry.top(), table.core.hash(key))[0];
+    let to = table.core.candidates(geometry.top(), table.core.hash(key))[0];
     store(&table, to, key);
     let turned = geometry.next(geometry.top() + 1, geometry.bottom(), Resize::Expand);
     let recorded = table.core.pool.extend(|draft| {
-        record(draft, turned);
+        write_roots(draft, turned);
         Ok(())
     });
     recorded.unwrap();
@@ -166,7 +167,7 @@ fn a_rehash_that_another_expansion_overtakes() {
     store(&table, from, key);
     table.core.begin_expansion(geometry).unwrap();
     let geometry = table.core.geometry();
-    let to = table.core.places(geometry.bottom(), table.core.hash(key))[0];
+    let to = table.core.candidates(geometry.bottom(), table.core.hash(key))[0];
     store(&table, to, key);
     table.core.begin_expansion(geometry).unwrap();
     assert_once(&after_crash(&table), key);
@@ -214,12 +215,12 @@ fn a_search_held_up_while_a_version_comes_around() {
     let hash = core.hash(7);
     let four = core.four(hash).unwrap();
     let before = core.see(&four);
-    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_some());
-    let place = four.place(0);
-    core.word(place).store(LAST_VERSION, Ordering::Relaxed);
-    core.set_word(place, next_version(LAST_VERSION));
+    assert!(core.find_fast(&four, &before, core.slots_with(&before, hash), 7).is_some());
+    let bucket = four.bucket(0);
+    core.word(bucket).store(LAST_VERSION, Ordering::Relaxed);
+    core.set_word(bucket, next_version(LAST_VERSION));
     assert_eq!(core.see(&four).words, before.words);
-    assert!(core.find_usual(&four, &before, core.slots_with(&before, hash), 7).is_none());
+    assert!(core.find_fast(&four, &before, core.slots_with(&before, hash), 7).is_none());
 }
 
 #[test]
@@ -227,11 +228,11 @@ fn a_version_that_comes_around_in_a_log_free_update() {
     let design = Design { in_place_update: false, ..Design::default() };
     let table = table_of(Shape { initial_log2: 3, design, ..Shape::default() }, settings(0.85));
     let core = &table.core;
-    let (key, [place, _]) = key_of_two(&table, core.geometry().top());
-    store(&table, place, key);
-    core.word(place).fetch_or(LAST_VERSION, Ordering::Relaxed);
+    let (key, [bucket, _]) = key_of_two(&table, core.geometry().top());
+    store(&table, bucket, key);
+    core.word(bucket).fetch_or(LAST_VERSION, Ordering::Relaxed);
     assert_eq!(table.update(key, 2).unwrap(), Some(1));
-    assert_eq!((core.wraps(), table.get(key)), (1, Some(2)));
+    assert_eq!((core.published.wraps(), table.get(key)), (1, Some(2)));
 }
 
 /// All threads read how often versions came around: who writes it stops them.
@@ -241,42 +242,43 @@ fn updates_in_place_after_opening_share_no_counter() {
     assert_eq!(table.insert(7, 1).unwrap(), None);
     let table = after_crash(&table);
     assert_eq!(table.update(7, 2).unwrap(), Some(1));
-    assert_eq!((table.core.wraps(), table.get(7)), (0, Some(2)));
+    assert_eq!((table.core.published.wraps(), table.get(7)), (0, Some(2)));
 }
 
-/// A reader looks for an update's record while another thread writes over one that was there once.
+/// A reader looks for an update's entry while another thread writes over one that was there once.
 #[test]
-fn a_record_that_is_half_another_one() {
+fn an_entry_that_is_half_another_one() {
     let table = table(3, 0.85);
-    let (records, medium) = (&table.core.records, table.core.medium());
-    let [old, new] = [1, 2].map(|index| Place::new(3, index));
-    let written = records.write(medium, &Record::update(old, 0, 7u64));
-    let at = records.read::<Dram, u64>(medium)[0].0;
-    assert_eq!(records.update_of(medium, old), Some((0, 7u64)));
-    records.erase(medium, written);
-    let _written = records.write(medium, &Record::update(new, 0, 9u64));
-    assert_eq!(records.update_of(medium, new), Some((0, 9u64)));
-    medium.store(at.word(2), old.index());
-    assert_eq!(records.update_of::<Dram, u64>(medium, old), None);
+    let (log, medium) = (&table.core.log, table.core.medium());
+    let [old, new] = [1, 2].map(|index| BucketId::new(3, index));
+    let written = log.write(medium, &Entry::update(old, 0, 7u64));
+    let at = log.read::<Dram, u64>(medium)[0].0;
+    assert_eq!(log.update_of(medium, old), Some((0, 7u64)));
+    log.erase(medium, written);
+    let _written = log.write(medium, &Entry::update(new, 0, 9u64));
+    assert_eq!(log.update_of(medium, new), Some((0, 9u64)));
+    medium.store(at.word(log::BUCKET), old.index());
+    assert_eq!(log.update_of::<Dram, u64>(medium, old), None);
 }
 
 /// A table that may not grow, two keys in it, and one that is not: its buckets are full, and only the
 /// second key can make room, by moving to the bucket of the first.
-fn table_of_one_movement() -> (Table, Place, [u64; 3]) {
+fn table_of_one_movement() -> (Table, BucketId, [u64; 3]) {
     let table = table_of(Shape { slots: 2, initial_log2: 2, ..Shape::default() }, settings(2.0));
     let core = &table.core;
     let (top, bottom) = (core.geometry().top(), core.geometry().bottom());
-    let [full, other] = [0, 1].map(|index| Place::new(top, index));
+    let [full, other] = [0, 1].map(|index| BucketId::new(top, index));
     let mut keys = 1..;
-    let mut key_in =
-        |places: [Place; 2]| keys.find(|&key| core.places(top, core.hash(key)) == places).unwrap();
+    let mut key_in = |candidates: [BucketId; 2]| {
+        keys.find(|&key| core.candidates(top, core.hash(key)) == candidates).unwrap()
+    };
     let changed = key_in([other, other]);
     store_in(&table, other, 0, changed);
     let movable = key_in([full, other]);
     store_in(&table, full, 0, movable);
     store_in(&table, full, 1, key_in([full, full]));
     (0..2).for_each(|slot| {
-        store_in(&table, Place::new(bottom, 0), slot, key_in([full, full]));
+        store_in(&table, BucketId::new(bottom, 0), slot, key_in([full, full]));
     });
     let new = key_in([full, full]);
     (table, other, [changed, movable, new])
