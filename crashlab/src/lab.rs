@@ -8,7 +8,6 @@ use crate::images::{Image, Images, missing};
 use crate::judge;
 use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
-use crate::random::{Random, mix};
 pub use crate::report::Counters;
 use crate::report::Failure;
 use crate::subject::{Failed, Refusal, Setup, Subject};
@@ -20,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use workload::{Random, mix};
 
 /// How thoroughly to look.
 #[derive(Debug, Clone, Copy)]
@@ -467,7 +467,7 @@ impl<S: Subject> Lab<S> {
         let mut points = collected;
         // At least four images of a point, of as many points as that leaves.
         while points.len() as u64 > most.div_ceil(4) {
-            points.swap_remove(random.below(points.len()));
+            points.swap_remove(random.index(points.len()));
         }
         let most_each = most / points.len().max(1) as u64;
         for durable in points {

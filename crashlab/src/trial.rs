@@ -7,7 +7,6 @@ use crate::explore;
 use crate::history::{Action, Op, Program};
 use crate::interleave::{Points, interleave};
 use crate::lab::{Bounds, Counters, Lab};
-use crate::random::mix;
 use crate::report::Failure;
 use crate::setups;
 use crate::subject::{
@@ -19,6 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use workload::mix;
 
 /// How a directed history is looked at.
 #[derive(Debug, Clone)]
