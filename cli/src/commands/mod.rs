@@ -15,9 +15,9 @@ mod stat;
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
+use demo::writer;
 use firndex::Engine;
 
-use crate::dedup::writer;
 use crate::failure::Status;
 
 const FIRST_STEPS: &str = "\
