@@ -2,7 +2,7 @@
 //! 3 says that one was found. The program that replants bugs (`crashlab/mutants/run`) asks it.
 
 use crashlab::campaign::Campaign;
-use crashlab::trial::Engine;
+use crashlab::engine::Engine;
 
 /// As in `.ci/run`: directed histories and random ones, then all short ones of one thread; of Clevel
 /// hashing as in the tests.

@@ -8,10 +8,11 @@
 //! worked out here once more, and never asked of the judge.
 
 use crashlab::execution::{self, Manner};
-use crashlab::explore::{random_program, random_schedule};
+use crashlab::explore::random_program;
 use crashlab::history::{Action, Answer, Call, Key, Op, Program, Value};
+use crashlab::machine::{self, random_schedule};
 use crashlab::subject::{Setup, Subject, TableSubject};
-use crashlab::{judge, machine, setups};
+use crashlab::{judge, setups};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;

@@ -1,11 +1,11 @@
 //! Directed histories of what the alphabet has not: syncs beside writers, batches with one key
 //! twice.
 
+use crate::directed::{Directed, Look, every_access, reusing};
 use crate::history::{Action, Op};
 use crate::interleave::Points;
 use crate::setups;
 use crate::subject::{ClevelSubject, Setup, Subject};
-use crate::trial::{Directed, Look, every_access, reusing};
 
 /// Pools that are synced beside a writer, between two writers, and by one thread.
 pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {

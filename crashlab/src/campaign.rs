@@ -1,5 +1,7 @@
 //! A crash run as the command line asks for it.
 
+use crate::directed::BOUNDS;
+use crate::engine::Engine;
 use crate::explore;
 use crate::lab::{Bounds, Counters, Lab};
 use crate::machine::silence_panics;
@@ -9,7 +11,7 @@ use crate::subject::{
     ClevelStoreSubject, ClevelSubject, HeapSubject, LevelStoreSubject, LevelSubject,
     LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
 };
-use crate::trial::{self, Engine};
+use crate::trial;
 use pmem::sync::simulated::fault::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -155,7 +157,7 @@ impl Campaign {
                 Err(failure) => report.violations.push(failure),
             }
         } else if self.directed {
-            match trial::look(&directed, trial::BOUNDS, self.workers) {
+            match trial::look(&directed, BOUNDS, self.workers) {
                 Ok((counters, places)) => {
                     report.counters += counters;
                     report.sites = places.into_iter().filter(trial::is_on_trial).collect();

@@ -1,12 +1,12 @@
 //! Directed histories that need a key nobody else asks for, or more than one change of thread.
 
+use crate::directed::{self, Directed, Look};
 use crate::history::{Action, Key, Op, Program};
 use crate::interleave::Points;
 use crate::setups;
 use crate::subject::{
     ClevelSubject, HeapSubject, LevelSubject, Setup, StoreSubject, Subject, TableSubject,
 };
-use crate::trial::{self, Directed, Look};
 
 /// Changes of thread at shared words.
 fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize) -> Directed {
@@ -175,7 +175,7 @@ pub(crate) fn clevel(setup: &Setup) -> Vec<Directed> {
 
 /// A scan that has read a slot when the item it leads to is removed, and its space used again.
 pub(crate) fn store() -> Vec<Directed> {
-    let writer = trial::reusing().swap_remove(0);
+    let writer = directed::reusing().swap_remove(0);
     let program = vec![writer, vec![Op::Scan]];
     vec![shared::<StoreSubject>(&setups::one_item(), program, 1)]
 }

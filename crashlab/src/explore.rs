@@ -3,7 +3,7 @@
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
 use crate::lab::{Bounds, Lab};
-use crate::machine::{Schedule, Slice};
+use crate::machine::{Schedule, random_schedule};
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};
 use workload::Random;
@@ -105,21 +105,6 @@ pub fn random_program(setup: &Setup, threads: usize, ops: usize, random: &mut Ra
         ops.collect::<Vec<Op>>()
     };
     (0..threads).map(|_| thread()).collect()
-}
-
-/// A schedule with a few changes of thread at random moments.
-pub fn random_schedule(threads: usize, accesses: u64, random: &mut Random) -> Schedule {
-    let changes = match random.index(4) {
-        0 => random.index(40),
-        _ => random.index(6),
-    };
-    let mean = (accesses as usize / (changes + 1)).max(1);
-    let slices = (0..changes)
-        .map(|_| Slice { thread: random.index(threads), accesses: random.index(2 * mean) as u64 });
-    let mut slices: Vec<Slice> = slices.collect();
-    // Whoever goes on alone in the end is chosen, too.
-    slices.push(Slice { thread: random.index(threads), accesses: random.index(2 * mean) as u64 });
-    Schedule { slices, delays: random.index(3) == 0 }
 }
 
 /// One random history of several threads.

@@ -5,7 +5,9 @@
 mod boundaries;
 pub mod campaign;
 mod deep;
+pub mod directed;
 mod ends;
+pub mod engine;
 pub mod execution;
 pub mod explore;
 pub mod history;

@@ -1,13 +1,15 @@
 //! The lab on trial: engines broken by hand, each of which must be caught.
 
 use crashlab::campaign::SAMPLED;
+use crashlab::directed::{self, BOUNDS, Directed, Look};
+use crashlab::engine::Engine;
 use crashlab::explore;
 use crashlab::history::{Action, Op};
 use crashlab::interleave::Points;
 use crashlab::lab::{Bounds, Lab};
 use crashlab::report::Failure;
 use crashlab::subject::{ClevelSubject, HeapSubject, PlantedFault, Setup, TableSubject};
-use crashlab::trial::{self, BOUNDS, Directed, Engine, Look, caught_by};
+use crashlab::trial::{self, caught_by};
 use crashlab::{machine, setups};
 use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind, mutate};
 use std::collections::BTreeSet;
@@ -125,7 +127,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 fn an_item_reused_before_its_epoch() {
     machine::silence_panics();
 
-    let look = trial::every_access(trial::reusing(), 0, 1);
+    let look = directed::every_access(directed::reusing(), 0, 1);
     let planted = Some(PlantedFault::ReclaimAtOnce);
     let broken = Setup { fault: planted, ..setups::one_item() };
     assert!(Directed::new::<HeapSubject>(broken, look).run(BOUNDS).is_err());

@@ -2,11 +2,11 @@
 //! more, are run by the tests in `broken.rs`.
 
 use crashlab::campaign::Campaign;
+use crashlab::engine::Engine;
 use crashlab::execution::prepare;
 use crashlab::machine::alone;
 use crashlab::setups;
 use crashlab::subject::{LongKey, LongValue, Pairs, PairsSubject, Setup};
-use crashlab::trial::Engine;
 use engines::clevel::ClevelTable;
 use engines::iceberg::Iceberg;
 use engines::level::LevelHashing;

@@ -7,8 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crashlab::campaign::{Campaign, Report};
+use crashlab::engine::Engine;
 use crashlab::lab::Counters;
-use crashlab::trial::Engine;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
