@@ -43,6 +43,7 @@ mod error;
 mod handle;
 mod open;
 mod options;
+mod pools;
 mod store;
 mod store_records;
 mod table;

@@ -331,12 +331,11 @@ fn open(
     let medium = medium_for(options.medium, &file)?;
     let pool = if options.read_only {
         let medium = file.mapped(end, size_max)?;
-        match contents.are_words() {
-            true => AnyPool::Kept(Pool::open_read_only(medium, place)?),
-            false => {
-                let medium = medium.flushed(CacheFlush::Nothing);
-                AnyPool::Flushed(Pool::open_read_only(medium, place)?)
-            }
+        if contents.are_words() {
+            AnyPool::Kept(Pool::open_read_only(medium, place)?)
+        } else {
+            let medium = medium.flushed(CacheFlush::Nothing);
+            AnyPool::Flushed(Pool::open_read_only(medium, place)?)
         }
     } else {
         match (medium, flush(options, contents)?) {

@@ -172,7 +172,7 @@ impl Model {
     }
 
     /// Compares with what is there, which then is what counts.
-    fn settle(&mut self, found: &HashMap<u64, u64>) {
+    fn adopt(&mut self, found: &HashMap<u64, u64>) {
         for key in found.keys() {
             assert!(self.0.contains_key(key), "key {key} was never stored");
         }
@@ -260,14 +260,14 @@ fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> Hash
         if path.exists() && seed % 4 != 0 {
             // Killed early, it may not have opened the pool yet.
             assert!(acknowledged.is_empty() || !firndex::inspect(&path).unwrap().clean);
-            model.settle(&read(&path));
+            model.adopt(&read(&path));
             assert!(firndex::inspect(&path).unwrap().clean);
         } else if !path.exists() {
             assert!(acknowledged.is_empty());
         }
     }
     assert!(operations >= expected && expected > 1000, "{operations} and {expected} operations");
-    model.settle(&read(&path));
+    model.adopt(&read(&path));
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 1, "files were left behind");
 }
 

@@ -106,7 +106,8 @@ fn write(map: &impl ByteMap, keys: u64, operations: u64, writer: u64, issued: &[
             5 => {
                 let found = map.get(&name);
                 let new = random.below(2) == 0;
-                let is_done = map.exchange(&name, found.as_deref(), new.then_some(&value)).is_ok();
+                let is_done =
+                    map.compare_exchange(&name, found.as_deref(), new.then_some(&value)).is_ok();
                 note(is_done && new, if is_done { found } else { None });
             }
             6 => {
