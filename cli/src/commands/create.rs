@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use firndex::{Engine, Kind, Medium, Options};
 
-use super::engine_names;
+use super::engines::engine_names;
 use crate::failure::Status;
 use crate::output;
 

@@ -6,6 +6,7 @@ mod crash;
 mod create;
 mod del;
 mod demo;
+mod engines;
 mod get;
 mod load;
 mod put;
@@ -13,10 +14,8 @@ mod shrink;
 mod stat;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use demo::writer;
-use firndex::Engine;
 
 use crate::failure::Status;
 
@@ -81,12 +80,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
     }
-}
-
-/// The engines by name, as the facade lists them, so that a new engine is offered here by itself.
-fn engine_names() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.name()))
-        .try_map(|name| name.parse::<Engine>())
 }
 
 #[cfg(test)]

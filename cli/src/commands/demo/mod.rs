@@ -14,7 +14,7 @@ use firndex::{Engine, Options, Store};
 use indicatif::BinaryBytes;
 use tempfile::TempDir;
 
-use super::engine_names;
+use crate::commands::engines::engine_names;
 use crate::failure::{Failure, Status};
 use crate::output;
 use screen::Screen;
