@@ -142,7 +142,7 @@ fn keys_in_the_wrong_block_are_reported() {
         let blocks = Blocks::of(&table, level);
         let mut random = Random::new(2);
         let mut refused = 0;
-        for _ in 0..60 {
+        for _ in 0..100 {
             let mut image = table.image();
             let count = blocks.starts.len() as u64;
             let (from, to) = (random.below(count) as usize, random.below(count) as usize);
