@@ -4,8 +4,6 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::output;
-
 /// What a command came to; its number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -54,21 +52,15 @@ impl Error for Failure {
     }
 }
 
-/// Prints the error with its causes on one line, and the hint, if any, on the next.
-pub(crate) fn print(error: &anyhow::Error) {
-    output::complain(&one_line(error));
-    let hint = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Failure>())
-        .map(|failure| failure.hint.as_str());
-    if let Some(hint) = hint.filter(|hint| !hint.is_empty()) {
-        output::talk(format_args!("hint: {hint}"));
-    }
+/// What to do about the error, if that is known.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<&str> {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<Failure>());
+    causes.next().map(|failure| failure.hint.as_str()).filter(|hint| !hint.is_empty())
 }
 
 /// Joins the causes with colons. Many error types tell their cause in their own text, or begin with
 /// what was being done as the context around them does; nothing is said twice.
-fn one_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();

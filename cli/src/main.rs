@@ -5,7 +5,6 @@
 //! 2 for an error.
 
 mod commands;
-mod dedup;
 mod failure;
 mod input;
 mod output;
@@ -22,7 +21,7 @@ fn main() -> ExitCode {
     match commands::run(arguments) {
         Ok(status) => status.into(),
         Err(error) => {
-            failure::print(&error);
+            output::error(&error);
             failure::Status::Failed.into()
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, hint, one_line};
 
 /// Writes data to stdout. A reader that has gone away, as in `firndex stat POOL | head -1`, has
 /// what it wanted: that is no error.
@@ -46,6 +46,14 @@ pub(crate) fn complain(line: &str) {
         Style::new()
     };
     talk(format_args!("{style}firndex:{style:#} {line}"));
+}
+
+/// Says an error with its causes on one line, and the hint, if any, on the next.
+pub(crate) fn error(error: &anyhow::Error) {
+    complain(&one_line(error));
+    if let Some(hint) = hint(error) {
+        talk(format_args!("hint: {hint}"));
+    }
 }
 
 /// A ratio that may have had nothing below the line; JSON knows no infinity.

@@ -8,17 +8,18 @@
 //! worked out here once more, and never asked of the judge.
 
 use crashlab::execution::{self, Manner};
-use crashlab::explore::{random_program, random_schedule};
+use crashlab::explore::random_program;
 use crashlab::history::{Action, Answer, Call, Key, Op, Program, Value};
-use crashlab::random::Random;
+use crashlab::judge;
+use crashlab::machine::{self, random_schedule};
 use crashlab::subject::{Setup, Subject, TableSubject};
-use crashlab::{judge, machine};
 use engines::Engine;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
+use workload::Random;
 
 /// Questions that are asked if the command line does not say.
 const COUNT: usize = 20_000;
@@ -118,12 +119,12 @@ fn ask<W: Write>(
 ) -> Result<(), Halt> {
     let (calls, end) = recorded(situation, process, random)?;
     for key in 0..situation.setup.free_keys as Key {
-        for at in [end, random.below(end as usize) as u32] {
+        for at in [end, random.index(end as usize) as u32] {
             questions.put(situation, &calls, key, at, "recorded")?;
         }
         let spoil = *random.of(&Spoil::ALL);
         if let Some(spoilt) = spoil.applied(&calls, key, end, random) {
-            for at in [end, random.below(end as usize) as u32] {
+            for at in [end, random.index(end as usize) as u32] {
                 questions.put(situation, &spoilt, key, at, spoil)?;
             }
         }
@@ -138,8 +139,8 @@ fn recorded(
     random: &mut Random,
 ) -> Result<(Vec<Call>, u32), String> {
     let setup = &situation.setup;
-    let threads = 2 + random.below(2);
-    let ops = 2 + random.below(3);
+    let threads = 2 + random.index(2);
+    let ops = 2 + random.index(3);
     let mut program = random_program(setup, threads, ops, random);
     add_exchanges(&mut program, random);
     let schedule = random_schedule(threads, (threads * ops) as u64 * ACCESSES_PER_OP, random);
@@ -165,7 +166,7 @@ fn add_exchanges(program: &mut Program, random: &mut Random) {
     expected.push(None);
     for op in program.iter_mut().flatten() {
         if let Op::One(_, action) = op
-            && random.below(6) == 0
+            && random.index(6) == 0
         {
             *action = match *action {
                 Action::Insert(value) | Action::Update(value) | Action::Upsert(value) => {
@@ -229,7 +230,7 @@ impl Spoil {
             Spoil::Return => {
                 // Also to the very moment at which another call begins or ends.
                 let began = calls[index].began;
-                let moved = began + 1 + random.below((end - began) as usize) as u32;
+                let moved = began + 1 + random.index((end - began) as usize) as u32;
                 calls[index].ended = Some((moved, answer));
             }
             Spoil::Swap => {

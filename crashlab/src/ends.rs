@@ -1,8 +1,7 @@
 //! How things end: resizes, and pools that say that they are clean.
 
-use crate::history::{Action, Key, Value};
+use crate::history::{Action, Key, PROBE, Value};
 use crate::images::Image;
-use crate::lab::PROBE;
 use crate::machine;
 use crate::owed::Contents;
 use crate::subject::{Failed, Refusal, Setup, Subject};

@@ -3,10 +3,10 @@
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
 use crate::lab::{Bounds, Lab};
-use crate::machine::{Schedule, Slice};
-use crate::random::Random;
+use crate::machine::{Schedule, random_schedule};
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};
+use workload::Random;
 
 /// Values of exhaustive histories begin here; the operation at position *p* stores this plus *p*.
 const FIRST_VALUE: Value = 4;
@@ -65,21 +65,21 @@ pub fn exhaustive<S: Subject>(
 /// A random operation, mostly on the free keys; `value` is unique in its program.
 fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
     // Now and then one that is there to fill the table: what moves is mostly one of those.
-    let keys = if random.below(6) == 0 { setup.keys.len() } else { setup.free_keys };
-    let key = random.below(keys) as Key;
-    let action = |random: &mut Random| match random.below(10) {
+    let keys = if random.index(6) == 0 { setup.keys.len() } else { setup.free_keys };
+    let key = random.index(keys) as Key;
+    let action = |random: &mut Random| match random.index(10) {
         0..3 => Action::Insert(value),
         3 => Action::Update(value),
         4 => Action::Upsert(value),
         5 => Action::Exchange(None, Some(value)),
-        6 => Action::Exchange(Some(value - 1 - random.below(3) as Value), Some(value)),
+        6 => Action::Exchange(Some(value - 1 - random.index(3) as Value), Some(value)),
         _ => Action::Remove,
     };
-    match random.below(20) {
+    match random.index(20) {
         0..10 => Op::One(key, action(random)),
         10..16 => Op::One(key, Action::Get),
         16 | 17 => {
-            let action = match random.below(4) {
+            let action = match random.index(4) {
                 0 => Action::Get,
                 1 => Action::Insert(value),
                 2 => Action::Upsert(value),
@@ -88,8 +88,8 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
             Op::Many((0..setup.free_keys as Key).map(|key| (key, action)).collect())
         }
         18 => Op::Scan,
-        _ if setup.shrinks && random.below(2) == 0 => Op::Shrink,
-        _ if setup.has_helper && random.below(3) > 0 => Op::Help,
+        _ if setup.shrinks && random.index(2) == 0 => Op::Shrink,
+        _ if setup.has_helper && random.index(3) > 0 => Op::Help,
         _ if setup.syncs => Op::Sync,
         _ => Op::Settle,
     }
@@ -108,21 +108,6 @@ pub fn random_program(setup: &Setup, threads: usize, ops: usize, random: &mut Ra
     (0..threads).map(|_| thread()).collect()
 }
 
-/// A schedule with a few changes of thread at random moments.
-pub fn random_schedule(threads: usize, accesses: u64, random: &mut Random) -> Schedule {
-    let changes = match random.below(4) {
-        0 => random.below(40),
-        _ => random.below(6),
-    };
-    let mean = (accesses as usize / (changes + 1)).max(1);
-    let slices = (0..changes)
-        .map(|_| Slice { thread: random.below(threads), accesses: random.below(2 * mean) as u64 });
-    let mut slices: Vec<Slice> = slices.collect();
-    // Whoever goes on alone in the end is chosen, too.
-    slices.push(Slice { thread: random.below(threads), accesses: random.below(2 * mean) as u64 });
-    Schedule { slices, delays: random.below(3) == 0 }
-}
-
 /// One random history of several threads.
 pub fn sample<S: Subject>(
     lab: &mut Lab<S>,
@@ -133,7 +118,7 @@ pub fn sample<S: Subject>(
     let mut random = Random::new(seed);
     let program = random_program(lab.setup(), threads, ops, &mut random);
     lab.reseed(seed);
-    let schedule = match random.below(2) {
+    let schedule = match random.index(2) {
         0 => schedule_for(&program, &mut random),
         _ => random_points(lab, &program, &mut random),
     };

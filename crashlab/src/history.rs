@@ -9,6 +9,9 @@ pub type Key = u8;
 /// Which value.
 pub type Value = u16;
 
+/// The value that is stored to see whether a recovered table works.
+pub(crate) const PROBE: Value = 999;
+
 /// One operation on one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {

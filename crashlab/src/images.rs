@@ -1,8 +1,8 @@
 //! The images that a crash can leave.
 
-use crate::random::{Random, mix};
 use pmem::medium::sim::{Durable, Order, Pending, PendingLine, word_hash};
 use std::collections::HashSet;
+use workload::{Random, mix};
 
 const LINE_WORDS: usize = 8;
 /// Pending stores of a line up to which all its states are enumerated.
@@ -171,12 +171,12 @@ impl Images {
         let sampled = (0..rest).map(|_| {
             // Lines that arrive whole or not at all are as telling as torn ones, and rarer in a
             // uniform sample.
-            let whole = random.below(2) == 0;
+            let whole = random.index(2) == 0;
             let pick = |line: &LineStates, random: &mut Random| {
                 if whole {
-                    random.below(2) * (line.states.len() - 1)
+                    random.index(2) * (line.states.len() - 1)
                 } else {
-                    random.below(line.states.len())
+                    random.index(line.states.len())
                 }
             };
             self.lines.iter().map(|line| pick(line, random)).collect::<Vec<usize>>()

@@ -19,12 +19,12 @@
 use crate::history::{Action, Key, Op, Program};
 use crate::lab::Lab;
 use crate::machine::{Access, CALL, Schedule, Slice};
-use crate::random::Random;
 use crate::report::Failure;
 use crate::subject::Subject;
 use pmem::sync::simulated::Touch;
 use std::collections::HashMap;
 use std::fmt;
+use workload::Random;
 
 /// Where threads change places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,9 +236,9 @@ pub fn random_points<S: Subject>(
     program: &Program,
     random: &mut Random,
 ) -> Schedule {
-    let delays = random.below(3) == 0;
+    let delays = random.index(3) == 0;
     let threads = program.len();
-    let first = random.below(threads);
+    let first = random.index(threads);
     let start = Schedule { slices: vec![Slice { thread: first, accesses: u64::MAX }], delays };
     let trace = lab.trace(program, &start);
     let choices = (0..threads).map(|thread| {
@@ -249,7 +249,7 @@ pub fn random_points<S: Subject>(
     let mut done = vec![0; threads];
     let mut slices = Vec::new();
     let mut thread = first;
-    for _ in 0..1 + random.below(4) {
+    for _ in 0..1 + random.index(4) {
         let left: Vec<usize> =
             choices[thread].iter().copied().filter(|&index| index > done[thread]).collect();
         if !left.is_empty() {
@@ -257,7 +257,7 @@ pub fn random_points<S: Subject>(
             slices.push(Slice { thread, accesses: (next - done[thread]) as u64 });
             done[thread] = next;
         }
-        thread = (thread + 1 + random.below(threads - 1)) % threads;
+        thread = (thread + 1 + random.index(threads - 1)) % threads;
     }
     slices.push(Slice { thread, accesses: u64::MAX });
     Schedule { slices, delays }

@@ -2,24 +2,23 @@
 
 use crate::ends::{end_resize, read_clean};
 use crate::execution::{self, CrashPoint, Execution, Manner};
-use crate::explore;
-use crate::history::{Action, Call, Key, Op, Program, Value};
+use crate::history::{Action, Call, Key, Op, PROBE, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
 use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
-use crate::random::{Random, mix};
 pub use crate::report::Counters;
 use crate::report::Failure;
 use crate::subject::{Failed, Refusal, Setup, Subject};
 use pmem::Offset;
-use pmem::medium::sim::{Durable, Sim};
+use pmem::medium::sim::{Durable, OnFence, Sim};
 use pmem::superblock::SUPERBLOCK_BYTES;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use workload::{Random, mix};
 
 /// How thoroughly to look.
 #[derive(Debug, Clone, Copy)]
@@ -61,9 +60,6 @@ const MEMO_MAX: usize = 1 << 21;
 const FIRST_BOOT: u64 = 0;
 /// About so many accesses a recovery makes: decides where its threads change places, if it has several.
 const ACCESSES_OF_PARTS: u64 = 160;
-/// The value that is stored to see whether a recovered table works.
-pub(crate) const PROBE: Value = 999;
-
 thread_local! {
     static COLLECTED: RefCell<Vec<Durable>> = const { RefCell::new(Vec::new()) };
 }
@@ -374,7 +370,7 @@ impl<S: Subject> Lab<S> {
         let setup = Arc::clone(&self.setup);
         let is_used = is_kill || (depth > 0 && depth == self.bounds.depth);
         let is_chosen = is_kill || mix(hash).is_multiple_of(self.bounds.nested_one_in);
-        let on_fence: Option<machine::OnFence> = match (depth, is_chosen) {
+        let on_fence: Option<OnFence> = match (depth, is_chosen) {
             (0, _) => None,
             (_, true) => Some(collect),
             (_, false) => Some(collect_beyond_superblock),
@@ -389,7 +385,7 @@ impl<S: Subject> Lab<S> {
         };
         let parts = match setup.recovery_threads {
             0 | 1 => Schedule::default(),
-            threads => explore::random_schedule(threads, ACCESSES_OF_PARTS, &mut Random::new(hash)),
+            threads => machine::random_schedule(threads, ACCESSES_OF_PARTS, &mut Random::new(hash)),
         };
         let open = || machine::in_parts(parts, || S::open(medium, &setup, boot));
         let opened = caught(|| machine::alone(process, on_fence, open));
@@ -470,7 +466,7 @@ impl<S: Subject> Lab<S> {
         let mut points = collected;
         // At least four images of a point, of as many points as that leaves.
         while points.len() as u64 > most.div_ceil(4) {
-            points.swap_remove(random.below(points.len()));
+            points.swap_remove(random.index(points.len()));
         }
         let most_each = most / points.len().max(1) as u64;
         for durable in points {
@@ -527,7 +523,7 @@ impl<S: Subject> Lab<S> {
                 |what: String| Some(Trouble { what, trail: vec![format!("recovered; then {op}")] });
             COLLECTED.take();
             let called = caught(|| {
-                let on_fence = is_crashed.then_some(collect as machine::OnFence);
+                let on_fence = is_crashed.then_some(collect as OnFence);
                 // As another thread than the one that recovered, whose fences complete no flush of
                 // the recovery.
                 machine::alone_as(1, process, on_fence, || subject.call(&setup, key, action))

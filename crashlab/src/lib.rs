@@ -17,7 +17,6 @@ pub mod judge;
 pub mod lab;
 pub mod machine;
 mod owed;
-pub mod random;
 pub mod report;
 mod runs;
 pub mod setups;

@@ -5,10 +5,11 @@
 //! [`pmem::sync::simulated`] is called before every access to pool memory and to shared volatile
 //! state; it counts accesses, and when the running slice is used up it gives control back here.
 
-use pmem::medium::sim::Sim;
+use pmem::medium::sim::{self, OnFence};
 use pmem::sync::simulated::{self, Context, Event, Touch};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use workload::Random;
 
 /// So many accesses of one thread, one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,21 @@ pub struct Schedule {
     pub slices: Vec<Slice>,
     /// Whether stores become visible to other threads late.
     pub delays: bool,
+}
+
+/// A schedule with a few changes of thread at random moments.
+pub fn random_schedule(threads: usize, accesses: u64, random: &mut Random) -> Schedule {
+    let changes = match random.index(4) {
+        0 => random.index(40),
+        _ => random.index(6),
+    };
+    let mean = (accesses as usize / (changes + 1)).max(1);
+    let slices = (0..changes)
+        .map(|_| Slice { thread: random.index(threads), accesses: random.index(2 * mean) as u64 });
+    let mut slices: Vec<Slice> = slices.collect();
+    // Whoever goes on alone in the end is chosen, too.
+    slices.push(Slice { thread: random.index(threads), accesses: random.index(2 * mean) as u64 });
+    Schedule { slices, delays: random.index(3) == 0 }
 }
 
 /// An access as it was made.
@@ -68,8 +84,6 @@ pub fn silence_panics() {
 
 /// What a simulated thread does.
 pub type Job = Box<dyn FnOnce() + Send>;
-/// Called at a fence that makes stores certain.
-pub type OnFence = fn(&Sim);
 
 /// Accesses that a run may make before it is taken for endless.
 const ACCESSES_MAX: u64 = 300_000;
@@ -95,7 +109,6 @@ struct Running {
     accesses: Cell<u64>,
     slices_begun: Cell<usize>,
     yielded: Cell<Yielded>,
-    on_fence: Cell<Option<OnFence>>,
     is_traced: Cell<bool>,
     trace: RefCell<Vec<Access>>,
     job: RefCell<Option<Job>>,
@@ -109,7 +122,6 @@ thread_local! {
             accesses: Cell::new(0),
             slices_begun: Cell::new(0),
             yielded: Cell::new(Yielded::Done),
-            on_fence: Cell::new(None),
             is_traced: Cell::new(false),
             trace: RefCell::new(Vec::new()),
             job: RefCell::new(None),
@@ -122,7 +134,7 @@ thread_local! {
 
 type Coroutine = generator::Generator<'static, (), ()>;
 
-fn hook(event: Event<'_>) {
+fn hook(event: Event) {
     if std::thread::panicking() {
         // Unwinding drops guards, which are accesses. Another coroutine must not run meanwhile: if
         // it panicked, too, that would be a panic within a panic.
@@ -146,11 +158,6 @@ fn hook(event: Event<'_>) {
             }
         }
         Event::Wait => give_way(running, Yielded::Waiting),
-        Event::Fence(sim) => {
-            if let Some(on_fence) = running.on_fence.get() {
-                on_fence(sim);
-            }
-        }
     });
 }
 
@@ -193,18 +200,12 @@ fn coroutine() -> Coroutine {
 }
 
 /// What a thread does that is by itself comes to an end, too.
-fn hook_alone(event: Event<'_>) {
+fn hook_alone(event: Event) {
     if std::thread::panicking() {
         return;
     }
     RUNNING.with(|running| {
         let cost = match event {
-            Event::Fence(sim) => {
-                if let Some(on_fence) = running.on_fence.get() {
-                    on_fence(sim);
-                }
-                return;
-            }
             Event::Access(..) => 1,
             // Nobody is there to be waited for.
             Event::Wait => ACCESSES_ALONE_MAX / u64::from(WAITS_MAX),
@@ -229,15 +230,13 @@ pub fn alone_as<R>(
     on_fence: Option<OnFence>,
     work: impl FnOnce() -> R,
 ) -> R {
-    let before = RUNNING.with(|running| {
-        running.accesses.set(0);
-        running.on_fence.replace(on_fence)
-    });
-    let hook = Some(hook_alone as fn(Event<'_>));
+    RUNNING.with(|running| running.accesses.set(0));
+    let before = sim::set_on_fence(on_fence);
+    let hook = Some(hook_alone as fn(Event));
     let outer = simulated::enter(Context { hook, thread, process, delays: false });
     let result = catch_unwind(AssertUnwindSafe(work));
     simulated::enter(outer);
-    RUNNING.with(|running| running.on_fence.set(before));
+    sim::set_on_fence(before);
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -257,7 +256,7 @@ pub fn in_parts<R>(schedule: Schedule, work: impl FnOnce() -> R) -> R {
 }
 
 fn run_parts(parts: Vec<Job>) {
-    let on_fence = RUNNING.with(|running| running.on_fence.get()).unwrap_or(|_| {});
+    let on_fence = sim::on_fence().unwrap_or(|_| {});
     let schedule = OF_PARTS.with_borrow(Schedule::clone);
     if let Err(stuck) = run(parts, simulated::context().process, &schedule, on_fence) {
         panic!("{stuck:?}");
@@ -281,15 +280,15 @@ pub fn run(
             accesses: 0,
         })
         .collect();
-    let before = RUNNING.with(|running| {
+    RUNNING.with(|running| {
         running.accesses.set(0);
         running.slices_begun.set(0);
         running.panic.replace(None);
-        running.on_fence.replace(Some(on_fence))
     });
+    let before = sim::set_on_fence(Some(on_fence));
     let result = drive(&mut threads, process, schedule);
     simulated::show_all();
-    RUNNING.with(|running| running.on_fence.set(before));
+    sim::set_on_fence(before);
     let accesses = threads.iter().map(|thread| thread.accesses).collect();
     for thread in threads {
         if thread.is_done {

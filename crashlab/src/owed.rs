@@ -1,9 +1,9 @@
 //! What a recovered table owes.
 
 use crate::history::{Key, Value};
-use crate::random::mix;
 use std::collections::HashSet;
 use std::rc::Rc;
+use workload::mix;
 
 /// The state of every key; `None` if there is no pool.
 pub(crate) type Contents = Option<Rc<[Option<Value>]>>;

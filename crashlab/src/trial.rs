@@ -5,7 +5,6 @@ use crate::explore;
 use crate::history::Program;
 use crate::interleave::{Points, interleave};
 use crate::lab::{Bounds, Counters, Lab};
-use crate::random::mix;
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};
 use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
@@ -13,6 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use workload::mix;
 
 /// How a directed history is looked at.
 #[derive(Debug, Clone)]

@@ -115,10 +115,7 @@ impl Handle {
     /// Refuses a handle that was inherited by a fork.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<()> {
-        match pmem::sync::forks() == self.forks_at_open {
-            true => Ok(()),
-            false => Err(Error::Forked),
-        }
+        if pmem::sync::forks() == self.forks_at_open { Ok(()) } else { Err(Error::Forked) }
     }
 
     /// The right to mutate for one operation.

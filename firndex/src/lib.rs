@@ -44,6 +44,7 @@ mod error;
 mod handle;
 mod open;
 mod options;
+mod pools;
 mod store;
 mod table;
 mod word_types;

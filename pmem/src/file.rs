@@ -1,30 +1,24 @@
 //! Pool files: created whole or not at all, locked, and told from their copies.
 
+mod access;
 mod held;
 mod look;
+mod names;
 mod unnamed;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{CacheFlush, Dax, Mapped, Memory};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
+pub use access::Access;
 use held::Registration;
+use names::{directory_of, io_error};
 use rustix::fs::{FileType, FlockOperation};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use unnamed::Unnamed;
-
-/// How a pool file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// By at most one process, which may write.
-    Write,
-    /// By any number of processes while none writes.
-    Read,
-}
 
 /// A locked pool file. The lock lives as long as this value and every medium made from it.
 #[derive(Debug)]
@@ -36,18 +30,6 @@ pub struct PoolFile {
     unnamed: Option<Unnamed>,
     forks_at_open: u32,
     _registration: Registration,
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError {
-    let path = path.to_owned();
-    move |source| OpenError::Io { action, path: path.clone(), source }
-}
-
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }
 
 impl PoolFile {
@@ -240,15 +222,6 @@ fn boot_id() -> [u64; 2] {
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
     let id = u128::from_str_radix(&digits, 16).unwrap_or_default();
     [id as u64, (id >> 64) as u64]
-}
-
-/// Whether `name` is the file's.
-fn names(name: &Path, file: &File) -> bool {
-    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    match (name.symlink_metadata(), file.metadata()) {
-        (Ok(named), Ok(opened)) => id(named) == id(opened),
-        _ => false,
-    }
 }
 
 /// Locks a file against other processes and other handles of this one.

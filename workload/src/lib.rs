@@ -51,5 +51,5 @@ mod scatter;
 pub use error::ParameterError;
 pub use part::Part;
 pub use permutation::Permutation;
-pub use random::Random;
+pub use random::{Random, mix, spread};
 pub use scatter::{FIRST_ABSENT_RANK, Scatter};

@@ -1,10 +1,10 @@
 //! The numbers below any bound in a seeded order, without a table.
 
-use crate::random::{Purpose, Random, derive};
+use crate::random::{Purpose, Random, STEP, derive};
 
 /// Odd factors of the rounds, with bits all over. Three rounds are what it takes until the
 /// images of neighbours look unrelated at every size.
-const FACTORS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93, 0xa076_1d64_78bd_642f];
+const FACTORS: [u64; 3] = [STEP, 0xd6e8_feb8_6659_fd93, 0xa076_1d64_78bd_642f];
 
 /// A seeded one-to-one map of the numbers below `count` onto themselves.
 ///

@@ -49,6 +49,24 @@ impl Random {
         scale(self.word(), end)
     }
 
+    /// An index below `end`, which is not 0: as [`Random::below`].
+    #[inline]
+    pub fn index(&mut self, end: usize) -> usize {
+        self.below(end as u64) as usize
+    }
+
+    /// One of `choices`, which are not empty.
+    #[inline]
+    pub fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.index(choices.len())]
+    }
+
+    /// Whether something of this many per cent happens.
+    #[inline]
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
     /// A number from 0 to below 1, a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
@@ -64,7 +82,7 @@ pub(crate) fn scale(word: u64, end: u64) -> u64 {
 
 /// A seed of its own for each `tag`, which may be any small number.
 pub(crate) fn derive(seed: u64, tag: impl Into<u64>) -> u64 {
-    mix(seed ^ mix(tag.into().wrapping_mul(STEP).wrapping_add(STEP)))
+    mix(seed ^ mix(spread(tag.into().wrapping_add(1))))
 }
 
 impl From<Purpose> for u64 {
@@ -74,9 +92,15 @@ impl From<Purpose> for u64 {
     }
 }
 
+/// Numbers next to each other brought far apart, one to one.
+#[inline]
+pub const fn spread(number: u64) -> u64 {
+    number.wrapping_mul(STEP)
+}
+
 /// SplitMix64's output function: one-to-one, every input bit changing half the output bits.
 #[inline]
-pub(crate) const fn mix(word: u64) -> u64 {
+pub const fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(FIRST_FACTOR);
     let word = (word ^ (word >> 27)).wrapping_mul(SECOND_FACTOR);
     word ^ (word >> 31)

@@ -1,6 +1,6 @@
 //! Ranks to keys, one to one.
 
-use crate::random::{Purpose, STEP, derive, inverse, mix, unmix};
+use crate::random::{Purpose, STEP, derive, inverse, mix, spread, unmix};
 
 /// Ranks from here on are never loaded or inserted, so that their keys are certainly absent.
 pub const FIRST_ABSENT_RANK: u64 = 1 << 63;
@@ -32,7 +32,7 @@ impl Scatter {
     #[inline]
     pub fn key(self, rank: u64) -> u64 {
         // The multiplication sets neighbouring ranks far apart before they are mixed.
-        mix(rank.wrapping_mul(STEP).wrapping_add(self.offset))
+        mix(spread(rank).wrapping_add(self.offset))
     }
 
     /// The rank of a key.

@@ -198,8 +198,7 @@ fn mix(workload: Ycsb, theta: f64) -> Result<Mix> {
 const VERSION_MASK: u64 = (1 << 40) - 1;
 
 fn value(key: u64, version: u64) -> u64 {
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-    key.wrapping_mul(SPREAD) & !VERSION_MASK | version & VERSION_MASK
+    workload::spread(key) & !VERSION_MASK | version & VERSION_MASK
 }
 
 /// The version in a value, if the value belongs to this key.

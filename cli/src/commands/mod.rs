@@ -15,8 +15,8 @@ mod stat;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use demo::writer;
 
-use crate::dedup::writer;
 use crate::failure::Status;
 
 const FIRST_STEPS: &str = "\

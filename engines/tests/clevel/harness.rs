@@ -1,6 +1,7 @@
 //! A store with its pool, and a medium that counts the items that are looked at.
 
-pub(crate) use crate::common::{Random, within};
+pub(crate) use crate::common::within;
+pub(crate) use workload::Random;
 
 use crate::common::{Image, Watched, Watcher};
 use engines::Settings;
@@ -13,6 +14,7 @@ use pmem::superblock::{Place, PoolKind};
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
+use workload::spread;
 
 /// `resize_at` of a table that never grows.
 pub(crate) const NEVER: f64 = 2.0;
@@ -162,5 +164,5 @@ fn bytes(record: Option<Record<'_>>) -> Option<Vec<u8>> {
 
 /// The key of an index: eight bytes.
 pub(crate) fn key(index: u64) -> [u8; 8] {
-    index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+    spread(index.wrapping_add(1)).to_le_bytes()
 }

@@ -15,7 +15,7 @@ fn some_key(random: &mut Random) -> Vec<u8> {
 
 fn some_value(random: &mut Random) -> Vec<u8> {
     let len = [0, 3, 8, 100, 3000, 70_000][random.below(6) as usize];
-    random.next().to_le_bytes().into_iter().cycle().take(len).collect()
+    random.word().to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
 fn assert_is(store: &Store, model: &Model) {

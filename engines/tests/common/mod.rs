@@ -1,11 +1,9 @@
 //! What the harnesses of all suites have in common.
 
 mod image;
-mod random;
 mod watchdog;
 mod watched;
 
 pub(crate) use image::Image;
-pub(crate) use random::Random;
 pub(crate) use watchdog::within;
 pub(crate) use watched::{Watched, Watcher};

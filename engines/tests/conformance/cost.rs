@@ -1,7 +1,7 @@
 //! What operations cost in the pool, counted line by line in a table as full as its engine's budget
 //! says.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
 use index::Index;
 use pmem::medium::{Cost, measure};
 
@@ -24,11 +24,11 @@ fn filled<E: Engine, B: Backing>(pairs: u64, load_factor: f64) -> (Table<E, B>, 
 }
 
 fn key_of(index: u64) -> u64 {
-    (2 * index + 2).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    spread(2 * index + 2)
 }
 
 fn absent(index: u64) -> u64 {
-    (2 * index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    spread(2 * index + 1)
 }
 
 /// The cost of `OPERATIONS` operations, each measured by itself.

@@ -26,8 +26,8 @@ fn mutate<E: Engine, B: Backing<Medium = Journal>>(
     changes: &mut Vec<Change>,
 ) {
     let journal = table.pool().medium();
-    let key = random.of(keys);
-    let value = random.next();
+    let key = *random.of(keys);
+    let value = random.word();
     let began = journal.len();
     let mut change = |key, state| {
         changes.push(Change { key, state, began, returned: journal.len() });
@@ -54,7 +54,7 @@ fn mutate<E: Engine, B: Backing<Medium = Journal>>(
             change(key, None);
         }
         _ => {
-            let mut batch: Vec<u64> = (0..10).map(|_| random.of(keys)).collect();
+            let mut batch: Vec<u64> = (0..10).map(|_| *random.of(keys)).collect();
             batch.sort();
             batch.dedup();
             let pairs: Vec<_> = batch.iter().map(|&key| (key, value ^ key)).collect();

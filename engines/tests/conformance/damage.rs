@@ -67,7 +67,7 @@ pub(crate) fn random_words_are_refused_or_survived<E: Engine, B: Backing>() {
                 1 => random.below(2000),
                 // What is somewhere else.
                 2 => image.0[(first + random.below(words)) as usize],
-                _ => random.next(),
+                _ => random.word(),
             };
         }
         opened += u32::from(survive::<E, B>(&image));
@@ -104,15 +104,15 @@ pub(crate) fn a_damaged_superblock_is_refused_or_survived<E: Engine, B: Backing>
     for _ in 0..600 {
         let mut hostile = superblock.clone();
         for _ in 0..1 + random.below(2) {
-            let lie = if random.percent(70) { random.of(&lies) } else { random.next() };
+            let lie = if random.percent(70) { *random.of(&lies) } else { random.word() };
             match random.below(8) {
                 0 => hostile.engine_params[random.below(3) as usize] = lie,
                 1 => hostile.engine_params[random.below(2) as usize] ^= 1 << random.below(64),
                 2 | 3 => {
                     let root = random.below(4) as usize;
-                    hostile.engine_roots[root] = random.of(&[lie, hostile.engine_roots[root] ^ 1]);
+                    hostile.engine_roots[root] = *random.of(&[lie, hostile.engine_roots[root] ^ 1]);
                 }
-                4 => hostile.end = random.of(&[lie, hostile.end / 2, hostile.end * 2]),
+                4 => hostile.end = *random.of(&[lie, hostile.end / 2, hostile.end * 2]),
                 5 => hostile.hash_seed = lie,
                 _ => lie_about_extents(&mut hostile, lie, &mut random),
             }

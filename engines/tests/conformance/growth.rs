@@ -1,6 +1,6 @@
 //! Growth beside readers and writers, and its end when no space is left.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
 use crate::threads::together;
 use index::{Error, Index};
 use pmem::SpaceError;
@@ -13,10 +13,9 @@ const PAIRS: u64 = 2_000_000;
 /// Reads that each reader has to get through while the table grows.
 const READS: u64 = 500_000;
 
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Inverse of `SPREAD` modulo 2^64.
+/// What undoes [`spread`], by multiplication modulo 2^64.
 const GATHER: u64 = 0xf1de_83e1_9937_733d;
-const _: () = assert!(SPREAD.wrapping_mul(GATHER) == 1);
+const _: () = assert!(spread(GATHER) == 1);
 
 fn value_of(key: u64) -> u64 {
     key.rotate_left(17) ^ 0xabcd
@@ -31,7 +30,7 @@ pub(crate) fn from_nothing_to_millions<E: Engine, B: Backing>() {
     let reads = together(4, |thread| {
         if thread < 2 {
             for index in 0..total / 2 {
-                let key = (2 * index + thread as u64).wrapping_mul(SPREAD);
+                let key = spread(2 * index + thread as u64);
                 assert_eq!(table.insert(key, value_of(key)).unwrap(), None);
                 stored[thread].store(index + 1, Ordering::Release);
             }
@@ -43,11 +42,11 @@ pub(crate) fn from_nothing_to_millions<E: Engine, B: Backing>() {
             for writer in 0..2 {
                 let there = stored[writer as usize].load(Ordering::Acquire);
                 if there > 0 {
-                    let key = (2 * random.below(there) + writer).wrapping_mul(SPREAD);
+                    let key = spread(2 * random.below(there) + writer);
                     assert_eq!(table.get(key), Some(value_of(key)), "key {key:#x} is lost");
                     reads += 1;
                 }
-                let absent = (total + random.below(1 << 40)).wrapping_mul(SPREAD);
+                let absent = spread(total + random.below(1 << 40));
                 assert_eq!(table.get(absent), None, "key {absent:#x} was never stored");
             }
         }
@@ -82,7 +81,7 @@ pub(crate) fn a_table_doubles_under_every_thread_at_once<E: Engine, B: Backing>(
             ..Setup::default()
         };
         let table = Table::<E, B>::new(setup);
-        let key = |thread: usize, index: u64| (4 * index + thread as u64).wrapping_mul(SPREAD);
+        let key = |thread: usize, index: u64| spread(4 * index + thread as u64);
         together(4, |thread| {
             let own: Vec<_> = (0..300).map(|index| key(thread, index)).collect();
             let pairs: Vec<_> = own.iter().map(|&key| (key, value_of(key))).collect();
@@ -115,12 +114,12 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
         let table = Table::<E, B>::new(Setup { variant, helpers: 0, ..Setup::default() });
         let mut stored = 0;
         while !(stored > 5000 / B::THRIFT && table.occupancy().resizing) {
-            let key = stored.wrapping_mul(SPREAD);
+            let key = spread(stored);
             table.insert(key, value_of(key)).unwrap();
             stored += 1;
         }
         let met = together(3, |_| {
-            let keys: Vec<u64> = (0..stored).map(|index| index.wrapping_mul(SPREAD)).collect();
+            let keys: Vec<u64> = (0..stored).map(spread).collect();
             let mut found = vec![None; keys.len()];
             table.get_many(&keys, &mut found);
             for (&key, found) in keys.iter().zip(found) {
@@ -134,12 +133,12 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
         assert!(table.occupancy().resizing, "reading finished the resize");
         // Nor do a few writes to what has not been moved yet.
         for index in 0..stored {
-            let key = index.wrapping_mul(SPREAD);
+            let key = spread(index);
             assert_eq!(table.update(key, index).unwrap(), Some(value_of(key)));
         }
         table.settle();
         assert!(!table.occupancy().resizing);
-        let expected = (0..stored).map(|index| (index.wrapping_mul(SPREAD), index)).collect();
+        let expected = (0..stored).map(|index| (spread(index), index)).collect();
         table.assert_holds(&expected);
     }
 }
@@ -155,7 +154,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
         };
         let table = Table::<E, B>::new(setup);
         let mut model = HashMap::new();
-        let mut keys = (0..).map(|index: u64| index.wrapping_mul(SPREAD));
+        let mut keys = (0..).map(spread);
         let mut fill = |model: &mut HashMap<u64, u64>| {
             for key in keys.by_ref() {
                 match table.insert(key, value_of(key)) {

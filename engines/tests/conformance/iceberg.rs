@@ -2,7 +2,8 @@
 //! distribution of the keys over the levels.
 
 use crate::harness::{
-    Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, within,
+    Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, spread,
+    within,
 };
 use engines::iceberg::hash::{LEVEL1_LINE_SHIFT, h0};
 use index::Index;
@@ -92,7 +93,7 @@ fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
     let table = Iceberg::new(setup);
     let mut model = HashMap::new();
     for key in 0u64.. {
-        let key = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let key = spread(key);
         table.insert(key, !key).unwrap();
         model.insert(key, !key);
         if model.len() > 3000 && table.occupancy().resizing {
@@ -142,7 +143,7 @@ fn keys_in_the_wrong_block_are_reported() {
         let blocks = Blocks::of(&table, level);
         let mut random = Random::new(2);
         let mut refused = 0;
-        for _ in 0..60 {
+        for _ in 0..100 {
             let mut image = table.image();
             let count = blocks.starts.len() as u64;
             let (from, to) = (random.below(count) as usize, random.below(count) as usize);
@@ -263,8 +264,7 @@ fn overflow_percent(variant: usize) -> [f64; 2] {
     let before = table.occupancy();
     assert!(before.levels[0].slots >= 1 << 20, "{level_1_slots} slots: {before:?}");
     let pairs = before.capacity * 95 / 100;
-    let keys: Vec<_> =
-        (1..=pairs).map(|key| (key.wrapping_mul(0x9e37_79b9_7f4a_7c15), key)).collect();
+    let keys: Vec<_> = (1..=pairs).map(|key| (spread(key), key)).collect();
     table.insert_many(&keys, &mut vec![None; keys.len()]).unwrap();
     let full = table.occupancy();
     assert_eq!((full.pairs(), full.resizes), (pairs, 0));
@@ -325,8 +325,7 @@ fn most_pairs_are_in_the_line_they_prefer() {
         let setup = Setup { variant, pairs: 20_000, resize_at: 2.0, ..Setup::default() };
         let table = Iceberg::new(setup);
         let pairs = table.occupancy().capacity * 85 / 100;
-        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let keys: Vec<_> = (1..=pairs).map(|number| (key(number), number)).collect();
+        let keys: Vec<_> = (1..=pairs).map(|number| (spread(number), number)).collect();
         let (singly, together) = keys.split_at(keys.len() / 2);
         singly.iter().for_each(|&(key, value)| assert_eq!(table.insert(key, value).unwrap(), None));
         table.insert_many(together, &mut vec![None; together.len()]).unwrap();

@@ -194,7 +194,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Mediu
             there.sort();
             let mut gone: Vec<u64> = (1 << 30..(1 << 30) + 40).collect();
             for _ in 0..4000 {
-                let key = random.of(&there);
+                let key = *random.of(&there);
                 // One goes and another one comes, in its place or not.
                 let leaving = random.below(there.len() as u64) as usize;
                 let coming = random.below(gone.len() as u64) as usize;
@@ -207,7 +207,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Mediu
                     assert_eq!(writer.remove(leaver).unwrap(), Some(!leaver));
                     assert_eq!(writer.insert(comer, !comer).unwrap(), None);
                 };
-                let within_loads = random.of(&[6, 60]);
+                let within_loads = *random.of(&[6, 60]);
                 let at = 1 + random.below(within_loads);
                 let (found, reached) = at_load(at, write, || table.get(key));
                 assert_eq!(found, Some(!key), "key {key:#x} beside {leaver:#x} and {comer:#x}");

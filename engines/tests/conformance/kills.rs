@@ -146,7 +146,7 @@ impl Operation {
             Mode::Grow => number + 1,
             Mode::Create | Mode::Steady => 400,
         };
-        let value = random.next();
+        let value = random.word();
         let key = key_of(random.below(any));
         match (random.below(10), mode) {
             (0..6, Mode::Grow) => Operation::Insert(key_of(number), value),

@@ -150,13 +150,13 @@ fn run_thread(
         }
         let after = clock.now();
         if round.batches && random.percent(50) {
-            let mut batch: Vec<u64> = (0..random.below(12)).map(|_| random.of(keys)).collect();
+            let mut batch: Vec<u64> = (0..random.below(12)).map(|_| *random.of(keys)).collect();
             let (calls, found) = perform_batch(table, &mut batch, &mut random, &mut unique);
             for ((key, call), found) in batch.into_iter().zip(calls).zip(found) {
                 history.record(key, Event { call, found, number, after });
             }
         } else {
-            let key = random.of(keys);
+            let key = *random.of(keys);
             let call = call(&mut random, &mut unique, last_seen);
             let found = perform(table, key, call);
             last_seen = found;

@@ -361,7 +361,7 @@ pub(crate) fn batches_of_every_length_work<E: Engine, B: Backing>() {
     let mut model = HashMap::new();
     let mut random = Random::new(3);
     for length in (0..70).chain([127, 128, 129, 1000]) {
-        let pairs: Vec<_> = (0..length).map(|_| (random.next(), random.next())).collect();
+        let pairs: Vec<_> = (0..length).map(|_| (random.word(), random.word())).collect();
         let mut out = vec![Some(1); length];
         table.insert_many(&pairs, &mut out).unwrap();
         assert!(out.iter().all(Option::is_none));

@@ -1,15 +1,13 @@
 //! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in
 //! `cuts`, killed processes in `kills`.
 
-use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, within};
+use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, spread, within};
 use index::Index;
 use pmem::pool::WriteError;
 use pmem::superblock::SUPERBLOCK_BYTES;
 use pmem::{Pool, WORD};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A table of so many pairs, without or with a resize under way.
 fn filled<E: Engine, B: Backing>(
@@ -25,7 +23,7 @@ fn filled<E: Engine, B: Backing>(
         if looks && index >= pairs && table.occupancy().resizing == resizing {
             return (table, model);
         }
-        let key = u64::wrapping_mul(index, SPREAD);
+        let key = spread(index);
         table.insert(key, index).unwrap();
         model.insert(key, index);
     }

@@ -1,6 +1,6 @@
 //! Several threads, and promises about all of them together.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
 use index::Index;
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -35,7 +35,7 @@ pub(crate) fn growing_setups<E: Engine>() -> impl Iterator<Item = Setup> {
 
 /// Key `index` of a thread; with key 0 among them.
 fn key_of(thread: usize, index: u64) -> u64 {
-    (index * 4 + thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    spread(index * 4 + thread as u64)
 }
 
 pub(crate) fn private_keys_behave_as_if_alone<E: Engine, B: Backing>() {
@@ -47,7 +47,7 @@ pub(crate) fn private_keys_behave_as_if_alone<E: Engine, B: Backing>() {
             let mut model = HashMap::new();
             for round in 0..12_000 / B::THRIFT {
                 let key = key_of(thread, random.below(2 + round / 3));
-                let value = random.next();
+                let value = random.word();
                 match random.below(8) {
                     0..4 => {
                         assert_eq!(table.insert(key, value).unwrap(), model.get(&key).copied());
@@ -104,7 +104,7 @@ pub(crate) fn readers_never_miss_what_stays<E: Engine, B: Backing>() {
                 let index = if random.percent(30) { there - recent } else { random.below(there) };
                 let key = key_of(0, index);
                 assert_eq!(table.get(key), Some(value_of(key)), "key number {index} of {there}");
-                let absent = key_of(1, random.next() >> 8);
+                let absent = key_of(1, random.word() >> 8);
                 assert_eq!(table.get(absent), None, "found what nobody stored");
                 let keys: Vec<u64> = (0..8).map(|_| key_of(0, random.below(there))).collect();
                 let mut found = [None; 8];
@@ -142,7 +142,7 @@ pub(crate) fn readers_never_miss_what_crowds_one_bucket<E: Engine, B: Backing>()
             }
             let mut random = Random::new(round << 8 | thread as u64);
             while !ended.load(Ordering::Acquire) {
-                let key = random.of(crowd);
+                let key = *random.of(crowd);
                 assert_eq!(table.get(key), Some(!key), "key {key:#x}");
             }
         });

@@ -1,6 +1,7 @@
 //! A table with its pool, and keys to put into it.
 
-pub(crate) use crate::common::{Image, Random, within};
+pub(crate) use crate::common::{Image, within};
+pub(crate) use workload::Random;
 
 use engines::Settings;
 use engines::level::{self, Design, LevelHashing, Shape};
@@ -10,6 +11,7 @@ use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
+use workload::spread;
 
 /// `resize_at` of a table that never grows.
 pub(crate) const NEVER: f64 = 2.0;
@@ -170,7 +172,7 @@ impl<M: Medium> Table<M> {
 
 /// The key of an index; no two have the same.
 pub(crate) fn key(index: u64) -> u64 {
-    index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    spread(index.wrapping_add(1))
 }
 
 /// What is stored under [`key`].

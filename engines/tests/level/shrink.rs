@@ -113,7 +113,7 @@ fn beside_writers_and_readers(table: &Table<Dram>, kept: u64, resizes: impl FnOn
                     let number = random.below(64);
                     let (key, held) = (key(private(writer, number)), &mut held[number as usize]);
                     assert_eq!(table.get(key), *held);
-                    let new = random.next();
+                    let new = random.word();
                     *held = match random.below(3) {
                         0 => {
                             assert_eq!(table.remove(key), *held);

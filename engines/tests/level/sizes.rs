@@ -31,7 +31,7 @@ impl<const N: usize> Bytes<N> {
         Bytes(match number {
             0 => [0; N],
             1 => [0xff; N],
-            _ => std::array::from_fn(|_| random.next() as u8),
+            _ => std::array::from_fn(|_| random.word() as u8),
         })
     }
 }

@@ -10,7 +10,7 @@ pub(crate) trait ByteMap: Sync {
     fn insert(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>>;
     fn update(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>>;
     fn remove(&self, key: &[u8]) -> Option<Vec<u8>>;
-    fn exchange(
+    fn compare_exchange(
         &self,
         key: &[u8],
         expected: Option<&[u8]>,
@@ -68,13 +68,13 @@ impl ByteMap for Store {
         owned(Store::remove(self, key).unwrap())
     }
 
-    fn exchange(
+    fn compare_exchange(
         &self,
         key: &[u8],
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<(), Option<Vec<u8>>> {
-        self.compare_exchange(key, expected, new).unwrap().map_err(owned)
+        Store::compare_exchange(self, key, expected, new).unwrap().map_err(owned)
     }
 
     fn get_many(&self, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {

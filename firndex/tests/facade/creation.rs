@@ -1,6 +1,5 @@
 //! Creation killed at any moment leaves no file or a working pool.
 
-use crate::exactly_once::Random;
 use crate::superblocks::PREFERRED;
 use crate::{places, processes};
 use firndex::{Engine, Options};
@@ -8,6 +7,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+use workload::Random;
 
 const BEGUN: u8 = 0xef;
 const MADE: u8 = 0xee;
@@ -70,7 +70,7 @@ fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
         output.read_exact(&mut made).unwrap();
         told += made.len();
         // Somewhere in the next one: where, the clock chooses, and nothing depends on it.
-        std::thread::sleep(Duration::from_micros(Random(round).below(pause_us)));
+        std::thread::sleep(Duration::from_micros(Random::new(round).below(pause_us)));
         creator.kill().unwrap();
         creator.wait().unwrap();
         for entry in std::fs::read_dir(directory.path()).unwrap() {

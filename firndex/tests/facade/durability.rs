@@ -1,7 +1,6 @@
 //! Processes that write and are killed at any moment, creation, growth and recovery included.
 //! Whatever had returned is there afterwards, and nothing else but what was under way.
 
-use crate::exactly_once::Random;
 use crate::{places, processes};
 use firndex::{Engine, Error, Options};
 use std::collections::HashMap;
@@ -10,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
+use workload::Random;
 
 const THREADS: u64 = 2;
 const KEYS: u64 = 12_000;
@@ -38,7 +38,7 @@ struct Step {
 /// The operations of a thread of the process with this seed, in order. One process of three mostly
 /// removes, so that tables shrink as well as they grow.
 fn steps(seed: u64, thread: u64) -> impl Iterator<Item = Step> {
-    let mut random = Random(seed << 8 | thread);
+    let mut random = Random::new(seed << 8 | thread);
     (0..).map(move |number| {
         let key = random.below(KEYS) * THREADS + thread;
         let puts = if seed % 3 == 2 { 1 } else { 6 };
@@ -63,7 +63,7 @@ impl Step {
 
 /// A store's value: the tag, and a filler of a length that follows from it.
 fn value_of(tag: u64) -> Vec<u8> {
-    let mut random = Random(tag);
+    let mut random = Random::new(tag);
     let filler = match random.below(400) {
         0 => 300_000,
         1..20 => 5000,
@@ -172,7 +172,7 @@ impl Model {
     }
 
     /// Compares with what is there, which then is what counts.
-    fn settle(&mut self, found: &HashMap<u64, u64>) {
+    fn adopt(&mut self, found: &HashMap<u64, u64>) {
         for key in found.keys() {
             assert!(self.0.contains_key(key), "key {key} was never stored");
         }
@@ -231,7 +231,7 @@ fn kill_again_and_again(
 fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> HashMap<u64, u64>) {
     let path = directory.join("pool");
     let mut model = Model::default();
-    let mut random = Random(role.len() as u64);
+    let mut random = Random::new(role.len() as u64);
     let (mut operations, mut expected) = (0, 0);
     for seed in 1..=KILLS {
         let mut command = processes::process(role, engine, &path, seed);
@@ -260,14 +260,14 @@ fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> Hash
         if path.exists() && seed % 4 != 0 {
             // Killed early, it may not have opened the pool yet.
             assert!(acknowledged.is_empty() || !firndex::inspect(&path).unwrap().clean);
-            model.settle(&read(&path));
+            model.adopt(&read(&path));
             assert!(firndex::inspect(&path).unwrap().clean);
         } else if !path.exists() {
             assert!(acknowledged.is_empty());
         }
     }
     assert!(operations >= expected && expected > 1000, "{operations} and {expected} operations");
-    model.settle(&read(&path));
+    model.adopt(&read(&path));
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 1, "files were left behind");
 }
 

@@ -7,24 +7,9 @@ use crate::places;
 use firndex::{Engine, Options};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use workload::Random;
 
 const WRITERS: u64 = 3;
-
-/// Small, fast, seeded.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 fn key_of(key: u64) -> Vec<u8> {
     format!("key {key}").into_bytes()
@@ -33,12 +18,12 @@ fn key_of(key: u64) -> Vec<u8> {
 /// Key, writer and number, then a filler that a torn or foreign value would break.
 fn value_of(key: u64, writer: u64, number: u64) -> Vec<u8> {
     let mut value = [key, writer, number].map(u64::to_le_bytes).concat();
-    let mut random = Random(key ^ writer << 32 ^ number << 40);
+    let mut random = Random::new(key ^ writer << 32 ^ number << 40);
     let filler = match random.below(60) {
         0 => 3000 + random.below(3000),
         _ => random.below(100),
     };
-    value.extend((0..filler).map(|_| random.next() as u8));
+    value.extend((0..filler).map(|_| random.word() as u8));
     value
 }
 
@@ -98,7 +83,7 @@ struct Log {
 }
 
 fn write(map: &impl ByteMap, keys: u64, operations: u64, writer: u64, issued: &[AtomicU64]) -> Log {
-    let mut random = Random(writer + 1);
+    let mut random = Random::new(writer + 1);
     let mut log = Log::default();
     let mut number = 0;
     while number < operations {
@@ -121,7 +106,8 @@ fn write(map: &impl ByteMap, keys: u64, operations: u64, writer: u64, issued: &[
             5 => {
                 let found = map.get(&name);
                 let new = random.below(2) == 0;
-                let is_done = map.exchange(&name, found.as_deref(), new.then_some(&value)).is_ok();
+                let is_done =
+                    map.compare_exchange(&name, found.as_deref(), new.then_some(&value)).is_ok();
                 note(is_done && new, if is_done { found } else { None });
             }
             6 => {
@@ -153,7 +139,7 @@ fn write(map: &impl ByteMap, keys: u64, operations: u64, writer: u64, issued: &[
 }
 
 fn read(map: &impl ByteMap, keys: u64, issued: &[AtomicU64], done: &AtomicU64) {
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     while done.load(Ordering::SeqCst) < WRITERS {
         let key = random.below(keys);
         if let Some(value) = map.get(&key_of(key)) {

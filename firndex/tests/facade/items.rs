@@ -116,7 +116,7 @@ impl ByteMap for CutItems {
         owned(self.items.remove(key).unwrap())
     }
 
-    fn exchange(
+    fn compare_exchange(
         &self,
         key: &[u8],
         expected: Option<&[u8]>,

@@ -188,9 +188,10 @@ fn the_number_of_pairs_is_exact_whenever_a_pool_is_closed() {
                     scope.spawn(move || {
                         for number in 0..400 * round {
                             let key = (thread << 32 | number).to_le_bytes();
-                            match number % 3 == round % 3 {
-                                true => drop(store.remove(key).unwrap()),
-                                false => drop(store.put(key, key).unwrap()),
+                            if number % 3 == round % 3 {
+                                store.remove(key).unwrap();
+                            } else {
+                                store.put(key, key).unwrap();
                             }
                         }
                     });

@@ -2,13 +2,13 @@
 //! are remembered and compared; what no engine takes is refused.
 
 use crate::equality::{Alike, Never};
-use crate::exactly_once::Random;
 use crate::places;
 use crate::superblocks::{assert_refused, change};
 use engines::engine::Parameters;
 use firndex::{Engine, Error, Fixed, OpenError, Options, Table, inspect};
 use std::collections::HashMap;
 use std::path::Path;
+use workload::Random;
 
 /// Any value of the type, with some that are special, drawn from `kinds` different ones.
 fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
@@ -18,7 +18,7 @@ fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
         2 => return T::of_words(|index| u64::from(index == 0)),
         seed => seed,
     };
-    T::of_words(|index| Random(seed << 8 | index as u64).next())
+    T::of_words(|index| Random::new(seed << 8 | index as u64).word())
 }
 
 /// The bytes of a value, whatever its type calls equal.
@@ -39,7 +39,7 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     let options = Options::new().engine(engine);
-    let mut random = Random(K::BYTES as u64 * 1000 + V::BYTES as u64);
+    let mut random = Random::new(K::BYTES as u64 * 1000 + V::BYTES as u64);
     let mut model = Model::new();
     let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
     let first_capacity = table.stats().unwrap().capacity;

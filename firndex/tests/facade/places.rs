@@ -6,10 +6,7 @@ use tempfile::TempDir;
 /// A directory in memory where there is such a file system.
 pub(crate) fn in_ram() -> TempDir {
     let shared_memory = Path::new("/dev/shm");
-    match shared_memory.is_dir() {
-        true => tempfile::tempdir_in(shared_memory).unwrap(),
-        false => on_disk(),
-    }
+    if shared_memory.is_dir() { tempfile::tempdir_in(shared_memory).unwrap() } else { on_disk() }
 }
 
 /// A directory on whatever holds temporary files.

@@ -2,7 +2,6 @@
 //! cannot.
 
 use crate::byte_map::ByteMap;
-use crate::exactly_once::Random;
 use crate::{places, processes};
 use firndex::{Engine, Error, Options, Store, Table, inspect};
 use std::io::{Read, Write};
@@ -10,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use workload::Random;
 
 /// The engines that can.
 fn shrinking() -> impl Iterator<Item = Engine> {
@@ -312,7 +312,7 @@ fn killed_in_the_midst() {
     for engine in shrinking() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
-        let mut random = Random(5);
+        let mut random = Random::new(5);
         let updated: Vec<(u64, u64)> = (0..UPDATED).map(|key| (key, key)).collect();
         let mut halvings = 0;
         for round in 0..12 {

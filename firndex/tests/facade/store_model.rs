@@ -136,7 +136,7 @@ fn step(map: &impl ByteMap, model: &mut Model, op: &Op) {
                 Expected::Absent => None,
                 Expected::Other(value) => Some(value.bytes()),
             };
-            let outcome = map.exchange(&key, expected.as_deref(), new.as_deref());
+            let outcome = map.compare_exchange(&key, expected.as_deref(), new.as_deref());
             if found == expected {
                 assert_eq!(outcome, Ok(()));
                 match new {

@@ -1,6 +1,7 @@
 //! Matching half a line at once.
 
-use super::{AtomicU64, LINE_MASK};
+use super::lanes::LINE_MASK;
+use pmem::sync::AtomicU64;
 use std::arch::asm;
 
 /// # Safety

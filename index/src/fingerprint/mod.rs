@@ -23,48 +23,16 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
+pub use lanes::{EMPTY, FLAG, FLAG_LANES_OF_LINE};
+use lanes::{repeat, without_flags};
 use pmem::sync::AtomicU64;
-
-/// The fingerprint of a lane that holds none.
-pub const EMPTY: u8 = 0;
-
-/// The bit that a flag lane gives to its flag.
-pub const FLAG: u8 = 0x80;
-
-/// Lanes of a line, from lane 0 on, that are flag lanes.
-pub const FLAG_LANES_OF_LINE: usize = 3;
-
-/// The fingerprint bits of a line, word by word.
-static LINE_MASK: LineMask = LineMask([
-    without_flags(FLAG_LANES_OF_LINE),
-    u64::MAX,
-    u64::MAX,
-    u64::MAX,
-    u64::MAX,
-    u64::MAX,
-    u64::MAX,
-    u64::MAX,
-]);
-
-/// One aligned line, as some vector operands must be.
-#[repr(C, align(64))]
-struct LineMask([u64; 8]);
-
-const fn without_flags(flag_lanes: usize) -> u64 {
-    !(repeat(FLAG) & ((1 << (8 * flag_lanes)) - 1))
-}
-
-/// `byte` in all eight lanes.
-#[inline(always)]
-const fn repeat(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
-}
 
 /// The instruction set that [`match_line`] uses.
 ///

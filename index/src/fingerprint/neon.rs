@@ -1,6 +1,7 @@
 //! Matching a quarter of a line at once.
 
-use super::{AtomicU64, LINE_MASK};
+use super::lanes::LINE_MASK;
+use pmem::sync::AtomicU64;
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vceqzq_u8, vdupq_n_u8, veorq_u8, vgetq_lane_u64, vld1q_u8,
     vpaddq_u8, vreinterpretq_u64_u8,

@@ -1,7 +1,7 @@
 //! Matching by arithmetic on words.
 
-use super::{AtomicU64, LINE_MASK, repeat};
-use pmem::sync::Ordering;
+use super::lanes::{LINE_MASK, repeat};
+use pmem::sync::{AtomicU64, Ordering};
 
 #[inline]
 pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {

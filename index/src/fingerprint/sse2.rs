@@ -1,6 +1,7 @@
 //! Matching a quarter of a line at once, or a word.
 
-use super::{AtomicU64, LINE_MASK, repeat};
+use super::lanes::{LINE_MASK, repeat};
+use pmem::sync::AtomicU64;
 use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi8, _mm_cvtsi64_si128,

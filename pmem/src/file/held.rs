@@ -1,7 +1,7 @@
 //! Which files this process holds: a lock on a file does not tell two handles of one process apart
 //! once they share it, and what a process did before a fork binds the parent alone.
 
-use super::Access;
+use super::access::Access;
 use crate::sync::forks;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};

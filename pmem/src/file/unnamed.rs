@@ -1,6 +1,6 @@
 //! Files that have no name yet, or one that nobody knows.
 
-use super::{directory_of, io_error, names};
+use super::names::{directory_of, io_error, names};
 use crate::error::OpenError;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;

@@ -6,7 +6,7 @@
 //! what others have cached, before the heap grows.
 
 use super::Heap;
-use super::cache::{Cache, Place};
+use super::cache::{BitmapWord, Cache};
 use super::segment::{Descriptor, status, usage};
 use crate::error::SpaceError;
 use crate::medium::Medium;
@@ -53,7 +53,7 @@ impl<M: Medium> Heap<M> {
         let _shared = (thread == THREADS_MAX).then(|| self.shared_cache.lock());
         let cache = self.cache(thread, class);
         loop {
-            if let Some((Place { segment, word }, bit)) = cache.take() {
+            if let Some((BitmapWord { segment, word }, bit)) = cache.take() {
                 let slot = word as u64 * 64 + u64::from(bit);
                 let size = self.classes.size(class).unwrap_or(0);
                 return Ok(self.start_of(segment).add(slot * size));
@@ -62,7 +62,7 @@ impl<M: Medium> Heap<M> {
                 Some(place) => self.refill(&cache, place),
                 None => {
                     let segment = take_segment(class)?;
-                    cache.set(Some(Place { segment, word: 0 }), 0);
+                    cache.set(Some(BitmapWord { segment, word: 0 }), 0);
                 }
             }
         }
@@ -70,16 +70,16 @@ impl<M: Medium> Heap<M> {
 
     /// Takes the next free bits of the owned segment into the cache, which is locked, or gives the
     /// segment up.
-    fn refill(&self, cache: &Cache<'_>, Place { segment, word: from }: Place) {
+    fn refill(&self, cache: &Cache<'_>, BitmapWord { segment, word: from }: BitmapWord) {
         let state = self.state(segment);
         for word in from..state.words() {
             if state.bits[word].load(Ordering::Relaxed) != 0 {
                 let bits = state.bits[word].swap(0, Ordering::Acquire);
-                return cache.set(Some(Place { segment, word }), bits);
+                return cache.set(Some(BitmapWord { segment, word }), bits);
             }
         }
         if from > 0 {
-            return cache.set(Some(Place { segment, word: 0 }), 0);
+            return cache.set(Some(BitmapWord { segment, word: 0 }), 0);
         }
         cache.set(None, 0);
         self.give_up(segment);

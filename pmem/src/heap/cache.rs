@@ -20,23 +20,23 @@ const LOCKED: u64 = 1 << 7;
 const WORD_MASK: u64 = LOCKED - 1;
 const SEGMENT_SHIFT: u32 = 8;
 
-/// Where a cache's bits are from.
+/// The word of a bitmap that a cache's bits are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BitmapWord {
     pub(super) segment: u64,
     /// Word of the segment's bitmap.
     pub(super) word: usize,
 }
 
-impl Place {
+impl BitmapWord {
     /// 0 is no place.
-    fn encode(place: Option<Place>) -> u64 {
-        place.map_or(0, |Place { segment, word }| (segment + 1) << SEGMENT_SHIFT | word as u64)
+    fn encode(place: Option<BitmapWord>) -> u64 {
+        place.map_or(0, |BitmapWord { segment, word }| (segment + 1) << SEGMENT_SHIFT | word as u64)
     }
 
-    fn decode(word: u64) -> Option<Place> {
+    fn decode(word: u64) -> Option<BitmapWord> {
         let segment = (word >> SEGMENT_SHIFT).checked_sub(1)?;
-        Some(Place { segment, word: (word & WORD_MASK) as usize })
+        Some(BitmapWord { segment, word: (word & WORD_MASK) as usize })
     }
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Cache<'a> {
 impl Cache<'_> {
     /// Takes a free slot: its place and its bit's number there. For the owner.
     #[inline]
-    pub(super) fn take(&self) -> Option<(Place, u32)> {
+    pub(super) fn take(&self) -> Option<(BitmapWord, u32)> {
         loop {
             let bits = self.bits.load(Ordering::Relaxed);
             if bits == 0 {
                 return None;
             }
             // Acquire: if this is what a thread left that took the bits, they are seen to be gone.
-            let place = Place::decode(self.place.load(Ordering::Acquire));
+            let place = BitmapWord::decode(self.place.load(Ordering::Acquire));
             let rest = bits & (bits - 1);
             let taken =
                 self.bits.compare_exchange(bits, rest, Ordering::Relaxed, Ordering::Relaxed);
@@ -67,9 +67,9 @@ impl Cache<'_> {
     }
 
     /// Locks the place, if there is one and nobody else has locked it.
-    fn try_lock(&self) -> Option<Place> {
+    fn try_lock(&self) -> Option<BitmapWord> {
         let word = self.place.load(Ordering::Relaxed);
-        let place = Place::decode(word)?;
+        let place = BitmapWord::decode(word)?;
         if word & LOCKED != 0 {
             return None;
         }
@@ -80,7 +80,7 @@ impl Cache<'_> {
     }
 
     /// Locks the place for the owner; `None` if there is none, which nobody else will change.
-    pub(super) fn lock(&self) -> Option<Place> {
+    pub(super) fn lock(&self) -> Option<BitmapWord> {
         let mut turn = 0;
         loop {
             if let Some(place) = self.try_lock() {
@@ -95,11 +95,11 @@ impl Cache<'_> {
 
     /// Gives the place back another one, with the bits that belong there. For who has locked it, or
     /// for the owner if there is no place.
-    pub(super) fn set(&self, place: Option<Place>, bits: u64) {
+    pub(super) fn set(&self, place: Option<BitmapWord>, bits: u64) {
         if bits != 0 {
             self.bits.store(bits, Ordering::Relaxed);
         }
-        self.place.store(Place::encode(place), Ordering::Release);
+        self.place.store(BitmapWord::encode(place), Ordering::Release);
     }
 }
 
@@ -120,10 +120,10 @@ impl<M: Medium> Heap<M> {
     }
 
     /// What is in caches: places and their bits.
-    pub(super) fn cached(&self) -> Vec<(Place, u64)> {
+    pub(super) fn cached(&self) -> Vec<(BitmapWord, u64)> {
         let used = self.used_caches();
         used.filter_map(|cache| {
-            let place = Place::decode(cache.place.load(Ordering::Relaxed))?;
+            let place = BitmapWord::decode(cache.place.load(Ordering::Relaxed))?;
             Some((place, cache.bits.load(Ordering::Relaxed)))
         })
         .collect()
@@ -133,7 +133,7 @@ impl<M: Medium> Heap<M> {
     /// The segments are then listed for anybody. Caches that are just being filled are passed over.
     pub(super) fn recall_caches(&self) {
         for cache in self.used_caches() {
-            if let Some(Place { segment, word }) = cache.try_lock() {
+            if let Some(BitmapWord { segment, word }) = cache.try_lock() {
                 let bits = cache.bits.swap(0, Ordering::Relaxed);
                 if bits != 0 {
                     // Before the segment may be listed: its next owner looks for bits there.

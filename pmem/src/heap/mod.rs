@@ -20,6 +20,7 @@ mod class;
 mod item;
 mod reserve;
 mod segment;
+mod set_aside;
 mod sweep;
 
 pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};

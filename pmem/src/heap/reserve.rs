@@ -6,8 +6,6 @@
 //! can be added to. The same with one run of segments for large items, of the largest item's
 //! length, up to a limit: beyond it a second copy of the largest value would have to be kept free.
 
-use super::Heap;
-use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
@@ -60,7 +58,7 @@ impl Reserve {
         is_missing
     }
 
-    fn take(&self) -> Option<Offset> {
+    pub(super) fn take(&self) -> Option<Offset> {
         let mut slots = self.slots.lock();
         let slot = slots.pop();
         self.count(&slots);
@@ -88,7 +86,7 @@ impl Reserve {
 #[derive(Debug, Default)]
 pub(super) struct ReservedRun {
     /// First segment and length.
-    run: Mutex<Option<(u64, u64)>>,
+    pub(super) run: Mutex<Option<(u64, u64)>>,
     /// Length it should have.
     wanted: AtomicU64,
 }
@@ -98,7 +96,7 @@ impl ReservedRun {
         *self.run.lock()
     }
 
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.get().map_or(0, |(_, len)| len)
     }
 
@@ -110,102 +108,7 @@ impl ReservedRun {
         }
     }
 
-    fn wanted(&self) -> u64 {
+    pub(super) fn wanted(&self) -> u64 {
         self.wanted.load(Ordering::Relaxed)
-    }
-}
-
-impl<M: Medium> Heap<M> {
-    /// Space set aside, for an item of `bytes` bytes in place of the one at `replaced`.
-    pub(super) fn take_reserved(&self, bytes: u64, replaced: Offset) -> Option<Offset> {
-        let reserve = |class: usize| self.reserves.get(class).and_then(Reserve::take);
-        let class = self.classes.class_of(bytes);
-        if let Some(slot) = class.and_then(reserve) {
-            return Some(slot);
-        }
-        // No larger than what it replaces, it may have a slot of that class: the slot that it takes is
-        // made up for by the one that it frees.
-        let capacity = self.capacity_at(replaced).filter(|&capacity| capacity >= bytes)?;
-        match self.classes.class_of(capacity) {
-            Some(class) => reserve(class),
-            None => self.take_reserved_run(bytes),
-        }
-    }
-
-    fn take_reserved_run(&self, bytes: u64) -> Option<Offset> {
-        let count = bytes.div_ceil(self.segment_bytes());
-        let mut run = self.reserved_run.run.lock();
-        let (first, len) = run.take_if(|&mut (_, len)| len >= count)?;
-        // What is left stays set aside: given to new items, it would be missing for ever.
-        *run = (len > count).then_some((first + count, len - count));
-        drop(run);
-        Some(self.take_large(first, count))
-    }
-
-    /// Sets aside as much for large items as is wanted, if `take` finds a run of that length.
-    pub(super) fn set_run_aside<E>(&self, take: impl Fn(u64) -> Result<u64, E>) -> Result<(), E> {
-        let wanted = self.reserved_run.wanted();
-        if self.reserved_run.len() >= wanted {
-            return Ok(());
-        }
-        let first = take(wanted)?;
-        // Unless another thread was faster.
-        let mut run = self.reserved_run.run.lock();
-        let surplus = match *run {
-            Some((_, len)) if len >= wanted => Some((first, wanted)),
-            _ => run.replace((first, wanted)),
-        };
-        drop(run);
-        if let Some((first, len)) = surplus {
-            self.release_run(first, len);
-        }
-        Ok(())
-    }
-
-    pub(super) fn reserve_of(&self, segment: u64) -> Option<&Reserve> {
-        self.reserves.get(self.class_of_segment(segment)?)
-    }
-
-    /// Sets aside what is missing of each class, of the free slots of listed segments.
-    pub(super) fn set_slots_aside(&self) {
-        for (list, reserve) in self.partial.iter().zip(&self.reserves) {
-            self.set_slots_aside_of_listed(reserve, &list.lock());
-        }
-    }
-
-    /// Sets aside what is missing, of the free slots of these segments, whose list is locked.
-    pub(super) fn set_slots_aside_of_listed(&self, reserve: &Reserve, listed: &[u64]) {
-        listed.iter().for_each(|&segment| self.set_aside_of(reserve, segment));
-    }
-
-    /// Sets aside what is missing of a class, of the free slots of a segment of the caller's.
-    pub(super) fn set_slots_aside_of(&self, class: usize, segment: u64) {
-        if let Some(reserve) = self.reserves.get(class) {
-            self.set_aside_of(reserve, segment);
-        }
-    }
-
-    fn set_aside_of(&self, reserve: &Reserve, segment: u64) {
-        for word in (0..self.state(segment).words()).rev() {
-            while reserve.missing() != 0 {
-                let Some((slot, at)) = self.take_free_slot(segment, word) else { break };
-                if !reserve.put(at) {
-                    // Others were faster.
-                    self.free_slot(segment, slot);
-                }
-            }
-        }
-    }
-
-    /// Takes a free slot of one word of a segment's bitmap: its number in the segment, and where it begins.
-    fn take_free_slot(&self, segment: u64, word: usize) -> Option<(usize, Offset)> {
-        let state = self.state(segment);
-        // The highest one, since owners begin with the lowest.
-        let highest = |bits: u64| bits.checked_ilog2();
-        let less = |bits: u64| highest(bits).map(|bit| bits & !(1 << bit));
-        let bits = state.bits[word].fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).ok()?;
-        let slot = word * 64 + highest(bits)? as usize;
-        let size = self.classes.size(self.class_of_segment(segment)?)?;
-        Some((slot, self.start_of(segment).add(slot as u64 * size)))
     }
 }

@@ -1,6 +1,6 @@
 //! Finding what is reachable: to free the rest after an opening, or to look for leaks.
 
-use super::cache::Place;
+use super::cache::BitmapWord;
 use super::reserve::Reserve;
 use super::segment::{BITMAP_WORDS, status, usage};
 use super::{Corrupt, Heap};
@@ -167,7 +167,7 @@ impl<M: Medium> Audit<'_, M> {
         let (mut leaks, mut looked_at) = (0, 0);
         leaks += retired.iter().filter(|&&at| self.mark(Offset(at), 0).is_err()).count() as u64;
         let mut findable = HashSet::new();
-        for (Place { segment, word }, bits) in self.heap.cached() {
+        for (BitmapWord { segment, word }, bits) in self.heap.cached() {
             self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
             findable.insert(segment);
         }

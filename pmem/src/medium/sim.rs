@@ -19,8 +19,9 @@ use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::simulated::fault::{Fault, SiteKind, fault_at};
 use crate::sync::simulated::{
-    Touch, access, before_fence, context, delay, is_anything_unseen, is_unseen, modify, pass, seen,
+    Touch, access, context, delay, is_anything_unseen, is_unseen, modify, pass, seen,
 };
+use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
@@ -29,6 +30,24 @@ use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const LINE_WORDS: usize = (LINE / WORD) as usize;
+
+/// Called before a fence that makes stores certain: fewer crash images are possible after it than
+/// before.
+pub type OnFence = fn(&Sim);
+
+thread_local! {
+    static ON_FENCE: Cell<Option<OnFence>> = const { Cell::new(None) };
+}
+
+/// What is called before the fences of everything that runs on this thread of the operating system.
+pub fn on_fence() -> Option<OnFence> {
+    ON_FENCE.get()
+}
+
+/// Puts another one in place; returns the former one.
+pub fn set_on_fence(on_fence: Option<OnFence>) -> Option<OnFence> {
+    ON_FENCE.replace(on_fence)
+}
 
 /// How a pending store is ordered within its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -324,9 +343,17 @@ impl Sim {
             .any(|flush| log.lines[flush.line].iter().any(|logged| flush.ids.contains(&logged.id)))
     }
 
+    /// Before a fence of the running thread that completes flushes.
+    fn before_fence(&self) {
+        // Unwinding drops guards, which may fence: what they leave is not judged any more.
+        if let Some(on_fence) = ON_FENCE.get().filter(|_| !std::thread::panicking()) {
+            on_fence(self);
+        }
+    }
+
     fn fence_now(&self, thread: usize) {
         if self.is_effective(thread) {
-            before_fence(self);
+            self.before_fence();
         }
         self.complete(thread);
     }
@@ -522,7 +549,7 @@ impl Medium for Sim {
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         self.step(0, Touch::Fences);
         if self.is_mapped {
-            before_fence(self);
+            self.before_fence();
         }
         let mut log = held(&self.log);
         // A file's size is synced with its content.

@@ -1,6 +1,6 @@
 //! Bytes that tell whose they are.
 
-use crate::random::{STEP, mix};
+use crate::random::{STEP, mix, spread};
 
 /// Set apart from values, so that a key's bytes are never taken for its value.
 const KEY_TAG: u64 = 0x006b_6579;
@@ -103,7 +103,7 @@ fn value_seed(key: u64, version: u8) -> u64 {
 }
 
 fn word(seed: u64, index: usize) -> [u8; 8] {
-    mix(seed.wrapping_add(STEP.wrapping_mul(index as u64))).to_le_bytes()
+    mix(seed.wrapping_add(spread(index as u64))).to_le_bytes()
 }
 
 fn fill(seed: u64, bytes: &mut [u8]) {

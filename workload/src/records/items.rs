@@ -3,7 +3,7 @@
 use super::contents::{Mismatch, check_value, fill_key, fill_value};
 use super::sizes::ValueSizes;
 use crate::ParameterError;
-use crate::random::{STEP, mix};
+use crate::random::{mix, spread};
 
 /// The fewest bytes in which keys stay different.
 pub const LEAST_KEY_BYTES: usize = 8;
@@ -49,7 +49,7 @@ impl Items {
 
     /// Bytes of the value of a key and version.
     pub fn value_bytes(&self, key: u64, version: u8) -> usize {
-        self.sizes.size(mix(mix(key).wrapping_add(STEP.wrapping_mul(u64::from(version)))))
+        self.sizes.size(mix(mix(key).wrapping_add(spread(version.into()))))
     }
 
     /// Replaces `bytes` by the key's.
@@ -68,9 +68,10 @@ impl Items {
     pub fn check(&self, key: u64, value: &[u8]) -> Result<u8, Mismatch> {
         let version = check_value(key, value)?;
         let expected = self.value_bytes(key, version);
-        match value.len() == expected {
-            true => Ok(version),
-            false => Err(Mismatch::Length { key, version, found: value.len(), expected }),
+        if value.len() == expected {
+            Ok(version)
+        } else {
+            Err(Mismatch::Length { key, version, found: value.len(), expected })
         }
     }
 }

@@ -7,13 +7,14 @@ mod iceberg;
 mod journal;
 mod level;
 
-pub(crate) use crate::common::{Image, Random, within};
+pub(crate) use crate::common::{Image, within};
 pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, TempFile};
 pub(crate) use clevel::ClevelHashing;
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};
 pub(crate) use level::LevelTable;
+pub(crate) use workload::{Random, spread};
 
 use engines::Settings;
 use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
@@ -30,12 +31,6 @@ pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 
 /// Where every pool here is said to be: the same place for a file, its reopening and its images.
 pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
-
-impl Random {
-    pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// One engine, as the suite needs it.
 pub(crate) trait Engine: Send + Sync + 'static {

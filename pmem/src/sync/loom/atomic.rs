@@ -1,6 +1,6 @@
 //! Atomics that are plain until a model begins, and loom's from then on.
 
-use super::{Place, enter, fence, is_loom, number_place, touch};
+use super::{Followable, enter, fence, is_loom, number_followable, touch};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -33,7 +33,7 @@ macro_rules! atomic {
             followed: OnceLock<::loom::sync::atomic::$name>,
         }
 
-        impl Place for $followed {
+        impl Followable for $followed {
             fn follow(&self) {
                 let value = self.latest.load(Relaxed);
                 self.followed.get_or_init(|| ::loom::sync::atomic::$name::new(value));
@@ -52,7 +52,7 @@ macro_rules! atomic {
         impl $name {
             /// An atomic holding `value`.
             pub fn new(value: $value) -> Self {
-                let (number, is_touched) = number_place();
+                let (number, is_touched) = number_followable();
                 let shared = (is_touched || is_loom()).then(|| {
                     let latest = std::sync::atomic::$name::new(value);
                     let shared = Arc::new($followed { latest, followed: OnceLock::new() });
@@ -254,7 +254,7 @@ pub struct Plain {
 #[derive(Debug, Default)]
 struct FollowedPlain(OnceLock<Mutex<::loom::cell::UnsafeCell<()>>>);
 
-impl Place for FollowedPlain {
+impl Followable for FollowedPlain {
     fn follow(&self) {
         self.0.get_or_init(Mutex::default);
     }
@@ -262,7 +262,7 @@ impl Place for FollowedPlain {
 
 impl Default for Plain {
     fn default() -> Self {
-        let (number, is_touched) = number_place();
+        let (number, is_touched) = number_followable();
         let shared = (is_touched || is_loom()).then(|| {
             let shared = Arc::new(FollowedPlain::default());
             enter(Arc::<FollowedPlain>::clone(&shared));

@@ -51,7 +51,7 @@ const STACK_WORDS: usize = 1 << 15;
 const ACCESSES_MAX: usize = 20_000;
 
 /// An atomic or a mutex that loom can follow.
-trait Place: Send + Sync {
+trait Followable: Send + Sync {
     /// From here on it does.
     fn follow(&self);
 }
@@ -68,7 +68,7 @@ struct Machine {
     /// In this execution a place was touched that was not known before.
     is_incomplete: Cell<bool>,
     /// This execution's touched places.
-    places: RefCell<Vec<Arc<dyn Place>>>,
+    places: RefCell<Vec<Arc<dyn Followable>>>,
 }
 
 thread_local! {
@@ -80,7 +80,7 @@ thread_local! {
 }
 
 /// The number of a place that is being created, and whether it is one that will be touched.
-fn number_place() -> (u64, bool) {
+fn number_followable() -> (u64, bool) {
     MACHINE.with(|machine| {
         let number = machine.created.get();
         machine.created.set(number + 1);
@@ -89,7 +89,7 @@ fn number_place() -> (u64, bool) {
 }
 
 /// Takes note of a place that will be touched.
-fn enter(place: Arc<dyn Place>) {
+fn enter(place: Arc<dyn Followable>) {
     MACHINE.with(|machine| {
         if machine.is_loom.get() { place.follow() } else { machine.places.borrow_mut().push(place) }
     });

@@ -1,13 +1,13 @@
 //! A mutex that is loom's once a model has begun.
 
-use super::{Place, enter, is_loom, number_place, spin, touch};
+use super::{Followable, enter, is_loom, number_followable, spin, touch};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock, PoisonError, TryLockError};
 
 #[derive(Debug, Default)]
 struct Followed(OnceLock<::loom::sync::Mutex<()>>);
 
-impl Place for Followed {
+impl Followable for Followed {
     fn follow(&self) {
         self.0.get_or_init(::loom::sync::Mutex::default);
     }
@@ -62,7 +62,7 @@ impl<T: Default> Default for Mutex<T> {
 impl<T> Mutex<T> {
     /// A mutex around `value`.
     pub fn new(value: T) -> Self {
-        let (number, is_touched) = number_place();
+        let (number, is_touched) = number_followable();
         let shared = (is_touched || is_loom()).then(|| {
             let shared = Arc::new(Followed::default());
             enter(Arc::<Followed>::clone(&shared));

@@ -23,7 +23,6 @@ pub use mutex::{Mutex, MutexGuard, mutexes_held};
 pub use parts::{Part, RunParts, parts_of, run_parts, run_parts_by};
 pub use rw_lock::RwLock;
 
-use crate::medium::sim::Sim;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering;
 
@@ -48,20 +47,18 @@ pub enum Touch {
 
 /// What is about to happen.
 #[derive(Debug, Clone, Copy)]
-pub enum Event<'a> {
+pub enum Event {
     /// An access to shared memory: to the word at this address, the first one of several.
     Access(usize, Touch),
     /// A thread cannot go on before another one has done something.
     Wait,
-    /// A fence that completes flushes: fewer crash images are possible after it than before.
-    Fence(&'a Sim),
 }
 
 /// What the code running on this thread of the operating system takes for its machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context {
     /// Called before each access; nothing if `None`.
-    pub hook: Option<fn(Event<'_>)>,
+    pub hook: Option<fn(Event)>,
     /// The simulated thread that runs.
     pub thread: usize,
     /// The simulated process: handles of another one do nothing any more when dropped.
@@ -130,13 +127,6 @@ pub(crate) fn access(address: usize, touch: Touch) {
             hook(Event::Access(address, touch));
         }
     });
-}
-
-/// Before a fence of the running thread that completes flushes.
-pub(crate) fn before_fence(sim: &Sim) {
-    if let Some(hook) = context().hook {
-        hook(Event::Fence(sim));
-    }
 }
 
 /// Whether any thread sees less at some address than it holds.

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 /// From when to when a thread was at it, as times since some moment that all threads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
-    pub(super) began: Duration,
-    pub(super) ended: Duration,
+pub(crate) struct Span {
+    pub(crate) began: Duration,
+    pub(crate) ended: Duration,
 }
 
 /// How many operations took how long.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tempo {
-    pub(super) operations: u64,
+pub(crate) struct Tempo {
+    pub(crate) operations: u64,
     elapsed: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Tempo {
     /// Operations done in these spans. Time counts while any thread is at it, so that what the
     /// threads do besides is left out, and threads that take turns on few processors are not taken
     /// for threads that run at once.
-    pub(super) fn over(operations: u64, mut spans: Vec<Span>) -> Self {
+    pub(crate) fn over(operations: u64, mut spans: Vec<Span>) -> Self {
         spans.sort_unstable();
         let mut elapsed = Duration::ZERO;
         let mut counted_until = Duration::ZERO;
@@ -32,7 +32,7 @@ impl Tempo {
         Tempo { operations, elapsed }
     }
 
-    pub(super) fn per_second(self) -> f64 {
+    pub(crate) fn per_second(self) -> f64 {
         if self.elapsed.is_zero() {
             return 0.0;
         }

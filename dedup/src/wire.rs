@@ -1,8 +1,8 @@
 //! What goes over the two pipes between the parent and the writer.
 //!
 //! Down: work. A frame is its body's length and the number of its jobs (4 bytes each,
-//! little-endian), then the jobs: chunk number (8), digest (32), length of the encoded place (4),
-//! the place.
+//! little-endian), then the jobs: chunk number (8), digest (32), length of the encoded
+//! location (4), the location.
 //!
 //! Up: reports of 8 bytes, little-endian, of which the two highest bits tell what the others are:
 //! 0 the number of a chunk whose insert has returned; 2 and 3 when the inserts of the chunks
@@ -14,11 +14,11 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use super::plan::{Digest, Plan};
-use super::tempo::Span;
+use crate::plan::{Digest, Plan};
+use crate::tempo::Span;
 
 /// Jobs in a frame at most: as many as are reported in one write.
-pub(super) const FRAME_JOBS_MAX: usize = 256;
+pub(crate) const FRAME_JOBS_MAX: usize = 256;
 /// More than that many jobs with the longest paths have; the reader allocates it.
 const FRAME_BYTES_MAX: usize = 2 << 20;
 const REPORT_BYTES: usize = 8;
@@ -30,7 +30,7 @@ const ENDED: u64 = 3;
 const _: () = assert!((FRAME_JOBS_MAX + 2) * REPORT_BYTES <= 4096);
 
 /// Writes one frame of work: these chunks of the plan.
-pub(super) fn write_frame(
+pub(crate) fn write_frame(
     output: &mut impl Write,
     plan: &Plan,
     chunks: &[usize],
@@ -38,14 +38,14 @@ pub(super) fn write_frame(
 ) -> io::Result<()> {
     buffer.clear();
     buffer.extend_from_slice(&[0; 8]);
-    let mut place = Vec::new();
+    let mut location = Vec::new();
     for &index in chunks {
-        place.clear();
-        plan.place(index).encode_into(&mut place);
+        location.clear();
+        plan.location(index).encode_into(&mut location);
         buffer.extend_from_slice(&(index as u64).to_le_bytes());
         buffer.extend_from_slice(&plan.chunks[index].digest);
-        buffer.extend_from_slice(&(place.len() as u32).to_le_bytes());
-        buffer.extend_from_slice(&place);
+        buffer.extend_from_slice(&(location.len() as u32).to_le_bytes());
+        buffer.extend_from_slice(&location);
     }
     let body_bytes = (buffer.len() - 8) as u32;
     buffer[..4].copy_from_slice(&body_bytes.to_le_bytes());
@@ -54,7 +54,7 @@ pub(super) fn write_frame(
 }
 
 /// Reads one frame into `buffer`; `None` at the end of the stream.
-pub(super) fn read_frame<'a>(
+pub(crate) fn read_frame<'a>(
     input: &mut impl Read,
     buffer: &'a mut Vec<u8>,
 ) -> io::Result<Option<Jobs<'a>>> {
@@ -80,15 +80,15 @@ fn malformed() -> io::Error {
 
 /// One chunk to be stored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Job<'a> {
-    pub(super) chunk: u64,
-    pub(super) digest: &'a Digest,
-    /// The encoded place.
-    pub(super) place: &'a [u8],
+pub(crate) struct Job<'a> {
+    pub(crate) chunk: u64,
+    pub(crate) digest: &'a Digest,
+    /// The encoded location.
+    pub(crate) location: &'a [u8],
 }
 
 /// The jobs of a frame.
-pub(super) struct Jobs<'a> {
+pub(crate) struct Jobs<'a> {
     left: usize,
     bytes: &'a [u8],
 }
@@ -97,10 +97,11 @@ impl<'a> Jobs<'a> {
     fn split(&mut self) -> Option<Job<'a>> {
         let (chunk, rest) = self.bytes.split_first_chunk()?;
         let (digest, rest) = rest.split_first_chunk()?;
-        let (place_bytes, rest) = rest.split_first_chunk()?;
-        let (place, rest) = rest.split_at_checked(u32::from_le_bytes(*place_bytes) as usize)?;
+        let (location_bytes, rest) = rest.split_first_chunk()?;
+        let (location, rest) =
+            rest.split_at_checked(u32::from_le_bytes(*location_bytes) as usize)?;
         self.bytes = rest;
-        Some(Job { chunk: u64::from_le_bytes(*chunk), digest, place })
+        Some(Job { chunk: u64::from_le_bytes(*chunk), digest, location })
     }
 }
 
@@ -118,17 +119,17 @@ impl<'a> Iterator for Jobs<'a> {
 
 /// The reports of one frame, sent all at once.
 #[derive(Default)]
-pub(super) struct Reports {
+pub(crate) struct Reports {
     bytes: Vec<u8>,
 }
 
 impl Reports {
     /// To be called only once the chunk's insert has returned.
-    pub(super) fn add(&mut self, chunk: u64) {
+    pub(crate) fn add(&mut self, chunk: u64) {
         self.push(STORED, chunk);
     }
 
-    pub(super) fn send(&mut self, output: &mut impl Write, span: Span) -> io::Result<()> {
+    pub(crate) fn send(&mut self, output: &mut impl Write, span: Span) -> io::Result<()> {
         self.push(BEGAN, span.began.as_nanos() as u64);
         self.push(ENDED, span.ended.as_nanos() as u64);
         output.write_all(&self.bytes)?;
@@ -144,7 +145,7 @@ impl Reports {
 
 /// What the writer says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(crate) enum Report {
     /// This chunk's insert has returned.
     Stored(u64),
     /// The inserts of the chunks before it were done in this time.
@@ -153,14 +154,14 @@ pub(super) enum Report {
 
 /// Puts reports together from whatever pieces the pipe delivers.
 #[derive(Default)]
-pub(super) struct ReportReader {
+pub(crate) struct ReportReader {
     bytes: Vec<u8>,
     began: Duration,
 }
 
 impl ReportReader {
     /// Takes the next piece and returns the reports that are whole by now.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Vec<Report> {
+    pub(crate) fn feed(&mut self, piece: &[u8]) -> Vec<Report> {
         self.bytes.extend_from_slice(piece);
         let (whole, _) = self.bytes.as_chunks::<REPORT_BYTES>();
         let mut reports = Vec::with_capacity(whole.len());
@@ -185,14 +186,15 @@ impl ReportReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dedup::walk::Found;
+    use crate::audience::Nobody;
+    use crate::walk::Found;
 
     #[test]
     fn work_arrives_as_it_was_sent() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), [7; 200_000]).unwrap();
         let found = [Found { path: "a".into(), bytes: 200_000 }];
-        let plan = Plan::make(dir.path(), &found, 1, &indicatif::ProgressBar::hidden());
+        let plan = Plan::make(dir.path(), &found, 1, &Nobody);
         let mut stream = Vec::new();
         write_frame(&mut stream, &plan, &[0, 2], &mut Vec::new()).unwrap();
         write_frame(&mut stream, &plan, &[1], &mut Vec::new()).unwrap();
@@ -204,9 +206,10 @@ mod tests {
             for job in jobs {
                 let job = job.unwrap();
                 let index = job.chunk as usize;
-                let mut place = Vec::new();
-                plan.place(index).encode_into(&mut place);
-                assert_eq!((job.digest, job.place), (&plan.chunks[index].digest, &place[..]));
+                let mut location = Vec::new();
+                plan.location(index).encode_into(&mut location);
+                let expected = (&plan.chunks[index].digest, &location[..]);
+                assert_eq!((job.digest, job.location), expected);
                 received.push(index);
             }
         }

@@ -1,29 +1,24 @@
 //! The parent's side: start the writer, feed it, note what it reports, kill it.
 
-use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 
-use anyhow::{Context, Result, bail};
-use indicatif::ProgressBar;
-
-use super::plan::Plan;
-use super::tempo::Tempo;
-use super::wire::{FRAME_JOBS_MAX, Report, ReportReader, write_frame};
-use super::writer;
+use crate::audience::Progress;
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::tempo::Tempo;
+use crate::wire::{FRAME_JOBS_MAX, Report, ReportReader, write_frame};
 
 const SIGKILL: i32 = 9;
 /// As much as a pipe holds.
 const READ_BYTES: usize = 64 << 10;
 
 /// Which chunks the writer has reported, over all its lives.
-pub(super) struct Supervisor<'a> {
+pub(crate) struct Supervisor<'a> {
     plan: &'a Plan,
-    pool: &'a Path,
-    threads: usize,
+    writer: &'a dyn Fn() -> Command,
     frame_jobs: usize,
     acknowledged: Vec<bool>,
     acknowledged_count: u64,
@@ -31,14 +26,18 @@ pub(super) struct Supervisor<'a> {
 }
 
 impl<'a> Supervisor<'a> {
-    pub(super) fn new(plan: &'a Plan, pool: &'a Path, threads: usize, kills: usize) -> Self {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        writer: &'a dyn Fn() -> Command,
+        threads: usize,
+        kills: usize,
+    ) -> Self {
         // A handful of reports between two kills even if there is little to store, so that a kill
         // finds the writer at work.
         let reports_wanted = 8 * threads * (kills + 1);
         Supervisor {
             plan,
-            pool,
-            threads,
+            writer,
             frame_jobs: (plan.chunks.len() / reports_wanted).clamp(1, FRAME_JOBS_MAX),
             acknowledged: vec![false; plan.chunks.len()],
             acknowledged_count: 0,
@@ -47,15 +46,15 @@ impl<'a> Supervisor<'a> {
     }
 
     /// The chunks whose inserts have returned.
-    pub(super) fn acknowledged(&self) -> Vec<usize> {
+    pub(crate) fn acknowledged(&self) -> Vec<usize> {
         self.chunks_that_are(true).collect()
     }
 
-    pub(super) fn acknowledged_count(&self) -> u64 {
+    pub(crate) fn acknowledged_count(&self) -> u64 {
         self.acknowledged_count
     }
 
-    pub(super) fn inserts(&self) -> Tempo {
+    pub(crate) fn inserts(&self) -> Tempo {
         self.inserts
     }
 
@@ -66,31 +65,28 @@ impl<'a> Supervisor<'a> {
 
     /// Starts the writer where it stopped and kills it once that many chunks are reported in all.
     /// It is fed no more than `feed_until` in all, which leaves the later kills something to do.
-    pub(super) fn run_and_kill(
+    pub(crate) fn run_and_kill(
         &mut self,
         kill_at: u64,
         feed_until: u64,
-        bar: &ProgressBar,
+        progress: &dyn Progress,
     ) -> Result<()> {
-        let (killed, status) = self.run(Some(kill_at), feed_until, bar)?;
+        let (killed, status) = self.run(Some(kill_at), feed_until, progress)?;
         if !killed || status.signal() != Some(SIGKILL) {
-            bail!("the writing process ended by itself ({status}) before it was killed");
+            return Err(Error::EndedEarly(status));
         }
         Ok(())
     }
 
     /// Starts the writer where it stopped and lets it finish.
-    pub(super) fn run_to_the_end(&mut self, bar: &ProgressBar) -> Result<()> {
-        let (_, status) = self.run(None, u64::MAX, bar)?;
+    pub(crate) fn run_to_the_end(&mut self, progress: &dyn Progress) -> Result<()> {
+        let (_, status) = self.run(None, u64::MAX, progress)?;
         if !status.success() {
-            bail!("the writing process failed ({status})");
+            return Err(Error::WriterFailed(status));
         }
         let chunks = self.plan.chunks.len() as u64;
         if self.acknowledged_count != chunks {
-            bail!(
-                "the writing process reported {} chunks and ended, expected all {chunks}",
-                self.acknowledged_count
-            );
+            return Err(Error::Incomplete { reported: self.acknowledged_count, chunks });
         }
         Ok(())
     }
@@ -100,55 +96,48 @@ impl<'a> Supervisor<'a> {
         &mut self,
         kill_at: Option<u64>,
         feed_until: u64,
-        bar: &ProgressBar,
+        progress: &dyn Progress,
     ) -> Result<(bool, ExitStatus)> {
         let room = feed_until.saturating_sub(self.acknowledged_count);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let work: Vec<usize> = self.chunks_that_are(false).take(room).collect();
-        let mut child = self.spawn()?;
+        let (mut child, input, output) = self.spawn()?;
         let (plan, frame_jobs) = (self.plan, self.frame_jobs);
         thread::scope(|scope| {
-            let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-                bail!("the writing process has no pipes");
-            };
             let feeder = scope.spawn(move || {
                 let fed = feed(input, plan, &work, frame_jobs);
                 // Held open, the pipe keeps a writer that has done it all from ending before it
                 // is killed.
                 fed.map(|input| kill_at.map(|_| input))
             });
-            let collected = self.collect(&mut child, output, kill_at, bar);
+            let collected = self.collect(&mut child, output, kill_at, progress);
             if collected.is_err() {
                 // Nobody reads its reports any more: it would never take the rest of the work.
                 let _ = child.kill();
             }
             let fed = feeder.join();
-            let status = child.wait().context("waiting for the writing process")?;
+            let status = child.wait().map_err(Error::system("waiting for the writing process"))?;
             let killed = collected?;
             match fed {
-                Ok(fed) => drop(fed.context("handing work to the writing process")?),
+                Ok(fed) => drop(fed.map_err(Error::system("handing work to the writing process"))?),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
             Ok((killed, status))
         })
     }
 
-    fn spawn(&self) -> Result<Child> {
-        let program = std::env::current_exe().context("finding this program's own file")?;
-        // In one argument, since a file's name may start like an option.
-        let mut pool = OsString::from("--pool=");
-        pool.push(self.pool);
-        Command::new(program)
-            .arg(writer::COMMAND)
-            .arg(pool)
-            .arg(format!("--threads={}", self.threads))
-            .arg(format!("--parent={}", std::process::id()))
+    fn spawn(&self) -> Result<(Child, ChildStdin, ChildStdout)> {
+        let spawned = (self.writer)()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Ctrl-C on the terminal is for the parent to handle; with it, this process ends.
             .process_group(0)
-            .spawn()
-            .context("starting the writing process")
+            .spawn();
+        let mut child = spawned.map_err(Error::system("starting the writing process"))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => Ok((child, input, output)),
+            _ => unreachable!("both were asked for"),
+        }
     }
 
     /// Notes the reports until the writer's end, and ends it when it is time. Reports that were in
@@ -158,7 +147,7 @@ impl<'a> Supervisor<'a> {
         child: &mut Child,
         mut output: ChildStdout,
         kill_at: Option<u64>,
-        bar: &ProgressBar,
+        progress: &dyn Progress,
     ) -> Result<bool> {
         let mut reader = ReportReader::default();
         let mut buffer = vec![0; READ_BYTES];
@@ -166,11 +155,14 @@ impl<'a> Supervisor<'a> {
         let mut stored = 0;
         let mut spans = Vec::new();
         loop {
+            let acknowledged_before = self.acknowledged_count;
             let read = match output.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("reading the writing process's reports"),
+                Err(error) => {
+                    return Err(Error::system("reading the writing process's reports")(error));
+                }
             };
             for report in reader.feed(&buffer[..read]) {
                 match report {
@@ -182,10 +174,10 @@ impl<'a> Supervisor<'a> {
                 }
             }
             if !killed && kill_at.is_some_and(|count| self.acknowledged_count >= count) {
-                child.kill().context("killing the writing process")?;
+                child.kill().map_err(Error::system("killing the writing process"))?;
                 killed = true;
             }
-            bar.set_position(self.acknowledged_count);
+            progress.advance(self.acknowledged_count - acknowledged_before);
         }
         self.inserts += Tempo::over(stored, spans);
         Ok(killed)
@@ -194,7 +186,7 @@ impl<'a> Supervisor<'a> {
     fn acknowledge(&mut self, chunk: u64) -> Result<()> {
         let index = usize::try_from(chunk).ok();
         let Some(seen) = index.and_then(|index| self.acknowledged.get_mut(index)) else {
-            bail!("the writing process reported chunk {chunk}, which was never handed to it");
+            return Err(Error::Invented(chunk));
         };
         if !std::mem::replace(seen, true) {
             self.acknowledged_count += 1;

@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use fastcdc::v2020::FastCDC;
-use indicatif::ProgressBar;
 
-use super::walk::Found;
-use crate::output;
+use crate::audience::{Audience, Note, Stage};
+use crate::walk::Found;
 
 /// The BLAKE3 digest of a chunk's bytes: the key it is stored under.
 pub(crate) type Digest = [u8; blake3::OUT_LEN];
@@ -47,7 +46,7 @@ pub(crate) struct PlannedFile {
 
 /// All chunks of all files.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     pub(crate) dir: PathBuf,
     pub(crate) files: Vec<PlannedFile>,
     pub(crate) chunks: Vec<Chunk>,
@@ -58,7 +57,9 @@ pub(crate) struct Plan {
 impl Plan {
     /// Reads and cuts the files with several threads. One that cannot be read is told and left
     /// out.
-    pub(crate) fn make(dir: &Path, found: &[Found], threads: usize, bar: &ProgressBar) -> Self {
+    pub fn make(dir: &Path, found: &[Found], threads: usize, audience: &dyn Audience) -> Self {
+        let bytes = found.iter().map(|file| file.bytes).sum();
+        let progress = audience.begin(Stage::Cut, Some(bytes));
         let next = AtomicUsize::new(0);
         let cut_some = || {
             let mut cutter = Cutter::default();
@@ -70,11 +71,11 @@ impl Plan {
                 };
                 match cutter.cut(&dir.join(&file.path)) {
                     Ok(chunks) => cut.push((index, chunks)),
-                    Err(error) => bar.suspend(|| {
-                        output::talk(format_args!("skipped {}: {error}", file.path.display()));
-                    }),
+                    Err(error) => {
+                        audience.tell(Note::Skipped { path: Some(&file.path), why: &error });
+                    }
                 }
-                bar.inc(file.bytes);
+                progress.advance(file.bytes);
             }
         };
         let mut cut: Vec<(usize, Vec<Chunk>)> = thread::scope(|scope| {
@@ -111,37 +112,37 @@ impl Plan {
         self.files.push(PlannedFile { path, chunks: start..self.chunks.len() });
     }
 
-    /// The place of a chunk, as it is stored.
-    pub(crate) fn place(&self, index: usize) -> Place<'_> {
+    /// The location of a chunk, as it is stored.
+    pub(crate) fn location(&self, index: usize) -> Location<'_> {
         let chunk = &self.chunks[index];
-        Place {
+        Location {
             offset: chunk.offset,
             length: chunk.length,
             path: self.files[chunk.file as usize].path.as_os_str().as_bytes(),
         }
     }
 
-    /// The chunk that is at a place, if the plan has one just there.
-    pub(crate) fn chunk_at(&self, place: &Place<'_>) -> Option<usize> {
-        let file = *self.by_path.get(place.path)?;
+    /// The chunk that is at a location, if the plan has one just there.
+    pub(crate) fn chunk_at(&self, location: &Location<'_>) -> Option<usize> {
+        let file = *self.by_path.get(location.path)?;
         let range = self.files[file as usize].chunks.clone();
         let chunks = &self.chunks[range.clone()];
-        let index = chunks.binary_search_by_key(&place.offset, |chunk| chunk.offset).ok()?;
-        (chunks[index].length == place.length).then_some(range.start + index)
+        let index = chunks.binary_search_by_key(&location.offset, |chunk| chunk.offset).ok()?;
+        (chunks[index].length == location.length).then_some(range.start + index)
     }
 }
 
 /// Where a chunk's bytes are: the value stored under its digest. Encoded as the offset (8 bytes,
 /// little-endian), the length (4 bytes, little-endian), and the path's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Location<'a> {
     pub(crate) offset: u64,
     pub(crate) length: u32,
     /// Relative to the directory of the run.
     pub(crate) path: &'a [u8],
 }
 
-impl<'a> Place<'a> {
+impl<'a> Location<'a> {
     pub(crate) fn encode_into(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.offset.to_le_bytes());
         bytes.extend_from_slice(&self.length.to_le_bytes());
@@ -151,7 +152,7 @@ impl<'a> Place<'a> {
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (offset, rest) = bytes.split_first_chunk()?;
         let (length, path) = rest.split_first_chunk()?;
-        Some(Place {
+        Some(Location {
             offset: u64::from_le_bytes(*offset),
             length: u32::from_le_bytes(*length),
             path,
@@ -223,11 +224,12 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::dedup::random::Random;
+    use crate::audience::Nobody;
+    use workload::Random;
 
     fn noise(seed: u64, bytes: usize) -> Vec<u8> {
         let mut random = Random::new(seed);
-        (0..bytes).map(|_| random.next_u64() as u8).collect()
+        (0..bytes).map(|_| random.word() as u8).collect()
     }
 
     fn cut(bytes: &[u8]) -> Vec<Chunk> {
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_in_file_order_and_finds_its_places_again() {
+    fn a_plan_is_in_file_order_and_finds_its_chunks_again() {
         let dir = tempfile::tempdir().unwrap();
         let mut found = Vec::new();
         for (name, bytes) in [("a", 50_000), ("b", 0), ("c", 100), ("vanished", 0), ("d", 70_000)] {
@@ -278,20 +280,20 @@ mod tests {
             }
             found.push(Found { path: name.into(), bytes });
         }
-        let plan = Plan::make(dir.path(), &found, 2, &ProgressBar::hidden());
+        let plan = Plan::make(dir.path(), &found, 2, &Nobody);
         let names: Vec<_> = plan.files.iter().filter_map(|file| file.path.to_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d"]);
         assert_eq!(plan.bytes, 120_100);
         for index in 0..plan.chunks.len() {
             let mut bytes = Vec::new();
-            plan.place(index).encode_into(&mut bytes);
-            let place = Place::decode(&bytes).unwrap();
-            assert_eq!(plan.chunk_at(&place), Some(index));
-            let shifted = Place { offset: place.offset + 1, ..place };
+            plan.location(index).encode_into(&mut bytes);
+            let location = Location::decode(&bytes).unwrap();
+            assert_eq!(plan.chunk_at(&location), Some(index));
+            let shifted = Location { offset: location.offset + 1, ..location };
             assert_eq!(plan.chunk_at(&shifted), None);
-            let longer = Place { length: place.length + 1, ..place };
+            let longer = Location { length: location.length + 1, ..location };
             assert_eq!(plan.chunk_at(&longer), None);
         }
-        assert_eq!(Place::decode(b"too short"), None);
+        assert_eq!(Location::decode(b"too short"), None);
     }
 }

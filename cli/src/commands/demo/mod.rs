@@ -1,22 +1,23 @@
 //! `firndex demo`: a deduplication index whose writer is killed again and again.
 
+mod figures;
+mod screen;
+pub(super) mod writer;
+
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dedup::{Demonstration, Identity, Plan, fresh_seed, interrupt};
 use firndex::Store;
 use indicatif::BinaryBytes;
 use tempfile::TempDir;
 
-use super::engine::Choice;
-use crate::dedup::plan::Plan;
-use crate::dedup::session::Session;
-use crate::dedup::walk::{Identity, walk};
-use crate::dedup::{interrupt, random};
+use crate::commands::engine::Choice;
 use crate::failure::{Failure, Status};
 use crate::output;
-use crate::progress;
+use screen::Screen;
 
 /// What is taken of the directory that nobody named.
 const DEFAULT_BYTES_MAX: u64 = 512 << 20;
@@ -41,7 +42,7 @@ Examples:
   firndex demo /usr/share --pool share.firn    keep the index
   firndex demo --seed 7 --json | jq .lost
 
-The values are places: the offset (8 bytes, little-endian), the length (4 bytes, little-endian),
+The values are locations: the offset (8 bytes, little-endian), the length (4 bytes, little-endian),
 and the path below DIR.")]
 pub(crate) struct Arguments {
     /// The directory [default: Cargo's unpacked registry sources if there, else the current
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         Some(threads) => usize::from(threads),
         None => thread::available_parallelism().map_or(1, usize::from),
     };
-    let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
+    let seed = arguments.seed.unwrap_or_else(fresh_seed);
 
     let pool = PoolFile::new(arguments.pool.as_deref())?;
     let options = arguments.engine.options();
@@ -85,16 +86,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         .and_then(Store::close)
         .with_context(|| format!("creating {}", pool.path.display()))?;
 
-    let plan = make_plan(&dir, bytes_max, &pool.to_leave_out()?, threads);
-    let session = Session::new(&plan, &pool.path, threads);
-    let outcome = session.run(arguments.kills, seed);
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let screen = Screen::default();
+    let plan = make_plan(&dir, bytes_max, &pool.to_leave_out()?, threads, &screen);
+    let demonstration = Demonstration {
+        plan: &plan,
+        pool: &pool.path,
+        threads,
+        writer: &|| writer::command(&program, &pool.path, threads),
+        audience: &screen,
+    };
+    let outcome = demonstration.run(arguments.kills, seed);
     interrupt::give_way();
     let outcome = outcome?;
 
     if arguments.json {
-        output::json(&outcome.to_json())?;
+        output::json(&figures::to_json(&outcome))?;
     } else {
-        output::data(outcome.to_text().as_bytes())?;
+        output::data(figures::to_text(&outcome).as_bytes())?;
     }
     if pool.temporary.is_none() {
         output::talk(format_args!("the index is kept in {}", pool.path.display()));
@@ -172,10 +181,14 @@ impl PoolFile {
     }
 }
 
-fn make_plan(dir: &Path, bytes_max: u64, left_out: &[Identity], threads: usize) -> Plan {
-    let bar = progress::unknown("walking");
-    let walk = walk(dir, bytes_max, left_out, &bar);
-    bar.finish_and_clear();
+fn make_plan(
+    dir: &Path,
+    bytes_max: u64,
+    left_out: &[Identity],
+    threads: usize,
+    screen: &Screen,
+) -> Plan {
+    let walk = dedup::walk(dir, bytes_max, left_out, screen);
     if walk.cut {
         output::talk(format_args!(
             "taking the first {} of {}; name the directory to take all of it",
@@ -183,8 +196,5 @@ fn make_plan(dir: &Path, bytes_max: u64, left_out: &[Identity], threads: usize) 
             dir.display(),
         ));
     }
-    let bar = progress::bytes("chunking", walk.bytes);
-    let plan = Plan::make(dir, &walk.files, threads, &bar);
-    bar.finish_and_clear();
-    plan
+    Plan::make(dir, &walk.files, threads, screen)
 }

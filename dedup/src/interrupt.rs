@@ -4,17 +4,19 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+
+use crate::error::{Error, Result};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Removes the directory if a signal ends this process, and then lets the signal end it, so that
 /// whoever sent it sees what they expect. The writing process dies with this one.
-pub(crate) fn remove_on_signal(directory: PathBuf) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("watching for Ctrl-C")?;
+pub fn remove_on_signal(directory: PathBuf) -> Result<()> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(Error::system("watching for Ctrl-C"))?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             INTERRUPTED.store(true, Ordering::SeqCst);
@@ -29,7 +31,7 @@ pub(crate) fn remove_on_signal(directory: PathBuf) -> Result<()> {
 
 /// Returns at once unless a signal has come, and then never: the pool vanishes under the run, whose
 /// complaints about that would only hide why it ends.
-pub(crate) fn give_way() {
+pub fn give_way() {
     while INTERRUPTED.load(Ordering::SeqCst) {
         thread::park();
     }

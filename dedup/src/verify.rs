@@ -7,45 +7,47 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::Result;
 use firndex::{Record, Store};
-use indicatif::ProgressBar;
 
-use super::plan::{Digest, Place, Plan};
-use super::tempo::{Span, Tempo};
+use crate::audience::{Audience, Progress, Stage};
+use crate::error::{Error, Result};
+use crate::plan::{Digest, Location, Plan};
+use crate::tempo::{Span, Tempo};
 
 /// Gets that are timed together: reading the clock costs a part of a get.
 const GETS_TIMED: usize = 64;
 
 /// What became of the chunks that were looked up.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// Their digest is not in the pool.
-    pub(super) missing: Vec<usize>,
+    pub(crate) missing: Vec<usize>,
     /// Their digest is there and leads to no chunk of that digest.
-    pub(super) misplaced: Vec<usize>,
-    /// It leads to just this chunk, so that each place in the pool counts once.
-    pub(super) firsts: Vec<usize>,
-    pub(super) gets: Tempo,
+    pub(crate) misplaced: Vec<usize>,
+    /// It leads to just this chunk, so that each location in the pool counts once.
+    pub(crate) firsts: Vec<usize>,
+    pub(crate) gets: Tempo,
 }
 
 impl Verdict {
     /// The chunks that were reported and cannot be had back.
-    pub(super) fn lost(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn lost(&self) -> impl Iterator<Item = usize> {
         self.missing.iter().chain(&self.misplaced).copied()
     }
 }
 
 /// Looks up these chunks of the plan, with several threads.
-pub(super) fn judge(
+pub(crate) fn judge(
     store: &Store,
     plan: &Plan,
     chunks: &[usize],
     threads: usize,
-    bar: &ProgressBar,
+    audience: &dyn Audience,
 ) -> Result<Verdict> {
+    let progress = audience.begin(Stage::Check, Some(chunks.len() as u64));
+    let progress = progress.as_ref();
     let started = Instant::now();
-    let parts = split(chunks, threads, |part| judge_part(store, plan, part, started, bar));
+    let parts = split(chunks, threads, |part| judge_part(store, plan, part, started, progress));
     let mut all = Verdict::default();
     let mut spans = Vec::new();
     for part in parts {
@@ -64,7 +66,7 @@ fn judge_part(
     plan: &Plan,
     chunks: &[usize],
     started: Instant,
-    bar: &ProgressBar,
+    progress: &dyn Progress,
 ) -> Result<(Verdict, Vec<Span>)> {
     let mut verdict = Verdict::default();
     let mut spans = Vec::with_capacity(chunks.len().div_ceil(GETS_TIMED));
@@ -73,7 +75,8 @@ fn judge_part(
         let found: Vec<Option<Record<'_>>> = group
             .iter()
             .map(|&index| store.get(plan.chunks[index].digest))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<_, firndex::Error>>()
+            .map_err(Error::pool("looking up a chunk"))?;
         let ended = started.elapsed();
         spans.push(Span { began, ended });
         for (&index, record) in group.iter().zip(&found) {
@@ -86,27 +89,35 @@ fn judge_part(
                 },
             }
         }
-        bar.inc(group.len() as u64);
+        progress.advance(group.len() as u64);
     }
     Ok((verdict, spans))
 }
 
-/// The chunk of the plan that a stored place leads to, if it is one of that digest.
-fn chunk_behind(plan: &Plan, place: &[u8], digest: &Digest) -> Option<usize> {
-    let index = plan.chunk_at(&Place::decode(place)?)?;
+/// The chunk of the plan that a stored location leads to, if it is one of that digest.
+fn chunk_behind(plan: &Plan, location: &[u8], digest: &Digest) -> Option<usize> {
+    let index = plan.chunk_at(&Location::decode(location)?)?;
     (plan.chunks[index].digest == *digest).then_some(index)
 }
 
 /// What the files no longer hold.
 #[derive(Debug, Default)]
-pub(super) struct Changed {
-    pub(super) chunks: u64,
-    pub(super) files: BTreeSet<PathBuf>,
+pub(crate) struct Changed {
+    pub(crate) chunks: u64,
+    pub(crate) files: BTreeSet<PathBuf>,
 }
 
 /// Reads these chunks of the plan from their files once more and compares the digests.
-pub(super) fn reread(plan: &Plan, chunks: &[usize], threads: usize, bar: &ProgressBar) -> Changed {
-    let parts = split(chunks, threads, |part| reread_part(plan, part, bar));
+pub(crate) fn reread(
+    plan: &Plan,
+    chunks: &[usize],
+    threads: usize,
+    audience: &dyn Audience,
+) -> Changed {
+    let lengths = chunks.iter().map(|&index| u64::from(plan.chunks[index].length));
+    let progress = audience.begin(Stage::Reread, Some(lengths.sum()));
+    let progress = progress.as_ref();
+    let parts = split(chunks, threads, |part| reread_part(plan, part, progress));
     parts.into_iter().fold(Changed::default(), |mut all, part| {
         all.chunks += part.chunks;
         all.files.extend(part.files);
@@ -114,7 +125,7 @@ pub(super) fn reread(plan: &Plan, chunks: &[usize], threads: usize, bar: &Progre
     })
 }
 
-fn reread_part(plan: &Plan, chunks: &[usize], bar: &ProgressBar) -> Changed {
+fn reread_part(plan: &Plan, chunks: &[usize], progress: &dyn Progress) -> Changed {
     let mut changed = Changed::default();
     let mut bytes = Vec::new();
     let same_file = |a: &usize, b: &usize| plan.chunks[*a].file == plan.chunks[*b].file;
@@ -132,7 +143,7 @@ fn reread_part(plan: &Plan, chunks: &[usize], bar: &ProgressBar) -> Changed {
                 changed.chunks += 1;
                 changed.files.insert(path.clone());
             }
-            bar.inc(u64::from(chunk.length));
+            progress.advance(u64::from(chunk.length));
         }
     }
     changed
@@ -157,7 +168,8 @@ mod tests {
     use firndex::Options;
 
     use super::*;
-    use crate::dedup::walk::Found;
+    use crate::audience::Nobody;
+    use crate::walk::Found;
 
     const FILES: [&str; 3] = ["a", "b", "copy of a"];
 
@@ -169,16 +181,16 @@ mod tests {
             std::fs::write(dir.join(name), &bytes).unwrap();
             Found { path: name.into(), bytes: bytes.len() as u64 }
         });
-        Plan::make(dir, &found, 2, &ProgressBar::hidden())
+        Plan::make(dir, &found, 2, &Nobody)
     }
 
     fn store_in(dir: &Path, plan: &Plan, left_out: Option<usize>) -> Store {
         let store = Options::default().create_store(dir.join("pool")).unwrap();
         for index in 0..plan.chunks.len() {
             if left_out.is_none_or(|out| plan.chunks[out].digest != plan.chunks[index].digest) {
-                let mut place = Vec::new();
-                plan.place(index).encode_into(&mut place);
-                store.insert(plan.chunks[index].digest, &place).unwrap();
+                let mut location = Vec::new();
+                plan.location(index).encode_into(&mut location);
+                store.insert(plan.chunks[index].digest, &location).unwrap();
             }
         }
         store
@@ -186,7 +198,7 @@ mod tests {
 
     fn judge_all(store: &Store, plan: &Plan) -> Verdict {
         let all: Vec<usize> = (0..plan.chunks.len()).collect();
-        judge(store, plan, &all, 2, &ProgressBar::hidden()).unwrap()
+        judge(store, plan, &all, 2, &Nobody).unwrap()
     }
 
     #[test]
@@ -213,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_leads_elsewhere_is_noticed() {
+    fn a_location_that_leads_elsewhere_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan_in(dir.path());
         let store = store_in(dir.path(), &plan, None);
         let [first, second] = [0, 1].map(|nth| plan.files[1].chunks.start + nth);
-        let mut place = Vec::new();
-        plan.place(second).encode_into(&mut place);
-        for wrong in [&place[..], &place[..place.len() - 1], b"rubbish", b""] {
+        let mut location = Vec::new();
+        plan.location(second).encode_into(&mut location);
+        for wrong in [&location[..], &location[..location.len() - 1], b"rubbish", b""] {
             store.put(plan.chunks[first].digest, wrong).unwrap();
             let verdict = judge_all(&store, &plan);
             assert_eq!(verdict.misplaced, [first], "{wrong:?}");
@@ -233,7 +245,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let plan = plan_in(dir.path());
         let all: Vec<usize> = (0..plan.chunks.len()).collect();
-        let reread_all = || reread(&plan, &all, 2, &ProgressBar::hidden());
+        let reread_all = || reread(&plan, &all, 2, &Nobody);
         assert_eq!(reread_all().chunks, 0);
 
         let path = dir.path().join("b");

@@ -6,38 +6,40 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use indicatif::ProgressBar;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::output;
+use crate::audience::{Audience, Note, Stage};
 
 /// A regular file below the directory that is walked.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub struct Found {
     /// Relative to that directory.
-    pub(crate) path: PathBuf,
-    pub(crate) bytes: u64,
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
 }
 
 /// What a walk found.
 #[derive(Debug, Default)]
-pub(crate) struct Walk {
+pub struct Walk {
     /// In the order of their paths.
-    pub(crate) files: Vec<Found>,
-    pub(crate) bytes: u64,
+    pub files: Vec<Found>,
+    /// Their sizes together.
+    pub bytes: u64,
     /// Whether the limit left files out.
-    pub(crate) cut: bool,
+    pub cut: bool,
 }
 
 /// A file or directory by identity, whatever path leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub struct Identity {
     device: u64,
     inode: u64,
 }
 
 impl Identity {
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    /// The identity of what is at `path`.
+    pub fn of(path: &Path) -> io::Result<Self> {
         Ok(Self::from(&std::fs::metadata(path)?))
     }
 }
@@ -51,7 +53,8 @@ impl From<&Metadata> for Identity {
 /// Lists the regular files below `dir`, sorted, up to `bytes_max` of them, leaving out what is
 /// `excluded`, directories named `target`, and anything named `.git`. Symbolic links are not
 /// followed. What cannot be read is told and left out.
-pub(crate) fn walk(dir: &Path, bytes_max: u64, excluded: &[Identity], bar: &ProgressBar) -> Walk {
+pub fn walk(dir: &Path, bytes_max: u64, excluded: &[Identity], audience: &dyn Audience) -> Walk {
+    let progress = audience.begin(Stage::Walk, None);
     let wanted = |entry: &DirEntry| {
         if entry.depth() == 0 {
             return true;
@@ -67,7 +70,7 @@ pub(crate) fn walk(dir: &Path, bytes_max: u64, excluded: &[Identity], bar: &Prog
         let (entry, metadata) = match entry.and_then(|entry| Ok((entry.metadata()?, entry))) {
             Ok((metadata, entry)) => (entry, metadata),
             Err(error) => {
-                bar.suspend(|| output::talk(format_args!("skipped: {error}")));
+                audience.tell(Note::Skipped { path: None, why: &error });
                 continue;
             }
         };
@@ -89,7 +92,7 @@ pub(crate) fn walk(dir: &Path, bytes_max: u64, excluded: &[Identity], bar: &Prog
             bytes: metadata.len(),
         });
         walk.bytes += metadata.len();
-        bar.inc(1);
+        progress.advance(1);
     }
     walk
 }
@@ -106,6 +109,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::audience::Nobody;
 
     fn paths(walk: &Walk) -> Vec<&str> {
         walk.files.iter().filter_map(|found| found.path.to_str()).collect()
@@ -126,15 +130,15 @@ mod tests {
         std::os::unix::fs::symlink("src", root.join("loop")).unwrap();
         let excluded = ["pool.firn", "private"].map(|name| Identity::of(&root.join(name)).unwrap());
 
-        let all = walk(&root, u64::MAX, &excluded, &ProgressBar::hidden());
+        let all = walk(&root, u64::MAX, &excluded, &Nobody);
         assert_eq!(paths(&all), ["a", "src/deep/file"]);
         assert_eq!((all.bytes, all.cut), (6, false));
 
         fs::write(root.join("b"), b"too large").unwrap();
-        let some = walk(&root, 6, &excluded, &ProgressBar::hidden());
+        let some = walk(&root, 6, &excluded, &Nobody);
         assert_eq!(paths(&some), ["a", "src/deep/file"]);
         assert!(some.cut);
-        let some = walk(&root, 3, &excluded, &ProgressBar::hidden());
+        let some = walk(&root, 3, &excluded, &Nobody);
         assert_eq!(paths(&some), ["a"]);
         assert!(some.cut);
     }

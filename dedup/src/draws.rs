@@ -1,35 +1,12 @@
-//! Numbers that a seed repeats.
+//! The counts at which the writing process is killed.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// SplitMix64, as Steele, Lea and Flood published it: the demo needs a few numbers that look
-/// random and can be had again, no more.
-pub(crate) struct Random {
-    state: u64,
-}
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random { state: seed }
-    }
-
-    pub(crate) fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// From 0 to `bound`, without it; nearly uniform, which is enough here.
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
-    }
-}
+use workload::Random;
 
 /// A seed for a run that was given none: the standard library seeds its hashers from the system.
-pub(crate) fn fresh_seed() -> u64 {
+pub fn fresh_seed() -> u64 {
     // 32 bits, which are enough to tell runs apart and short enough to be typed again.
     RandomState::new().build_hasher().finish() >> 32
 }

@@ -1,0 +1,94 @@
+//! A demonstration on the terminal: bars for its stages, lines for what is worth telling.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dedup::{Audience, Note, Progress, Stage};
+use indicatif::{HumanCount, ProgressBar};
+
+use crate::output;
+use crate::progress;
+
+/// Tells on stderr.
+#[derive(Default)]
+pub(super) struct Screen {
+    bars: Arc<Mutex<Vec<ProgressBar>>>,
+}
+
+/// The bar of a stage, the last of the screen's bars.
+struct Bar {
+    bar: ProgressBar,
+    bars: Arc<Mutex<Vec<ProgressBar>>>,
+}
+
+impl Audience for Screen {
+    fn begin(&self, stage: Stage, steps: Option<u64>) -> Box<dyn Progress> {
+        let (what, counts_bytes) = match stage {
+            Stage::Walk => ("walking", false),
+            Stage::Cut => ("chunking", true),
+            Stage::Store => ("writing", false),
+            Stage::Check => ("checking", false),
+            Stage::Reread => ("reading", true),
+        };
+        let bar = match steps {
+            None => progress::unknown(what),
+            Some(steps) if counts_bytes => progress::bytes(what, steps),
+            Some(steps) => progress::count(what, steps),
+        };
+        lock(&self.bars).push(bar.clone());
+        Box::new(Bar { bar, bars: Arc::clone(&self.bars) })
+    }
+
+    fn tell(&self, note: Note<'_>) {
+        match lock(&self.bars).last() {
+            Some(bar) => bar.suspend(|| say(note)),
+            None => say(note),
+        }
+    }
+}
+
+impl Progress for Bar {
+    fn advance(&self, steps: u64) {
+        self.bar.inc(steps);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        lock(&self.bars).pop();
+    }
+}
+
+fn lock(bars: &Mutex<Vec<ProgressBar>>) -> MutexGuard<'_, Vec<ProgressBar>> {
+    bars.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say(note: Note<'_>) {
+    match note {
+        Note::Skipped { path: Some(path), why } => {
+            output::talk(format_args!("skipped {}: {why}", path.display()));
+        }
+        Note::Skipped { path: None, why } => output::talk(format_args!("skipped: {why}")),
+        Note::FewerKills { chunks, kills, wanted } => output::talk(format_args!(
+            "there are only {chunks} chunks: {kills} kills instead of {wanted}"
+        )),
+        Note::Killed { kill, kills, acknowledged, reopen_ms, lost } => output::talk(format_args!(
+            "kill {kill} of {kills}: {} chunks acknowledged, reopened in {reopen_ms:.1} ms, {} lost",
+            HumanCount(acknowledged),
+            HumanCount(lost),
+        )),
+        Note::Unsound(finding) => output::complain(&format!("check: {finding}")),
+        Note::Miscounted { keys, expected } => output::complain(&format!(
+            "the pool counts {keys} keys, expected {expected}, one for each location it leads to"
+        )),
+        Note::Changed { chunks, files } => {
+            output::talk(format_args!(
+                "{} chunks no longer have their digests: these files changed meanwhile",
+                HumanCount(chunks)
+            ));
+            for path in files {
+                output::talk(format_args!("  changed: {}", path.display()));
+            }
+        }
+    }
+}

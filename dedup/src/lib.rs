@@ -1,0 +1,33 @@
+//! A deduplication index whose writing process is killed again and again.
+//!
+//! A parent process finds the files ([`walk`]) and cuts them into chunks ([`Plan`]). It hands the
+//! chunks to a child that stores them ([`store_chunks`], over the pipes of `wire`), kills the child
+//! at random counts of reported chunks (`supervise`), and after each kill looks whether all that
+//! was reported is there (`verify`). [`Demonstration`] is all of that, [`Outcome`] what it came to.
+//! An [`Audience`] follows it.
+
+#![forbid(unsafe_code)]
+
+pub mod interrupt;
+
+mod audience;
+mod demonstration;
+mod draws;
+mod error;
+mod outcome;
+mod plan;
+mod supervise;
+mod tempo;
+mod verify;
+mod walk;
+mod wire;
+mod writer;
+
+pub use audience::{Audience, Note, Progress, Stage};
+pub use demonstration::Demonstration;
+pub use draws::fresh_seed;
+pub use error::Error;
+pub use outcome::Outcome;
+pub use plan::Plan;
+pub use walk::{Found, Identity, Walk, walk};
+pub use writer::store_chunks;
