@@ -1,21 +1,18 @@
 //! Engines on media that only a laboratory needs.
 
-use crate::contender::{Medium, Setting};
 use crate::map::{Batched, Facts, Failure, Map};
-use crate::table::NEVER;
-use anyhow::{Context, Result, bail};
+use crate::medium::Medium;
+use crate::pool::{NEVER, bare, memory};
+use crate::setting::Setting;
+use anyhow::{Result, bail};
 use engines::Settings;
 use engines::clevel::{self, ClevelTable};
 use engines::iceberg::{self, Iceberg};
 use engines::level::{self, LevelHashing};
 use firndex::Engine;
 use index::Index;
-use index::hash::HASH_ID;
 use pmem::Pool;
-use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::{Count, Delay, Dram, Latency, Memory};
-use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
+use pmem::medium::{Count, Delay, Dram, Latency};
 use std::sync::{Arc, OnceLock};
 
 /// A table on any medium, without the facade, behind one virtual call as there.
@@ -46,33 +43,6 @@ impl Direct<Count<Dram>> {
     }
 }
 
-/// Anonymous memory for a pool.
-pub(crate) fn memory() -> Result<Dram> {
-    Memory::dram(u64::MAX).context("reserving memory")
-}
-
-/// A new pool on `medium` for a table of keys and values of so many bytes. `engine` is the engine's
-/// number and its parameters; everything random follows from `seed`.
-pub(crate) fn new_pool<M: pmem::Medium>(
-    medium: M,
-    engine: (u32, [u64; 16]),
-    pair_bytes: (usize, usize),
-    seed: u64,
-) -> Result<Arc<Pool<M>>> {
-    let spec = Spec {
-        kind: PoolKind::Table,
-        engine: engine.0,
-        key_bytes: u32::try_from(pair_bytes.0)?,
-        value_bytes: u32::try_from(pair_bytes.1)?,
-        hash_id: HASH_ID,
-        hash_seed: seed,
-        uuid: u128::from(seed),
-        segment_log2: SEGMENT_LOG2_DEFAULT,
-        engine_params: engine.1,
-    };
-    Ok(Arc::new(Pool::create(medium, &spec, Place::default())?))
-}
-
 impl<M: pmem::Medium> Direct<M> {
     fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
         let mut settings = Settings::default();
@@ -95,7 +65,7 @@ impl<M: pmem::Medium> Direct<M> {
             }
             other => return not_here(other),
         };
-        let pool = new_pool(medium, numbered, (8, 8), setting.seed)?;
+        let pool = bare(medium, numbered, (8, 8), setting.seed)?;
         let index: Box<dyn Index<u64, u64>> = match engine {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
             Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),

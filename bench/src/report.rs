@@ -77,9 +77,10 @@ fn table(out: &mut dyn Write, rows: &[&Row]) -> Result<()> {
     let columns: Vec<_> = columns.collect();
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = columns.iter().enumerate().map(|(index, (title, _, width))| {
-            match TEXTS.contains(title) {
-                true => format!("{:<width$}", cell(index)),
-                false => format!("{:>width$}", cell(index)),
+            if TEXTS.contains(title) {
+                format!("{:<width$}", cell(index))
+            } else {
+                format!("{:>width$}", cell(index))
             }
         });
         cells.collect::<Vec<_>>().join(" ")

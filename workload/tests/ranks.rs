@@ -145,9 +145,10 @@ fn first_unit_of(law: &Zipf, popularity: u64) -> f64 {
     let (mut below, mut beyond) = (0.0, 1.0);
     for _ in 0..52 {
         let middle = (below + beyond) / 2.0;
-        match law.rank(middle) < popularity {
-            true => below = middle,
-            false => beyond = middle,
+        if law.rank(middle) < popularity {
+            below = middle;
+        } else {
+            beyond = middle;
         }
     }
     beyond * f64::from(popularity > 0)

@@ -68,9 +68,10 @@ impl Items {
     pub fn check(&self, key: u64, value: &[u8]) -> Result<u8, Mismatch> {
         let version = check_value(key, value)?;
         let expected = self.value_bytes(key, version);
-        match value.len() == expected {
-            true => Ok(version),
-            false => Err(Mismatch::Length { key, version, found: value.len(), expected }),
+        if value.len() == expected {
+            Ok(version)
+        } else {
+            Err(Mismatch::Length { key, version, found: value.len(), expected })
         }
     }
 }

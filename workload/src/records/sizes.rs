@@ -80,9 +80,10 @@ impl ValueSizes {
         let mut classes = Vec::new();
         for (index, &(class_min, class_max)) in bounds.iter().enumerate() {
             below += weight(index);
-            let last_word = match index + 1 == bounds.len() {
-                true => u64::MAX,
-                false => (below / total * 2f64.powi(64)) as u64,
+            let last_word = if index + 1 == bounds.len() {
+                u64::MAX
+            } else {
+                (below / total * 2f64.powi(64)) as u64
             };
             classes.push(Class { last_word, min: class_min, count: count(class_min, class_max) });
         }
@@ -121,10 +122,7 @@ impl ValueSizes {
 }
 
 fn check_sizes(min: usize, max: usize) -> Result<(), ParameterError> {
-    match 1 <= min && min <= max {
-        true => Ok(()),
-        false => Err(ParameterError::Sizes { min, max, least: 1 }),
-    }
+    if 1 <= min && min <= max { Ok(()) } else { Err(ParameterError::Sizes { min, max, least: 1 }) }
 }
 
 fn count(min: usize, max: usize) -> u64 {
