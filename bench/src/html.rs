@@ -38,6 +38,8 @@ pub fn write(path: &Path, machine: &Machine, command: &str, rows: &[Row]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Suite;
+    use clap::ValueEnum;
     use serde_json::Value;
 
     const CONTENDERS: [&str; 3] = ["one", "another", "machine"];
@@ -116,6 +118,11 @@ mod tests {
     #[test]
     fn the_script_knows_every_suite_and_the_fields_that_it_draws() {
         let script = between(TEMPLATE, "\"use strict\";", "</script>");
+        let suites = between(script, "const SUITES = {", "\n};");
+        for suite in Suite::value_variants().iter().filter(|suite| **suite != Suite::All) {
+            let name = suite.to_possible_value().unwrap();
+            assert!(suites.contains(&format!("\n  \"{}\": [", name.get_name())), "{suite:?}");
+        }
         let fields = serde_json::to_value(Row::new("micro", "get", "one")).unwrap();
         let fields = fields.as_object().unwrap();
         let word = |text: &str| -> String {
