@@ -2,7 +2,7 @@
 
 use crate::map::{Batched, Facts, Failure, Map};
 use crate::medium::Medium;
-use crate::pool::{NEVER, bare, memory};
+use crate::pool::{NEVER, memory, without_facade};
 use crate::setting::Setting;
 use anyhow::{Result, bail};
 use engines::Settings;
@@ -65,7 +65,7 @@ impl<M: pmem::Medium> Direct<M> {
             }
             other => return not_here(other),
         };
-        let pool = bare(medium, numbered, (8, 8), setting.seed)?;
+        let pool = without_facade(medium, numbered, (8, 8), setting.seed)?;
         let index: Box<dyn Index<u64, u64>> = match engine {
             Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
             Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),

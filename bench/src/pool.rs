@@ -28,8 +28,8 @@ pub(crate) fn options(engine: Engine, setting: &Setting) -> Options {
     if setting.grows { options } else { options.resize_at(NEVER) }
 }
 
-/// A new pool on `dram` or `mapped` through the facade: made by `in_file` in a directory of its own, which goes when the
-/// handle does, or by `in_memory`.
+/// A new pool on `dram` or `mapped` through the facade: made by `in_file` in a directory of its own,
+/// which goes when the handle does, or by `in_memory`.
 pub(crate) fn through_facade<T>(
     engine: Engine,
     setting: &Setting,
@@ -74,9 +74,9 @@ pub(crate) fn memory() -> Result<Dram> {
     Memory::dram(u64::MAX).context("reserving memory")
 }
 
-/// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes. `engine` is the engine's
-/// number and its parameters; everything random follows from `seed`.
-pub(crate) fn bare<M: pmem::Medium>(
+/// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes.
+/// `engine` is the engine's number and its parameters; everything random follows from `seed`.
+pub(crate) fn without_facade<M: pmem::Medium>(
     medium: M,
     engine: (u32, [u64; 16]),
     pair_bytes: (usize, usize),

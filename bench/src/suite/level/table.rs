@@ -1,6 +1,6 @@
 //! A Level hash table with its pool.
 
-use crate::pool::{NEVER, bare, memory};
+use crate::pool::{NEVER, memory, without_facade};
 use anyhow::{Context, Result, bail, ensure};
 use engines::Settings;
 use engines::level::{self, LevelHashing, Shape};
@@ -30,7 +30,7 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
     /// An empty table on `medium`.
     pub(super) fn new(medium: M, shape: Shape, seed: u64) -> Result<Self> {
         let engine = (level::ENGINE_ID, level::engine_params(&shape));
-        let pool = bare(medium, engine, (K::BYTES, V::BYTES), seed)?;
+        let pool = without_facade(medium, engine, (K::BYTES, V::BYTES), seed)?;
         let settings = Settings { resize_at: NEVER, helpers: 0, ..Settings::default() };
         let index = LevelHashing::open(Arc::clone(&pool), settings)?;
         Ok(Table { index, pool })
