@@ -5,11 +5,8 @@ use crate::medium::Medium;
 use crate::pool::{NEVER, memory, without_facade};
 use crate::setting::Setting;
 use anyhow::{Result, bail};
-use engines::Settings;
-use engines::clevel::{self, ClevelTable};
-use engines::iceberg::{self, Iceberg};
-use engines::level::{self, LevelHashing};
-use firndex::Engine;
+use engines::engine::{PairSizes, Parameters, Wanted};
+use engines::{Engine, Settings};
 use index::Index;
 use pmem::Pool;
 use pmem::medium::{Count, Delay, Dram, Latency};
@@ -49,29 +46,16 @@ impl<M: pmem::Medium> Direct<M> {
         if !setting.grows {
             settings.resize_at = NEVER;
         }
-        let resize_at = settings.resize_at;
-        let numbered = match engine {
-            Engine::Iceberg => {
-                let shape = iceberg::Shape::default().for_pairs(setting.capacity, resize_at);
-                (iceberg::ENGINE_ID, iceberg::engine_params(&shape))
-            }
-            Engine::Level => {
-                let shape = level::Shape::for_pair_bytes(16).for_pairs(setting.capacity, resize_at);
-                (level::ENGINE_ID, level::engine_params(&shape))
-            }
-            Engine::Clevel => {
-                let shape = clevel::Shape::default().for_pairs(setting.capacity, resize_at);
-                (clevel::ENGINE_ID, clevel::engine_params(&shape))
-            }
-            other => return not_here(other),
+        let parameters = Parameters::default();
+        let wanted = Wanted {
+            sizes: PairSizes::WORDS,
+            pairs: setting.capacity,
+            resize_at: settings.resize_at,
+            parameters: &parameters,
         };
+        let numbered = (engine.description().id, engine.engine_params(&wanted));
         let pool = without_facade(medium, numbered, (8, 8), setting.seed)?;
-        let index: Box<dyn Index<u64, u64>> = match engine {
-            Engine::Iceberg => Box::new(Iceberg::open(Arc::clone(&pool), settings)?),
-            Engine::Level => Box::new(LevelHashing::open(Arc::clone(&pool), settings)?),
-            Engine::Clevel => Box::new(ClevelTable::open(Arc::clone(&pool), settings)?),
-            other => return not_here(other),
-        };
+        let index = engine.open_words(Arc::clone(&pool), settings)?.engine;
         Ok(Direct { index, pool, failure: OnceLock::new() })
     }
 
@@ -90,10 +74,6 @@ impl<M: pmem::Medium> Direct<M> {
         };
         changed.map_err(|failure| self.failure.set(failure)).ok()
     }
-}
-
-fn not_here<T>(engine: Engine) -> Result<T> {
-    bail!("engine {engine} cannot be opened on a medium without the facade")
 }
 
 impl<M: pmem::Medium> Map for Direct<M> {

@@ -1,38 +1,26 @@
 //! What CI runs of the lab on one engine, up to the first violation: `campaign ENGINE`. Exit status
 //! 3 says that one was found. The program that replants bugs (`crashlab/mutants/run`) asks it.
 
-use crashlab::campaign::Campaign;
-use crashlab::trial::Engine;
+use crashlab::campaign::{Campaign, short};
+use crashlab::target::Target;
 
-/// As in `.ci/run`: directed histories and random ones, then all short ones of one thread; of Clevel
-/// hashing as in the tests.
-fn campaigns(engine: Engine) -> Vec<Campaign> {
-    let random = Campaign {
-        engine,
-        threads: 3,
-        ops: 3,
-        histories: 5000,
-        time: None,
-        seed: 1,
-        directed: true,
-        directed_one_in: 1,
-        sites: false,
-        workers: 2,
-    };
-    let exhaustive = Campaign { threads: 1, directed: false, ..random.clone() };
-    match engine {
-        Engine::Clevel => vec![Campaign { histories: 100, ..random }],
-        _ => vec![random, exhaustive],
-    }
+/// As in CI, save that sites are not broken; where operations take many steps as in the tests.
+fn campaigns(target: Target) -> Vec<Campaign> {
+    let effort = target.effort();
+    let histories = if effort.is_exhaustive { effort.histories } else { effort.histories_in_tests };
+    let is_run = |campaign: &Campaign| campaign.directed_one_in == 1;
+    let all = short(target, 2).into_iter().filter(is_run);
+    all.map(|campaign| Campaign { histories, sites: false, ..campaign }).collect()
 }
 
 fn main() {
     let name = std::env::args().nth(1).unwrap_or_default();
-    let Some(engine) = Engine::by_name(&name) else {
-        eprintln!("usage: campaign ENGINE, one of {:?}", Engine::ALL.map(Engine::name));
+    let Some(target) = Target::by_name(&name) else {
+        let names: Vec<&str> = Target::all().into_iter().map(Target::name).collect();
+        eprintln!("usage: campaign ENGINE, one of {names:?}");
         std::process::exit(2);
     };
-    for campaign in campaigns(engine) {
+    for campaign in campaigns(target) {
         let report = campaign.run(&|_| {});
         if let Some(violation) = report.violations.first() {
             print!("{violation}");

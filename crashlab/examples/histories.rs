@@ -12,7 +12,8 @@ use crashlab::explore::{random_program, random_schedule};
 use crashlab::history::{Action, Answer, Call, Key, Op, Program, Value};
 use crashlab::random::Random;
 use crashlab::subject::{Setup, Subject, TableSubject};
-use crashlab::{judge, machine, setups};
+use crashlab::{judge, machine};
+use engines::Engine;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -33,8 +34,10 @@ type State = Option<Value>;
 fn main() -> Result<(), String> {
     let (count, seed) = arguments(std::env::args().skip(1))?;
     let mut random = Random::new(seed);
-    let situations: Vec<Situation> =
-        setups::iceberg().into_iter().map(Situation::new).collect::<Result<_, _>>()?;
+    let situations: Vec<Situation> = crashlab::engines::tables(Engine::ALL[0])
+        .into_iter()
+        .map(Situation::new)
+        .collect::<Result<_, _>>()?;
     let mut questions = Questions {
         out: BufWriter::new(io::stdout().lock()),
         count,

@@ -1,11 +1,10 @@
-//! Directed histories of what the alphabet has not: syncs beside writers, batches with one key
-//! twice.
+//! Directed histories around the boundaries of any engine.
 
-use crate::history::{Action, Op};
+use crate::history::{Action, Op, Program};
 use crate::interleave::Points;
 use crate::setups;
-use crate::subject::{ClevelSubject, Setup, Subject};
-use crate::trial::{Directed, Look, every_access, reusing};
+use crate::subject::{HeapSubject, Setup, Subject};
+use crate::trial::{Directed, Look, every_access};
 
 /// Pools that are synced beside a writer, between two writers, and by one thread.
 pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
@@ -94,29 +93,101 @@ pub(crate) fn alone_in<S: Subject>(setups: Vec<Setup>) -> Vec<Directed> {
 pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
+    let one = setups::one_item_of_a_store(&empty);
     vec![
         Directed::new::<S>(empty, every_access(batch, 0, 1)),
-        Directed::new::<S>(setups::one_item_of_a_store(), every_access(reusing(), 0, 1)),
+        Directed::new::<S>(one, every_access(reusing(), 0, 1)),
     ]
 }
 
-/// Searches that know the levels from before a key was moved to a new one.
-pub(crate) fn overtaken() -> Vec<Directed> {
-    let readers = [Op::One(0, Action::Get), Op::Many(vec![(0, Action::Get)])];
-    let program = |reader| vec![vec![reader], vec![Op::One(1, Action::Insert(2))]];
-    let updated = vec![
-        vec![Op::One(0, Action::Update(3)), Op::One(0, Action::Get)],
-        vec![Op::One(1, Action::Insert(2))],
+/// The directed histories around `setups`: all short ones, then pairs of threads.
+pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let mut all: Vec<Directed> =
+        setups.iter().map(|setup| Directed::new::<S>(setup.clone(), Look::Exhaustive(2))).collect();
+    let one = |action| Op::One(0, action);
+    let insert = || vec![one(Action::Insert(2))];
+    let update = || vec![one(Action::Insert(2)), one(Action::Upsert(3))];
+    let remove = || vec![one(Action::Insert(2)), one(Action::Remove)];
+    let get_many = || Op::Many(vec![(0, Action::Get)]);
+    let readers = [
+        (insert(), one(Action::Get)),
+        (update(), one(Action::Get)),
+        (update(), get_many()),
+        (update(), Op::Scan),
+        (remove(), one(Action::Get)),
+        (remove(), get_many()),
     ];
-    let programs: Vec<_> = readers.map(program).into_iter().chain([updated]).collect();
-    let setups = [setups::next_insertion_moves(), setups::next_insertion_shifts()];
-    let all = |setup: &Setup| {
-        let programs = programs.clone().into_iter();
-        programs
-            .map(|program| {
-                Directed::new::<ClevelSubject>(setup.clone(), every_access(program, 0, 1))
-            })
-            .collect::<Vec<_>>()
-    };
-    setups.iter().flat_map(all).collect()
+    let writer_pairs = [
+        // Two at one key, and two at keys that share all blocks.
+        [vec![one(Action::Insert(2))], vec![one(Action::Insert(3))]],
+        [vec![one(Action::Upsert(2)), one(Action::Remove)], vec![one(Action::Upsert(3))]],
+        [
+            vec![one(Action::Insert(2)), one(Action::Remove)],
+            vec![Op::One(1, Action::Insert(3)), Op::Settle],
+        ],
+    ];
+    // Somebody who reads a key that nobody is writing, while its place may change.
+    let bystander = vec![
+        vec![one(Action::Upsert(2))],
+        vec![Op::One(1, Action::Insert(3)), Op::Settle],
+        vec![one(Action::Get), Op::One(1, Action::Get)],
+    ];
+    // Items of many lines have many images, and are read no differently.
+    let small = |setup: &&Setup| setup.value_bytes.iter().all(|&bytes| bytes <= 100);
+    for setup in setups.iter().filter(small) {
+        all.push(interleaved::<S>(setup, bystander.clone(), 1));
+        for pair in &writer_pairs {
+            all.push(interleaved::<S>(setup, pair.to_vec(), 0));
+        }
+        for (writer, reader) in &readers {
+            let program = vec![writer.clone(), vec![reader.clone()]];
+            all.push(interleaved::<S>(setup, program, 0));
+        }
+    }
+    all
+}
+
+pub(crate) fn interleaved<S: Subject>(setup: &Setup, program: Program, first: usize) -> Directed {
+    Directed::new::<S>(setup.clone(), every_access(program, first, 1))
+}
+
+/// Changes of thread at shared words.
+pub(crate) fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize) -> Directed {
+    shared_after::<S>(setup, program, 0, changes)
+}
+
+/// The same, after so many threads have ended.
+pub(crate) fn shared_after<S: Subject>(
+    setup: &Setup,
+    program: Program,
+    first: usize,
+    changes: usize,
+) -> Directed {
+    let look = Look::Interleaved { program, first, changes, points: Points::Shared };
+    Directed::new::<S>(setup.clone(), look)
+}
+
+/// What only several writers of the heap show.
+pub(crate) fn writers_of_the_heap() -> Vec<Directed> {
+    // Threads without a number allocate from one segment: what one of them has begun to write
+    // back, the other's fence does not complete.
+    let store = |key| vec![Op::One(key, Action::Insert(2 + u16::from(key)))];
+    let sharing = vec![Vec::new(), Vec::new(), store(0), store(1)];
+    let empty = setups::heap().swap_remove(0);
+    // A large item's segments are freed by one thread; a second takes all but the last of them, a
+    // third takes that one.
+    let freeing = vec![vec![Op::One(0, Action::Remove)], store(1), store(2)];
+    vec![
+        interleaved::<HeapSubject>(&setups::one_item(), reusing(), 0),
+        interleaved::<HeapSubject>(&empty, sharing, 0),
+        interleaved::<HeapSubject>(&setups::freed_segments(), freeing, 1),
+    ]
+}
+
+/// A reader of an item beside a writer that removes it, and then writes those of another key until
+/// the slots of the segment come round again.
+pub fn reusing() -> Program {
+    let replace = (2..8).map(|value| Op::One(1, Action::Upsert(value)));
+    let writer = std::iter::once(Op::One(0, Action::Remove)).chain(replace).collect();
+    vec![writer, vec![Op::One(0, Action::Get)]]
 }

@@ -1,15 +1,11 @@
 //! A crash run as the command line asks for it.
 
-use crate::explore;
-use crate::lab::{Bounds, Counters, Lab};
+use crate::arena::{EXHAUSTIVE, Running, SAMPLED};
+use crate::lab::Counters;
 use crate::machine::silence_panics;
 use crate::report::Failure;
-use crate::setups;
-use crate::subject::{
-    ClevelStoreSubject, ClevelSubject, HeapSubject, LevelStoreSubject, LevelSubject,
-    LongLevelSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject,
-};
-use crate::trial::{self, Engine};
+use crate::target::Target;
+use crate::trial;
 use pmem::sync::simulated::fault::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Campaign {
     /// On what.
-    pub engine: Engine,
+    pub target: Target,
     /// Simulated threads: one explores all histories, several sample them.
     pub threads: usize,
     /// Operations of each thread.
@@ -55,86 +51,31 @@ pub struct Report {
     pub time: Duration,
 }
 
-/// Bounds of exhaustive histories.
-pub const EXHAUSTIVE: Bounds = Bounds {
-    images: 512,
-    images_nested: 24,
-    nested_one_in: 16,
-    depth: 2,
-    kills: true,
-    kills_one_in: 1,
-};
-/// Bounds of sampled histories.
-pub const SAMPLED: Bounds = Bounds {
-    images: 64,
-    images_nested: 8,
-    nested_one_in: 64,
-    depth: 2,
-    kills: true,
-    kills_one_in: 8,
-};
-
-/// A setup of some subject.
-trait Arena {
-    fn sample(&mut self, threads: usize, ops: usize, seed: u64) -> Result<(), Failure>;
-    fn exhaust(&mut self, ops: usize, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
-    fn counters(&self) -> Counters;
-}
-
-impl<S: Subject> Arena for Lab<S> {
-    fn sample(&mut self, threads: usize, ops: usize, seed: u64) -> Result<(), Failure> {
-        explore::sample(self, threads, ops, seed)
-            .map_err(|failure| explore::shrink::<S>(self.setup(), SAMPLED, failure))
+/// What a short run does on a target, as CI's is: random histories of three threads, all short ones of one,
+/// and each site broken in turn.
+pub fn short(target: Target, workers: usize) -> Vec<Campaign> {
+    let effort = target.effort();
+    let random = Campaign {
+        target,
+        threads: 3,
+        ops: 3,
+        histories: effort.histories,
+        time: None,
+        seed: 1,
+        directed: true,
+        directed_one_in: 1,
+        sites: effort.sites_one_in == 1,
+        workers,
+    };
+    let mut all = vec![random.clone()];
+    if effort.sites_one_in > 1 {
+        let directed_one_in = effort.sites_one_in;
+        all.push(Campaign { sites: true, directed_one_in, histories: 0, ..random.clone() });
     }
-
-    fn exhaust(&mut self, ops: usize, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
-        explore::exhaustive(self, ops, is_over)
-            .map_err(|failure| explore::shrink::<S>(self.setup(), EXHAUSTIVE, failure))
+    if effort.is_exhaustive {
+        all.push(Campaign { threads: 1, directed: false, sites: false, ..random });
     }
-
-    fn counters(&self) -> Counters {
-        self.counters
-    }
-}
-
-type MakeArena = Box<dyn Fn(Bounds) -> Result<Box<dyn Arena>, Failure> + Send + Sync>;
-
-fn arenas_of<S: Subject>(setups: Vec<Setup>) -> impl Iterator<Item = MakeArena> {
-    setups.into_iter().map(|setup| {
-        let make = move |bounds: Bounds| {
-            Lab::<S>::new(setup.clone(), bounds, 0).map(|lab| Box::new(lab) as Box<dyn Arena>)
-        };
-        Box::new(make) as MakeArena
-    })
-}
-
-fn arenas(engine: Engine) -> Vec<MakeArena> {
-    match engine {
-        Engine::Pool => arenas_of::<PoolSubject>(setups::pool())
-            .chain(arenas_of::<PoolSubject>(setups::synced_pool()))
-            .collect(),
-        Engine::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
-        Engine::Iceberg => arenas_of::<TableSubject>(setups::iceberg())
-            .chain(arenas_of::<TableSubject>(setups::iceberg_blocks()))
-            .chain(arenas_of::<TableSubject>(setups::synced_iceberg()))
-            .chain(arenas_of::<TableSubject>(setups::helped_iceberg()))
-            .chain(arenas_of::<TableSubject>(setups::recovered_iceberg()))
-            .chain(arenas_of::<StoreSubject>(setups::store()))
-            .chain(arenas_of::<StoreSubject>(setups::synced_store()))
-            .collect(),
-        Engine::Level => arenas_of::<LevelSubject>(setups::level())
-            .chain(arenas_of::<LongLevelSubject>(setups::level_long()))
-            .chain(arenas_of::<LevelSubject>(setups::synced_level()))
-            .chain(arenas_of::<LevelSubject>(setups::recovered_level()))
-            .chain(arenas_of::<LevelStoreSubject>(setups::level_store()))
-            .collect(),
-        Engine::Clevel => arenas_of::<ClevelSubject>(setups::clevel())
-            .chain(arenas_of::<ClevelSubject>(setups::synced_clevel()))
-            .chain(arenas_of::<ClevelSubject>(setups::helped_clevel()))
-            .chain(arenas_of::<ClevelSubject>(setups::recovered_clevel()))
-            .chain(arenas_of::<ClevelStoreSubject>(setups::clevel_store()))
-            .collect(),
-    }
+    all
 }
 
 impl Campaign {
@@ -143,7 +84,7 @@ impl Campaign {
         let start = Instant::now();
         silence_panics();
         let mut report = Report::default();
-        let mut directed = self.engine.directed();
+        let mut directed = self.target.directed();
         directed.retain(|directed| directed.is_sampled(self.directed_one_in, self.seed));
         if self.sites {
             match trial::trial(&directed, self.workers) {
@@ -170,7 +111,7 @@ impl Campaign {
     }
 
     fn explore(&self, start: Instant, report: &mut Report, tick: &(dyn Fn(Counters) + Sync)) {
-        let makers = arenas(self.engine);
+        let makers = self.target.arenas();
         let is_exhaustive = self.threads <= 1;
         let next = AtomicU64::new(0);
         let found_one = AtomicBool::new(false);
@@ -198,7 +139,7 @@ impl Campaign {
             }
         };
         let sample = || {
-            let mut labs: Vec<Option<Box<dyn Arena>>> = makers.iter().map(|_| None).collect();
+            let mut labs: Vec<Option<Box<dyn Running>>> = makers.iter().map(|_| None).collect();
             let mut told = Counters::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -218,7 +159,7 @@ impl Campaign {
                     let replay = format!(
                         "firndex crash --engine {} --threads {threads} --ops {ops} --seed {seed} \
                          --histories 1",
-                        self.engine.name()
+                        self.target.name()
                     );
                     failure.evidence.replay = Some(replay);
                     fail(failure);
@@ -247,7 +188,7 @@ impl Campaign {
 /// Histories between two reports of progress.
 const HISTORIES_PER_TICK: u64 = 64;
 
-fn total(labs: &[Option<Box<dyn Arena>>]) -> Counters {
+fn total(labs: &[Option<Box<dyn Running>>]) -> Counters {
     labs.iter().flatten().fold(Counters::default(), |mut total, lab| {
         total += lab.counters();
         total

@@ -1,30 +1,12 @@
 //! Directed histories that need a key nobody else asks for, or more than one change of thread.
 
-use crate::history::{Action, Key, Op, Program};
-use crate::interleave::Points;
+use crate::boundaries::shared;
+use crate::history::{Action, Key, Op};
 use crate::setups;
-use crate::subject::{
-    ClevelSubject, HeapSubject, LevelSubject, Setup, StoreSubject, Subject, TableSubject,
-};
-use crate::trial::{self, Directed, Look};
+use crate::subject::{HeapSubject, Setup, Subject};
+use crate::trial::Directed;
 
-/// Changes of thread at shared words.
-fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize) -> Directed {
-    shared_after::<S>(setup, program, 0, changes)
-}
-
-/// The same, after so many threads have ended.
-fn shared_after<S: Subject>(
-    setup: &Setup,
-    program: Program,
-    first: usize,
-    changes: usize,
-) -> Directed {
-    let look = Look::Interleaved { program, first, changes, points: Points::Shared };
-    Directed::new::<S>(setup.clone(), look)
-}
-
-fn one(key: Key, action: Action) -> Op {
+pub(crate) fn one(key: Key, action: Action) -> Op {
     Op::One(key, action)
 }
 
@@ -33,7 +15,7 @@ const FILLERS_FIRST: usize = 8;
 const FILLERS_LAST: usize = 8;
 
 /// Keys that are there when the history begins, and that it does not change.
-fn fillers(setup: &Setup) -> Vec<Key> {
+pub(crate) fn fillers(setup: &Setup) -> Vec<Key> {
     let is_there = |&key: &Key| setup.before_history(key).is_some();
     let all: Vec<Key> =
         (setup.free_keys as Key..setup.keys.len() as Key).filter(is_there).collect();
@@ -82,102 +64,6 @@ pub(crate) fn late<S: Subject>(setup: &Setup) -> Vec<Directed> {
         ],
     ];
     programs.into_iter().map(|program| shared::<S>(setup, program, 2)).collect()
-}
-
-/// What only IcebergHT's third level and its resizes show.
-pub(crate) fn iceberg() -> Vec<Directed> {
-    let chains = setups::chains_of_two_blocks();
-    let behind: Vec<Op> = fillers(&chains).iter().rev().map(|&key| one(key, Action::Get)).collect();
-    let (remove, insert) = (one(0, Action::Remove), one(1, Action::Insert(3)));
-    let stale = setups::level_2_before_doubling();
-    let doubler = vec![one(1, Action::Insert(3)), one(2, Action::Insert(4))];
-    let doubles = setups::second_insertion_doubles();
-    let batch = Op::Many(vec![(1, Action::Upsert(4))]);
-    let doubling = vec![one(0, Action::Insert(3)), Op::Settle];
-    let stored = vec![one(1, Action::Insert(2))];
-    let updater = vec![one(1, Action::Upsert(4)), one(0, Action::Insert(3)), Op::Settle];
-    vec![
-        // A node that goes from one chain to another under a reader, or under two writers.
-        shared::<TableSubject>(&chains, vec![vec![remove.clone(), insert.clone()], behind], 1),
-        shared::<TableSubject>(&chains, vec![vec![remove], vec![insert]], 2),
-        // A writer of level 2 that knows the geometry of before the table doubles.
-        shared::<TableSubject>(
-            &stale,
-            vec![vec![one(0, Action::Insert(2)), Op::Settle], doubler],
-            1,
-        ),
-        // A batch that knows the geometry of before.
-        shared_after::<TableSubject>(&doubles, vec![stored.clone(), vec![batch], doubling], 1, 1),
-        // A look-up that met a lock, and looks again in the geometry of before.
-        shared_after::<TableSubject>(
-            &doubles,
-            vec![stored, updater, vec![one(1, Action::Get)]],
-            1,
-            2,
-        ),
-        // A node that goes to the chain of another block when the table doubles.
-        shared::<TableSubject>(
-            &setups::level_3_before_doubling(),
-            vec![vec![one(1, Action::Insert(3)), Op::Settle], vec![one(0, Action::Get)]],
-            1,
-        ),
-        // Two that move the same blocks of level 2.
-        shared::<TableSubject>(
-            &setups::moving_level_2(),
-            vec![vec![Op::Settle], vec![Op::Settle]],
-            2,
-        ),
-    ]
-}
-
-/// A movement in the bottom level, which an expansion is emptying meanwhile.
-pub(crate) fn level() -> Vec<Directed> {
-    let setup = setups::moved_into_interim();
-    let expander = vec![one(1, Action::Insert(3)), Op::Settle];
-    let expands = |setup: &&Setup| setup.resize_at < 1.0 && !setup.shrinks;
-    let mut all = vec![shared::<LevelSubject>(
-        &setup,
-        vec![vec![one(0, Action::Insert(2))], expander.clone()],
-        2,
-    )];
-    // Two that rehash, one of them while the other one still publishes the resize.
-    let settle = || vec![Op::Settle];
-    let rehashing = |setup: &Setup| {
-        let others = [settle(), vec![Op::Settle, one(0, Action::Insert(2))]];
-        let programs = others.map(|other| vec![expander.clone(), other]);
-        let programs = programs.into_iter().chain([vec![settle(), settle()]]);
-        programs.map(|program| shared::<LevelSubject>(setup, program, 2)).collect::<Vec<_>>()
-    };
-    // A shrink that is given up, or that another one helps with.
-    let shrinking = |setup: &Setup| {
-        let shrink = || vec![Op::Shrink];
-        [vec![shrink(), shrink()], vec![shrink(), settle()]]
-            .map(|program| shared::<LevelSubject>(setup, program, 1))
-    };
-    let setups = setups::level();
-    all.extend(setups.iter().filter(expands).flat_map(rehashing));
-    all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
-    all
-}
-
-/// Helpers of Clevel hashing that are put aside until their owner does something else.
-pub(crate) fn clevel(setup: &Setup) -> Vec<Directed> {
-    let upsert = |value| one(0, Action::Upsert(value));
-    let stored = || vec![upsert(2)];
-    let helpers = [vec![one(0, Action::Remove)], vec![upsert(5)]];
-    let program = |helper| vec![stored(), vec![upsert(3), upsert(4)], helper];
-    helpers
-        .map(program)
-        .into_iter()
-        .map(|program| shared_after::<ClevelSubject>(setup, program, 1, 3))
-        .collect()
-}
-
-/// A scan that has read a slot when the item it leads to is removed, and its space used again.
-pub(crate) fn store() -> Vec<Directed> {
-    let writer = trial::reusing().swap_remove(0);
-    let program = vec![writer, vec![Op::Scan]];
-    vec![shared::<StoreSubject>(&setups::one_item(), program, 1)]
 }
 
 /// Threads that take and free slots of one segment, and segments of one large item.

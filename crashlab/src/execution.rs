@@ -325,7 +325,7 @@ fn judge_scan<S: Subject>(
     for key in (0..).take(setup.keys.len()) {
         let is_changed = changed.contains(&key);
         // A key that is changed may have been removed and stored again behind the scan's back.
-        let is_exact = was_alone || S::SCANS_ARE_EXACT && !is_changed;
+        let is_exact = was_alone || S::scans_exactly(setup) && !is_changed;
         let mut shown = pairs.iter().filter(|pair| pair.0 == key).map(|pair| pair.1);
         let (first, again) = (shown.next(), shown.next());
         if is_exact && again.is_some() {

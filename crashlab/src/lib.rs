@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-mod boundaries;
+pub mod arena;
+pub mod boundaries;
 pub mod campaign;
 mod deep;
 mod ends;
+pub mod engines;
 pub mod execution;
 pub mod explore;
 pub mod history;
@@ -20,4 +22,5 @@ pub mod report;
 mod runs;
 pub mod setups;
 pub mod subject;
+pub mod target;
 pub mod trial;

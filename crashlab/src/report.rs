@@ -40,7 +40,7 @@ impl std::ops::AddAssign for Counters {
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The subject.
-    pub engine: &'static str,
+    pub engine: String,
     /// The setup.
     pub setup: &'static str,
     /// What is wrong.
@@ -67,7 +67,7 @@ pub struct Evidence {
 impl Failure {
     /// A failure in this setup.
     pub fn new<S: Subject>(setup: &Setup, what: String) -> Failure {
-        Failure { engine: S::NAME, setup: setup.name, what, evidence: Box::default() }
+        Failure { engine: S::name(setup), setup: setup.name, what, evidence: Box::default() }
     }
 
     /// With what was run.

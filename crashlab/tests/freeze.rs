@@ -6,12 +6,13 @@
 //! Put aside in a lock of the substrate (a segment or an extent being taken, retired items being
 //! collected), it does hold up others who need that one: those moments are counted, not judged.
 
+use crashlab::engines::{stores, tables};
 use crashlab::execution::prepare;
 use crashlab::history::{Action, Answer, Call, Key, Op};
 use crashlab::judge;
 use crashlab::machine::{Job, Schedule, Slice, alone, run, silence_panics};
-use crashlab::setups;
-use crashlab::subject::{ClevelStoreSubject, ClevelSubject, Setup, Subject};
+use crashlab::subject::{Setup, StoreSubject, Subject, TableSubject};
+use engines::Engine;
 use pmem::sync::simulated::{mutexes_held, show};
 use std::sync::{Arc, Mutex};
 
@@ -209,10 +210,17 @@ fn others() -> [Vec<Op>; 2] {
     [writer.map(|action| one(0, action)).to_vec(), second]
 }
 
-fn look<S: Subject>(setups: Vec<Setup>, frozen: &[Vec<Op>], wanted: impl Fn(&Setup) -> bool) {
+/// Looks at every engine that says it is lock-free.
+fn look<S: Subject>(
+    setups: fn(Engine) -> Vec<Setup>,
+    frozen: &[Vec<Op>],
+    wanted: impl Fn(&Setup) -> bool,
+) {
     silence_panics();
     let (mut tried, mut in_locks) = (0, 0);
-    for setup in setups.into_iter().filter(|setup| !setup.is_tight && wanted(setup)) {
+    let engines = Engine::ALL.iter().filter(|engine| engine.description().is_lock_free);
+    let setups = engines.flat_map(|&engine| setups(engine));
+    for setup in setups.filter(|setup| !setup.is_tight && wanted(setup)) {
         let setup = Setup { limit_bytes: 64 << 10, ..setup };
         for program in frozen {
             let [first, second] = others();
@@ -229,8 +237,8 @@ fn look<S: Subject>(setups: Vec<Setup>, frozen: &[Vec<Op>], wanted: impl Fn(&Set
 
 #[test]
 fn an_inserting_thread_holds_nobody_up() {
-    look::<ClevelSubject>(
-        setups::clevel(),
+    look::<TableSubject>(
+        tables,
         &[vec![one(0, Action::Insert(2))], vec![one(1, Action::Insert(2))]],
         |_| true,
     );
@@ -239,23 +247,20 @@ fn an_inserting_thread_holds_nobody_up() {
 #[test]
 fn an_updating_or_removing_thread_holds_nobody_up() {
     let stored = |action| vec![one(0, Action::Upsert(2)), one(0, action)];
-    look::<ClevelSubject>(
-        setups::clevel(),
-        &[stored(Action::Update(3)), stored(Action::Remove)],
-        |_| true,
-    );
+    look::<TableSubject>(tables, &[stored(Action::Update(3)), stored(Action::Remove)], |_| true);
 }
 
 #[test]
 fn a_rehashing_thread_holds_nobody_up() {
-    look::<ClevelSubject>(setups::clevel(), &[vec![Op::Settle]], |setup| {
-        setup.name == "a level is being drained"
+    look::<TableSubject>(tables, &[vec![Op::Settle]], |setup| {
+        let table = prepare::<TableSubject>(setup, 1).expect("a table");
+        alone(1, None, || table.is_resizing())
     });
 }
 
 #[test]
 fn a_shrinking_thread_holds_nobody_up() {
-    look::<ClevelSubject>(setups::clevel(), &[vec![Op::Shrink]], |setup| setup.shrinks);
+    look::<TableSubject>(tables, &[vec![Op::Shrink]], |setup| setup.shrinks);
 }
 
 #[test]
@@ -263,5 +268,5 @@ fn a_thread_that_changes_a_store_holds_nobody_up() {
     let stored = |action| vec![one(0, Action::Upsert(2)), one(0, action)];
     let frozen = [vec![one(1, Action::Insert(2))], stored(Action::Update(3))];
     let wanted = |setup: &Setup| setup.before.is_empty() || setup.shrinks;
-    look::<ClevelStoreSubject>(setups::clevel_store(), &frozen, wanted);
+    look::<StoreSubject>(stores, &frozen, wanted);
 }

@@ -3,24 +3,28 @@
 #![forbid(unsafe_code)]
 
 pub mod clevel;
+pub mod engine;
 mod helper;
 pub mod iceberg;
 pub mod level;
+mod list;
 mod lock;
 mod parallel;
 mod sizes;
+
+pub use list::{Engine, Inlined, Opened, Preferred};
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Load factor at which the table doubles; above 1 it never does by itself.
     pub resize_at: f64,
-    /// Load factor below which the table halves, if its engine can: Level hashing. 0: never by itself.
+    /// Load factor below which the table halves, if its engine does that by itself. 0: never by itself.
     /// Never so that it would then be nearly as full as where it doubles: whatever stands here, it
     /// does not go back and forth.
     pub shrink_at: f64,
-    /// Threads that prepare space and move pairs ahead of the writers, if the engine has such:
-    /// IcebergHT and Clevel hashing. Without one the writers do both in small steps.
+    /// Threads that prepare space and move pairs ahead of the writers, if the engine has such. Without one
+    /// the writers do both in small steps.
     pub helpers: usize,
     /// Threads that recovery uses; 0 for one per processor.
     pub recovery_threads: usize,

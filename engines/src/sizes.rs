@@ -25,6 +25,16 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
     Ok(())
 }
 
+/// The refusal of an engine that keeps words and nothing else.
+pub(crate) fn words_alone<K: Fixed, V: Fixed>() -> OpenError {
+    OpenError::Mismatch {
+        field: "pair of key and value size",
+        found: format!("{} and {} bytes", K::BYTES, V::BYTES),
+        expected: "8 and 8 bytes".into(),
+        advice: "open it with the firndex version that made it",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::{Settings, clevel, iceberg, level};

@@ -35,7 +35,7 @@ pub enum Error {
         /// The pool's engine.
         engine: &'static str,
         /// Engines that offer it.
-        others: &'static str,
+        others: String,
     },
     /// No table was made: its engine does not take keys and values of these sizes.
     #[error(
@@ -54,13 +54,15 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
-    /// No pool was made: its engine has no buckets of so many slots.
-    #[error("{engine} has no buckets of {slots} slots here: {advice}")]
-    Slots {
-        /// The engine asked for.
+    /// No pool was made: its engine has no such parameter, or not with this value.
+    #[error("{engine} has no parameter {name} of {value} here: {advice}")]
+    Parameter {
+        /// The engine asked for; where none was, the one that takes the most.
         engine: &'static str,
-        /// The slots asked for.
-        slots: u32,
+        /// The parameter's name.
+        name: String,
+        /// The value asked for.
+        value: u64,
         /// What to do.
         advice: String,
     },

@@ -139,7 +139,7 @@ impl Handle {
             Shrunk::NotOffered => Err(Error::NotOffered {
                 operation: "shrink",
                 engine: self.engine.name(),
-                others: "level and clevel",
+                others: Engine::names(|one| one.shrinks),
             }),
         }
     }

@@ -38,22 +38,23 @@
 
 #![forbid(unsafe_code)]
 
+mod any_engine;
 mod contents;
 mod error;
 mod handle;
 mod open;
 mod options;
 mod store;
-mod store_records;
 mod table;
-mod table_index;
 mod word_types;
 
+pub use engines::Engine;
+pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use handle::Stats;
 pub use index::{CheckReport, Exchange, Fixed, ItemError, Level};
 pub use open::{PoolInfo, inspect};
-pub use options::{Engine, Kind, Medium, Options};
+pub use options::{Kind, Medium, Options};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
 pub use store::{Record, Store};

@@ -1,18 +1,15 @@
 //! From a path to an engine on a medium.
 
+use crate::any_engine::{AnyEngine, Unflushed};
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
-use crate::store_records::StoreRecords;
-use crate::table_index::TableIndex;
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
-use engines::clevel::{self, Clevel, ClevelTable};
-use engines::iceberg::{self, Iceberg};
-use engines::level::{self, LevelHashing};
+use engines::engine::Wanted;
 use index::hash::{HASH_ID, Hasher};
-use index::{Fixed, Index, Items, Records};
+use index::{Fixed, Index, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::{CacheFlush, KernelKeeps, Memory};
+use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind, Superblock};
 use pmem::{OpenError, Pool};
@@ -27,90 +24,6 @@ pub(crate) enum Mode {
     Create,
     Open,
     OpenOrCreate,
-}
-
-impl Engine {
-    fn id(self) -> u32 {
-        match self {
-            Engine::Iceberg => iceberg::ENGINE_ID,
-            Engine::Level => level::ENGINE_ID,
-            Engine::Clevel => clevel::ENGINE_ID,
-        }
-    }
-
-    pub(crate) fn from_id(id: u32) -> Option<Engine> {
-        Engine::ALL.iter().copied().find(|engine| engine.id() == id)
-    }
-
-    fn params(self, options: &Options, contents: Contents) -> [u64; 16] {
-        let (pairs, resize_at) = (options.capacity, options.settings.resize_at);
-        match self {
-            Engine::Iceberg => {
-                iceberg::engine_params(&iceberg::Shape::default().for_pairs(pairs, resize_at))
-            }
-            Engine::Level => {
-                let usual = level::Shape::for_pair_bytes(contents.pair_bytes());
-                let slots = options.slots.unwrap_or(usual.slots);
-                let shape = level::Shape { slots, ..usual };
-                level::engine_params(&shape.for_pairs(pairs, resize_at))
-            }
-            Engine::Clevel => {
-                clevel::engine_params(&clevel::Shape::default().for_pairs(pairs, resize_at))
-            }
-        }
-    }
-
-    /// The table of words in a pool, whose pairs are known to be of 8 bytes and 8 bytes, as these types are.
-    fn words<M: pmem::Medium, K: Fixed, V: Fixed>(
-        self,
-        pool: &Arc<Pool<M>>,
-        options: &Options,
-    ) -> std::result::Result<Box<dyn Index<K, V>>, OpenError> {
-        let (pool, settings) = (Arc::clone(pool), options.settings);
-        Ok(match self {
-            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, settings)?),
-            Engine::Level => word_types::boxed(LevelHashing::<M>::open(pool, settings)?),
-            Engine::Clevel => word_types::boxed(ClevelTable::<M>::open(pool, settings)?),
-        })
-    }
-
-    /// The table in a pool whose pairs are known to be of these types' sizes.
-    fn index<M: pmem::Medium, K: Fixed, V: Fixed>(
-        self,
-        pool: &Arc<Pool<M>>,
-        options: &Options,
-    ) -> std::result::Result<Box<dyn Index<K, V>>, OpenError> {
-        // Engines are not compiled anew for each type of 8 bytes.
-        if const { word_types::are_words::<K, V>() } {
-            return self.words(pool, options);
-        }
-        let (pool, settings) = (Arc::clone(pool), options.settings);
-        Ok(match self {
-            Engine::Iceberg => word_types::boxed(Iceberg::open(pool, settings)?),
-            Engine::Level => Box::new(LevelHashing::<M, K, V>::open(pool, settings)?),
-            Engine::Clevel => Box::new(ClevelTable::<M, K, V>::open(pool, settings)?),
-        })
-    }
-
-    fn records<M: pmem::Medium>(
-        self,
-        pool: &Arc<Pool<M>>,
-        options: &Options,
-    ) -> std::result::Result<Box<dyn Records>, OpenError> {
-        let hasher = Hasher::new(pool.superblock().hash_seed);
-        let threads = options.settings.recovery_threads();
-        Ok(match self {
-            Engine::Iceberg => {
-                let index = Iceberg::open(Arc::clone(pool), options.settings)?;
-                Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
-            }
-            Engine::Level => {
-                let index = LevelHashing::open(Arc::clone(pool), options.settings)?;
-                Box::new(Items::open(index, Arc::clone(pool), hasher, threads)?)
-            }
-            Engine::Clevel => Box::new(Clevel::open(Arc::clone(pool), options.settings)?),
-        })
-    }
 }
 
 impl Kind {
@@ -133,7 +46,7 @@ impl Kind {
 /// stores, which are what speed is measured by, for both.
 enum AnyPool {
     /// Flushes cost nothing: `dram` and `mapped`, if the engine keeps pairs of words.
-    Kept(Pool<Memory<KernelKeeps>>),
+    Unflushed(Pool<Unflushed>),
     /// Flushes are what the medium says: `dax`, any medium with [`Options::force_flushes`], and all of them
     /// if pairs are of other sizes.
     Flushed(Pool<Memory<CacheFlush>>),
@@ -170,8 +83,8 @@ fn try_table<K: Fixed, V: Fixed>(
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::table::<K, V>())?;
     let (mut index, handle) = match pool {
-        AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
-        AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
+        AnyPool::Unflushed(pool) => table_unflushed(pool, engine, options)?,
+        AnyPool::Flushed(pool) => table_flushed(pool, engine, options)?,
     };
     index.count_in(&handle)?;
     file.publish()?;
@@ -182,8 +95,8 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
     let (mut records, handle) = match pool {
-        AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
-        AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
+        AnyPool::Unflushed(pool) => store_unflushed(pool, engine, options)?,
+        AnyPool::Flushed(pool) => store_flushed(pool, engine, options)?,
     };
     records.count_in(&handle)?;
     file.publish()?;
@@ -194,8 +107,8 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
     let (mut index, handle) = match pool {
-        AnyPool::Kept(pool) => table_on_kept(pool, engine, options)?,
-        AnyPool::Flushed(pool) => table_on(pool, engine, options)?,
+        AnyPool::Unflushed(pool) => table_unflushed(pool, engine, options)?,
+        AnyPool::Flushed(pool) => table_flushed(pool, engine, options)?,
     };
     index.count_in(&handle)?;
     Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
@@ -205,91 +118,92 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
     let (mut records, handle) = match pool {
-        AnyPool::Kept(pool) => store_on_kept(pool, engine, options)?,
-        AnyPool::Flushed(pool) => store_on(pool, engine, options)?,
+        AnyPool::Unflushed(pool) => store_unflushed(pool, engine, options)?,
+        AnyPool::Flushed(pool) => store_flushed(pool, engine, options)?,
     };
     records.count_in(&handle)?;
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
 
-type TableParts<K, V> = (TableIndex<K, V>, Arc<dyn PoolHandle>);
-type StoreParts = (StoreRecords, Arc<dyn PoolHandle>);
+type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);
+type StoreParts = (AnyEngine<dyn Records>, Arc<dyn PoolHandle>);
 
-fn table_on<M: pmem::Medium, K: Fixed, V: Fixed>(
-    pool: Pool<M>,
+/// For a pool whose pairs are words, as those of all stores are: there the hot path is compiled into its
+/// callers.
+fn table_unflushed<K: Fixed, V: Fixed>(
+    pool: Pool<Unflushed>,
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
-    Ok((TableIndex::new(engine.index(&pool, options)?), pool))
+    let opened = engine.open_words(Arc::clone(&pool), options.settings)?;
+    Ok((AnyEngine::new(word_types::boxed(opened.engine), opened.inlined), pool))
 }
 
-/// As [`table_on`], for a pool whose pairs are words, where operations may be compiled into their callers. An
-/// engine refuses a pool of other pairs.
-fn table_on_kept<K: Fixed, V: Fixed>(
-    pool: Pool<Memory<KernelKeeps>>,
+fn table_flushed<K: Fixed, V: Fixed>(
+    pool: Pool<Memory<CacheFlush>>,
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
-    let index = match engine {
-        Engine::Iceberg => TableIndex::iceberg(Iceberg::open(Arc::clone(&pool), options.settings)?),
-        Engine::Level => {
-            TableIndex::level(LevelHashing::open(Arc::clone(&pool), options.settings)?)
-        }
-        Engine::Clevel => TableIndex::new(engine.words(&pool, options)?),
+    let (same, settings) = (Arc::clone(&pool), options.settings);
+    // Engines are not compiled anew for each type of 8 bytes.
+    let index = if const { word_types::are_words::<K, V>() } {
+        word_types::boxed(engine.open_words(same, settings)?.engine)
+    } else {
+        engine.open_pairs(same, settings)?
     };
-    Ok((index, pool))
+    Ok((AnyEngine::new(index, None), pool))
 }
 
-fn store_on<M: pmem::Medium>(
-    pool: Pool<M>,
+fn hasher_of<M: pmem::Medium>(pool: &Pool<M>) -> Hasher {
+    Hasher::new(pool.superblock().hash_seed)
+}
+
+fn store_unflushed(pool: Pool<Unflushed>, engine: Engine, options: &Options) -> Result<StoreParts> {
+    let pool = Arc::new(pool);
+    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
+    Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
+}
+
+fn store_flushed(
+    pool: Pool<Memory<CacheFlush>>,
     engine: Engine,
     options: &Options,
 ) -> Result<StoreParts> {
     let pool = Arc::new(pool);
-    Ok((StoreRecords::new(engine.records(&pool, options)?), pool))
-}
-
-/// As [`store_on`], where look-ups may be compiled into their callers.
-fn store_on_kept(
-    pool: Pool<Memory<KernelKeeps>>,
-    engine: Engine,
-    options: &Options,
-) -> Result<StoreParts> {
-    match engine {
-        Engine::Clevel => {
-            let pool = Arc::new(pool);
-            let clevel = Clevel::open(Arc::clone(&pool), options.settings)?;
-            Ok((StoreRecords::clevel(clevel), pool))
-        }
-        Engine::Iceberg | Engine::Level => store_on(pool, engine, options),
-    }
+    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
+    Ok((AnyEngine::new(opened.engine, None), pool))
 }
 
 fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
     let random = || RandomState::new().hash_one(std::process::id());
     Spec {
         kind: contents.kind.pool_kind(),
-        engine: engine.id(),
+        engine: engine.description().id,
         key_bytes: contents.key_bytes,
         value_bytes: contents.value_bytes,
         hash_id: HASH_ID,
         hash_seed: options.hash_seed.unwrap_or_else(random),
         uuid: u128::from(random()) << 64 | u128::from(random()),
         segment_log2: SEGMENT_LOG2_DEFAULT,
-        engine_params: engine.params(options, contents),
+        engine_params: engine.engine_params(&Wanted {
+            sizes: contents.sizes(),
+            pairs: options.capacity,
+            resize_at: options.settings.resize_at,
+            parameters: &options.parameters,
+        }),
     }
 }
 
 fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)> {
-    let engine = contents.engine(options.engine, options.slots)?;
+    let engine = contents.engine(options.engine, &options.parameters)?;
     let (spec, place) = (spec(options, engine, contents), Place::default());
     let flush = flush(options, contents)?;
     let medium = Memory::dram(options.max_bytes)
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
     let pool = match flush {
-        None => AnyPool::Kept(Pool::create(medium, &spec, place)?),
+        None => AnyPool::Unflushed(Pool::create(medium, &spec, place)?),
         Some(flush) => AnyPool::Flushed(Pool::create(medium.flushed(flush), &spec, place)?),
     };
     Ok((pool, engine))
@@ -331,17 +245,16 @@ fn open(
     let medium = medium_for(options.medium, &file)?;
     let pool = if options.read_only {
         let medium = file.mapped(end, size_max)?;
-        match contents.are_words() {
-            true => AnyPool::Kept(Pool::open_read_only(medium, place)?),
-            false => {
-                let medium = medium.flushed(CacheFlush::Nothing);
-                AnyPool::Flushed(Pool::open_read_only(medium, place)?)
-            }
+        if contents.are_words() {
+            AnyPool::Unflushed(Pool::open_read_only(medium, place)?)
+        } else {
+            let medium = medium.flushed(CacheFlush::Nothing);
+            AnyPool::Flushed(Pool::open_read_only(medium, place)?)
         }
     } else {
         match (medium, flush(options, contents)?) {
             (Medium::Dax, _) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
-            (_, None) => AnyPool::Kept(Pool::open(file.mapped(end, size_max)?, place)?),
+            (_, None) => AnyPool::Unflushed(Pool::open(file.mapped(end, size_max)?, place)?),
             (_, Some(flush)) => {
                 let medium = file.mapped(end, size_max)?.flushed(flush);
                 AnyPool::Flushed(Pool::open(medium, place)?)
@@ -356,13 +269,13 @@ fn create(
     path: &Path,
     contents: Contents,
 ) -> Result<(AnyPool, Engine, PoolFile)> {
-    let engine = contents.engine(options.engine, options.slots)?;
+    let engine = contents.engine(options.engine, &options.parameters)?;
     let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
     let (size_max, place) = (options.max_bytes, file.place());
     let pool = match (medium_for(options.medium, &file)?, flush(options, contents)?) {
         (Medium::Dax, _) => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
-        (_, None) => AnyPool::Kept(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
+        (_, None) => AnyPool::Unflushed(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
         (_, Some(flush)) => {
             let medium = file.mapped(0, size_max)?.flushed(flush);
             AnyPool::Flushed(Pool::create(medium, &spec, place)?)
@@ -414,9 +327,8 @@ fn check_superblock(
         return Err(mismatch("kind", found.kind, contents.kind, advice));
     }
     let Some(engine) = Engine::from_id(superblock.engine) else {
-        let names: Vec<&str> = Engine::ALL.iter().map(|engine| engine.name()).collect();
         let found = format!("number {}", superblock.engine);
-        return Err(mismatch("engine", found, names.join(" or "), OTHER_BUILD));
+        return Err(mismatch("engine", found, Engine::names(|_| true), OTHER_BUILD));
     };
     if let Some(asked) = asked
         && asked != engine
@@ -436,9 +348,9 @@ fn check_superblock(
             return Err(mismatch(field, found, expected, advice));
         }
     }
-    if !engine.may_have(found) {
+    if !engine.may_hold(found.sizes()) {
         let sizes = format!("{} and {} bytes", found.key_bytes, found.value_bytes);
-        let expected = format!("{}, which is what {engine} takes", engine.pair_sizes());
+        let expected = format!("{}, which is what {engine} takes", engine.description().pair_sizes);
         return Err(mismatch("pair of key and value size", sizes, expected, OTHER_BUILD));
     }
     Ok(engine)
@@ -497,7 +409,7 @@ mod tests {
     /// Whether flushes cost anything, and the medium that the pool takes itself for.
     fn flushes(pool: &AnyPool) -> (bool, MediumKind) {
         match pool {
-            AnyPool::Kept(pool) => (false, pool.medium().kind()),
+            AnyPool::Unflushed(pool) => (false, pool.medium().kind()),
             AnyPool::Flushed(pool) => (true, pool.medium().kind()),
         }
     }
@@ -525,7 +437,7 @@ mod tests {
                 let found = flushes(&pool);
                 match pool {
                     _ if options.read_only => {}
-                    AnyPool::Kept(pool) => pool.close().unwrap(),
+                    AnyPool::Unflushed(pool) => pool.close().unwrap(),
                     AnyPool::Flushed(pool) => pool.close().unwrap(),
                 }
                 found

@@ -3,7 +3,8 @@
 use crate::Result;
 use crate::open::{self, Mode};
 use crate::{Store, Table};
-use engines::Settings;
+use engines::engine::Parameters;
+use engines::{Engine, Settings};
 use index::Fixed;
 use std::fmt;
 use std::path::Path;
@@ -42,21 +43,6 @@ macro_rules! named {
         }
     };
 }
-
-/// The hash table that a pool is built on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Engine {
-    /// IcebergHT: stable, compact, fast for everything. The default. Keys and values of 8 bytes.
-    Iceberg,
-    /// Level hashing: grows and shrinks in place, rehashing a third of its buckets. Keys and values
-    /// of up to 127 bytes together.
-    Level,
-    /// Clevel hashing: no thread ever waits for another, resizes included; every pair is an item.
-    /// Keys and values of any size.
-    Clevel,
-}
-named!(Engine, "engine", Iceberg => "iceberg", Level => "level", Clevel => "clevel");
 
 /// The memory that a pool lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,7 +87,7 @@ pub struct Options {
     pub(crate) engine: Option<Engine>,
     pub(crate) medium: Medium,
     pub(crate) capacity: u64,
-    pub(crate) slots: Option<u32>,
+    pub(crate) parameters: Parameters,
     pub(crate) max_bytes: u64,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
@@ -115,7 +101,7 @@ impl Default for Options {
             engine: None,
             medium: Medium::Auto,
             capacity: 0,
-            slots: None,
+            parameters: Parameters::default(),
             max_bytes: u64::MAX,
             hash_seed: None,
             read_only: false,
@@ -131,8 +117,8 @@ impl Options {
         Self::default()
     }
 
-    /// The engine of a new pool (default: [`Engine::Iceberg`], or for a table whose keys and values
-    /// it does not take [`Engine::Level`] or else [`Engine::Clevel`]); an existing one must have it.
+    /// The engine of a new pool (default: the first of [`Engine::ALL`] that takes its keys and values); an
+    /// existing one must have it.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
@@ -151,13 +137,27 @@ impl Options {
         self
     }
 
-    /// Slots of each bucket of a new pool, 1 to 8, on [`Engine::Level`], the one engine where they can
-    /// be chosen. Default: 4, or 3 where a fourth would cost every bucket a line more. More slots
-    /// fill further before the table grows (about 0.48, 0.78, 0.92 and 0.98 with 1, 2, 4 and 8); fewer
-    /// take longer keys and values: together 511 bytes at most, divided by the slots. Otherwise the error
-    /// is [`Error::Slots`](crate::Error::Slots), and no pool is made.
-    pub fn slots(mut self, slots: u32) -> Self {
-        self.slots = Some(slots);
+    /// A value for a parameter of a new pool's engine, one of its [`Description`](crate::Description)'s. A
+    /// pool keeps it; parameters that are left out have defaults. If no engine was chosen, it is the first
+    /// that has the parameter and takes the pairs. Otherwise the error is
+    /// [`Error::Parameter`](crate::Error::Parameter), and no pool is made.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// use firndex::{Engine, Options};
+    ///
+    /// for engine in Engine::ALL {
+    ///     for parameter in engine.description().parameters {
+    ///         println!("{engine}: {}, {}", parameter.name, parameter.help);
+    ///     }
+    /// }
+    /// let table = Options::new().parameter("slots", 8).in_memory_table()?;
+    /// table.put(1, 1)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parameter(mut self, name: &str, value: u64) -> Self {
+        self.parameters.set(name, value);
         self
     }
 
@@ -167,8 +167,9 @@ impl Options {
         self
     }
 
-    /// Load factor below which the table halves by itself, where its engine can
-    /// ([`Engine::Level`]; the others never do). Default: 0, never; [`Table::shrink`] does it when asked.
+    /// Load factor below which the table halves by itself, where its engine does
+    /// ([`shrinks_by_itself`](crate::Description::shrinks_by_itself)). Default: 0, never; [`Table::shrink`]
+    /// does it when asked.
     /// However high, a table halves only if it is then well below where it doubles, so that it does not
     /// go back and forth; nor does it get smaller than it was made. The work is done in small steps by
     /// the operations that follow.
@@ -183,9 +184,9 @@ impl Options {
         self
     }
 
-    /// Threads of the table's own that prepare space and move pairs ahead of the writers, on
-    /// [`Engine::Iceberg`] and [`Engine::Clevel`] (default: 1). With 0 the writers do both in small
-    /// steps. More than one let growth keep up where many threads insert and processors are to spare.
+    /// Threads of the table's own that prepare space and move pairs ahead of the writers, where its engine
+    /// has such ([`has_helpers`](crate::Description::has_helpers)). Default: 1. With 0 the writers do both in
+    /// small steps. More than one let growth keep up where many threads insert and processors are to spare.
     pub fn helpers(mut self, threads: usize) -> Self {
         self.settings.helpers = threads;
         self
@@ -244,11 +245,11 @@ impl Options {
 
     /// Creates a table of keys `K` and values `V` at `path`, where nothing may be yet.
     ///
-    /// [`Engine::Iceberg`] takes keys and values of 8 bytes each, [`Engine::Level`] keys of at
-    /// least 1 byte that with their value have at most 127, [`Engine::Clevel`] keys of 1 byte to
-    /// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) and values of at most
-    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Where no engine was chosen it is the first of
-    /// these that takes them; where one was that does not, or none does, the error is
+    /// Every engine takes keys and values of 8 bytes each; which others it takes, its
+    /// [`pair_sizes`](crate::Description::pair_sizes) say. Keys have 1 byte to
+    /// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX), values at most
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Where no engine was chosen it is the first that takes
+    /// them; where one was that does not, or none does, the error is
     /// [`Error::PairSizes`](crate::Error::PairSizes).
     ///
     /// ```
@@ -329,7 +330,7 @@ mod tests {
         for medium in Medium::ALL {
             assert_eq!(medium.name().parse(), Ok(*medium));
         }
-        let error = "cuckoo".parse::<Engine>().unwrap_err();
-        assert!(error.contains("cuckoo") && error.contains("iceberg"), "{error}");
+        let error = "disk".parse::<Medium>().unwrap_err();
+        assert!(error.contains("disk") && error.contains("mapped"), "{error}");
     }
 }

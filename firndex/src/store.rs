@@ -1,9 +1,9 @@
 //! Byte strings.
 
+use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats};
-use crate::store_records::StoreRecords;
 use crate::{Error, Options, Result};
-use index::CheckReport;
+use index::{CheckReport, Records};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use std::path::Path;
 /// # }
 /// ```
 pub struct Store {
-    records: StoreRecords,
+    records: AnyEngine<dyn Records>,
     handle: Handle,
 }
 
@@ -60,7 +60,7 @@ fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
 }
 
 impl Store {
-    pub(crate) fn new(records: StoreRecords, handle: Handle) -> Self {
+    pub(crate) fn new(records: AnyEngine<dyn Records>, handle: Handle) -> Self {
         Store { records, handle }
     }
 

@@ -1,9 +1,9 @@
 //! Fixed-size keys and values.
 
+use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats};
-use crate::table_index::TableIndex;
 use crate::{Options, Result};
-use index::{CheckReport, Exchange, Fixed};
+use index::{CheckReport, Exchange, Fixed, Index};
 use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
@@ -35,7 +35,7 @@ use std::path::Path;
 /// # }
 /// ```
 pub struct Table<K: Fixed = u64, V: Fixed = u64> {
-    index: TableIndex<K, V>,
+    index: AnyEngine<dyn Index<K, V>>,
     handle: Handle,
 }
 
@@ -52,7 +52,7 @@ impl Table<u64, u64> {
 }
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    pub(crate) fn new(index: TableIndex<K, V>, handle: Handle) -> Self {
+    pub(crate) fn new(index: AnyEngine<dyn Index<K, V>>, handle: Handle) -> Self {
         Table { index, handle }
     }
 
@@ -231,8 +231,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers every
     /// key that is present throughout is met exactly once, with a value that it had meanwhile; a
-    /// key that comes or goes may be met or not. On [`Engine::Iceberg`](crate::Engine::Iceberg) a
-    /// pair that growth moves meanwhile may still be missed or met twice.
+    /// key that comes or goes may be met or not. Unless the engine
+    /// [`scans_exactly`](crate::Description::scans_exactly), a pair that growth moves meanwhile may still be
+    /// missed or met twice.
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);
@@ -263,14 +264,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.handle.checked(self.index.check(), self.len()))
     }
 
-    /// Halves the table's index beside other operations, in the calling thread, by rehashing a part
-    /// of it (or all, on Clevel). `false`: it is as small as it was made, or too full to become
-    /// smaller. The space that is freed stays with the pool, for when it grows again.
-    /// [`Error::PoolFull`](crate::Error::PoolFull): Clevel has to take the smaller levels before it
-    /// gives up the larger ones, and there is no room for them; the table stays as it was.
+    /// Halves the table's index beside other operations, in the calling thread, by rehashing some of it or
+    /// all. `false`: it is as small as it was made, or too full to become smaller. The space that is freed
+    /// stays with the pool, for when it grows again. [`Error::PoolFull`](crate::Error::PoolFull): the engine
+    /// has to take smaller levels before it gives up the larger ones, and there is no room for them; the
+    /// table stays as it was.
     ///
-    /// Only [`Engine::Level`](crate::Engine::Level) and [`Engine::Clevel`](crate::Engine::Clevel)
-    /// can; the others answer [`Error::NotOffered`](crate::Error::NotOffered).
+    /// Engines that do not [shrink](crate::Description::shrinks) answer
+    /// [`Error::NotOffered`](crate::Error::NotOffered).
     pub fn shrink(&self) -> Result<bool> {
         let _write = self.handle.write()?;
         self.handle.shrunk(self.index.shrink()?)

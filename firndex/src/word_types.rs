@@ -1,21 +1,14 @@
 //! Engines on words, for all types of 8 bytes.
 
+use engines::engine::as_pairs;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Shrunk};
 use pmem::heap::HeapUse;
-use std::any::Any;
 use std::time::Duration;
 
 /// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
-pub(crate) fn boxed<K: Fixed, V: Fixed, I>(index: I) -> Box<dyn Index<K, V>>
-where
-    I: Index<u64, u64> + 'static,
-{
-    let as_it_is: fn(I) -> Box<dyn Index<u64, u64>> = |index| Box::new(index);
+pub(crate) fn boxed<K: Fixed, V: Fixed>(index: Box<dyn Index<u64, u64>>) -> Box<dyn Index<K, V>> {
     // Where they are words already, batches need not be copied.
-    match (&as_it_is as &dyn Any).downcast_ref::<fn(I) -> Box<dyn Index<K, V>>>() {
-        Some(as_it_is) => as_it_is(index),
-        None => Box::new(OfWords(index)),
-    }
+    as_pairs(index).unwrap_or_else(|words| Box::new(OfWords(words)))
 }
 
 /// Whether keys and values are one word each.
@@ -29,23 +22,25 @@ pub(crate) fn of_word<V: Fixed>(word: u64) -> V {
     V::of_words(|_| word)
 }
 
-fn word_of<V: Fixed>(value: V) -> u64 {
+/// The word that this value is.
+#[inline(always)]
+pub(crate) fn word_of<V: Fixed>(value: V) -> u64 {
     value.word(0)
 }
 
 /// An engine whose keys and values are words, under keys and values that are one word each.
-struct OfWords<I>(I);
+struct OfWords(Box<dyn Index<u64, u64>>);
 
-impl<I: Index<u64, u64>> OfWords<I> {
+impl OfWords {
     fn pairs_many<K: Fixed, V: Fixed>(
         &self,
         pairs: &[(K, V)],
         out: &mut [Option<V>],
-        run: impl FnOnce(&I, &[(u64, u64)], &mut [Option<u64>]) -> Result<(), Error>,
+        run: impl FnOnce(&dyn Index<u64, u64>, &[(u64, u64)], &mut [Option<u64>]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let pairs: Vec<_> =
             pairs.iter().map(|&(key, value)| (key.word(0), value.word(0))).collect();
-        converted(out, |out| run(&self.0, &pairs, out))
+        converted(out, |out| run(&*self.0, &pairs, out))
     }
 }
 
@@ -64,7 +59,7 @@ fn words_of<K: Fixed>(keys: &[K]) -> Vec<u64> {
     keys.iter().copied().map(word_of).collect()
 }
 
-impl<K: Fixed, V: Fixed, I: Index<u64, u64>> Index<K, V> for OfWords<I> {
+impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
     fn get(&self, key: K) -> Option<V> {
         self.0.get(key.word(0)).map(of_word)
     }
@@ -101,15 +96,15 @@ impl<K: Fixed, V: Fixed, I: Index<u64, u64>> Index<K, V> for OfWords<I> {
     }
 
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.pairs_many(pairs, out, I::insert_many)
+        self.pairs_many(pairs, out, |words, pairs, out| words.insert_many(pairs, out))
     }
 
     fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.pairs_many(pairs, out, I::update_many)
+        self.pairs_many(pairs, out, |words, pairs, out| words.update_many(pairs, out))
     }
 
     fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.pairs_many(pairs, out, I::upsert_many)
+        self.pairs_many(pairs, out, |words, pairs, out| words.upsert_many(pairs, out))
     }
 
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {

@@ -142,6 +142,15 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
 
     /// How long opening took to rebuild the sidecar from the pool.
     fn scan_time(&self) -> Duration;
+
+    /// From now on the table has a helper, which takes the rounds of [`Index::help`]; nothing if its engine has
+    /// none.
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {}
+
+    /// Does what a helper does in one round, in the calling thread.
+    #[cfg(feature = "simulated")]
+    fn help(&self) {}
 }
 
 /// Bytes met by an operation of [`Records`], borrowed from the pool.
@@ -240,4 +249,13 @@ pub trait Records: Send + Sync {
 
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;
+
+    /// From now on the store has a helper, which takes the rounds of [`Records::help`]; nothing if its engine has
+    /// none.
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {}
+
+    /// Does what a helper does in one round, in the calling thread.
+    #[cfg(feature = "simulated")]
+    fn help(&self) {}
 }

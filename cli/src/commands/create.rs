@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use firndex::{Engine, Kind, Medium, Options};
+use firndex::{Engine, Kind, Medium};
 
-use super::engine_names;
+use super::engine::Choice;
 use crate::failure::Status;
 use crate::output;
 
@@ -23,9 +23,8 @@ pub(crate) struct Arguments {
     /// The file to make
     pool: PathBuf,
 
-    /// The hash table to use
-    #[arg(long, default_value_t = Engine::Iceberg, value_parser = engine_names())]
-    engine: Engine,
+    #[command(flatten)]
+    engine: Choice,
 
     /// The memory under the pool: `dax` for a DAX file system on persistent memory, `mapped` for
     /// a file on any other, `auto` to find out
@@ -35,10 +34,6 @@ pub(crate) struct Arguments {
     /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
     #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
     kind: Kind,
-
-    /// Slots of a bucket, 1 to 8, on the engine level (default: 3)
-    #[arg(long)]
-    slots: Option<u32>,
 }
 
 /// All but `dram`, which has no file.
@@ -54,20 +49,28 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
-    let mut options = Options::default().engine(arguments.engine).medium(arguments.medium);
-    if let Some(slots) = arguments.slots {
-        options = options.slots(slots);
-    }
-    let create = || match arguments.kind {
-        Kind::Table => options.create_table(path)?.close(),
-        Kind::Store => options.create_store(path)?.close(),
+    let options = arguments.engine.options().medium(arguments.medium);
+    let create = || -> firndex::Result<Engine> {
+        Ok(match arguments.kind {
+            Kind::Table => {
+                let table = options.create_table(path)?;
+                let engine = table.stats()?.engine;
+                table.close()?;
+                engine
+            }
+            Kind::Store => {
+                let store = options.create_store(path)?;
+                let engine = store.stats()?.engine;
+                store.close()?;
+                engine
+            }
+        })
     };
-    create().with_context(|| format!("creating {}", path.display()))?;
+    let engine = create().with_context(|| format!("creating {}", path.display()))?;
     output::talk(format_args!(
-        "created {} (kind {}, engine {})",
+        "created {} (kind {}, engine {engine})",
         path.display(),
-        arguments.kind,
-        arguments.engine
+        arguments.kind
     ));
     Ok(Status::Done)
 }

@@ -5,11 +5,11 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use firndex::{Engine, Options, Store};
+use firndex::Store;
 use indicatif::BinaryBytes;
 use tempfile::TempDir;
 
-use super::engine_names;
+use super::engine::Choice;
 use crate::dedup::plan::Plan;
 use crate::dedup::session::Session;
 use crate::dedup::walk::{Identity, walk};
@@ -47,9 +47,8 @@ pub(crate) struct Arguments {
     /// The directory [default: Cargo's unpacked registry sources if there, else the current
     /// directory; at most 512 MiB of it]
     dir: Option<PathBuf>,
-    /// The hash table to use
-    #[arg(long, default_value_t = Engine::Iceberg, value_parser = engine_names())]
-    engine: Engine,
+    #[command(flatten)]
+    engine: Choice,
     /// Keep the pool in this new file [default: a temporary one, which is removed]
     #[arg(long, value_name = "FILE")]
     pool: Option<PathBuf>,
@@ -80,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let seed = arguments.seed.unwrap_or_else(random::fresh_seed);
 
     let pool = PoolFile::new(arguments.pool.as_deref())?;
-    let options = Options::default().engine(arguments.engine);
+    let options = arguments.engine.options();
     options
         .create_store(&pool.path)
         .and_then(Store::close)

@@ -6,6 +6,7 @@ mod crash;
 mod create;
 mod del;
 mod demo;
+mod engine;
 mod get;
 mod load;
 mod put;
@@ -13,9 +14,7 @@ mod shrink;
 mod stat;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
-use firndex::Engine;
 
 use crate::dedup::writer;
 use crate::failure::Status;
@@ -30,7 +29,7 @@ First steps:
   firndex load fruit.firn more.csv        store a whole file
   firndex stat fruit.firn                 how full, how large
   firndex check fruit.firn                is every pair where it must be?
-  firndex shrink sparse.firn              a smaller index, on level or clevel
+  firndex shrink sparse.firn              a smaller index, on engines that shrink
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
 
@@ -81,12 +80,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
     }
-}
-
-/// The engines by name, as the facade lists them, so that a new engine is offered here by itself.
-fn engine_names() -> impl TypedValueParser<Value = Engine> {
-    PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.name()))
-        .try_map(|name| name.parse::<Engine>())
 }
 
 #[cfg(test)]

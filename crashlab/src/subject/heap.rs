@@ -24,6 +24,9 @@ pub struct HeapSubject {
 const OWNER: u8 = 9;
 
 impl HeapSubject {
+    /// Its name on the command line.
+    pub const NAME: &'static str = "heap";
+
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
         let no_memory = |error: std::io::Error| Refusal::Wrong(error.to_string());
         if pool.extents_of(OWNER).is_empty() {
@@ -76,7 +79,11 @@ impl HeapSubject {
 }
 
 impl Subject for HeapSubject {
-    const NAME: &'static str = "heap";
+    const IS_ALWAYS_SAMPLED: bool = true;
+
+    fn name(_setup: &Setup) -> String {
+        HeapSubject::NAME.into()
+    }
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
         let spec = spec(setup, PoolKind::Store, 1, [0; 16]);

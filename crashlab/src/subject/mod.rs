@@ -8,16 +8,11 @@ mod table;
 
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
-pub use store::{BytesSubject, ClevelStoreSubject, Keeper, LevelStoreSubject, StoreSubject};
-pub use table::{
-    ClevelSubject, LevelSubject, LongKey, LongLevelSubject, LongValue, Pairs, PairsSubject,
-    TableSubject, lengthened,
-};
+pub use store::StoreSubject;
+pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};
 
 use crate::history::{Action, Key, Op, Value};
-use engines::Settings;
-use engines::iceberg::Shape;
-use engines::{clevel, level};
+use engines::{Engine, Settings};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
@@ -38,12 +33,10 @@ pub struct Setup {
     pub free_keys: usize,
     /// Operations done before the history; nothing crashes in them.
     pub before: Vec<Op>,
-    /// Geometry of an IcebergHT.
-    pub shape: Shape,
-    /// Geometry of a Level hash table.
-    pub level_shape: level::Shape,
-    /// Geometry of a Clevel hash table.
-    pub clevel_shape: clevel::Shape,
+    /// The engine under a table or store.
+    pub engine: Engine,
+    /// Its parameters.
+    pub engine_params: [u64; ENGINE_PARAMS],
     /// Whether histories also halve the table.
     pub shrinks: bool,
     /// Load factor at which it grows.
@@ -84,14 +77,8 @@ impl Default for Setup {
             keys: Vec::new(),
             free_keys: 0,
             before: Vec::new(),
-            shape: Shape {
-                level_1_slots: 32,
-                level_2_slots: 4,
-                initial_log2: 0,
-                initial_nodes_log2: 0,
-            },
-            level_shape: level::Shape { initial_log2: 1, ..level::Shape::default() },
-            clevel_shape: clevel::Shape { initial_log2: 1 },
+            engine: Engine::ALL[0],
+            engine_params: [0; ENGINE_PARAMS],
             shrinks: false,
             resize_at: 2.0,
             hash_bits: 64,
@@ -236,10 +223,16 @@ impl From<SpaceError> for Failed {
 
 /// Something on a pool that can be put to the test.
 pub trait Subject: Send + Sync + Sized + 'static {
-    /// Its name on the command line.
-    const NAME: &'static str;
+    /// Whether its directed histories are few and short enough to be in every sample.
+    const IS_ALWAYS_SAMPLED: bool = false;
+
+    /// What it is, in words.
+    fn name(setup: &Setup) -> String;
+
     /// Whether a scan beside writers meets every key that is present throughout exactly once.
-    const SCANS_ARE_EXACT: bool = false;
+    fn scans_exactly(_setup: &Setup) -> bool {
+        false
+    }
 
     /// Makes it on an empty medium.
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal>;

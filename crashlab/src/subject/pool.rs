@@ -13,13 +13,18 @@ pub struct PoolSubject(Pool<Sim>);
 const OWNER: u8 = 9;
 
 impl PoolSubject {
+    /// Its name on the command line.
+    pub const NAME: &'static str = "pool";
+
     fn state(&self, key: Key) -> Option<Value> {
         (self.0.superblock().engine_roots[usize::from(key)] as Value).checked_sub(1)
     }
 }
 
 impl Subject for PoolSubject {
-    const NAME: &'static str = "pool";
+    fn name(_setup: &Setup) -> String {
+        PoolSubject::NAME.into()
+    }
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
         let spec = spec(setup, PoolKind::Table, 1, [0; 16]);

@@ -1,100 +1,20 @@
 //! A store of bytes: items in the heap behind an engine, or in an engine that keeps bytes itself.
 
-use super::{
-    Failed, HASH_SEED, Pairs, Refusal, Setup, Subject, place, read_only, spec, sync, verdict,
-};
+use super::{Failed, HASH_SEED, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
 use crate::history::{Action, Key, Value};
-use engines::clevel::{self, Clevel};
-use engines::iceberg::Iceberg;
-use engines::level::LevelHashing;
 use index::hash::Hasher;
-use index::{ItemError, Items, Record, Records};
+use index::{ItemError, Record, Records};
+use pmem::Pool;
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
-use pmem::superblock::{ENGINE_PARAMS, PoolKind};
-use pmem::{OpenError, Pool};
+use pmem::superblock::PoolKind;
 use std::sync::Arc;
 
-/// What keeps the bytes of a store.
-pub trait Keeper: Records + Sized + 'static {
-    /// As [`Subject::NAME`].
-    const NAME: &'static str;
-    /// The engine's number in superblocks.
-    const ENGINE_ID: u32;
-    /// As [`Subject::SCANS_ARE_EXACT`].
-    const SCANS_ARE_EXACT: bool;
-
-    /// What a pool of this setup is created with.
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS];
-
-    /// Opens the store in `pool`.
-    fn open(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, OpenError>;
-
-    /// From now on the store has a helper, if the engine has such.
-    fn expect_help(&self);
-
-    /// One round of a helper.
-    fn help(&self);
-}
-
-impl<E: Pairs<u64, u64>> Keeper for Items<E, Sim> {
-    const NAME: &'static str = E::STORE_NAME;
-    const ENGINE_ID: u32 = E::ID;
-    const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
-
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
-        E::params(setup)
-    }
-
-    fn open(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, OpenError> {
-        let index = E::open(Arc::clone(&pool), setup.settings())?;
-        let hasher = Hasher::with_bits(HASH_SEED, setup.hash_bits);
-        Items::open(index, pool, hasher, setup.settings().recovery_threads())
-    }
-
-    fn expect_help(&self) {
-        self.index().expect_help();
-    }
-
-    fn help(&self) {
-        self.index().help();
-    }
-}
-
-impl Keeper for Clevel<Sim> {
-    const NAME: &'static str = "clevel store";
-    const ENGINE_ID: u32 = clevel::ENGINE_ID;
-    const SCANS_ARE_EXACT: bool = true;
-
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
-        clevel::engine_params(&setup.clevel_shape)
-    }
-
-    fn open(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, OpenError> {
-        Clevel::open(pool, setup.settings())
-    }
-
-    fn expect_help(&self) {
-        Clevel::expect_help(self);
-    }
-
-    fn help(&self) {
-        Clevel::help(self);
-    }
-}
-
 /// `Store` on an engine.
-pub struct BytesSubject<R> {
-    records: R,
+pub struct StoreSubject {
+    records: Box<dyn Records>,
     pool: Arc<Pool<Sim>>,
 }
-
-/// `Store` on IcebergHT.
-pub type StoreSubject = BytesSubject<Items<Iceberg<Sim>, Sim>>;
-/// `Store` on Level hashing.
-pub type LevelStoreSubject = BytesSubject<Items<LevelHashing<Sim>, Sim>>;
-/// `Store` on Clevel hashing, which keeps bytes itself.
-pub type ClevelStoreSubject = BytesSubject<Clevel<Sim>>;
 
 /// The bytes that a value stands for.
 pub(super) fn bytes_of(setup: &Setup, value: Value) -> Vec<u8> {
@@ -123,18 +43,20 @@ impl From<ItemError> for Failed {
     }
 }
 
-impl<R: Keeper> BytesSubject<R> {
+impl StoreSubject {
     /// How full the store's levels are.
     pub fn occupancy(&self) -> index::Occupancy {
         self.records.occupancy()
     }
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
-        let records = R::open(Arc::clone(&pool), setup)?;
+        let hasher = Hasher::with_bits(HASH_SEED, setup.hash_bits);
+        let opened = setup.engine.open_bytes(Arc::clone(&pool), hasher, setup.settings())?;
+        let records = opened.engine;
         if setup.has_helper {
             records.expect_help();
         }
-        Ok(BytesSubject { records, pool })
+        Ok(StoreSubject { records, pool })
     }
 }
 
@@ -143,22 +65,28 @@ fn found(setup: &Setup, record: Option<Record<'_>>) -> Result<Option<Value>, Fai
     value.map_err(Failed::Wrong)
 }
 
-impl<R: Keeper> Subject for BytesSubject<R> {
-    const NAME: &'static str = R::NAME;
-    const SCANS_ARE_EXACT: bool = R::SCANS_ARE_EXACT;
+impl Subject for StoreSubject {
+    fn name(setup: &Setup) -> String {
+        format!("{} store", setup.engine)
+    }
+
+    fn scans_exactly(setup: &Setup) -> bool {
+        setup.engine.description().scans_exactly
+    }
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        let words = spec(setup, PoolKind::Store, R::ENGINE_ID, R::params(setup));
+        let words =
+            spec(setup, PoolKind::Store, setup.engine.description().id, setup.engine_params);
         let spec = Spec { key_bytes: 0, value_bytes: 0, ..words };
-        BytesSubject::on(Arc::new(Pool::create(medium, &spec, place(0))?), setup)
+        StoreSubject::on(Arc::new(Pool::create(medium, &spec, place(0))?), setup)
     }
 
     fn open(medium: Sim, setup: &Setup, boot: u64) -> Result<Self, Refusal> {
-        BytesSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
+        StoreSubject::on(Arc::new(Pool::open(medium, place(boot))?), setup)
     }
 
     fn open_read_only(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        BytesSubject::on(Arc::new(read_only(medium)?), setup)
+        StoreSubject::on(Arc::new(read_only(medium)?), setup)
     }
 
     fn is_resizing(&self) -> bool {

@@ -2,133 +2,27 @@
 
 use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
 use crate::history::{Action, Key, Value};
-use engines::Settings;
-use engines::clevel::{self, ClevelTable};
-use engines::iceberg::{self, Iceberg};
-use engines::level::{self, LevelHashing};
-use index::{Error, Fixed, Index, is_same};
+use index::{Fixed, Index, is_same};
+use pmem::Pool;
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
-use pmem::superblock::{ENGINE_PARAMS, PoolKind};
-use pmem::{OpenError, Pool};
-use std::marker::PhantomData;
+use pmem::superblock::PoolKind;
 use std::sync::Arc;
 
-/// An engine that takes pairs of fixed sizes.
-pub trait Pairs<K: Fixed, V: Fixed>: Index<K, V> + Send + Sync + Sized + 'static {
-    /// Its name on the command line.
-    const NAME: &'static str;
-    /// The name of a store on it.
-    const STORE_NAME: &'static str;
-    /// Its number in superblocks.
-    const ID: u32;
-    /// As [`Subject::SCANS_ARE_EXACT`].
-    const SCANS_ARE_EXACT: bool = true;
-
-    /// What a pool of this setup is created with.
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS];
-
-    /// Opens the table in `pool`.
-    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError>;
-
-    /// From now on the table has a helper, if the engine has such.
-    fn expect_help(&self) {}
-
-    /// One round of a helper.
-    fn help(&self) {}
-
-    /// Halves the table, where the engine can.
-    fn halve(&self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl Pairs<u64, u64> for Iceberg<Sim> {
-    const NAME: &'static str = "iceberg";
-    const STORE_NAME: &'static str = "store";
-    const ID: u32 = iceberg::ENGINE_ID;
-    const SCANS_ARE_EXACT: bool = false;
-
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
-        iceberg::engine_params(&setup.shape)
-    }
-
-    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
-        Iceberg::open(pool, settings)
-    }
-
-    fn expect_help(&self) {
-        Iceberg::expect_help(self);
-    }
-
-    fn help(&self) {
-        Iceberg::help(self);
-    }
-}
-
-impl<K: Fixed, V: Fixed> Pairs<K, V> for LevelHashing<Sim, K, V> {
-    const NAME: &'static str = "level";
-    const STORE_NAME: &'static str = "level store";
-    const ID: u32 = level::ENGINE_ID;
-
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
-        level::engine_params(&setup.level_shape)
-    }
-
-    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
-        LevelHashing::open(pool, settings)
-    }
-
-    fn halve(&self) -> Result<(), Error> {
-        self.shrink().map(drop)
-    }
-}
-
-impl Pairs<u64, u64> for ClevelTable<Sim> {
-    const NAME: &'static str = "clevel";
-    const STORE_NAME: &'static str = "store on a clevel table";
-    const ID: u32 = clevel::ENGINE_ID;
-
-    fn params(setup: &Setup) -> [u64; ENGINE_PARAMS] {
-        clevel::engine_params(&setup.clevel_shape)
-    }
-
-    fn open(pool: Arc<Pool<Sim>>, settings: Settings) -> Result<Self, OpenError> {
-        ClevelTable::open(pool, settings)
-    }
-
-    fn expect_help(&self) {
-        ClevelTable::expect_help(self);
-    }
-
-    fn help(&self) {
-        ClevelTable::help(self);
-    }
-
-    fn halve(&self) -> Result<(), Error> {
-        self.shrink().map(drop)
-    }
-}
-
 /// `Table<K, V>` on an engine.
-pub struct PairsSubject<E, K, V> {
-    index: E,
+pub struct PairsSubject<K: Fixed, V: Fixed> {
+    index: Box<dyn Index<K, V>>,
     pool: Arc<Pool<Sim>>,
-    pair: PhantomData<fn() -> (K, V)>,
 }
 
-/// `Table<u64, u64>` on IcebergHT.
-pub type TableSubject = PairsSubject<Iceberg<Sim>, u64, u64>;
-/// `Table<u64, u64>` on Level hashing.
-pub type LevelSubject = PairsSubject<LevelHashing<Sim>, u64, u64>;
-/// `Table<u64, u64>` on Clevel hashing.
-pub type ClevelSubject = PairsSubject<ClevelTable<Sim>, u64, u64>;
+/// `Table<u64, u64>`.
+pub type TableSubject = PairsSubject<u64, u64>;
 /// A key of two words.
 pub type LongKey = [u8; 16];
 /// A value of three words, which is stored, and torn, in three steps.
 pub type LongValue = [u8; 24];
-/// A table of such pairs on Level hashing.
-pub type LongLevelSubject = PairsSubject<LevelHashing<Sim, LongKey, LongValue>, LongKey, LongValue>;
+/// A table of such pairs.
+pub type LongTableSubject = PairsSubject<LongKey, LongValue>;
 
 /// What a word stands for in a table of longer keys or values: no word of it is the same in
 /// another one, nor at another place in this one, so that what is torn is known.
@@ -141,18 +35,18 @@ fn shortened<T: Fixed>(found: T) -> Option<u64> {
     Some(found.word(0)).filter(|&word| is_same(lengthened::<T>(word), found))
 }
 
-impl<K: Fixed, V: Fixed, E: Pairs<K, V>> PairsSubject<E, K, V> {
+impl<K: Fixed, V: Fixed> PairsSubject<K, V> {
     /// How full the table's levels are.
     pub fn occupancy(&self) -> index::Occupancy {
         self.index.occupancy()
     }
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
-        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        let index = setup.engine.open_pairs::<_, K, V>(Arc::clone(&pool), setup.settings())?;
         if setup.has_helper {
             index.expect_help();
         }
-        Ok(PairsSubject { index, pool, pair: PhantomData })
+        Ok(PairsSubject { index, pool })
     }
 }
 
@@ -213,12 +107,18 @@ impl<K: Fixed, V: Fixed> Batch<K, V> {
     }
 }
 
-impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
-    const NAME: &'static str = E::NAME;
-    const SCANS_ARE_EXACT: bool = E::SCANS_ARE_EXACT;
+impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
+    fn name(setup: &Setup) -> String {
+        setup.engine.name().into()
+    }
+
+    fn scans_exactly(setup: &Setup) -> bool {
+        setup.engine.description().scans_exactly
+    }
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
-        let words = spec(setup, PoolKind::Table, E::ID, E::params(setup));
+        let words =
+            spec(setup, PoolKind::Table, setup.engine.description().id, setup.engine_params);
         let spec = Spec { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32, ..words };
         PairsSubject::on(Arc::new(Pool::create(medium, &spec, place(0))?), setup)
     }
@@ -297,7 +197,7 @@ impl<K: Fixed, V: Fixed, E: Pairs<K, V>> Subject for PairsSubject<E, K, V> {
 
     fn shrink(&self) -> Result<(), Failed> {
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
-        Ok(self.index.halve()?)
+        Ok(self.index.shrink().map(drop)?)
     }
 
     fn medium(&self) -> &Sim {

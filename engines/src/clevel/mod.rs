@@ -43,6 +43,7 @@
 mod batch;
 mod check;
 mod descriptor;
+mod engine;
 mod fingerprints;
 mod layout;
 mod operation;
@@ -55,11 +56,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use engine::{Engine, Hot};
 pub use layout::Shape;
-pub use records::Searches;
 pub use table::ClevelTable;
 
 use crate::Settings;
+use crate::engine::Describe;
 use crate::helper::{Background, Helpers, Refused, Signal};
 use descriptor::Descriptors;
 use fingerprints::Fingerprints;
@@ -76,11 +78,11 @@ use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of this engine in a pool's superblock.
-pub const ENGINE_ID: u32 = 3;
-
 /// Buckets that a helper drains under one right to write and one guard.
 const BUCKETS_PER_TURN: u64 = 16;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -145,7 +147,17 @@ impl<M: Medium> Clevel<M> {
     /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let core = Arc::new(Core::open(pool, settings)?);
+        let hasher = Hasher::new(pool.superblock().hash_seed);
+        Clevel::open_hashed(pool, hasher, settings)
+    }
+
+    /// As [`Clevel::open`], with the hasher of the pool's seed, which tests cut to few bits.
+    pub fn open_hashed(
+        pool: Arc<Pool<M>>,
+        hasher: Hasher,
+        settings: Settings,
+    ) -> Result<Self, OpenError> {
+        let core = Arc::new(Core::open(pool, hasher, settings)?);
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
@@ -228,7 +240,7 @@ impl<M: Medium> std::fmt::Debug for Clevel<M> {
 }
 
 impl<M: Medium> Core<M> {
-    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+    fn open(pool: Arc<Pool<M>>, hasher: Hasher, settings: Settings) -> Result<Self, OpenError> {
         let superblock = pool.superblock();
         let corrupt = |found: String| OpenError::Corrupt { found };
         let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
@@ -285,7 +297,7 @@ impl<M: Medium> Core<M> {
             fingerprints,
             heap: Heap::open(Arc::clone(&pool))?,
             epochs: Epochs::new().map_err(reserve)?,
-            hasher: Hasher::new(superblock.hash_seed),
+            hasher,
             shape,
             settings,
             control,
@@ -434,18 +446,4 @@ fn initialize<M: Medium>(pool: &Pool<M>, shape: &Shape) -> Result<(), OpenError>
         Ok(())
     })?;
     Ok(())
-}
-
-/// A helper that is a thread of the caller's.
-#[cfg(feature = "simulated")]
-impl<M: Medium> Clevel<M> {
-    /// From now on the table has a helper, which takes the turns of [`Clevel::help`].
-    pub fn expect_help(&self) {
-        self.core.signal.expect_turns();
-    }
-
-    /// Does what a helper does in one round.
-    pub fn help(&self) {
-        self.core.signal.take_one_round(&*self.core);
-    }
 }

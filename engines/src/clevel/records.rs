@@ -9,7 +9,6 @@ use index::{
 use pmem::Medium;
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use std::sync::Arc;
 use std::time::Duration;
 
 fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
@@ -26,34 +25,9 @@ fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> 
     changed.before.map(|item| Record::new(item.value, guard))
 }
 
-/// Look-ups in an open [`Clevel`], without a virtual call: compiled into the caller, so that what they
-/// return need not pass through memory.
-pub struct Searches<M: Medium>(Arc<Core<M>>);
-
-impl<M: Medium> std::fmt::Debug for Searches<M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Searches").finish_non_exhaustive()
-    }
-}
-
-impl<M: Medium> Searches<M> {
-    /// [`Records::get`].
-    #[inline(always)]
-    pub fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        self.0.get(key)
-    }
-}
-
-impl<M: Medium> Clevel<M> {
-    /// Look-ups for a caller that knows the engine.
-    pub fn searches(&self) -> Searches<M> {
-        Searches(Arc::clone(&self.core))
-    }
-}
-
 impl<M: Medium> Core<M> {
     #[inline(always)]
-    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         let guard = self.epochs.pin();
         let hash = self.hash(key);
         // Two ends, so that the usual one needs nothing in memory.
@@ -190,5 +164,15 @@ impl<M: Medium> Records for Clevel<M> {
 
     fn scan_time(&self) -> Duration {
         self.scan_time
+    }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
     }
 }

@@ -291,24 +291,20 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
     fn scan_time(&self) -> Duration {
         self.table.scan_time()
     }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.table.expect_help();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.table.help();
+    }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClevelTable").field("table", &self.table).finish()
-    }
-}
-
-/// A helper that is a thread of the caller's.
-#[cfg(feature = "simulated")]
-impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
-    /// As [`Clevel::expect_help`].
-    pub fn expect_help(&self) {
-        self.table.expect_help();
-    }
-
-    /// As [`Clevel::help`].
-    pub fn help(&self) {
-        self.table.help();
     }
 }

@@ -49,19 +49,20 @@
 
 mod batch;
 mod check;
+mod engine;
 mod layout;
 mod level_3;
 mod ops;
 mod recover;
 mod resize;
 mod scan;
-mod singles;
 mod usual;
 
+pub use engine::{Engine, Hot};
 pub use layout::Shape;
-pub use singles::Singles;
 
 use crate::Settings;
+use crate::engine::Describe;
 use crate::helper::{Background, Helpers, Refused, Signal};
 use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
@@ -77,11 +78,11 @@ use pmem::{Medium, OpenError, Pool};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Number of this engine in a pool's superblock.
-pub const ENGINE_ID: u32 = 1;
-
 /// Blocks of each level that a helper moves under one right to write.
 const BLOCKS_PER_TURN: u64 = 16;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -155,11 +156,6 @@ impl<M: Medium> Iceberg<M> {
         if self.core.signal.has_helper() {
             self.core.settle();
         }
-    }
-
-    /// A handle for operations on single pairs.
-    pub fn singles(&self) -> Singles<M> {
-        Singles(Arc::clone(&self.core))
     }
 
     /// The table's shape.
@@ -529,18 +525,14 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     fn scan_time(&self) -> Duration {
         self.scan_time
     }
-}
 
-/// A helper that is a thread of the caller's.
-#[cfg(feature = "simulated")]
-impl<M: Medium> Iceberg<M> {
-    /// From now on the table has a helper, which takes the turns of [`Iceberg::help`].
-    pub fn expect_help(&self) {
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
         self.core.signal.expect_turns();
     }
 
-    /// Does what a helper does in one round.
-    pub fn help(&self) {
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
         self.core.signal.take_one_round(&*self.core);
     }
 }

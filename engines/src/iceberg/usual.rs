@@ -11,7 +11,7 @@ use super::layout::{LOCK, SPILLED, lane_from, slot_of};
 use super::ops::{Locked, set_lane_of_line};
 use index::fingerprint::{EMPTY, match_line_fast, scan_line_fast};
 use index::hash::level1_fingerprint;
-use index::{Change, Error};
+use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence};
 
@@ -156,5 +156,37 @@ impl<M: Medium> Core<M> {
         }
         drop(locked);
         Some((None, action))
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| Change::if_absent(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn update(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |found| Change::if_present(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn upsert(&self, key: u64, value: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Change::Put(value))
+    }
+
+    #[inline(always)]
+    pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
+        self.mutate(key, |_| Change::Remove)
+    }
+
+    #[inline(always)]
+    pub(super) fn compare_exchange(
+        &self,
+        key: u64,
+        expected: Option<u64>,
+        new: Option<u64>,
+    ) -> Result<Exchange<u64>, Error> {
+        let found =
+            self.mutate(key, |found| Change::if_expected(is_same_state(found, expected), new))?;
+        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 }

@@ -49,6 +49,7 @@
 mod batch;
 mod bucket;
 mod check;
+mod engine;
 mod layout;
 mod ops;
 mod records;
@@ -60,10 +61,12 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+pub use engine::{Engine, Hot, SLOTS};
 pub use layout::SLOTS_MAX;
 pub use shape::{Design, Shape};
 
 use crate::Settings;
+use crate::engine::Describe;
 use crate::sizes::check_sizes;
 use index::hash::Hasher;
 use index::{
@@ -81,15 +84,15 @@ use scan::Scans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of this engine in a pool's superblock.
-pub const ENGINE_ID: u32 = 2;
-
 /// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
 const STRIPES: usize = 1 << 13;
 /// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
 const BATCH: usize = 16;
 /// No base of a level: those are aligned.
 const NO_BASE: u64 = u64::MAX;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -150,12 +153,6 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.shape
     }
 
-    /// A handle whose look-ups are compiled into their callers: how many of them a processor overlaps
-    /// depends on how few instructions each takes.
-    pub fn searches(&self) -> Searches<M, K, V> {
-        Searches(Arc::clone(&self.core))
-    }
-
     /// Doubles the table beside other operations, in the calling thread, whatever the settings say
     /// of growth. The caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
@@ -163,23 +160,6 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.begin_expansion(self.core.geometry())?;
         self.core.finish_resize();
         Ok(())
-    }
-}
-
-/// Look-ups in an open [`LevelHashing`], without a virtual call.
-pub struct Searches<M: Medium, K: Fixed, V: Fixed>(Arc<Core<M, K, V>>);
-
-impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for Searches<M, K, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Searches").finish_non_exhaustive()
-    }
-}
-
-impl<M: Medium, K: Fixed, V: Fixed> Searches<M, K, V> {
-    /// [`Index::get`].
-    #[inline(always)]
-    pub fn get(&self, key: K) -> Option<V> {
-        self.0.get(key)
     }
 }
 

@@ -135,7 +135,8 @@ impl Shape {
         params
     }
 
-    pub(super) fn decode(params: &[u64; 16]) -> Result<Shape, String> {
+    /// The shape that [`engine_params`](super::engine_params) were made of, or what is wrong with them.
+    pub fn decode(params: &[u64; 16]) -> Result<Shape, String> {
         let shape = Shape {
             slots: params[0] as u32,
             initial_log2: (params[0] >> 32) as u32,

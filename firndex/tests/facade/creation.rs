@@ -1,6 +1,7 @@
 //! Creation killed at any moment leaves no file or a working pool.
 
 use crate::exactly_once::Random;
+use crate::superblocks::PREFERRED;
 use crate::{places, processes};
 use firndex::{Engine, Options};
 use std::io::{Read, Write};
@@ -58,7 +59,7 @@ fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
     let (mut created, mut told) = (0, 0);
     for round in 1..=KILLS {
         let directory = in_directory();
-        let mut command = processes::process("create pools", Engine::Iceberg, directory.path(), 0);
+        let mut command = processes::process("create pools", PREFERRED, directory.path(), 0);
         let mut creator = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = creator.stdout.take().unwrap();
         let mut byte = [0];

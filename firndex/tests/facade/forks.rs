@@ -2,6 +2,7 @@
 //! open pool of the process with it.
 
 use crate::posix::{self, forked};
+use crate::superblocks::PREFERRED;
 use crate::{places, processes};
 use firndex::{Engine, Error, Options, Store, Table};
 use std::path::{Path, PathBuf};
@@ -87,7 +88,7 @@ pub(crate) fn fork_and_drop(options: &Options, path: &Path) {
     assert!(child.ended_well());
     let table = inherited.unwrap();
     assert!(!firndex::inspect(path).unwrap().clean, "the child marked the parent's pool as clean");
-    processes::run("be refused", Engine::Iceberg, path);
+    processes::run("be refused", PREFERRED, path);
     assert!(is_whole(&table));
 }
 

@@ -1,12 +1,11 @@
 //! A damaged or hostile pool may be refused, and its operations may fail; nothing panics, hangs
 //! or reads outside of the pool.
 
+use crate::engines::{Anatomy, load};
 use crate::items::CutItems;
 use crate::places;
-use crate::superblocks::{change, decode, make_store_on, make_table_on};
-use engines::{clevel, level};
+use crate::superblocks::{PREFERRED, change, decode, make_store_on, make_table_on};
 use firndex::{Engine, Options, Store, Table};
-use pmem::superblock::{Extent, HEAP};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -17,12 +16,6 @@ use std::time::Duration;
 const HANGS_AFTER: Duration = Duration::from_secs(600);
 const SIZE_MAX_BYTES: u64 = 64 << 20;
 const HASH_BITS: u32 = 4;
-/// A bucket of Level hashing with four pairs of words: a state word, then the pairs.
-const LEVEL_BUCKET_BYTES: usize = 128;
-/// In a slot of Clevel hashing: where the item is, in units of 16 bytes, and whether there is one.
-const CLEVEL_OFFSET: u64 = (1 << 38) - 1;
-const CLEVEL_KIND: u64 = 3 << 38;
-const CLEVEL_ITEM: u64 = 1 << 38;
 
 /// One change of a pool's bytes. Positions count the things of their kind, in a circle.
 #[derive(Debug, Clone)]
@@ -174,83 +167,11 @@ fn blow() -> impl Strategy<Value = Blow> {
     ]
 }
 
-/// Where the things of a pool are that blows fall on.
-struct Anatomy {
-    keys: Vec<usize>,
-    taken_values: Vec<usize>,
-    states: Vec<usize>,
-    items: Vec<usize>,
-    descriptors: Vec<usize>,
-}
-
-fn load(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+fn anatomy_of(bytes: &[u8]) -> Anatomy {
+    Anatomy::of(&decode(bytes), bytes)
 }
 
 impl Anatomy {
-    fn of(bytes: &[u8]) -> Anatomy {
-        let superblock = decode(bytes);
-        let range = |extent: &Extent| extent.start.0 as usize..extent.end() as usize;
-        let mut anatomy = Anatomy {
-            keys: Vec::new(),
-            taken_values: Vec::new(),
-            states: Vec::new(),
-            items: Vec::new(),
-            descriptors: Vec::new(),
-        };
-        for extent in &superblock.extents {
-            match extent.owner {
-                HEAP => {
-                    let segments = extent.bytes as usize >> superblock.segment_log2;
-                    let first = extent.start.0 as usize + (segments << superblock.segment_log2);
-                    anatomy.descriptors.extend((0..segments).map(|index| first + 8 * index));
-                }
-                1 if superblock.engine == level::ENGINE_ID => {
-                    for bucket in range(extent).step_by(LEVEL_BUCKET_BYTES) {
-                        anatomy.states.push(bucket);
-                        let tokens = load(bytes, bucket);
-                        for slot in 0..4 {
-                            let key = bucket + 8 + 16 * slot;
-                            if tokens >> slot & 1 == 1 {
-                                anatomy.keys.push(key);
-                            }
-                        }
-                    }
-                }
-                1 if superblock.engine == clevel::ENGINE_ID => {
-                    for slot in range(extent).step_by(8) {
-                        anatomy.keys.push(slot);
-                        let word = load(bytes, slot);
-                        if word & CLEVEL_KIND == CLEVEL_ITEM {
-                            anatomy.taken_values.push(slot);
-                            anatomy.items.push((word & CLEVEL_OFFSET) as usize * 16);
-                        }
-                    }
-                }
-                2 if [level::ENGINE_ID, clevel::ENGINE_ID].contains(&superblock.engine) => {
-                    anatomy.states.extend(range(extent).step_by(8));
-                }
-                3 => {
-                    anatomy.keys.extend(range(extent).step_by(32));
-                    anatomy.states.extend(range(extent).step_by(32).map(|node| node + 16));
-                }
-                _ => anatomy.keys.extend(range(extent).step_by(16)),
-            }
-        }
-        let has_pairs = superblock.engine != clevel::ENGINE_ID;
-        for &key in anatomy.keys.iter().filter(|_| has_pairs) {
-            let (value_at, value) = (key + 8, load(bytes, key + 8));
-            if load(bytes, key) != 0 || value != 0 {
-                anatomy.taken_values.push(value_at);
-                let item = (value & !1) as usize;
-                if !anatomy.descriptors.is_empty() && item + 32 <= bytes.len() {
-                    anatomy.items.push(item);
-                }
-            }
-        }
-        anatomy
-    }
-
     fn strike(&self, bytes: &mut [u8], blow: &Blow) {
         let end = bytes.len();
         let mut set = |places: &[usize], at: usize, offset: usize, value: Word| {
@@ -328,7 +249,7 @@ fn survive(pool: &[u8], blows: &[Blow], exercise: impl FnOnce(&Path) + Send + 's
         // A blow may leave a superblock that says nothing about what else there is.
         let is_readable = std::panic::catch_unwind(|| decode(&bytes)).is_ok();
         if is_readable {
-            Anatomy::of(pool).strike(&mut bytes, blow);
+            anatomy_of(pool).strike(&mut bytes, blow);
         }
     }
     let directory = places::in_ram();
@@ -476,7 +397,7 @@ proptest! {
 
     #[test]
     fn items_in_groups(blows in prop::collection::vec(blow(), 1..6)) {
-        survive(made(&ITEMS, Engine::Iceberg, make_items), &blows, exercise_items);
+        survive(made(&ITEMS, PREFERRED, make_items), &blows, exercise_items);
     }
 }
 
@@ -505,7 +426,7 @@ fn what_was_not_damaged_still_reads_well() {
         let bytes = made(&STORES, engine, make_store_on);
         let directory = places::in_ram();
         let path = directory.path().join("pool");
-        let anatomy = Anatomy::of(bytes);
+        let anatomy = anatomy_of(bytes);
         let mut struck = bytes.to_vec();
         // Far beyond the end, in any engine's units.
         anatomy.strike(&mut struck, &Blow::Slot { at: 5, value: Word::Flipped(1 << 37) });
@@ -541,7 +462,7 @@ fn a_flipped_bit_of_a_value_is_found_by_check() {
         let bytes = made(&STORES, engine, make_store_on);
         let directory = places::in_ram();
         let path = directory.path().join("pool");
-        let anatomy = Anatomy::of(bytes);
+        let anatomy = anatomy_of(bytes);
         for at in [3, 30, 200] {
             let mut struck = bytes.to_vec();
             anatomy.strike(&mut struck, &Blow::Item { at, word: 2, value: Word::Flipped(1 << 9) });

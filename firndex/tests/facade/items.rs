@@ -1,11 +1,12 @@
-//! `Items` on an Iceberg in a file, with the hash cut to a few bits: most keys then share a slot.
+//! `Items` in a file, with the hash cut to a few bits: most keys then share a slot.
 
 use crate::byte_map::ByteMap;
+use engines::Preferred;
 use engines::Settings;
-use engines::iceberg::{ENGINE_ID, Iceberg, Shape, engine_params};
+use engines::engine::{Describe, PairSizes, Parameters, Wanted};
 use firndex::CheckReport;
 use index::hash::{HASH_ID, Hasher};
-use index::{ItemError, Items, Record, Records};
+use index::{ItemError, Record, Records};
 use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::Mapped;
@@ -20,7 +21,7 @@ const SIZE_MAX_BYTES: u64 = 4 << 30;
 
 /// A store whose hash has few bits. Fields in the order in which they must be dropped.
 pub(crate) struct CutItems {
-    items: Items<Iceberg<Mapped>, Mapped>,
+    items: <Preferred as Describe>::Bytes<Mapped>,
     pool: Arc<Pool<Mapped>>,
     _file: PoolFile,
 }
@@ -29,14 +30,19 @@ impl CutItems {
     pub(crate) fn create(path: &Path, hash_bits: u32) -> CutItems {
         let spec = Spec {
             kind: PoolKind::Store,
-            engine: ENGINE_ID,
+            engine: Preferred::DESCRIPTION.id,
             key_bytes: 0,
             value_bytes: 0,
             hash_id: HASH_ID,
             hash_seed: SEED,
             uuid: 1,
             segment_log2: SEGMENT_LOG2_DEFAULT,
-            engine_params: engine_params(&Shape::default()),
+            engine_params: Preferred::engine_params(&Wanted {
+                sizes: PairSizes::WORDS,
+                pairs: 0,
+                resize_at: Settings::default().resize_at,
+                parameters: &Parameters::default(),
+            }),
         };
         let mut file = PoolFile::create(path).unwrap();
         let medium = file.mapped(0, SIZE_MAX_BYTES).unwrap();
@@ -58,9 +64,9 @@ impl CutItems {
 
     fn on(pool: Pool<Mapped>, file: PoolFile, hash_bits: u32) -> Result<CutItems, OpenError> {
         let pool = Arc::new(pool);
-        let index = Iceberg::open(Arc::clone(&pool), Settings::default())?;
         let hasher = Hasher::with_bits(SEED, hash_bits);
-        let items = Items::open(index, Arc::clone(&pool), hasher, 2)?;
+        let settings = Settings { recovery_threads: 2, ..Settings::default() };
+        let items = Preferred::open_bytes(Arc::clone(&pool), hasher, settings)?;
         Ok(CutItems { items, pool, _file: file })
     }
 

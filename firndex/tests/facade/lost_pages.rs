@@ -3,7 +3,7 @@
 
 use crate::places;
 use crate::superblocks::{
-    PAIRS, change, decode, make_store_on, make_table_on, store_pairs, value_of,
+    PAIRS, PREFERRED, change, decode, make_store_on, make_table_on, store_pairs, value_of,
 };
 use firndex::{Engine, Error, OpenError, Options, Store, Table};
 use pmem::superblock::SUPERBLOCK_BYTES;
@@ -208,7 +208,7 @@ fn the_number_of_pairs_is_exact_whenever_a_pool_is_closed() {
 fn a_pool_without_a_record_is_opened_as_it_is() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
-    make_table_on(Engine::Iceberg, &path);
+    make_table_on(PREFERRED, &path);
     let bytes = std::fs::read(&path).unwrap();
     let unrecorded: [fn(&mut pmem::superblock::Superblock); 2] =
         [|superblock| superblock.sequence += 1, |superblock| superblock.advance(true, None)];

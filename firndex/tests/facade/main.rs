@@ -4,6 +4,7 @@ mod byte_map;
 mod creation;
 mod damage;
 mod durability;
+mod engines;
 mod equality;
 mod exactly_once;
 mod forced_flushes;

@@ -3,7 +3,8 @@
 
 use crate::places;
 use crate::superblocks::{
-    PAIRS, assert_intact, assert_refused, change, change_words, make_store, make_table_on,
+    PAIRS, PREFERRED, assert_intact, assert_refused, change, change_words, make_store,
+    make_table_on,
 };
 use firndex::{Engine, Error, OpenError, Options, Store, Table, inspect};
 use pmem::superblock::{Extent, PoolKind};
@@ -12,7 +13,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 fn table() -> (TempDir, PathBuf) {
-    table_on(Engine::Iceberg)
+    table_on(PREFERRED)
 }
 
 fn table_on(engine: Engine) -> (TempDir, PathBuf) {
@@ -133,7 +134,10 @@ fn pools_made_otherwise() {
     refuse_words(&|words| words[13] += 8, &["hash function is 9", "expected 1", other_build]);
     refuse_words(&|words| words[2] = words[2].swap_bytes(), &["byte order", "another machine"]);
     refuse_words(&|words| words[0] = words[0].swap_bytes(), &["byte order", "another machine"]);
-    refuse_words(&|words| words[11] += 8 << 32, &["engine is number 9", "iceberg", other_build]);
+    refuse_words(
+        &|words| words[11] += 8 << 32,
+        &["engine is number 9", PREFERRED.name(), other_build],
+    );
     // An engine with sizes that it does not take: no build makes that.
     refuse_words(&|words| words[12] += 8, &["size is 16", "expected", "8 bytes", "open it with"]);
     let value_size = |words: &mut crate::superblocks::Words| words[12] -= 4 << 32;

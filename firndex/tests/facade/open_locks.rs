@@ -1,8 +1,8 @@
 //! One writer, or readers: between processes, within one, and in races for one path.
 
-use crate::superblocks::{assert_intact, assert_refused, make_store, make_table};
+use crate::superblocks::{PREFERRED, assert_intact, assert_refused, make_store, make_table};
 use crate::{places, processes};
-use firndex::{Engine, Error, OpenError, Options, Store, Table};
+use firndex::{Error, OpenError, Options, Store, Table};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ fn a_pool_that_another_process_holds_is_busy() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     make_table(&path);
-    let mut command = processes::process("hold", Engine::Iceberg, &path, 0);
+    let mut command = processes::process("hold", PREFERRED, &path, 0);
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut byte = [0];
     while byte != [HELD] {
@@ -51,7 +51,7 @@ fn a_pool_that_another_process_holds_is_busy() {
     let table = Table::open(&path).unwrap();
     assert_eq!(table.remove(u64::MAX).unwrap(), Some(1));
     assert_intact(&table);
-    processes::run("be refused", Engine::Iceberg, &path);
+    processes::run("be refused", PREFERRED, &path);
 }
 
 #[test]

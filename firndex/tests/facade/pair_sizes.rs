@@ -5,6 +5,7 @@ use crate::equality::{Alike, Never};
 use crate::exactly_once::Random;
 use crate::places;
 use crate::superblocks::{assert_refused, change};
+use engines::engine::Parameters;
 use firndex::{Engine, Error, Fixed, OpenError, Options, Table, inspect};
 use std::collections::HashMap;
 use std::path::Path;
@@ -33,7 +34,7 @@ fn words_in<T: Fixed>(value: Option<T>) -> Option<Vec<u64>> {
 type Model = HashMap<Vec<u64>, Vec<u64>>;
 
 /// All operations against a `HashMap`, over growth and reopenings.
-fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
+pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
     const KINDS: u64 = 3000;
     let directory = places::in_ram();
     let path = directory.path().join("pool");
@@ -170,25 +171,6 @@ fn every_engine_keeps_all_types_of_8_bytes() {
     }
 }
 
-/// Each pair of types is an engine to compile, so these are few: small, odd, as large as can be, and
-/// a set, which has keys alone.
-#[test]
-fn level_keeps_what_fits_its_buckets() {
-    is_a_map::<u8, i8>(Engine::Level);
-    is_a_map::<u32, u128>(Engine::Level);
-    is_a_map::<[u8; 16], [u8; 15]>(Engine::Level);
-    is_a_map::<[u8; 111], i128>(Engine::Level);
-    is_a_map::<u16, [u8; 0]>(Engine::Level);
-}
-
-/// Shorter than a word, longer than what is put together without an allocation, and a set.
-#[test]
-fn clevel_keeps_pairs_of_any_size() {
-    is_a_map::<u8, i8>(Engine::Clevel);
-    is_a_map::<[u8; 67], [u8; 301]>(Engine::Clevel);
-    is_a_map::<[u8; 64], [u8; 0]>(Engine::Clevel);
-}
-
 /// Finer than bytes, as a NaN is, and coarser, as zeros of two signs are: no table asks.
 #[test]
 fn what_a_type_calls_equal_decides_nothing() {
@@ -196,10 +178,6 @@ fn what_a_type_calls_equal_decides_nothing() {
         is_a_map::<Never<8>, Never<8>>(engine);
         is_a_map::<Alike<8>, Alike<8>>(engine);
     }
-    is_a_map::<Never<16>, Never<15>>(Engine::Level);
-    is_a_map::<Alike<16>, Alike<15>>(Engine::Level);
-    is_a_map::<Never<67>, Never<3>>(Engine::Clevel);
-    is_a_map::<Alike<67>, Alike<3>>(Engine::Clevel);
 }
 
 #[test]
@@ -237,52 +215,59 @@ fn refusal<K: Fixed, V: Fixed>(options: &Options) -> Error {
 }
 
 #[track_caller]
-fn assert_says(error: &Error, says: &[&str]) {
+pub(crate) fn assert_says(error: &Error, says: &[&str]) {
     let message = error.to_string();
     assert!(says.iter().all(|part| message.contains(part)), "{message}");
 }
 
+/// Pairs of words, which every engine takes, and ever larger ones.
+fn first_that_takes(key_bytes: u32, value_bytes: u32) -> Option<Engine> {
+    let sizes = firndex::PairSizes { key_bytes, value_bytes };
+    Engine::ALL.iter().copied().find(|engine| engine.takes(sizes, &Parameters::default()))
+}
+
 #[test]
 fn an_engine_that_does_not_take_the_sizes_says_which_does() {
-    let iceberg = Options::new().engine(Engine::Iceberg);
-    assert_says(
-        &refusal::<[u8; 16], [u8; 15]>(&iceberg),
-        &[
-            "iceberg takes keys and values of 8 bytes each",
-            "not keys of 16 and values of 15 bytes",
-            "use the engine level",
-        ],
-    );
-    let level = Options::new().engine(Engine::Level);
-    for (options, says) in [
-        (&iceberg, "iceberg takes keys and values of 8 bytes each"),
-        (&level, "level takes keys of at least 1 byte that with their value have at most 127"),
-    ] {
-        let error = refusal::<[u8; 1000], u64>(options);
-        assert_says(&error, &[says, "keys of 1000", "use the engine clevel"]);
-    }
-    // Too much for any engine, or nothing to tell keys by.
-    for options in [iceberg, level, Options::new().engine(Engine::Clevel), Options::new()] {
+    let mut refusals = 0;
+    for &engine in Engine::ALL {
+        let options = Options::new().engine(engine);
+        let takes = format!("{engine} takes {}", engine.description().pair_sizes);
+        let takes_long = engine.description().pair_bytes_max >= 1008;
+        if !takes_long {
+            let error = refusal::<[u8; 1000], u64>(&options);
+            let other = first_that_takes(1000, 8).unwrap();
+            let other = format!("use the engine {other}");
+            assert_says(&error, &[&takes, "not keys of 1000 and values of 8 bytes", &other]);
+            refusals += 1;
+        }
+        // Too much for any engine, or nothing to tell keys by.
         for error in [refusal::<[u8; 65537], u64>(&options), refusal::<[u8; 0], u64>(&options)] {
-            assert_says(&error, &["takes keys", "keep them in a `Store`"]);
+            assert_says(&error, &[&takes, "keep them in a `Store`"]);
         }
     }
+    assert!(refusals > 0);
     let error = refusal::<[u8; 65537], u64>(&Options::new());
-    assert_says(&error, &["clevel takes keys of 1 byte to 64 KiB", "keys of 65537"]);
+    assert_says(&error, &["takes keys of 1 byte to 64 KiB", "keys of 65537"]);
 }
 
 #[test]
 fn the_engine_of_a_new_table_is_the_first_that_takes_it() {
-    fn engine_for<K: Fixed, V: Fixed>() -> Engine {
-        Options::new().in_memory_table_of::<K, V>().unwrap().stats().unwrap().engine
+    fn is_first<K: Fixed, V: Fixed>() -> Engine {
+        let table = Options::new().in_memory_table_of::<K, V>().unwrap();
+        let engine = table.stats().unwrap().engine;
+        assert_eq!(first_that_takes(K::BYTES as u32, V::BYTES as u32), Some(engine));
+        engine
     }
-    assert_eq!(engine_for::<u64, u64>(), Engine::Iceberg);
-    assert_eq!(engine_for::<i64, [u8; 8]>(), Engine::Iceberg);
-    assert_eq!(engine_for::<u32, u128>(), Engine::Level);
-    assert_eq!(engine_for::<u64, [u8; 120]>(), Engine::Clevel);
+    let engines = [
+        is_first::<u64, u64>(),
+        is_first::<i64, [u8; 8]>(),
+        is_first::<u32, u128>(),
+        is_first::<u64, [u8; 120]>(),
+    ];
+    assert_eq!(engines[..2], [Engine::ALL[0]; 2]);
 }
 
-fn open_of<K: Fixed, V: Fixed>(path: &Path) -> firndex::Result<Table<K, V>> {
+pub(crate) fn open_of<K: Fixed, V: Fixed>(path: &Path) -> firndex::Result<Table<K, V>> {
     Options::new().open_or_create_table_of(path)
 }
 
@@ -313,84 +298,45 @@ fn sizes_are_compared_on_opening() {
     mismatch(assert_refused(&other, open_of::<[u8; 16], [u8; 15]>, &says), "value size");
     let says = ["key size is 4 bytes", "expected 1000 bytes", advice];
     mismatch(assert_refused(&path, open_of::<[u8; 1000], u64>, &says), "key size");
-    let iceberg =
-        |path: &Path| Options::new().engine(Engine::Iceberg).open_table_of::<u32, u128>(path);
-    let says = ["engine is level", "expected iceberg", "ask for the engine it was made with"];
-    mismatch(assert_refused(&path, iceberg, &says), "engine");
+    let made_on = inspect(&path).unwrap().engine;
+    for &other in Engine::ALL.iter().filter(|engine| **engine != made_on) {
+        let open = |path: &Path| Options::new().engine(other).open_table_of::<u32, u128>(path);
+        let (is, expected) = (format!("engine is {made_on}"), format!("expected {other}"));
+        let says = [&is, &expected, "ask for the engine it was made with"];
+        mismatch(assert_refused(&path, open, &says), "engine");
+    }
     assert_eq!(open_of::<u32, u128>(&path).unwrap().get(1).unwrap(), Some(2));
 }
 
 /// Sizes that the engine does not take can be asked for when the file says them too.
+pub(crate) fn make_with_sizes(path: &Path, engine: Engine, key_bytes: u32, value_bytes: u32) {
+    let _ = std::fs::remove_file(path);
+    Options::new().engine(engine).create_table(path).unwrap().close().unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes, |superblock| {
+        (superblock.key_bytes, superblock.value_bytes) = (key_bytes, value_bytes);
+    });
+    std::fs::write(path, bytes).unwrap();
+}
+
 #[test]
 fn sizes_that_no_build_makes_are_refused() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     let other_build = "open it with the firndex version that made it";
-    let with_sizes = |engine, key_bytes, value_bytes| {
-        let _ = std::fs::remove_file(&path);
-        Options::new().engine(engine).create_table(&path).unwrap().close().unwrap();
-        let mut bytes = std::fs::read(&path).unwrap();
-        change(&mut bytes, |superblock| {
-            (superblock.key_bytes, superblock.value_bytes) = (key_bytes, value_bytes);
-        });
-        std::fs::write(&path, bytes).unwrap();
-    };
-    with_sizes(Engine::Iceberg, 4, 16);
-    let says = ["key and value size is 4 and 16 bytes", "8 bytes each", "iceberg", other_build];
-    assert_refused(&path, open_of::<u32, u128>, &says);
-    assert_refused(&path, |path| inspect(path), &says);
-    with_sizes(Engine::Level, 1000, 8);
-    let says = ["key and value size is 1000 and 8 bytes", "at most 127", "level", other_build];
-    assert_refused(&path, open_of::<[u8; 1000], u64>, &says);
-    with_sizes(Engine::Level, 0, u32::MAX);
-    assert_refused(&path, open_of::<[u8; 0], u64>, &["4294967295 bytes"]);
-    assert_refused(&path, |path| inspect(path), &["0 and 4294967295 bytes", other_build]);
-    with_sizes(Engine::Clevel, 65537, 8);
-    let says = ["key and value size is 65537 and 8 bytes", "64 KiB", "clevel", other_build];
-    assert_refused(&path, |path| inspect(path), &says);
-    // Sizes that it takes, but not those that its buckets were made for.
-    with_sizes(Engine::Level, 111, 16);
-    let error = open_of::<[u8; 111], i128>(&path).unwrap_err();
-    assert!(matches!(error, Error::Open(OpenError::Corrupt { .. })), "{error:?}");
-    assert_says(&error, &["damaged", "the extent of level"]);
-}
-
-/// Few slots for long pairs, many for tables that fill up before they grow; and remembered.
-#[test]
-fn buckets_of_as_many_slots_as_asked_for() {
-    let directory = places::in_ram();
-    for slots in 1..=8 {
-        let path = directory.path().join(format!("slots {slots}"));
-        let options = Options::new().slots(slots);
-        let table = options.create_table(&path).unwrap();
-        assert_eq!(table.stats().unwrap().engine, Engine::Level);
-        // Two levels of 16 and 8 buckets.
-        assert_eq!(table.stats().unwrap().capacity, 24 * u64::from(slots));
-        (0..1000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
-        table.close().unwrap();
-        let table = Options::new().slots(3).open_table(&path).unwrap();
-        assert_eq!(
-            table.stats().unwrap().capacity % (3 * 8 * u64::from(slots)),
-            0,
-            "its own slots"
-        );
-        (0..1000).for_each(|key| assert_eq!(table.get(key).unwrap(), Some(!key)));
-        assert!(table.check().unwrap().is_sound());
+    for &engine in Engine::ALL {
+        make_with_sizes(&path, engine, 0, u32::MAX);
+        assert_refused(&path, open_of::<[u8; 0], u64>, &["4294967295 bytes"]);
+        let says = ["0 and 4294967295 bytes", engine.name(), other_build];
+        assert_refused(&path, |path| inspect(path), &says);
+        make_with_sizes(&path, engine, 65537, 8);
+        let sizes = engine.description().pair_sizes;
+        let says = ["key and value size is 65537 and 8 bytes", sizes, engine.name(), other_build];
+        assert_refused(&path, |path| inspect(path), &says);
+        if !engine.may_hold(firndex::PairSizes { key_bytes: 4, value_bytes: 16 }) {
+            make_with_sizes(&path, engine, 4, 16);
+            let says = ["key and value size is 4 and 16 bytes", sizes, other_build];
+            assert_refused(&path, open_of::<u32, u128>, &says);
+        }
     }
-    let path = directory.path().join("long");
-    let long = |byte| [byte; 250];
-    let table = Options::new().slots(2).create_table_of::<[u8; 250], u32>(&path).unwrap();
-    assert_eq!(table.stats().unwrap().engine, Engine::Level);
-    (0..200).for_each(|byte| assert_eq!(table.put(long(byte), byte.into()).unwrap(), None));
-    drop(table);
-    let table = open_of::<[u8; 250], u32>(&path).unwrap();
-    (0..200).for_each(|byte| assert_eq!(table.get(long(byte)).unwrap(), Some(byte.into())));
-
-    // Nothing is made where there are no such buckets.
-    let path = directory.path().join("none");
-    let none = |options: Options| options.create_table(&path).unwrap_err();
-    assert_says(&none(Options::new().slots(9)), &["level has no buckets of 9 slots", "1 to 8"]);
-    let iceberg = Options::new().slots(4).engine(Engine::Iceberg);
-    assert_says(&none(iceberg), &["iceberg has no buckets of 4 slots", "use the engine level"]);
-    assert!(!path.exists());
 }

@@ -1,6 +1,8 @@
 //! Read-only openings, and files that may not be written.
 
-use crate::superblocks::{assert_intact, assert_refused, make_store_on, make_table, make_table_on};
+use crate::superblocks::{
+    PREFERRED, assert_intact, assert_refused, make_store_on, make_table, make_table_on,
+};
 use crate::{places, processes};
 use firndex::{Engine, Error, OpenError, Options, Table};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -122,9 +124,9 @@ fn play_without_rights(directory: &tempfile::TempDir, path: &Path, role: &str) {
     set_mode(path, 0o444);
     set_mode(directory.path(), 0o755);
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        return processes::run(role, Engine::Iceberg, path);
+        return processes::run(role, PREFERRED, path);
     }
-    let mut command = processes::process(role, Engine::Iceberg, path, 0);
+    let mut command = processes::process(role, PREFERRED, path, 0);
     match command.uid(NOBODY).gid(NOBODY).current_dir("/").output() {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();

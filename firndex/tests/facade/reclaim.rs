@@ -158,10 +158,10 @@ fn what_ended_threads_replaced_is_freed_by_a_sync() {
     }
 }
 
-/// Level hashing has no helper.
 #[test]
 fn what_ended_threads_replaced_is_freed_by_an_idle_helper() {
-    for engine in [Engine::Iceberg, Engine::Clevel] {
+    let helped = Engine::ALL.iter().filter(|engine| engine.description().has_helpers);
+    for &engine in helped {
         let store = Options::new().engine(engine).helpers(1).in_memory_store().unwrap();
         replace_three_and_end(&store);
         // It does so without being asked; how soon is nobody's promise.

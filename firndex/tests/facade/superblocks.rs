@@ -1,5 +1,6 @@
 //! Pool files as bytes: read, changed and written back, their superblocks checksummed again.
 
+use crate::engines::filling_all_levels;
 use firndex::{Engine, Error, Options, Table};
 use pmem::superblock::{COPY_BYTES, COPY_WORDS, Superblock};
 use std::path::Path;
@@ -7,6 +8,9 @@ use std::path::Path;
 pub(crate) type Words = [u64; COPY_WORDS];
 
 /// What a closed table holds in these tests.
+/// The engine of a test that is about no engine in particular.
+pub(crate) const PREFERRED: Engine = Engine::ALL[0];
+
 pub(crate) const PAIRS: u64 = 1500;
 
 pub(crate) fn value_of(key: u64) -> u64 {
@@ -15,17 +19,13 @@ pub(crate) fn value_of(key: u64) -> u64 {
 
 /// Makes a closed table with [`PAIRS`] pairs, in all three levels, on the usual engine.
 pub(crate) fn make_table(path: &Path) {
-    make_table_on(Engine::Iceberg, path);
+    make_table_on(PREFERRED, path);
 }
 
 /// Makes a closed table with [`PAIRS`] pairs, in all levels of the engine that hold pairs when
 /// nothing resizes.
 pub(crate) fn make_table_on(engine: Engine, path: &Path) {
-    let options = Options::new().engine(engine);
-    let (options, levels) = match engine {
-        Engine::Iceberg => (options.resize_at(2.0), 3),
-        _ => (options, 2),
-    };
+    let (options, levels) = filling_all_levels(engine);
     let table = options.create_table(path).unwrap();
     for key in 0..PAIRS {
         // A full table says so; what it took is what the test has.
@@ -49,7 +49,7 @@ pub(crate) fn assert_intact(table: &Table) {
 
 /// Makes a closed store with small, large and colliding-length items.
 pub(crate) fn make_store(path: &Path) {
-    make_store_on(Engine::Iceberg, path);
+    make_store_on(PREFERRED, path);
 }
 
 /// As [`make_store`].

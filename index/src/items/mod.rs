@@ -434,6 +434,16 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     fn scan_time(&self) -> Duration {
         self.index.scan_time()
     }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.index.expect_help();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.index.help();
+    }
 }
 
 impl<I, M: Medium> std::fmt::Debug for Items<I, M> {

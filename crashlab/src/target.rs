@@ -1,0 +1,78 @@
+//! What is on trial together: the pool alone, the heap alone, or an engine with everything on it.
+
+use crate::arena::{Arena, Effort, arenas_of};
+use crate::boundaries::{directed, syncing, writers_of_the_heap};
+use crate::subject::{HeapSubject, PoolSubject};
+use crate::trial::Directed;
+use crate::{deep, setups};
+use engines::Engine;
+
+/// What a campaign crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The pool alone.
+    Pool,
+    /// The heap and its epochs alone.
+    Heap,
+    /// An engine, as a table and as a store.
+    Engine(Engine),
+}
+
+impl Target {
+    /// All of them.
+    pub fn all() -> Vec<Target> {
+        let engines = Engine::ALL.iter().copied().map(Target::Engine);
+        [Target::Pool, Target::Heap].into_iter().chain(engines).collect()
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Pool => PoolSubject::NAME,
+            Target::Heap => HeapSubject::NAME,
+            Target::Engine(engine) => engine.name(),
+        }
+    }
+
+    /// The one of this name.
+    pub fn by_name(name: &str) -> Option<Target> {
+        Target::all().into_iter().find(|target| target.name() == name)
+    }
+
+    /// How much a short run does on it.
+    pub fn effort(self) -> Effort {
+        match self {
+            Target::Pool | Target::Heap => Effort { histories_in_tests: 400, ..Effort::FULL },
+            Target::Engine(engine) => crate::engines::effort(engine),
+        }
+    }
+
+    /// Its directed histories.
+    pub fn directed(self) -> Vec<Directed> {
+        match self {
+            Target::Pool => {
+                let mut all = directed::<PoolSubject>(&setups::pool());
+                all.extend(syncing::<PoolSubject>(&setups::synced_pool()));
+                all
+            }
+            Target::Heap => {
+                let mut all = directed::<HeapSubject>(&setups::heap());
+                all.extend(deep::heap());
+                all.extend(writers_of_the_heap());
+                all
+            }
+            Target::Engine(engine) => crate::engines::histories(engine),
+        }
+    }
+
+    /// The setups in which its exhaustive and random histories are run.
+    pub(crate) fn arenas(self) -> Vec<Arena> {
+        match self {
+            Target::Pool => arenas_of::<PoolSubject>(setups::pool())
+                .chain(arenas_of::<PoolSubject>(setups::synced_pool()))
+                .collect(),
+            Target::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
+            Target::Engine(engine) => crate::engines::arenas(engine),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What an engine says of itself. Nothing outside an engine's own files knows more of it.
+
+use crate::Settings;
+use index::hash::Hasher;
+use index::{Error, Fixed, Index, ItemError, Items, Record, Records};
+use pmem::superblock::ENGINE_PARAMS;
+use pmem::{Medium, OpenError, Pool};
+use std::any::Any;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// An engine in words and figures.
+#[derive(Debug)]
+pub struct Description {
+    /// Its number in superblocks; never that of another one.
+    pub id: u32,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The name that its paper gives it.
+    pub title: &'static str,
+    /// Its paper: authors, title, where and when it was published.
+    pub paper: &'static str,
+    /// What it is and when to choose it, in a sentence or two.
+    pub summary: &'static str,
+    /// Which sizes of keys and values it takes.
+    pub pair_sizes: &'static str,
+    /// Most bytes that a key and its value can have together.
+    pub pair_bytes_max: u64,
+    /// What can be chosen when a pool is created, beyond what all engines have.
+    pub parameters: &'static [Parameter],
+    /// Whether a table can be halved.
+    pub shrinks: bool,
+    /// Whether it also halves by itself: [`Settings::shrink_at`].
+    pub shrinks_by_itself: bool,
+    /// Whether a scan beside writers meets every key that is present throughout exactly once, resizes
+    /// included. If not, it is so unless the table grows meanwhile.
+    pub scans_exactly: bool,
+    /// Whether no thread ever waits for another one.
+    pub is_lock_free: bool,
+    /// Whether it has helper threads: [`Settings::helpers`].
+    pub has_helpers: bool,
+}
+
+/// Something that can be chosen for a new pool on an engine.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub help: &'static str,
+    /// Which values it can have in a pool of such pairs; `None` if pairs do not fit, whatever it is.
+    pub bounds: fn(PairSizes) -> Option<RangeInclusive<u64>>,
+}
+
+/// Bytes of the keys and values that an engine keeps; in a store those of a hash and of where the item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairSizes {
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+}
+
+impl PairSizes {
+    /// A word each.
+    pub const WORDS: PairSizes = PairSizes { key_bytes: 8, value_bytes: 8 };
+
+    /// Bytes of a pair.
+    pub fn pair_bytes(self) -> u64 {
+        u64::from(self.key_bytes) + u64::from(self.value_bytes)
+    }
+}
+
+/// Values chosen for [`Parameter`]s, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, u64)>);
+
+impl Parameters {
+    /// Chooses a value; it replaces an earlier one of the same name.
+    pub fn set(&mut self, name: &str, value: u64) {
+        self.0.retain(|(other, _)| other != name);
+        self.0.push((name.to_owned(), value));
+    }
+
+    /// The value chosen for a parameter.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+}
+
+/// What a new pool is to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Sizes of its pairs.
+    pub sizes: PairSizes,
+    /// Pairs that it is to hold without growing.
+    pub pairs: u64,
+    /// As [`Settings::resize_at`].
+    pub resize_at: f64,
+    /// Values for the engine's parameters, each within its bounds.
+    pub parameters: &'a Parameters,
+}
+
+/// An engine introduces itself. Implemented by a type `Engine` in the folder of each.
+pub trait Describe: 'static {
+    /// The engine in words and figures.
+    const DESCRIPTION: Description;
+
+    /// A table of words.
+    type Words<M: Medium>: Index<u64, u64> + 'static;
+    /// A store of byte strings.
+    type Bytes<M: Medium>: Records + 'static;
+    /// The operations that are compiled into their callers; [`NoHotPath`] if none is.
+    type HotPath<M: Medium>: HotPath;
+
+    /// Whether pairs of these sizes fit the engine, with these parameters if each is within its bounds.
+    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool;
+
+    /// Whether a pool on the engine may hold pairs of these sizes, whatever its parameters are.
+    fn may_hold(sizes: PairSizes) -> bool {
+        Self::takes(sizes, &Parameters::default())
+    }
+
+    /// What is recorded in the superblock of such a pool.
+    fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS];
+
+    /// Opens the table of words in a pool, or makes it if the pool is new.
+    fn open_words<M: Medium>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Self::Words<M>, OpenError>;
+
+    /// Opens the table in a pool, or makes it if the pool is new.
+    fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<BoxedIndex<K, V>, OpenError>;
+
+    /// Opens the store in a pool, or makes it if the pool is new. `hasher` is that of the pool's seed; tests
+    /// cut it to few bits.
+    fn open_bytes<M: Medium>(
+        pool: Arc<Pool<M>>,
+        hasher: Hasher,
+        settings: Settings,
+    ) -> Result<Self::Bytes<M>, OpenError>;
+
+    /// The hot path of a table, if it has one.
+    fn hot_path_of_words<M: Medium>(_table: &Self::Words<M>) -> Option<Self::HotPath<M>> {
+        None
+    }
+
+    /// The hot path of a store, if it has one.
+    fn hot_path_of_bytes<M: Medium>(_store: &Self::Bytes<M>) -> Option<Self::HotPath<M>> {
+        None
+    }
+}
+
+/// Operations that are compiled into their callers, in place of a virtual call.
+///
+/// How many operations a processor overlaps depends on how few instructions each takes, and a virtual call
+/// adds what it saves and passes. Each does what the method of [`Index`] or [`Records`] of its name does; one
+/// that an engine does not offer is what the caller has `otherwise`.
+pub trait HotPath: Send + Sync {
+    /// [`Index::get`].
+    #[inline(always)]
+    fn get(&self, _key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        otherwise()
+    }
+
+    /// [`Index::insert`].
+    #[inline(always)]
+    fn insert(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
+        otherwise()
+    }
+
+    /// [`Index::update`].
+    #[inline(always)]
+    fn update(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
+        otherwise()
+    }
+
+    /// [`Index::upsert`].
+    #[inline(always)]
+    fn upsert(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
+        otherwise()
+    }
+
+    /// [`Index::remove`].
+    #[inline(always)]
+    fn remove(&self, _key: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
+        otherwise()
+    }
+
+    /// [`Records::get`].
+    #[inline(always)]
+    fn get_bytes<'a>(
+        &'a self,
+        _key: &[u8],
+        otherwise: impl FnOnce() -> FoundRecord<'a>,
+    ) -> FoundRecord<'a> {
+        otherwise()
+    }
+}
+
+/// A table, behind one virtual call for each operation.
+pub type BoxedIndex<K, V> = Box<dyn Index<K, V>>;
+
+/// What a mutation of a table of words returns: the value that it replaced or met.
+pub type Replaced = Result<Option<u64>, Error>;
+
+/// What a look-up in a store returns.
+pub type FoundRecord<'a> = Result<Option<Record<'a>>, ItemError>;
+
+/// No operation is compiled into its callers.
+#[derive(Debug)]
+pub enum NoHotPath {}
+
+impl HotPath for NoHotPath {}
+
+/// Items of the heap behind the table of words of an engine that keeps no bytes itself.
+pub(crate) fn open_items<E: Describe, M: Medium>(
+    pool: Arc<Pool<M>>,
+    hasher: Hasher,
+    settings: Settings,
+) -> Result<Items<E::Words<M>, M>, OpenError> {
+    let index = E::open_words(Arc::clone(&pool), settings)?;
+    Items::open(index, pool, hasher, settings.recovery_threads())
+}
+
+/// `table`, whose keys and values are words, for a `K` and a `V` that are words: else as it was.
+pub fn as_pairs<K: Fixed, V: Fixed>(
+    table: BoxedIndex<u64, u64>,
+) -> Result<BoxedIndex<K, V>, BoxedIndex<u64, u64>> {
+    type Words = BoxedIndex<u64, u64>;
+    let as_it_is: fn(Words) -> Words = |table| table;
+    match (&as_it_is as &dyn Any).downcast_ref::<fn(Words) -> BoxedIndex<K, V>>() {
+        Some(as_it_is) => Ok(as_it_is(table)),
+        None => Err(table),
+    }
+}

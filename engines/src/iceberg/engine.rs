@@ -1,0 +1,122 @@
+//! What IcebergHT says of itself.
+
+use super::{Core, Iceberg, Shape};
+use crate::Settings;
+use crate::engine::{
+    Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs, open_items,
+};
+use crate::sizes::{check_sizes, words_alone};
+use index::hash::Hasher;
+use index::{Fixed, Index, Items};
+use pmem::superblock::ENGINE_PARAMS;
+use pmem::{Medium, OpenError, Pool};
+use std::sync::Arc;
+
+/// IcebergHT in the list of engines.
+#[derive(Debug)]
+pub enum Engine {}
+
+impl Describe for Engine {
+    const DESCRIPTION: Description = Description {
+        id: 1,
+        name: "iceberg",
+        title: "IcebergHT",
+        paper: "Pandey et al.: IcebergHT: High Performance Hash Tables Through Stability and Low \
+                Associativity. Proc. ACM Manag. Data 1(1), 2023",
+        summary: "Stable, compact, fast for everything: nearly always the one to choose.",
+        pair_sizes: "keys and values of 8 bytes each",
+        pair_bytes_max: 16,
+        parameters: &[],
+        shrinks: false,
+        shrinks_by_itself: false,
+        scans_exactly: false,
+        is_lock_free: false,
+        has_helpers: true,
+    };
+
+    type Words<M: Medium> = Iceberg<M>;
+    type Bytes<M: Medium> = Items<Iceberg<M>, M>;
+    type HotPath<M: Medium> = Hot<M>;
+
+    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
+        sizes == PairSizes::WORDS && parameters.iter().next().is_none()
+    }
+
+    fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS] {
+        Shape::default().for_pairs(wanted.pairs, wanted.resize_at).encode()
+    }
+
+    fn open_words<M: Medium>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Iceberg<M>, OpenError> {
+        Iceberg::open(pool, settings)
+    }
+
+    fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Box<dyn Index<K, V>>, OpenError> {
+        check_sizes::<K, V>(&pool.superblock())?;
+        as_pairs(Box::new(Iceberg::open(pool, settings)?)).map_err(|_| words_alone::<K, V>())
+    }
+
+    fn open_bytes<M: Medium>(
+        pool: Arc<Pool<M>>,
+        hasher: Hasher,
+        settings: Settings,
+    ) -> Result<Self::Bytes<M>, OpenError> {
+        open_items::<Self, M>(pool, hasher, settings)
+    }
+
+    fn hot_path_of_words<M: Medium>(table: &Iceberg<M>) -> Option<Hot<M>> {
+        Some(Hot(Arc::clone(&table.core)))
+    }
+}
+
+/// All operations on single pairs of a table.
+pub struct Hot<M: Medium>(Arc<Core<M>>);
+
+impl<M: Medium> HotPath for Hot<M> {
+    #[inline(always)]
+    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        self.0.get(key)
+    }
+
+    #[inline(always)]
+    fn insert(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
+        self.0.insert(key, value)
+    }
+
+    #[inline(always)]
+    fn update(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
+        self.0.update(key, value)
+    }
+
+    #[inline(always)]
+    fn upsert(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
+        self.0.upsert(key, value)
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: u64, _: impl FnOnce() -> Replaced) -> Replaced {
+        self.0.remove(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_words_alone() {
+        for (key_bytes, value_bytes) in [(8, 8), (8, 4), (4, 8), (16, 0), (0, 16), (0, 0)] {
+            let sizes = PairSizes { key_bytes, value_bytes };
+            let takes = Engine::takes(sizes, &Parameters::default());
+            assert_eq!(takes, sizes == PairSizes::WORDS, "{sizes:?}");
+        }
+        let mut parameters = Parameters::default();
+        parameters.set("slots", 4);
+        assert!(!Engine::takes(PairSizes::WORDS, &parameters));
+    }
+}

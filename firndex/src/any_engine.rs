@@ -1,0 +1,145 @@
+//! The engine under a table or a store.
+
+use crate::handle::PoolHandle;
+use crate::word_types::{are_words, of_word, word_of};
+use engines::Inlined;
+use engines::engine::{FoundRecord, HotPath};
+use index::{Error, Fixed, Index, Records};
+use pmem::OpenError;
+use pmem::medium::{KernelKeeps, Memory};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Memory where a flush costs nothing: the medium for which operations are compiled into their callers.
+pub(crate) type Unflushed = Memory<KernelKeeps>;
+
+/// What knows how many pairs it has.
+pub(crate) trait Counted {
+    fn pairs(&self) -> u64;
+}
+
+impl<K: Fixed, V: Fixed> Counted for dyn Index<K, V> {
+    fn pairs(&self) -> u64 {
+        self.len()
+    }
+}
+
+impl Counted for dyn Records {
+    fn pairs(&self) -> u64 {
+        self.len()
+    }
+}
+
+/// An engine behind one virtual call; its hot path is compiled into the operations here, and so into their
+/// callers.
+pub(crate) struct AnyEngine<T: Counted + ?Sized> {
+    /// Of the same table or store, if pairs are words.
+    inlined: Option<Inlined<Unflushed>>,
+    any: Box<T>,
+    /// The pool that is told, in the end, how many pairs there are.
+    pool: Option<Arc<dyn PoolHandle>>,
+}
+
+impl<T: Counted + ?Sized> AnyEngine<T> {
+    pub(crate) fn new(any: Box<T>, inlined: Option<Inlined<Unflushed>>) -> Self {
+        AnyEngine { inlined, any, pool: None }
+    }
+
+    /// Compares the number of pairs with the one that `pool` had when it was closed, and from now on tells
+    /// it.
+    pub(crate) fn count_in(&mut self, pool: &Arc<dyn PoolHandle>) -> Result<(), OpenError> {
+        pool.compare_pairs(&|| self.any.pairs())?;
+        self.pool = Some(Arc::clone(pool));
+        Ok(())
+    }
+}
+
+impl<T: Counted + ?Sized> Drop for AnyEngine<T> {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.record_pairs(&|| self.any.pairs());
+        }
+    }
+}
+
+/// Everything else.
+impl<T: Counted + ?Sized> Deref for AnyEngine<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.any
+    }
+}
+
+impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
+    /// Keys and values of other sizes compile to the virtual call alone.
+    #[inline(always)]
+    fn of_words(&self) -> Option<&Inlined<Unflushed>> {
+        if const { are_words::<K, V>() } { self.inlined.as_ref() } else { None }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, key: K) -> Option<V> {
+        let any = || self.any.get(key);
+        match self.of_words() {
+            Some(hot) => hot.get(key.word(0), || any().map(word_of)).map(of_word),
+            None => any(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let any = || self.any.insert(key, value);
+        match self.of_words() {
+            Some(hot) => typed(hot.insert(key.word(0), value.word(0), || in_words(any()))),
+            None => any(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let any = || self.any.update(key, value);
+        match self.of_words() {
+            Some(hot) => typed(hot.update(key.word(0), value.word(0), || in_words(any()))),
+            None => any(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let any = || self.any.upsert(key, value);
+        match self.of_words() {
+            Some(hot) => typed(hot.upsert(key.word(0), value.word(0), || in_words(any()))),
+            None => any(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove(&self, key: K) -> Result<Option<V>, Error> {
+        let any = || self.any.remove(key);
+        match self.of_words() {
+            Some(hot) => typed(hot.remove(key.word(0), || in_words(any()))),
+            None => any(),
+        }
+    }
+}
+
+#[inline(always)]
+fn typed<V: Fixed>(replaced: Result<Option<u64>, Error>) -> Result<Option<V>, Error> {
+    replaced.map(|value| value.map(of_word))
+}
+
+#[inline(always)]
+fn in_words<V: Fixed>(replaced: Result<Option<V>, Error>) -> Result<Option<u64>, Error> {
+    replaced.map(|value| value.map(word_of))
+}
+
+impl AnyEngine<dyn Records> {
+    #[inline(always)]
+    pub(crate) fn get(&self, key: &[u8]) -> FoundRecord<'_> {
+        match &self.inlined {
+            Some(hot) => hot.get_bytes(key, || self.any.get(key)),
+            None => self.any.get(key),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Clevel hashing: pairs of any size, each an item.
+
+use super::{Anatomy, load, range};
+use crate::equality::{Alike, Never, Single, keeps_floats};
+use crate::pair_sizes::is_a_map;
+use firndex::Engine;
+use pmem::superblock::Extent;
+
+/// In a slot: where the item is, in units of 16 bytes, and whether there is one.
+const OFFSET: u64 = (1 << 38) - 1;
+const KIND: u64 = 3 << 38;
+const ITEM: u64 = 1 << 38;
+
+pub(super) fn dissect(bytes: &[u8], extent: &Extent, anatomy: &mut Anatomy) {
+    if extent.owner != 1 {
+        return anatomy.states.extend(range(extent).step_by(8));
+    }
+    for slot in range(extent).step_by(8) {
+        anatomy.lone_keys.push(slot);
+        let word = load(bytes, slot);
+        if word & KIND == ITEM {
+            anatomy.taken_values.push(slot);
+            anatomy.items.push((word & OFFSET) as usize * 16);
+        }
+    }
+}
+
+/// Shorter than a word, longer than what is put together without an allocation, and a set.
+#[test]
+fn it_keeps_pairs_of_any_size() {
+    is_a_map::<u8, i8>(Engine::Clevel);
+    is_a_map::<[u8; 67], [u8; 301]>(Engine::Clevel);
+    is_a_map::<[u8; 64], [u8; 0]>(Engine::Clevel);
+    is_a_map::<Never<67>, Never<3>>(Engine::Clevel);
+    is_a_map::<Alike<67>, Alike<3>>(Engine::Clevel);
+    keeps_floats::<Single>(Engine::Clevel);
+}
