@@ -81,8 +81,8 @@ pub(crate) fn end_resize<S: Subject>(
         }
     };
     if subject.is_resizing() {
-        // By writing, only a resize that has room for everything ends: on Level hashing, a pair that
-        // finds none above waits for a key that finds none either, or for a settling.
+        // By writing, only a resize that has room for everything ends: a pair that finds
+        // none above may wait for a key that finds none either, or for a settling.
         let before = subject.resizes();
         subject.settle();
         if subject.is_resizing() || subject.resizes() == before {

@@ -2,6 +2,20 @@
 
 #![forbid(unsafe_code)]
 
+/// Calls a macro with a variant of [`Engine`] and the module of each engine, in the order of preference.
+///
+/// This is the list: who adds an engine adds it here, and declares its module below.
+#[macro_export]
+macro_rules! for_each_engine {
+    ($callback:ident) => {
+        $callback! {
+            Iceberg iceberg,
+            Level level,
+            Clevel clevel,
+        }
+    };
+}
+
 pub mod clevel;
 pub mod engine;
 mod helper;

@@ -12,20 +12,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Calls a macro with a variant of [`Engine`] and the module of each engine, in the order of preference.
-///
-/// This is the list: who adds an engine adds it here, and declares its module in `lib.rs`.
-#[macro_export]
-macro_rules! for_each_engine {
-    ($callback:ident) => {
-        $callback! {
-            Iceberg iceberg,
-            Level level,
-            Clevel clevel,
-        }
-    };
-}
-
 macro_rules! list {
     ($($engine:ident $module:ident,)+) => {
         /// The hash table that a pool is built on: [`Engine::description`] says what each is.

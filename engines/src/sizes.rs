@@ -25,36 +25,44 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
     Ok(())
 }
 
-/// The refusal of an engine that keeps words and nothing else.
-pub(crate) fn words_alone<K: Fixed, V: Fixed>() -> OpenError {
+/// The refusal of an engine that keeps no such pairs.
+pub(crate) fn not_kept<K: Fixed, V: Fixed>(pair_sizes: &str) -> OpenError {
     OpenError::Mismatch {
         field: "pair of key and value size",
         found: format!("{} and {} bytes", K::BYTES, V::BYTES),
-        expected: "8 and 8 bytes".into(),
+        expected: pair_sizes.into(),
         advice: "open it with the firndex version that made it",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Settings, clevel, iceberg, level};
+    use crate::Engine;
+    use crate::Settings;
+    use crate::engine::{PairSizes, Parameters, Wanted};
     use pmem::medium::{Dram, Memory};
     use pmem::pool::Spec;
     use pmem::superblock::{Place, PoolKind};
     use pmem::{OpenError, Pool};
     use std::sync::Arc;
 
-    fn pool(sizes: [u32; 2], engine: u32, engine_params: [u64; 16]) -> Arc<Pool<Dram>> {
+    fn pool(sizes: [u32; 2], engine: Engine) -> Arc<Pool<Dram>> {
+        let wanted = Wanted {
+            sizes: PairSizes::WORDS,
+            pairs: 0,
+            resize_at: 0.85,
+            parameters: &Parameters::default(),
+        };
         let spec = Spec {
             kind: PoolKind::Table,
-            engine,
+            engine: engine.description().id,
             key_bytes: sizes[0],
             value_bytes: sizes[1],
             hash_id: index::hash::HASH_ID,
             hash_seed: 1,
             uuid: 2,
             segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params,
+            engine_params: engine.engine_params(&wanted),
         };
         let place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
         Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, place).unwrap())
@@ -64,22 +72,14 @@ mod tests {
     #[test]
     fn no_engine_opens_pairs_of_other_sizes() {
         let settings = Settings { helpers: 0, ..Settings::default() };
-        for sizes in [[8, 8], [16, 8], [8, 24], [4, 8], [0, 0]] {
-            let iceberg = iceberg::Iceberg::open(
-                pool(sizes, iceberg::ENGINE_ID, iceberg::engine_params(&iceberg::Shape::default())),
-                settings,
-            );
-            let level = level::LevelHashing::<Dram>::open(
-                pool(sizes, level::ENGINE_ID, level::engine_params(&level::Shape::default())),
-                settings,
-            );
-            let clevel = clevel::ClevelTable::<Dram>::open(
-                pool(sizes, clevel::ENGINE_ID, clevel::engine_params(&clevel::Shape::default())),
-                settings,
-            );
-            for refused in [iceberg.err(), level.err(), clevel.err()] {
-                let is_mismatch = matches!(refused, Some(OpenError::Mismatch { .. }));
-                assert_eq!(is_mismatch, sizes != [8, 8], "{sizes:?}: {refused:?}");
+        for &engine in Engine::ALL {
+            for sizes in [[8, 8], [16, 8], [8, 24], [4, 8], [0, 0]] {
+                let words = engine.open_words(pool(sizes, engine), settings).err();
+                let pairs = engine.open_pairs::<_, u64, u64>(pool(sizes, engine), settings).err();
+                for refused in [words, pairs] {
+                    let is_mismatch = matches!(refused, Some(OpenError::Mismatch { .. }));
+                    assert_eq!(is_mismatch, sizes != [8, 8], "{engine}, {sizes:?}: {refused:?}");
+                }
             }
         }
     }

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `epoch.rs` | `Epochs`: pins, with and without a number, retirement, scans, collection |
 //! | `gate.rs` | `Pool::write` beside `Pool::sync` |
-//! | `tables.rs` | whole operations of the three engines: changes of one key beside each other, look-ups beside changes of other keys |
+//! | `main.rs` in the folder of an engine | whole operations: changes of one key beside each other, look-ups beside changes of other keys (`scene/tables.rs`) |
 //!
 //! # Restated kernels
 //!
@@ -28,8 +28,7 @@
 //! | `epoch_advance.rs` | the one ordering of epochs that `epoch.rs` does not notice |
 //! | `fingerprint_then_slot.rs`, `link_and_persist.rs` | they are about what is durable when a look-up answers, which `watched` does not keep |
 //! | `freed_slot.rs` | whether a freed slot is lost depends on steps that operations on a heap take rarely |
-//! | `chain_versions.rs`, `move.rs`, `lock_then_geometry.rs` | `tables.rs` runs this code, but whole operations take too many steps for more than two preemptions: it notices missing steps, and not each weakened ordering |
-//! | `shift.rs` | no small table of `tables.rs` shifts an item; the same goes for the movements of Level hashing, which take too many steps |
+//! | those in the folder of an engine | its `main.rs` runs this code, but whole operations take too many steps for more than two preemptions: it notices missing steps, and not each weakened ordering; and no small table moves an item to make room |
 //!
 //! # What loom does not show
 //!

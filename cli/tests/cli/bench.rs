@@ -23,7 +23,7 @@ fn with_peers(program: &str) -> Workspace {
 #[test]
 fn peers_get_the_same_arguments_anywhere_in_a_checkout() {
     let workspace = with_peers("echo");
-    let arguments = ["micro", "--peers", "--engines", "boost,iceberg", "--pairs", "1k"];
+    let arguments = ["micro", "--peers", "--engines", "boost,dashmap", "--pairs", "1k"];
     for dir in [".", "deep/inside"] {
         let mut command = workspace.command(["bench"].iter().chain(&arguments));
         let output = command.current_dir(workspace.path(dir)).output().unwrap();

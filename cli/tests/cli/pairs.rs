@@ -91,10 +91,26 @@ fn create_refuses_what_exists() {
     workspace.run(["create", "no/such/pool"]).demand_error(&["no/such/pool"]);
     workspace.run(["create", "new", "--engine", "abacus"]).demand(2);
     workspace.run(["create", "new", "--medium", "dram"]).demand(2);
-    let says = ["iceberg has no buckets of 8 slots", "use the engine level"];
-    workspace.run(["create", "new", "--slots", "8"]).demand_error(&says);
-    let says = ["level has no buckets of 9 slots", "1 to 8"];
-    workspace.run(["create", "new", "--engine", "level", "--slots", "9"]).demand_error(&says);
+    for engine in Engine::ALL {
+        for parameter in engine.description().parameters {
+            let bounds = (parameter.bounds)(firndex::PairSizes::WORDS).unwrap();
+            let (name, beyond) = (format!("--{}", parameter.name), (bounds.end() + 1).to_string());
+            let limits = format!("{} to {}", bounds.start(), bounds.end());
+            let says = [parameter.name, &limits];
+            for arguments in [&["create", "new"][..], &["create", "new", "--kind", "table"]] {
+                let arguments = [arguments, &["--engine", engine.name(), &name, &beyond]].concat();
+                workspace.run(&arguments).demand_error(&says);
+            }
+            for other in Engine::ALL {
+                if !other.description().parameters.iter().any(|of| of.name == parameter.name) {
+                    let least = bounds.start().to_string();
+                    let arguments = ["create", "new", "--engine", other.name(), &name, &least];
+                    let says = [parameter.name, "use the engine", engine.name()];
+                    workspace.run(arguments).demand_error(&says);
+                }
+            }
+        }
+    }
     assert!(!workspace.path("new").exists());
 }
 

@@ -87,7 +87,7 @@ impl Fingerprints {
         if before != after {
             // Exact, since nobody else changes this byte: no other one is touched. A search that reads
             // it here in place of the fingerprint of an item that was moved from here finds that one
-            // where the item is now: written before, and read after this one (`kernels/tests/shift.rs`).
+            // where the item is now: written before, and read after this one (`kernels/tests/clevel/shifts.rs`).
             word.fetch_add(after.wrapping_sub(before) << shift, Ordering::Release);
         }
     }

@@ -5,7 +5,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs, open_items,
 };
-use crate::sizes::{check_sizes, words_alone};
+use crate::sizes::{check_sizes, not_kept};
 use index::hash::Hasher;
 use index::{Fixed, Index, Items};
 use pmem::superblock::ENGINE_PARAMS;
@@ -58,7 +58,8 @@ impl Describe for Engine {
         settings: Settings,
     ) -> Result<Box<dyn Index<K, V>>, OpenError> {
         check_sizes::<K, V>(&pool.superblock())?;
-        as_pairs(Box::new(Iceberg::open(pool, settings)?)).map_err(|_| words_alone::<K, V>())
+        as_pairs(Box::new(Iceberg::open(pool, settings)?))
+            .map_err(|_| not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
     }
 
     fn open_bytes<M: Medium>(
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_words_alone() {
+    fn it_takes_not_kept() {
         for (key_bytes, value_bytes) in [(8, 8), (8, 4), (4, 8), (16, 0), (0, 16), (0, 0)] {
             let sizes = PairSizes { key_bytes, value_bytes };
             let takes = Engine::takes(sizes, &Parameters::default());

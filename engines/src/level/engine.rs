@@ -6,6 +6,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
+use crate::sizes::{check_sizes, not_kept};
 use index::hash::Hasher;
 use index::{Fixed, Index, Items};
 use pmem::superblock::ENGINE_PARAMS;
@@ -85,7 +86,13 @@ impl Describe for Engine {
         pool: Arc<Pool<M>>,
         settings: Settings,
     ) -> Result<Box<dyn Index<K, V>>, OpenError> {
-        Ok(Box::new(LevelHashing::<M, K, V>::open(pool, settings)?))
+        // It is not compiled for pairs that no bucket holds.
+        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= Shape::pair_bytes_max(1) } {
+            Ok(Box::new(LevelHashing::<M, K, V>::open(pool, settings)?))
+        } else {
+            check_sizes::<K, V>(&pool.superblock())?;
+            Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+        }
     }
 
     fn open_bytes<M: Medium>(

@@ -1,9 +1,8 @@
 //! Tables under loom: the engines themselves, on memory whose accesses are loom's.
 
-use engines::clevel::ClevelTable;
-use engines::iceberg::Iceberg;
-use engines::level::LevelHashing;
-use engines::{Settings, clevel, iceberg, level};
+pub(crate) mod tables;
+
+use engines::{Engine, Settings};
 use index::{Fixed, Index};
 use pmem::medium::watched::Watched;
 use pmem::pool::{Pool, Spec};
@@ -23,53 +22,16 @@ pub(crate) struct Table {
     pool: Arc<Pool<Watched>>,
 }
 
-/// Which engine, and its geometry.
-#[derive(Clone, Copy)]
-pub(crate) enum Engine {
-    Iceberg(iceberg::Shape),
-    Level(level::Shape),
-    Clevel(clevel::Shape),
-}
-
-/// One block in each level.
-pub(crate) const ICEBERG: Engine = Engine::Iceberg(iceberg::Shape {
-    level_1_slots: 32,
-    level_2_slots: 4,
-    initial_log2: 0,
-    initial_nodes_log2: 1,
-});
-/// Two blocks in each level.
-pub(crate) const ICEBERG_OF_TWO: Engine = Engine::Iceberg(iceberg::Shape {
-    level_1_slots: 32,
-    level_2_slots: 4,
-    initial_log2: 1,
-    initial_nodes_log2: 3,
-});
-/// One bucket in the smaller level.
-pub(crate) const CLEVEL: Engine = Engine::Clevel(clevel::Shape { initial_log2: 1 });
-
-/// One bucket in the bottom level.
-pub(crate) fn level() -> Engine {
-    Engine::Level(level::Shape { initial_log2: 1, ..level::Shape::default() })
-}
+/// Which engine, and its parameters.
+pub(crate) type Made = (Engine, [u64; ENGINE_PARAMS]);
 
 impl Table {
-    pub(crate) fn new(engine: Engine, resize_at: f64) -> Table {
-        let (id, params) = match engine {
-            Engine::Iceberg(shape) => (iceberg::ENGINE_ID, iceberg::engine_params(&shape)),
-            Engine::Level(shape) => (level::ENGINE_ID, level::engine_params(&shape)),
-            Engine::Clevel(shape) => (clevel::ENGINE_ID, clevel::engine_params(&shape)),
-        };
-        let pool = new_pool(id, params);
+    pub(crate) fn new((engine, params): Made, resize_at: f64) -> Table {
+        let pool = new_pool(engine.description().id, params);
         // Helpers are threads of the operating system. What they do, operations do in small steps.
         let settings =
             Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() };
-        let on = Arc::clone(&pool);
-        let index: Box<dyn Index<u64, u64>> = match engine {
-            Engine::Iceberg(_) => Box::new(Iceberg::open(on, settings).unwrap()),
-            Engine::Level(_) => Box::new(LevelHashing::<_, u64, u64>::open(on, settings).unwrap()),
-            Engine::Clevel(_) => Box::new(ClevelTable::<_, u64, u64>::open(on, settings).unwrap()),
-        };
+        let index = engine.open_words(Arc::clone(&pool), settings).unwrap().engine;
         Table { index, pool }
     }
 

@@ -18,8 +18,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// As fast to write as to read. This and the next two are the settings at which the paper on
-    /// level hashing compares tables (its figure 11).
+    /// As fast to write as to read. This and the next two are the settings at which Zuo, Hua and
+    /// Wu compare tables (ACM Transactions on Storage 15(2), figure 11).
     pub const READ_200_WRITE_200_NS: Latency = Latency { read_ns: 200, write_back_ns: 200 };
     /// The usual setting of papers on tables in emulated persistent memory.
     pub const READ_200_WRITE_600_NS: Latency = Latency { read_ns: 200, write_back_ns: 600 };

@@ -7,9 +7,7 @@
 //! One slot stands for each level's, and a store for the addition by which a byte of a fingerprint word is
 //! set: that is weaker, since additions to the other bytes go on with what a release has begun.
 
-mod explore;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use std::sync::Arc;

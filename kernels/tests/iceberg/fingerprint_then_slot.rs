@@ -12,9 +12,7 @@
 //! flush with its fence, and read relaxed: so a reader must know of the writer's flush, not only
 //! come after it. The fingerprint is in another word than the lock bit, the weaker of both cases.
 
-mod explore;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use loom::thread;
 use std::sync::Arc;

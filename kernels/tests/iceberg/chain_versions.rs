@@ -5,9 +5,7 @@
 //! the node before it is unlinked and linked into another chain, so that the reader strays, nor
 //! when a resize moves it from the chain of the source to that of the destination.
 
-mod explore;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 use std::sync::Arc;

@@ -7,9 +7,7 @@
 //!
 //! Slots are one atomic each, as in the kernel of fingerprints and slots: the key, 0 if empty.
 
-mod explore;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
 use std::sync::Arc;

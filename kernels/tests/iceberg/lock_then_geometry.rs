@@ -11,13 +11,10 @@
 //! compare-and-swap here, where production sets the bit whatever it was: loom does not order a
 //! store that leaves a locked word as it is against the holder's unlocking.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
+use crate::plain::{Plain, RACE};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use plain::{Plain, RACE};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]

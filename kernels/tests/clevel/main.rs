@@ -1,0 +1,30 @@
+//! The orderings of Clevel hashing: whole operations, and a kernel restated.
+
+#[path = "../explore/mod.rs"]
+mod explore;
+#[path = "../scene/mod.rs"]
+mod scene;
+mod shifts;
+
+use engines::Engine;
+use engines::clevel::{Shape, engine_params};
+use scene::Made;
+use scene::tables::{KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled};
+
+/// One bucket in the smaller level.
+fn small() -> Made {
+    (Engine::Clevel, engine_params(&Shape { initial_log2: 1 }))
+}
+
+#[test]
+fn changes_are_ordered() {
+    // Its descriptors have too many accesses for two.
+    changes_of_one_key_are_ordered(small(), 1);
+}
+
+#[test]
+fn key_is_found_beside_growth() {
+    for key in 1..=11 {
+        bystander_is_found(filled(small(), 0.5, 11), key, |table| table.try_put(KEY, NEW));
+    }
+}

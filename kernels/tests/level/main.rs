@@ -1,0 +1,26 @@
+//! The orderings of Level hashing: whole operations.
+
+#[path = "../scene/mod.rs"]
+mod scene;
+
+use engines::Engine;
+use engines::level::{Shape, engine_params};
+use scene::Made;
+use scene::tables::{KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled};
+
+/// One bucket in the bottom level.
+fn small() -> Made {
+    (Engine::Level, engine_params(&Shape { initial_log2: 1, ..Shape::default() }))
+}
+
+#[test]
+fn changes_are_ordered() {
+    changes_of_one_key_are_ordered(small(), 2);
+}
+
+#[test]
+fn key_is_found_beside_an_expansion() {
+    for key in 1..=5 {
+        bystander_is_found(filled(small(), 0.5, 5), key, |table| table.try_put(KEY, NEW));
+    }
+}
