@@ -50,9 +50,10 @@ fn main() -> Result<()> {
             let capacity = PAIRS + TIMES;
             let options =
                 Options::new().engine(engine).capacity(capacity).hash_seed(SEED).helpers(0);
-            match operation.starts_with("store_") {
-                true => on_store(&options.in_memory_store()?, operation),
-                false => on_table(&options.in_memory_table()?, operation),
+            if operation.starts_with("store_") {
+                on_store(&options.in_memory_store()?, operation)
+            } else {
+                on_table(&options.in_memory_table()?, operation)
             }
         }
         _ => bail!("usage: hot_paths [ENGINE OPERATION]"),
@@ -77,9 +78,10 @@ fn on_table(table: &Table<u64, u64>, operation: &str) -> Result<()> {
         table.insert(key, Writer::Insert.value(key))?;
     }
     let is_stored = !operation.contains("miss") && !operation.contains("insert");
-    let keys: Vec<u64> = match is_stored {
-        true => stored_numbers().map(|number| keys.key(number)).collect(),
-        false => (0..TIMES).map(|number| keys.absent(number)).collect(),
+    let keys: Vec<u64> = if is_stored {
+        stored_numbers().map(|number| keys.key(number)).collect()
+    } else {
+        (0..TIMES).map(|number| keys.absent(number)).collect()
     };
     let pairs: Vec<(u64, u64)> = keys.iter().map(|&key| (key, Writer::Update.value(key))).collect();
     let mut found = vec![None; keys.len()];

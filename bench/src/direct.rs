@@ -1,17 +1,14 @@
 //! Engines on media that only a laboratory needs.
 
-use crate::contender::{Medium, Setting};
 use crate::map::{Batched, Facts, Failure, Map};
-use crate::table::NEVER;
-use anyhow::{Context, Result, bail};
+use crate::medium::Medium;
+use crate::pool::{NEVER, memory, without_facade};
+use crate::setting::Setting;
+use anyhow::{Result, bail};
 use engines::engine::{PairSizes, Parameters, Wanted};
 use engines::{Engine, Settings};
 use index::Index;
-use index::hash::HASH_ID;
-use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::{Count, Delay, Dram, Latency, Memory};
-use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
+use pmem::medium::{Count, Delay, Dram, Latency};
 use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
@@ -43,33 +40,6 @@ impl Direct<Count<Dram>> {
     }
 }
 
-/// Anonymous memory for a pool.
-pub(crate) fn memory() -> Result<Dram> {
-    Memory::dram(u64::MAX).context("reserving memory")
-}
-
-/// A new pool on `medium` for a table of keys and values of so many bytes. `engine` is the engine's
-/// number and its parameters; everything random follows from `seed`.
-pub(crate) fn new_pool<M: pmem::Medium>(
-    medium: M,
-    engine: (u32, [u64; 16]),
-    pair_bytes: (usize, usize),
-    seed: u64,
-) -> Result<Arc<Pool<M>>> {
-    let spec = Spec {
-        kind: PoolKind::Table,
-        engine: engine.0,
-        key_bytes: u32::try_from(pair_bytes.0)?,
-        value_bytes: u32::try_from(pair_bytes.1)?,
-        hash_id: HASH_ID,
-        hash_seed: seed,
-        uuid: u128::from(seed),
-        segment_log2: SEGMENT_LOG2_DEFAULT,
-        engine_params: engine.1,
-    };
-    Ok(Arc::new(Pool::create(medium, &spec, Place::default())?))
-}
-
 impl<M: pmem::Medium> Direct<M> {
     fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
         let mut settings = Settings::default();
@@ -84,7 +54,7 @@ impl<M: pmem::Medium> Direct<M> {
             parameters: &parameters,
         };
         let numbered = (engine.description().id, engine.engine_params(&wanted));
-        let pool = new_pool(medium, numbered, (8, 8), setting.seed)?;
+        let pool = without_facade(medium, numbered, (8, 8), setting.seed)?;
         let index = engine.open_words(Arc::clone(&pool), settings)?.engine;
         Ok(Direct { index, pool, failure: OnceLock::new() })
     }

@@ -45,10 +45,7 @@ impl Effort {
     pub fn count(&mut self, ns: u64) -> Result<()> {
         self.ops += 1;
         self.longest_ns = self.longest_ns.max(ns);
-        match self.ops == OPS_PER_LOOK {
-            true => self.look(),
-            false => Ok(()),
-        }
+        if self.ops == OPS_PER_LOOK { self.look() } else { Ok(()) }
     }
 
     #[cold]

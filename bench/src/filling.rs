@@ -1,9 +1,9 @@
 //! Bringing a map into the state in which it is to be measured, off the clock.
 
-use crate::contender::Setting;
 use crate::crew;
 use crate::keys::{Keys, Writer};
 use crate::map::{Failure, Map};
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! What can be chosen on the command line.
 
-use crate::contender::Medium;
+use crate::medium::Medium;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

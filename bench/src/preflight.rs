@@ -1,7 +1,8 @@
 //! What can be known to fail before an hour was spent on measuring.
 
-use crate::ceilings::BYTES_PER_PAIR;
-use crate::contender::{Contender, Medium};
+use crate::contender::Contender;
+use crate::ground::BYTES_PER_PAIR;
+use crate::medium::Medium;
 use crate::options::{Options, Suite};
 use crate::suite::level;
 use anyhow::{Context, Result, ensure};

@@ -77,9 +77,10 @@ fn table(out: &mut dyn Write, rows: &[&Row]) -> Result<()> {
     let columns: Vec<_> = columns.collect();
     let line = |cell: &dyn Fn(usize) -> String| {
         let cells = columns.iter().enumerate().map(|(index, (title, _, width))| {
-            match TEXTS.contains(title) {
-                true => format!("{:<width$}", cell(index)),
-                false => format!("{:>width$}", cell(index)),
+            if TEXTS.contains(title) {
+                format!("{:<width$}", cell(index))
+            } else {
+                format!("{:>width$}", cell(index))
             }
         });
         cells.collect::<Vec<_>>().join(" ")
@@ -92,7 +93,11 @@ fn table(out: &mut dyn Write, rows: &[&Row]) -> Result<()> {
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+    finite(value).map_or_else(String::new, |value| format!("{value:.digits$}"))
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
 }
 
 fn count(value: Option<u64>) -> String {
@@ -100,12 +105,12 @@ fn count(value: Option<u64>) -> String {
 }
 
 fn percents(part: Option<f64>) -> String {
-    part.map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
+    finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
 }
 
 /// A time of so many nanoseconds in the unit that suits it.
 fn time(ns: Option<f64>) -> String {
-    match ns {
+    match finite(ns) {
         None => String::new(),
         Some(ns) if ns < 1e4 => format!("{ns:.0}ns"),
         Some(ns) if ns < 1e7 => format!("{:.1}us", ns / 1e3),

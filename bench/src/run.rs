@@ -1,9 +1,12 @@
 //! Rounds of suites over contenders.
 
-use crate::ceilings::{self, Ceilings, Ground};
-use crate::contender::{Contender, Medium, Setting};
+use crate::ceilings::Ceilings;
+use crate::contender::Contender;
+use crate::ground::{self, Ground};
+use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
+use crate::setting::Setting;
 use crate::suite::recovery;
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
@@ -108,11 +111,11 @@ pub fn run(
             .context("asking the kernel for small pages")?;
     }
     let machine = Machine::look(&options.directory());
-    let session = Session { options, contenders: choose(options, contenders), progress };
+    let runner = Runner { options, contenders: choose(options, contenders), progress };
     let suites = suite.parts();
     let mut rows = Vec::new();
     for round in 1..=options.runs {
-        rows.extend(session.round(round, &suites)?);
+        rows.extend(runner.round(round, &suites)?);
     }
     let mut rows = row::merge(rows);
     // Rounds go from medium to medium, a reader from suite to suite.
@@ -138,13 +141,14 @@ fn command() -> String {
     words.join(" ")
 }
 
-struct Session<'a> {
+/// Runs rounds of suites over the chosen contenders.
+struct Runner<'a> {
     options: &'a Options,
     contenders: Vec<&'a dyn Contender>,
     progress: &'a dyn Fn(&str),
 }
 
-impl Session<'_> {
+impl Runner<'_> {
     /// One round: on each medium the ceilings, then each suite with each contender in turn.
     fn round(&self, round: u16, suites: &[Suite]) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
@@ -160,7 +164,7 @@ impl Session<'_> {
                 (self.progress)(&format!("{said}, ceilings"));
                 all_ceilings = self.ceilings(medium)?;
                 for (threads, ceilings) in &all_ceilings {
-                    rows.extend(ceilings::rows(&self.setting(medium, *threads), ceilings));
+                    rows.extend(ground::rows(&self.setting(medium, *threads), ceilings));
                 }
             }
             for suite in suites {

@@ -1,17 +1,17 @@
 //! firndex's own contenders: tables through the facade that users have, and engines on media that
 //! only a laboratory needs.
 
-use crate::contender::{Contender, Medium, Opener, Setting};
+use crate::contender::{Contender, Opener};
 use crate::direct::Direct;
 use crate::map::{Batched, Facts, Failure, Map};
-use anyhow::{Context, Result, bail};
-use firndex::{Engine, Error, Options, Stats, Table};
+use crate::medium::Medium;
+use crate::pool::{facts, failure, through_facade};
+use crate::setting::Setting;
+use anyhow::Result;
+use firndex::{Engine, Error, Options, Table};
 use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
-
-/// Load factor at which a table grows that shall not.
-pub const NEVER: f64 = 2.0;
 
 /// A table through the facade, in a file that goes when it does, or in memory.
 pub struct Facade {
@@ -21,65 +21,12 @@ pub struct Facade {
     _directory: Option<TempDir>,
 }
 
-/// Options of a table for this setting.
-pub fn options(engine: Engine, setting: &Setting) -> Options {
-    let options = Options::new()
-        .engine(engine)
-        .capacity(setting.capacity)
-        .hash_seed(setting.seed)
-        .force_flushes(setting.flushes);
-    match setting.grows {
-        true => options,
-        false => options.resize_at(NEVER),
-    }
-}
-
-/// A new pool on `dram` or `mapped`: made by `in_file` in a directory of its own, which goes when the
-/// handle does, or by `in_memory`.
-pub(crate) fn new_pool<T>(
-    engine: Engine,
-    setting: &Setting,
-    in_file: impl FnOnce(&Options, &Path) -> firndex::Result<T>,
-    in_memory: impl FnOnce(&Options) -> firndex::Result<T>,
-) -> Result<(T, Option<TempDir>)> {
-    let options = options(engine, setting);
-    match setting.medium {
-        Medium::Mapped => {
-            let directory = tempfile::tempdir_in(&setting.directory)
-                .with_context(|| format!("a pool in {}", setting.directory.display()))?;
-            let options = options.medium(firndex::Medium::Mapped);
-            Ok((in_file(&options, &directory.path().join("bench.firn"))?, Some(directory)))
-        }
-        Medium::Dram => Ok((in_memory(&options)?, None)),
-        medium => bail!("the facade has no medium {medium}"),
-    }
-}
-
-/// Why a facade's operation failed.
-pub(crate) fn failure(error: &Error) -> Failure {
-    match error {
-        Error::PoolFull(_) => Failure::Full(error.to_string()),
-        _ => Failure::Other(error.to_string()),
-    }
-}
-
-/// What a pool knows of itself.
-pub(crate) fn facts(stats: &Stats) -> Facts {
-    Facts {
-        pairs: stats.pairs,
-        capacity: stats.capacity,
-        load_factor: stats.load_factor,
-        resizes: stats.resizes,
-        bytes: stats.pool_bytes + stats.sidecar_bytes,
-        level_pairs: stats.levels.iter().map(|level| level.pairs).collect(),
-    }
-}
-
 impl Facade {
     /// Opens an empty table on `dram` or `mapped`.
     pub fn open(engine: Engine, setting: &Setting) -> Result<Facade> {
         let in_file = |options: &Options, path: &Path| options.create_table(path);
-        let (table, directory) = new_pool(engine, setting, in_file, Options::in_memory_table)?;
+        let (table, directory) =
+            through_facade(engine, setting, in_file, Options::in_memory_table)?;
         Ok(Facade { table, failure: OnceLock::new(), _directory: directory })
     }
 

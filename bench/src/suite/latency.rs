@@ -5,12 +5,12 @@
 //! the other operations meet it full.
 
 use super::micro::{WARM_UP, pairs_for};
-use crate::contender::Setting;
 use crate::filling::{check, explained, fill};
 use crate::keys::{Keys, Writer};
 use crate::latencies;
 use crate::map::Map;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use quanta::Clock;
 use std::hint::black_box;
@@ -20,7 +20,8 @@ const HITS: u64 = 1;
 const UPDATES: u64 = 2;
 const REMOVALS: u64 = 3;
 
-struct Session<'a, M> {
+/// Times the operations of one map, one by one.
+struct Timekeeper<'a, M> {
     name: &'a str,
     map: &'a M,
     setting: &'a Setting,
@@ -36,7 +37,7 @@ pub fn round<M: Map>(
     setting: &Setting,
 ) -> Result<Vec<Row>> {
     let map = open(setting)?;
-    let mut session = Session {
+    let mut timekeeper = Timekeeper {
         name,
         map: &map,
         setting,
@@ -44,12 +45,12 @@ pub fn round<M: Map>(
         clock: Clock::new(),
         rows: Vec::new(),
     };
-    let done = session.operations();
-    let rows = session.rows;
+    let done = timekeeper.operations();
+    let rows = timekeeper.rows;
     explained(&map, setting, done.map(|()| rows))
 }
 
-impl<M: Map> Session<'_, M> {
+impl<M: Map> Timekeeper<'_, M> {
     /// Times each operation on `words`.
     fn time(
         &mut self,

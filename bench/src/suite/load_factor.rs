@@ -9,12 +9,12 @@
 //! its first refusal, and the step that was begun has no rows. All that it took must then be there,
 //! and nothing that it refused.
 
-use crate::contender::Setting;
 use crate::filling::{check, explained};
 use crate::keys::{Keys, Writer};
 use crate::latencies;
 use crate::map::{Facts, Failure, Map};
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
 use quanta::Clock;
 use std::collections::HashSet;
@@ -30,7 +30,8 @@ const EVERY: usize = 16;
 /// Look-ups at each step, as a part of the run's operations.
 const GETS_PART: u64 = 16;
 
-struct Session<'a, M> {
+/// One map that is filled step by step.
+struct Staircase<'a, M> {
     name: &'a str,
     map: &'a M,
     setting: &'a Setting,
@@ -45,9 +46,10 @@ pub fn round<M: Map>(
     setting: &Setting,
 ) -> Result<Vec<Row>> {
     let map = open(&Setting { grows: false, ..setting.clone() })?;
-    let mut session = Session { name, map: &map, setting, clock: Clock::new(), rows: Vec::new() };
-    let done = session.steps();
-    let rows = session.rows;
+    let mut staircase =
+        Staircase { name, map: &map, setting, clock: Clock::new(), rows: Vec::new() };
+    let done = staircase.steps();
+    let rows = staircase.rows;
     match (done, map.failure()) {
         // What is wrong is not that it was full.
         (Err(error), Some(Failure::Full(_))) => Err(error),
@@ -55,7 +57,7 @@ pub fn round<M: Map>(
     }
 }
 
-impl<M: Map> Session<'_, M> {
+impl<M: Map> Staircase<'_, M> {
     fn facts(&self) -> Result<Facts> {
         self.map.facts().context("a map that does not know how full it is")
     }

@@ -4,12 +4,12 @@
 //! these have a row of their own (`warm_up`). The other operations meet the table full. Look-ups
 //! and changes go through the stored keys in other orders than insertion did.
 
-use crate::contender::Setting;
 use crate::crew::{self, Timing};
 use crate::filling::explained;
 use crate::keys::{Keys, Writer};
 use crate::map::{Batched, Map};
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, bail, ensure};
 
 /// Part of the pairs that are inserted before the clock of `insert` starts.
@@ -23,8 +23,8 @@ const UPDATES: u64 = 2;
 const UPSERTS: u64 = 3;
 const REMOVALS: u64 = 4;
 
-/// Everything about one filling of one map.
-struct Session<'a, M> {
+/// One map on trial: it is filled, and each operation then meets it full.
+struct Trial<'a, M> {
     suite: &'static str,
     map: &'a M,
     name: &'a str,
@@ -60,7 +60,7 @@ pub fn round_of<M: Map>(
         }
         let pairs = pairs_for(&map, setting);
         let ops = setting.ops.min(pairs);
-        let mut session = Session {
+        let mut trial = Trial {
             suite,
             map: &map,
             name,
@@ -71,9 +71,9 @@ pub fn round_of<M: Map>(
             words: Vec::new(),
             rows: Vec::new(),
         };
-        let done = if is_batched { session.batches() } else { session.singles() };
+        let done = if is_batched { trial.batches() } else { trial.singles() };
         explained(&map, setting, done)?;
-        rows.append(&mut session.rows);
+        rows.append(&mut trial.rows);
     }
     Ok(rows)
 }
@@ -87,7 +87,7 @@ pub fn pairs_for<M: Map>(map: &M, setting: &Setting) -> u64 {
     }
 }
 
-impl<M: Map> Session<'_, M> {
+impl<M: Map> Trial<'_, M> {
     /// Times `work` over the words that `word` makes of the places in `range`.
     fn time(
         &mut self,
@@ -154,17 +154,13 @@ impl<M: Map> Session<'_, M> {
         let (keys, ops, pairs, batch) = (self.keys, self.ops, self.pairs, self.setting.batch);
         let everything = self.map.batched() == Batched::Everything;
         let warm = (pairs as f64 * WARM_UP) as u64;
-        let insert = move |map: &M, words: &[u64]| match everything {
-            true => changed(
-                words,
-                batch,
-                Writer::Insert,
-                |_| None,
-                |pairs, out| {
-                    map.insert_many(pairs, out);
-                },
-            ),
-            false => wrong(words, |key| map.insert(key, Writer::Insert.value(key))),
+        let insert = move |map: &M, words: &[u64]| {
+            if everything {
+                let insert = |pairs: &[(u64, u64)], out: &mut [_]| map.insert_many(pairs, out);
+                changed(words, batch, Writer::Insert, |_| None, insert)
+            } else {
+                wrong(words, |key| map.insert(key, Writer::Insert.value(key)))
+            }
         };
         self.time("warm_up", Some(batch), 0..warm, |place| keys.key(place), insert)?;
         self.time("insert_many", Some(batch), warm..pairs, |place| keys.key(place), insert)?;

@@ -5,11 +5,11 @@
 //! `open_clean` the opening of the same pool after it was closed, where it is rebuilt as well. Recovery uses as many threads as the row says, so pairs a second and
 //! thread are the rate divided by them. The file is in the page cache throughout.
 
-use crate::contender::Setting;
 use crate::crew;
 use crate::keys::{Keys, Writer};
+use crate::pool;
 use crate::row::Row;
-use crate::table;
+use crate::setting::Setting;
 use anyhow::{Context, Result, bail, ensure};
 use firndex::{Engine, Options, Table};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> 
     };
     fill_and_kill(&order, setting)?;
     let options =
-        table::options(engine, setting).medium(firndex::Medium::Mapped).threads(setting.threads);
+        pool::options(engine, setting).medium(firndex::Medium::Mapped).threads(setting.threads);
     let (mut rows, table) = open("open", name, &options, &order, setting)?;
     table.close()?;
     rows.append(&mut open("open_clean", name, &options, &order, setting)?.0);

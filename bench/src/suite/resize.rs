@@ -15,7 +15,6 @@
 //!
 //! Row `stall` has the gaps that threads see which do nothing: no table is better than that.
 
-use crate::contender::Setting;
 use crate::crew;
 use crate::effort::Effort;
 use crate::filling::{check, explained, fill};
@@ -23,6 +22,7 @@ use crate::keys::{Keys, Writer};
 use crate::latencies::{Latencies, Timed, observe};
 use crate::map::Map;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use quanta::Clock;
 use std::time::Duration;

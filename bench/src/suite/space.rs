@@ -7,11 +7,11 @@
 //! earlier map left behind in the allocator, so a figure below the size of a bare pair is left
 //! out; measure such maps in a process of their own.
 
-use crate::contender::Setting;
 use crate::filling::{check, explained, fill};
 use crate::keys::Keys;
 use crate::map::Map;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Context, Result};
 use std::fs;
 

@@ -4,10 +4,10 @@
 //! A store on one engine stands beside those on the others; values are compared where they lie.
 
 use super::micro;
-use crate::contender::Setting;
 use crate::map::{Facts, Failure, Map};
+use crate::pool::{facts, failure, through_facade};
 use crate::row::Row;
-use crate::table::{facts, failure, new_pool};
+use crate::setting::Setting;
 use anyhow::Result;
 use firndex::{Engine, Error, Options, Record, Store};
 use std::path::Path;
@@ -30,7 +30,8 @@ struct Words {
 impl Words {
     fn open(engine: Engine, setting: &Setting) -> Result<Words> {
         let in_file = |options: &Options, path: &Path| options.create_store(path);
-        let (store, directory) = new_pool(engine, setting, in_file, Options::in_memory_store)?;
+        let (store, directory) =
+            through_facade(engine, setting, in_file, Options::in_memory_store)?;
         Ok(Words { store, failure: OnceLock::new(), _directory: directory })
     }
 

@@ -6,11 +6,11 @@
 //! write-combining buffer, over the whole run of an operation.
 
 use super::micro::pairs_for;
-use crate::contender::Setting;
 use crate::filling::{explained, fill};
 use crate::keys::{Keys, Writer};
 use crate::map::Map;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use pmem::medium::{Cost, measure, media_writes};
 
@@ -26,7 +26,8 @@ const REMOVALS: u64 = 4;
 /// Does an operation on a key; returns whether the answer was right.
 type Right<'a, M> = &'a dyn Fn(&M, u64) -> bool;
 
-struct Session<'a, M> {
+/// Counts what the operations of one map cost.
+struct Tally<'a, M> {
     name: &'a str,
     map: &'a M,
     setting: &'a Setting,
@@ -45,18 +46,17 @@ pub fn round<M: Map>(
         let pairs = pairs_for(&map, setting);
         let ops = setting.ops.min(pairs).min(OPS_MAX);
         let keys = Keys::new(setting.seed, pairs);
-        let mut session = Session { name, map: &map, setting, rows: Vec::new() };
-        let done = fill(&map, keys, 0..pairs - ops, 1).and_then(|()| match is_batched {
-            false => session.singles(keys, ops),
-            true => session.batches(keys, ops),
+        let mut tally = Tally { name, map: &map, setting, rows: Vec::new() };
+        let done = fill(&map, keys, 0..pairs - ops, 1).and_then(|()| {
+            if is_batched { tally.batches(keys, ops) } else { tally.singles(keys, ops) }
         });
-        rows.append(&mut session.rows);
+        rows.append(&mut tally.rows);
         explained(&map, setting, done)?;
     }
     Ok(rows)
 }
 
-impl<M: Map> Session<'_, M> {
+impl<M: Map> Tally<'_, M> {
     /// Counts what `work` costs on each chunk of `batch` words; it returns the number of wrong
     /// answers.
     fn count(

@@ -14,11 +14,11 @@
 //! Skewed requests mostly find their lines in the caches, so a ratio above 1 is no error.
 
 use crate::ceilings::Ceilings;
-use crate::contender::Setting;
 use crate::crew;
 use crate::filling::explained;
 use crate::map::Map;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
 use workload::operations::{Kind, LONGEST_SCAN, Mix, MixStream, Operation, Ycsb};
 use workload::ranks::Distribution;
@@ -45,13 +45,13 @@ pub fn round<M: Map>(
         // As there may be somewhat more insertions than their share.
         let inserted = (ops_of(Ycsb::D, setting) as f64 * INSERT_SHARE * 1.1) as u64 + 1_000;
         let map = open(&Setting { capacity: setting.pairs + inserted, ..setting.clone() })?;
-        let mut session = Session { name, map: &map, setting, pairs: 0, next_version: 0 };
+        let mut phases = Phases { name, map: &map, setting, pairs: 0, next_version: 0 };
         for &workload in *workloads {
             // What only reads would be the same again with flushes.
             if workload == Ycsb::C && setting.flushes {
                 continue;
             }
-            let row = session.phase(workload);
+            let row = phases.phase(workload);
             let row = explained(&map, setting, row)?;
             // The second table's loading is the first one's again.
             if table == 0 || workload != Ycsb::Load {
@@ -62,7 +62,8 @@ pub fn round<M: Map>(
     Ok(rows)
 }
 
-struct Session<'a, M> {
+/// The workloads that one map goes through, one after the other.
+struct Phases<'a, M> {
     name: &'a str,
     map: &'a M,
     setting: &'a Setting,
@@ -79,7 +80,7 @@ struct Share {
     first_version: u64,
 }
 
-impl<M: Map> Session<'_, M> {
+impl<M: Map> Phases<'_, M> {
     fn phase(&mut self, workload: Ycsb) -> Result<Row> {
         let (map, op) = (self.map, name_of(workload));
         let scatter = Scatter::new(self.setting.seed);

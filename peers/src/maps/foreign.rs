@@ -1,9 +1,9 @@
 //! The C++ maps, each behind its shim in `shims/`. The calls are not inlined, which costs them
 //! one or two nanoseconds an operation.
 
-use crate::Peer;
 use crate::hash::twin_numbers;
 use crate::pages::GiveBack;
+use crate::peer::Peer;
 use anyhow::{Context, Result};
 #[cfg(has_boost)]
 use bench::Batched;

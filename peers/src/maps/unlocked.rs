@@ -1,6 +1,6 @@
-use crate::Peer;
 use crate::hash::BuildKeyHash;
 use crate::pages::GiveBack;
+use crate::peer::Peer;
 use anyhow::{Result, ensure};
 use bench::Map;
 use std::cell::RefCell;

@@ -8,12 +8,11 @@
 //! their new buckets for the first time. Rates are in pairs of the whole table; the ceiling of the one
 //! is the other, so that its ratio is how many times as fast it is.
 
-use super::EXPAND_AT;
-use super::table::{Table, shape_within};
-use crate::contender::Setting;
+use super::table::{EXPAND_AT, Table, shape_within};
 use crate::crew;
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
 use engines::level::Shape;
 use pmem::Medium;

@@ -1,10 +1,10 @@
 //! Figures 2 and 4: how full a table gets before it refuses a pair.
 
 use super::table::{Table, shape_within};
-use crate::contender::Setting;
-use crate::direct::memory;
 use crate::keys::{Keys, Writer};
+use crate::pool::memory;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 

@@ -22,22 +22,18 @@ mod full;
 mod search;
 mod shares;
 mod table;
+mod turns;
 mod updates;
 
-use crate::contender::Setting;
-use crate::crew::Timing;
-use crate::direct::memory;
+use crate::pool::memory;
 use crate::row::Row;
-use anyhow::{Context, Result};
-use pmem::medium::{CacheFlush, Memory};
+use crate::setting::Setting;
+use anyhow::Result;
+use table::flushed_memory;
 
 /// Bytes that all tables of the largest measurement take at once per pair, about: three of buckets
 /// of 32 bytes a slot.
 pub const BYTES_PER_PAIR: u64 = 120;
-/// Load factor at which the paper's tables are expanded, where they do not wait to be full.
-const EXPAND_AT: f64 = 0.85;
-/// Operations of a point of a series, as a part of the run's.
-const OPS_PART: u64 = 16;
 
 /// One round of all that goes with the setting's flushes and threads.
 pub fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
@@ -58,42 +54,4 @@ pub fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
         rows.extend(shares::rows(name, setting)?);
     }
     Ok(rows)
-}
-
-/// Anonymous memory with flushes as on dax.
-fn flushed_memory() -> Result<Memory<CacheFlush>> {
-    let flush = CacheFlush::detect().context("this machine has no flush instruction")?;
-    Ok(memory()?.flushed(flush))
-}
-
-/// Slices of operations that several contenders took turns with, added up.
-#[derive(Debug, Clone, Copy, Default)]
-struct Turns {
-    ops: u64,
-    elapsed_s: f64,
-    /// Time that a thread had a processor, of the time in slices for which that is told.
-    on_cpu_s: f64,
-    told_s: f64,
-}
-
-impl Turns {
-    fn add(&mut self, ops: usize, timing: Timing) {
-        self.ops += ops as u64;
-        self.elapsed_s += timing.elapsed_s;
-        if let Some(share) = timing.cpu_share {
-            self.on_cpu_s += share * timing.elapsed_s;
-            self.told_s += timing.elapsed_s;
-        }
-    }
-
-    /// The row with rate and mean latency.
-    fn on(&self, row: Row) -> Row {
-        let threads = row.threads.unwrap_or(1) as f64;
-        let row = Row {
-            mean_ns: Some(self.elapsed_s * threads * 1e9 / self.ops as f64),
-            cpu_share: (self.told_s > 0.0).then(|| self.on_cpu_s / self.told_s),
-            ..row
-        };
-        row.with_rate(self.ops as f64 / self.elapsed_s, None)
-    }
 }

@@ -8,13 +8,13 @@
 //!
 //! The same once more on medium `count`, with fewer pairs: lines of the pool that a search reads.
 
-use super::table::{Table, shape_within};
-use super::{EXPAND_AT, OPS_PART, Turns};
-use crate::contender::Setting;
+use super::table::{EXPAND_AT, Table, shape_within};
+use super::turns::{OPS_PART, Turns};
 use crate::crew::{self, Timing};
-use crate::direct::memory;
 use crate::keys::{Keys, Writer};
+use crate::pool::memory;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::Medium;
@@ -50,7 +50,8 @@ enum Slice {
     Counted(u64),
 }
 
-struct Session<'a, M: Medium> {
+/// Tables that hold the same pairs and are searched in turns.
+struct Comparison<'a, M: Medium> {
     setting: &'a Setting,
     keys: Keys,
     searched: [Searched<M>; TABLES],
@@ -105,7 +106,7 @@ fn rows<M: Medium>(
         let table = Table::new(memory()?, Shape { design, ..shape }, setting.seed)?;
         Ok(Searched { contender: format!("{name}-{variant}"), table })
     };
-    let mut session = Session {
+    let mut comparison = Comparison {
         setting,
         keys: Keys::new(setting.seed, setting.pairs),
         searched: [
@@ -119,15 +120,15 @@ fn rows<M: Medium>(
         step: 0,
     };
     for expansions in 0..=EXPANSIONS {
-        session.between_expansions(expansions)?;
+        comparison.between_expansions(expansions)?;
         if expansions < EXPANSIONS {
-            session.searched.iter().try_for_each(|searched| searched.table.expand())?;
+            comparison.searched.iter().try_for_each(|searched| searched.table.expand())?;
         }
     }
-    for Searched { table, .. } in &session.searched {
-        table.check(session.count, |number| pair(session.keys, number))?;
+    for Searched { table, .. } in &comparison.searched {
+        table.check(comparison.count, |number| pair(comparison.keys, number))?;
     }
-    Ok(session.rows)
+    Ok(comparison.rows)
 }
 
 fn pair(keys: Keys, number: u64) -> (u64, u64) {
@@ -135,7 +136,7 @@ fn pair(keys: Keys, number: u64) -> (u64, u64) {
     (key, Writer::Insert.value(key))
 }
 
-impl<M: Medium> Session<'_, M> {
+impl<M: Medium> Comparison<'_, M> {
     /// Fills all tables up to [`EXPAND_AT`], or until they are full, which small ones may be before.
     fn between_expansions(&mut self, expansions: u32) -> Result<()> {
         let capacity = self.searched[0].table.capacity();
@@ -171,9 +172,10 @@ impl<M: Medium> Session<'_, M> {
         let (setting, keys, count) = (self.setting, self.keys, self.count);
         let ops = (setting.ops / OPS_PART).max(1);
         let order = Keys::new(setting.seed, count).order(u64::from(self.step));
-        let words: Vec<u64> = match is_hit {
-            true => (0..ops).map(|place| keys.key(order.apply(place % count))).collect(),
-            false => (0..ops).map(|place| keys.absent(place)).collect(),
+        let words: Vec<u64> = if is_hit {
+            (0..ops).map(|place| keys.key(order.apply(place % count))).collect()
+        } else {
+            (0..ops).map(|place| keys.absent(place)).collect()
         };
         let mut turns = [Turns::default(); TABLES];
         let mut lines = [None; TABLES];

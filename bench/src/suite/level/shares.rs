@@ -4,10 +4,10 @@
 //! first, on a table whose updates all have an empty slot and on one whose updates never may use it.
 
 use super::table::{Table, shape_within};
-use crate::contender::Setting;
-use crate::direct::memory;
 use crate::keys::{Keys, Writer};
+use crate::pool::memory;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::medium::{Count, Dram, measure};

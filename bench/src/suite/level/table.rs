@@ -1,14 +1,23 @@
 //! A Level hash table with its pool.
 
-use crate::direct::new_pool;
-use crate::table::NEVER;
+use crate::pool::{NEVER, memory, without_facade};
 use anyhow::{Context, Result, bail, ensure};
 use engines::Settings;
 use engines::level::{self, LevelHashing, Shape};
 use index::{Error, Fixed, Index, is_same_state};
+use pmem::medium::{CacheFlush, Memory};
 use pmem::{Medium, Pool, SpaceError};
 use std::fmt::Debug;
 use std::sync::Arc;
+
+/// Load factor at which the paper's tables are expanded, where they do not wait to be full.
+pub(super) const EXPAND_AT: f64 = 0.85;
+
+/// Anonymous memory with flushes as on dax.
+pub(super) fn flushed_memory() -> Result<Memory<CacheFlush>> {
+    let flush = CacheFlush::detect().context("this machine has no flush instruction")?;
+    Ok(memory()?.flushed(flush))
+}
 
 /// A table that grows only when it is told to.
 pub(super) struct Table<M: Medium, K: Fixed = u64, V: Fixed = u64> {
@@ -21,7 +30,7 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
     /// An empty table on `medium`.
     pub(super) fn new(medium: M, shape: Shape, seed: u64) -> Result<Self> {
         let engine = (level::ENGINE_ID, level::engine_params(&shape));
-        let pool = new_pool(medium, engine, (K::BYTES, V::BYTES), seed)?;
+        let pool = without_facade(medium, engine, (K::BYTES, V::BYTES), seed)?;
         let settings = Settings { resize_at: NEVER, helpers: 0, ..Settings::default() };
         let index = LevelHashing::open(Arc::clone(&pool), settings)?;
         Ok(Table { index, pool })

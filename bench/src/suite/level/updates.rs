@@ -6,12 +6,12 @@
 //! none of which is updated twice.
 
 use super::bytes::{Bytes, OfWord};
-use super::table::{Table, shape_within};
-use super::{OPS_PART, Turns, flushed_memory};
-use crate::contender::Setting;
+use super::table::{Table, flushed_memory, shape_within};
+use super::turns::{OPS_PART, Turns};
 use crate::crew::{self, Timing};
 use crate::keys::Keys;
 use crate::row::Row;
+use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::medium::{CacheFlush, Memory};

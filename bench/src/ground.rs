@@ -1,0 +1,237 @@
+//! The machine's ceilings, measured on the medium and at the size of the tables.
+
+use crate::ceilings::Ceilings;
+use crate::crew;
+use crate::medium::Medium;
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::{Context, Result};
+use index::fingerprint::{Isa, match_line, scan_line};
+use pmem::medium::{CacheFlush, Memory, WriteBack};
+use pmem::sync::{Array, Line, Ordering};
+use pmem::{LINE, Medium as _, Offset};
+use std::fs::File;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use workload::Part;
+use workload::ranks::{Ranks, Uniform};
+
+/// Bytes that a table takes per pair, about: the array read from is as large as the table.
+pub const BYTES_PER_PAIR: u64 = 20;
+/// Reads ahead of the one waited for: what a core has under way at most, about.
+const IN_FLIGHT: usize = 16;
+/// Lines accessed for each figure and thread, at most.
+const READS: u64 = 4 << 20;
+/// Reads that wait for each other, at most.
+const DEPENDENT_READS: u64 = 1 << 20;
+/// Persists, at most.
+const PERSISTS: u64 = 1 << 19;
+/// Bare insertions, at most.
+const BARE_INSERTS: u64 = 2 << 20;
+/// Bytes of a block of 64 slots, which has a line in the sidecar.
+const BLOCK_BYTES: u64 = 1024;
+/// A fingerprint that no line here holds.
+const ABSENT: u8 = 0xee;
+/// The bit of a line that is its lock.
+const LOCK: u64 = 1 << 7;
+/// How long an idle loop looks for gaps.
+const STALL_TIME: Duration = Duration::from_millis(200);
+
+/// Memory to measure on, with flushes or without.
+pub struct Ground {
+    kept: Memory<pmem::medium::KernelKeeps>,
+    flushed: Option<Memory<CacheFlush>>,
+    lines: u64,
+    /// A line for each block, as a table's sidecar.
+    sidecar: Array<Line>,
+}
+
+impl Ground {
+    /// As much memory as tables of this setting take, on the same medium, all of it touched.
+    pub fn new(setting: &Setting) -> Result<Ground> {
+        let bytes = (setting.pairs * BYTES_PER_PAIR).next_multiple_of(2 << 20);
+        let flush = CacheFlush::detect();
+        let touched = |grown: std::result::Result<(), pmem::SpaceError>| {
+            grown.context("making room for the ceilings")
+        };
+        let (kept, flushed) = match setting.medium {
+            Medium::Mapped => {
+                let file = tempfile::tempfile_in(&setting.directory)
+                    .with_context(|| format!("a file in {}", setting.directory.display()))?;
+                let kept = Memory::mapped(file.try_clone()?, 0, bytes, true)?;
+                touched(kept.grow(bytes))?;
+                let again = |flush| -> Result<_> {
+                    let file: File = file.try_clone()?;
+                    Ok(Memory::mapped(file, bytes, bytes, true)?.flushed(flush))
+                };
+                (kept, flush.map(again).transpose()?)
+            }
+            Medium::Dram | Medium::Delay { .. } | Medium::Count => {
+                let kept = Memory::dram(bytes)?;
+                touched(kept.grow(bytes))?;
+                (kept, None)
+            }
+        };
+        kept.populate(0..bytes);
+        let flushed = match (flushed, flush) {
+            (None, Some(flush)) => {
+                // A few lines are as good as many: the fence is what takes long.
+                let flushed = Memory::dram(bytes.min(256 << 20))?.flushed(flush);
+                touched(flushed.grow(bytes.min(256 << 20)))?;
+                Some(flushed)
+            }
+            (flushed, _) => flushed,
+        };
+        if let Some(flushed) = &flushed {
+            flushed.populate(0..flushed.size());
+        }
+        let blocks = (bytes / BLOCK_BYTES) as usize;
+        let sidecar = Array::reserve(blocks, blocks).context("making room for the ceilings")?;
+        sidecar.advise(0..blocks, true);
+        Ok(Ground { kept, flushed, lines: bytes / LINE, sidecar })
+    }
+
+    /// Measures with so many threads at once.
+    pub fn measure(&self, threads: usize, seed: u64) -> Result<Ceilings> {
+        let rate = |count: u64, lines: u64, work: &(dyn Fn(&[u64]) -> u64 + Sync)| {
+            let count = count * threads as u64;
+            let mut offsets = vec![0; count as usize];
+            Uniform::new(lines, seed, Part::WHOLE)?.fill(&mut offsets);
+            offsets.iter_mut().for_each(|at| *at *= LINE);
+            let timing = crew::check("ceiling", &offsets, threads, work)?;
+            anyhow::Ok(count as f64 / timing.elapsed_s / threads as f64)
+        };
+        let reads_1_per_s = rate(DEPENDENT_READS, self.lines, &|offsets| self.dependent(offsets))?;
+        let reads_16_per_s = rate(READS, self.lines, &|offsets| self.ahead(offsets))?;
+        let bare_gets_per_s = rate(READS, self.lines, &|offsets| self.bare_gets(offsets))?;
+        let bare_inserts_per_s =
+            rate(BARE_INSERTS, self.lines, &|offsets| self.bare_inserts(offsets))?;
+        let stores_per_s = rate(READS, self.lines, &|offsets| {
+            offsets.iter().for_each(|&at| self.kept.store_release(Offset(at + 8), at));
+            0
+        })?;
+        let persists_per_s = match &self.flushed {
+            None => 0.0,
+            Some(flushed) => {
+                let lines = flushed.size() / LINE;
+                rate(PERSISTS, lines, &|offsets| persists(flushed, offsets))?
+            }
+        };
+        let (stalls, _) = crew::run(vec![(); threads], |()| stalls())?;
+        let mut gaps_ns: Vec<f64> = stalls.into_iter().flatten().collect();
+        gaps_ns.sort_by(f64::total_cmp);
+        let microseconds = STALL_TIME.as_micros() as usize * threads;
+        // Gaps are kept from a microsecond up: 1 in 10,000 microseconds had one as long as this.
+        let rank = gaps_ns.len().saturating_sub(microseconds / 10_000 + 1);
+        Ok(Ceilings {
+            reads_1_per_s,
+            reads_16_per_s,
+            bare_gets_per_s,
+            bare_inserts_per_s,
+            stores_per_s,
+            persists_per_s,
+            stall_p9999_ns: gaps_ns.get(rank).copied().unwrap_or(0.0),
+            stall_max_ns: gaps_ns.last().copied().unwrap_or(0.0),
+        })
+    }
+
+    /// Word 0 of every line is 0, so a wrong answer is any other.
+    fn dependent(&self, offsets: &[u64]) -> u64 {
+        let mut last = 0;
+        for &at in offsets {
+            last |= self.kept.load(Offset(at + last));
+        }
+        u64::from(last != 0)
+    }
+
+    fn bare_gets(&self, offsets: &[u64]) -> u64 {
+        let isa = Isa::detect();
+        let mut sum = 0;
+        for &at in offsets {
+            let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
+            // Whatever it finds, the processor has to wait for it; word 0 of either line is 0.
+            let matches = match_line(isa, line, ABSENT);
+            sum |= self.kept.load(Offset(at ^ matches & LINE));
+        }
+        u64::from(sum != 0)
+    }
+
+    fn bare_inserts(&self, offsets: &[u64]) -> u64 {
+        let isa = Isa::detect();
+        let mut sum = 0;
+        for &at in offsets {
+            let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
+            let (matches, _) = scan_line(isa, line, ABSENT);
+            let slot = Offset(at ^ matches & LINE);
+            self.kept.prefetch_write(slot);
+            while line[0].fetch_or(LOCK, Ordering::Acquire) & LOCK != 0 {
+                std::hint::spin_loop();
+            }
+            sum |= scan_line(isa, line, ABSENT).0;
+            self.kept.store_pair(slot, 0, at);
+            line[1].store(at, Ordering::Relaxed);
+            line[0].store(0, Ordering::Release);
+        }
+        black_box(sum);
+        0
+    }
+
+    fn ahead(&self, offsets: &[u64]) -> u64 {
+        let mut sum = 0;
+        for (index, &at) in offsets.iter().enumerate() {
+            if let Some(&ahead) = offsets.get(index + IN_FLIGHT) {
+                self.kept.prefetch(Offset(ahead));
+            }
+            sum |= self.kept.load(Offset(at));
+        }
+        u64::from(sum != 0)
+    }
+}
+
+fn persists<W: WriteBack>(memory: &Memory<W>, offsets: &[u64]) -> u64 {
+    for &at in offsets {
+        memory.store_release(Offset(at + 8), at);
+        memory.persist(Offset(at));
+    }
+    0
+}
+
+/// Gaps of a microsecond and more between two looks at the clock, in nanoseconds.
+fn stalls() -> Vec<f64> {
+    let mut gaps_ns = Vec::with_capacity(1 << 16);
+    let started = Instant::now();
+    let mut last = started;
+    while last - started < STALL_TIME {
+        let now = black_box(Instant::now());
+        let gap = now - last;
+        if gap >= Duration::from_micros(1) && gaps_ns.len() < gaps_ns.capacity() {
+            gaps_ns.push(gap.as_nanos() as f64);
+        }
+        last = now;
+    }
+    gaps_ns
+}
+
+/// One round of suite `ceilings`: the ceilings as rows of contender `machine`.
+pub fn rows(setting: &Setting, ceilings: &Ceilings) -> Vec<Row> {
+    let row = |op: &str| Row {
+        medium: Some(setting.medium.to_string()),
+        threads: Some(setting.threads),
+        pairs: Some(setting.pairs),
+        ..Row::new("ceilings", op, "machine")
+    };
+    let rate = |op, per_thread: f64| row(op).with_rate(per_thread * setting.threads as f64, None);
+    vec![
+        rate("read_line_1", ceilings.reads_1_per_s),
+        rate("read_line_16", ceilings.reads_16_per_s),
+        rate("bare_get", ceilings.bare_gets_per_s),
+        rate("bare_insert", ceilings.bare_inserts_per_s),
+        rate("store_line", ceilings.stores_per_s),
+        rate("persist_line", ceilings.persists_per_s),
+        Row {
+            p9999_ns: Some(ceilings.stall_p9999_ns),
+            max_ns: Some(ceilings.stall_max_ns),
+            ..row("stall")
+        },
+    ]
+}

@@ -1,0 +1,97 @@
+//! Making pools: through the facade that users have, and on media that only a laboratory needs.
+
+use crate::map::{Facts, Failure};
+use crate::medium::Medium;
+use crate::setting::Setting;
+use anyhow::{Context, Result, bail};
+use firndex::{Engine, Error, Options, Stats};
+use index::hash::HASH_ID;
+use pmem::Pool;
+use pmem::heap::SEGMENT_LOG2_DEFAULT;
+use pmem::medium::{Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Load factor at which a table grows that shall not.
+pub(crate) const NEVER: f64 = 2.0;
+
+/// Options of a table for this setting.
+pub(crate) fn options(engine: Engine, setting: &Setting) -> Options {
+    let options = Options::new()
+        .engine(engine)
+        .capacity(setting.capacity)
+        .hash_seed(setting.seed)
+        .force_flushes(setting.flushes);
+    if setting.grows { options } else { options.resize_at(NEVER) }
+}
+
+/// A new pool on `dram` or `mapped` through the facade: made by `in_file` in a directory of its own,
+/// which goes when the handle does, or by `in_memory`.
+pub(crate) fn through_facade<T>(
+    engine: Engine,
+    setting: &Setting,
+    in_file: impl FnOnce(&Options, &Path) -> firndex::Result<T>,
+    in_memory: impl FnOnce(&Options) -> firndex::Result<T>,
+) -> Result<(T, Option<TempDir>)> {
+    let options = options(engine, setting);
+    match setting.medium {
+        Medium::Mapped => {
+            let directory = tempfile::tempdir_in(&setting.directory)
+                .with_context(|| format!("a pool in {}", setting.directory.display()))?;
+            let options = options.medium(firndex::Medium::Mapped);
+            Ok((in_file(&options, &directory.path().join("bench.firn"))?, Some(directory)))
+        }
+        Medium::Dram => Ok((in_memory(&options)?, None)),
+        medium => bail!("the facade has no medium {medium}"),
+    }
+}
+
+/// Why a facade's operation failed.
+pub(crate) fn failure(error: &Error) -> Failure {
+    match error {
+        Error::PoolFull(_) => Failure::Full(error.to_string()),
+        _ => Failure::Other(error.to_string()),
+    }
+}
+
+/// What a pool knows of itself.
+pub(crate) fn facts(stats: &Stats) -> Facts {
+    Facts {
+        pairs: stats.pairs,
+        capacity: stats.capacity,
+        load_factor: stats.load_factor,
+        resizes: stats.resizes,
+        bytes: stats.pool_bytes + stats.sidecar_bytes,
+        level_pairs: stats.levels.iter().map(|level| level.pairs).collect(),
+    }
+}
+
+/// Anonymous memory for a pool.
+pub(crate) fn memory() -> Result<Dram> {
+    Memory::dram(u64::MAX).context("reserving memory")
+}
+
+/// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes.
+/// `engine` is the engine's number and its parameters; everything random follows from `seed`.
+pub(crate) fn without_facade<M: pmem::Medium>(
+    medium: M,
+    engine: (u32, [u64; 16]),
+    pair_bytes: (usize, usize),
+    seed: u64,
+) -> Result<Arc<Pool<M>>> {
+    let spec = Spec {
+        kind: PoolKind::Table,
+        engine: engine.0,
+        key_bytes: u32::try_from(pair_bytes.0)?,
+        value_bytes: u32::try_from(pair_bytes.1)?,
+        hash_id: HASH_ID,
+        hash_seed: seed,
+        uuid: u128::from(seed),
+        segment_log2: SEGMENT_LOG2_DEFAULT,
+        engine_params: engine.1,
+    };
+    Ok(Arc::new(Pool::create(medium, &spec, Place::default())?))
+}
