@@ -98,16 +98,16 @@ impl<M: Medium> Core<M> {
         let probes = &mut probes[..keys.len()];
         for (&key, probe) in keys.iter().zip(&mut *probes) {
             self.aim(probe, geometry, self.hasher.first_u64(key));
-            self.lines.prefetch(probe.home as usize);
+            self.lines.prefetch(probe.home() as usize);
         }
         // Those that their fingerprints leave undecided. Gathered without a branch: which they are,
         // nobody can predict, and a misprediction costs more than all the rest.
         let mut undecided = [0; LOOKUPS];
         let mut undecided_len = 0;
         for (index, probe) in probes.iter_mut().enumerate() {
-            let line = self.line_1(probe.home);
+            let line = self.line_1(probe.home());
             let matches = match_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(probe.preferred as u32);
+            probe.candidates = matches.rotate_right(probe.preferred() as u32);
             fence(Ordering::Acquire);
             let spilled = line[FLAGS_WORD].load(Ordering::Acquire) & SPILLED;
             undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
@@ -117,7 +117,7 @@ impl<M: Medium> Core<M> {
         for index in undecided.iter().map(|&index| usize::from(index)) {
             let probe = &probes[index];
             if probe.candidates != 0 {
-                let likely = lane_from(probe.preferred, probe.candidates);
+                let likely = lane_from(probe.preferred(), probe.candidates);
                 self.medium().prefetch(slot_of(probe.block, likely));
             } else {
                 self.prefetch_2(geometry, keys[index], probe.first);
@@ -126,7 +126,7 @@ impl<M: Medium> Core<M> {
         out.fill(None);
         for index in undecided.iter().map(|&index| usize::from(index)) {
             let probe = &probes[index];
-            let flags = self.flags_1(probe.home);
+            let flags = self.flags_1(probe.home());
             out[index] = self.get_probed(geometry, keys[index], probe, flags, || true);
         }
         fence(Ordering::Acquire);
@@ -183,8 +183,8 @@ impl<M: Medium> Core<M> {
         for (item, entry) in items.iter().zip(&mut *entries) {
             let probe = &mut entry.probe;
             self.aim(probe, geometry, self.hasher.first_u64(key_of(item)));
-            self.lines.prefetch_write(probe.home as usize);
-            self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
+            self.lines.prefetch_write(probe.home() as usize);
+            self.medium().prefetch_write(slot_of(probe.block, probe.preferred()));
         }
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
@@ -192,17 +192,17 @@ impl<M: Medium> Core<M> {
         let mut refusals = 0;
         for entry in &mut *entries {
             let probe = &mut entry.probe;
-            let line = self.line_1(probe.home);
-            if refusals == 0 || !refused[..refusals].contains(&probe.home) {
+            let line = self.line_1(probe.home());
+            if refusals == 0 || !refused[..refusals].contains(&probe.home()) {
                 entry.lock = Locked::attempt(&line[FLAGS_WORD]);
             }
             if entry.lock.is_none() {
-                refused[refusals] = probe.home;
+                refused[refusals] = probe.home();
                 refusals += 1;
                 continue;
             }
             let (matches, empties) = scan_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(probe.preferred as u32);
+            probe.candidates = matches.rotate_right(probe.preferred() as u32);
             entry.empties = empties;
             self.prefetch_likely(&entry.probe, empties);
         }
@@ -223,7 +223,7 @@ impl<M: Medium> Core<M> {
         let (mut finished, mut inserted, mut removed) = (0, 0, 0);
         for (index, (entry, out)) in entries.iter_mut().zip(out).enumerate() {
             if let Some(unfenced) = entry.unfenced {
-                unfenced.show(self.line_1(entry.probe.home));
+                unfenced.show(self.line_1(entry.probe.home()));
                 let Done { found, change } = unfenced.done;
                 *out = found;
                 finished |= 1 << index;
@@ -256,8 +256,8 @@ impl<M: Medium> Core<M> {
         if changed.is_some() {
             return changed;
         }
-        if self.flags_1(probe.home).load(Ordering::Relaxed) & SPILLED != 0
-            && !self.is_absent_beyond_level_1(probe.home, key, probe.first)
+        if self.flags_1(probe.home()).load(Ordering::Relaxed) & SPILLED != 0
+            && !self.is_absent_beyond_level_1(probe.home(), key, probe.first)
         {
             return None;
         }

@@ -64,16 +64,16 @@ impl Unfenced {
     }
 }
 
-/// Where an operation looks for a key in level 1.
+/// Where an operation looks for a key in level 1. Half a line, so that a batch has little to clear.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
     /// First output of the key's hash.
     pub(super) first: u64,
     /// The key's level-1 block, and where that begins.
-    pub(super) home: u64,
+    home: u32,
     pub(super) block: Offset,
     /// [`Core::preferred_1`].
-    pub(super) preferred: usize,
+    preferred: u32,
     /// Lanes of the block with the key's fingerprint, counted from the preferred one on: the first
     /// is then nearly always the right one.
     pub(super) candidates: u64,
@@ -82,6 +82,16 @@ pub(super) struct Probe {
 impl Probe {
     pub(super) const NONE: Probe =
         Probe { first: 0, home: 0, block: Offset(0), preferred: 0, candidates: 0 };
+
+    #[inline(always)]
+    pub(super) fn home(&self) -> u64 {
+        self.home.into()
+    }
+
+    #[inline(always)]
+    pub(super) fn preferred(&self) -> usize {
+        self.preferred as usize
+    }
 }
 
 impl<M: Medium> Core<M> {
@@ -89,9 +99,10 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn aim(&self, probe: &mut Probe, geometry: Geometry, first: u64) {
         probe.first = first;
-        probe.home = geometry.home(first);
-        probe.block = self.area_1.at(probe.home);
-        probe.preferred = self.preferred_1(first);
+        let home = geometry.home(first);
+        probe.home = home as u32;
+        probe.block = self.area_1.at(home);
+        probe.preferred = self.preferred_1(first) as u32;
     }
 
     /// Fingerprints and flags of a level-1 block.
@@ -235,7 +246,7 @@ impl<M: Medium> Core<M> {
     ) -> Option<Unfenced> {
         let mut candidates = probe.candidates;
         while candidates != 0 {
-            let lane = lane_from(probe.preferred, candidates);
+            let lane = lane_from(probe.preferred(), candidates);
             let slot = slot_of(probe.block, lane);
             let (found, value) = self.medium().load_pair(slot);
             if found == key {
@@ -270,7 +281,7 @@ impl<M: Medium> Core<M> {
         if empties == 0 {
             return None;
         }
-        let lane = lane_to_fill(empties, probe.preferred);
+        let lane = lane_to_fill(empties, probe.preferred());
         self.fill_unfenced(slot_of(probe.block, lane), key, value);
         let show = Some((lane, level1_fingerprint(probe.first)));
         Some(Unfenced { done, is_stored: true, show })

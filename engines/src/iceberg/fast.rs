@@ -27,12 +27,12 @@ impl<M: Medium> Core<M> {
         let mut probe = Probe::NONE;
         self.aim(&mut probe, geometry, first);
         // Two misses at once, if the guess is good, instead of one after the other.
-        self.medium().prefetch(slot_of(probe.block, probe.preferred));
-        let line = self.line_1(probe.home);
+        self.medium().prefetch(slot_of(probe.block, probe.preferred()));
+        let line = self.line_1(probe.home());
         let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
             return self.get_slow(key, first);
         };
-        probe.candidates = matches.rotate_right(probe.preferred as u32);
+        probe.candidates = matches.rotate_right(probe.preferred() as u32);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
         self.get_probed(geometry, key, &probe, &line[FLAGS_WORD], || self.geometry() == geometry)
@@ -52,7 +52,7 @@ impl<M: Medium> Core<M> {
         let slow = || self.get_slow(key, probe.first);
         let mut candidates = probe.candidates;
         while candidates != 0 {
-            let slot = slot_of(probe.block, lane_from(probe.preferred, candidates));
+            let slot = slot_of(probe.block, lane_from(probe.preferred(), candidates));
             let (found, value) = self.medium().load_pair(slot);
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
@@ -66,7 +66,7 @@ impl<M: Medium> Core<M> {
             candidates &= candidates - 1;
         }
         if flags.load(Ordering::Acquire) & SPILLED != 0 {
-            let found = self.search_spilled(geometry, key, probe.first, [probe.home; 2]);
+            let found = self.search_spilled(geometry, key, probe.first, [probe.home(); 2]);
             fence(Ordering::Acquire);
             return if is_current() { found } else { slow() };
         }
@@ -105,12 +105,12 @@ impl<M: Medium> Core<M> {
         let mut probe = Probe::NONE;
         self.aim(&mut probe, geometry, first);
         let fingerprint = level1_fingerprint(first);
-        self.medium().prefetch_write(slot_of(probe.block, probe.preferred));
-        let line = self.line_1(probe.home);
+        self.medium().prefetch_write(slot_of(probe.block, probe.preferred()));
+        let line = self.line_1(probe.home());
         // Before the lock, whose instruction waits for all earlier stores: so these misses
         // overlap with the stores, or the fence, of the operation before.
         let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        probe.candidates = matches.rotate_right(probe.preferred as u32);
+        probe.candidates = matches.rotate_right(probe.preferred() as u32);
         self.prefetch_likely(&probe, empties);
         let locked = Locked::attempt(&line[FLAGS_WORD])?;
         if self.geometry() != geometry {
@@ -147,10 +147,10 @@ impl<M: Medium> Core<M> {
     /// Prefetches the slot that a mutation is likely to change, the key being there or not.
     #[inline(always)]
     pub(super) fn prefetch_likely(&self, probe: &Probe, empties: u64) {
-        let room = lane_to_fill(empties, probe.preferred);
+        let room = lane_to_fill(empties, probe.preferred());
         let likely = match probe.candidates {
             0 => room,
-            candidates => lane_from(probe.preferred, candidates),
+            candidates => lane_from(probe.preferred(), candidates),
         };
         self.medium().prefetch_write(slot_of(probe.block, likely));
     }
