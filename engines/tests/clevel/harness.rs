@@ -1,27 +1,22 @@
 //! A store with its pool, and a medium that counts the items that are looked at.
 
-pub(crate) use crate::common::{Random, within};
+pub(crate) use crate::common::{NEVER, Random, WHEN_FULL, within};
 
-use crate::common::{Image, Watched, Watcher};
-use engines::Settings;
+use crate::common::{self, Image, PLACE, SPREAD, Watched, Watcher, dram};
 use engines::clevel::{self, Clevel, Shape};
+use engines::{Engine, Settings};
 use index::{Record, Records, Shrunk};
 use pmem::Pool;
-use pmem::medium::{Count, Dram, MediumKind, Memory};
+use pmem::medium::{Count, Dram, MediumKind};
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
+use pmem::superblock::PoolKind;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// `resize_at` of a table that never grows.
-pub(crate) const NEVER: f64 = 2.0;
-/// `resize_at` of a table that grows only when an insertion finds no room.
-pub(crate) const WHEN_FULL: f64 = 1.0;
 /// Owner of the extents of levels.
 pub(crate) const LEVELS: u8 = 1;
 
-const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
 const LIMIT_BYTES: u64 = 1 << 30;
 
 thread_local! {
@@ -48,7 +43,7 @@ pub(crate) fn items_read<R>(operation: impl FnOnce() -> R) -> (R, u64) {
 }
 
 fn fresh() -> Looked {
-    let inner = Count::new(Memory::dram(LIMIT_BYTES).expect("anonymous memory"));
+    let inner = Count::new(dram(LIMIT_BYTES));
     Watched::new(inner, Looks)
 }
 
@@ -64,14 +59,9 @@ impl Store {
     pub(crate) fn new(initial_log2: u32, resize_at: f64, helpers: usize) -> Store {
         let spec = Spec {
             kind: PoolKind::Store,
-            engine: clevel::ENGINE_ID,
             key_bytes: 0,
             value_bytes: 0,
-            hash_id: index::hash::HASH_ID,
-            hash_seed: 0xc1e7e1,
-            uuid: 6,
-            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params: clevel::engine_params(&Shape { initial_log2 }),
+            ..common::spec(Engine::Clevel, 0xc1e7e1, clevel::engine_params(&Shape { initial_log2 }))
         };
         let settings = Settings { resize_at, helpers, recovery_threads: 2, ..Settings::default() };
         Store::assemble(Pool::create(fresh(), &spec, PLACE).expect("a pool"), settings)
@@ -150,9 +140,8 @@ impl Store {
     }
 
     pub(crate) fn assert_sound(&self, count: u64) {
-        let report = self.table.check();
-        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
-        assert_eq!((report.pairs, self.table.len()), (count, count), "keys found and counted");
+        common::assert_sound(&self.table.check(), count);
+        assert_eq!(self.table.len(), count, "keys counted");
     }
 }
 
@@ -162,5 +151,5 @@ fn bytes(record: Option<Record<'_>>) -> Option<Vec<u8>> {
 
 /// The key of an index: eight bytes.
 pub(crate) fn key(index: u64) -> [u8; 8] {
-    index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
+    index.wrapping_add(1).wrapping_mul(SPREAD).to_le_bytes()
 }

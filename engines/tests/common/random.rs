@@ -1,5 +1,8 @@
 //! Random numbers that a seed repeats.
 
+/// Times this, no two numbers are the same, and neighbours are far from each other.
+pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// SplitMix64.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
@@ -10,7 +13,7 @@ impl Random {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.0 = self.0.wrapping_add(SPREAD);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

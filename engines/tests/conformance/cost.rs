@@ -1,7 +1,7 @@
 //! What operations cost in the pool, counted line by line in a table as full as its engine's budget
 //! says.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, NEVER, Random, SPREAD, Setup, Table, within};
 use index::Index;
 use pmem::medium::{Cost, measure};
 
@@ -14,7 +14,7 @@ const OPERATIONS: u64 = 100_000;
 /// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
 /// are the even numbers from 2 on, spread.
 fn filled<B: Backing>(engine: &'static Engine, pairs: u64, load_factor: f64) -> (Table<B>, u64) {
-    let setup = Setup { pairs, resize_at: 2.0, helpers: 0, ..Setup::of(engine) };
+    let setup = Setup { pairs, resize_at: NEVER, helpers: 0, ..Setup::of(engine) };
     let table = Table::<B>::new(setup);
     let count = (table.occupancy().capacity as f64 * load_factor) as u64;
     for index in 0..count {
@@ -24,11 +24,11 @@ fn filled<B: Backing>(engine: &'static Engine, pairs: u64, load_factor: f64) -> 
 }
 
 fn key_of(index: u64) -> u64 {
-    (2 * index + 2).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (2 * index + 2).wrapping_mul(SPREAD)
 }
 
 fn absent(index: u64) -> u64 {
-    (2 * index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (2 * index + 1).wrapping_mul(SPREAD)
 }
 
 /// The cost of `OPERATIONS` operations, each measured by itself.

@@ -1,6 +1,7 @@
 //! Keys and values whose type calls equal what differs in bytes, or different what does not: an
 //! engine asks the bytes alone. Of every engine that keeps such types itself, and not words alone.
 
+use crate::common::assert_sound;
 use crate::engines::ALL;
 use crate::harness::{Backing, Dram, PLACE, Setup};
 use engines::engine::{PairSizes, Parameters};
@@ -113,8 +114,7 @@ fn bytes_decide<K: Fixed, V: Fixed>(
     }
 
     table.settle();
-    let report = table.check();
-    assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
+    assert_sound(&table.check(), table.len());
     let mut visits = 0;
     table.for_each(&mut |key, value| {
         visits += 1;

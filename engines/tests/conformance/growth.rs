@@ -1,6 +1,6 @@
 //! Growth beside readers and writers, and its end when no space is left.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, SPREAD, Setup, Table, within};
 use crate::threads::together;
 use index::Index;
 use pmem::SpaceError;
@@ -13,9 +13,8 @@ const PAIRS: u64 = 2_000_000;
 /// Reads that each reader has to get through while the table grows.
 const READS: u64 = 500_000;
 
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Inverse of `SPREAD` modulo 2^64.
-const GATHER: u64 = 0xf1de_83e1_9937_733d;
+/// Inverse of [`SPREAD`] modulo 2^64.
+pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(SPREAD.wrapping_mul(GATHER) == 1);
 
 fn value_of(key: u64) -> u64 {

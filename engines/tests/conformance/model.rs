@@ -1,6 +1,6 @@
 //! One thread beside the map of the standard library.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, Setup, Table, WHEN_FULL, within};
 use index::Index;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -380,7 +380,7 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static E
         // Without a helper the table stays in the middle of a resize now and then.
         let setup = Setup {
             variant,
-            resize_at: 1.0,
+            resize_at: WHEN_FULL,
             helpers: 0,
             limit_bytes: 64 << 20,
             ..Setup::of(engine)

@@ -1,15 +1,13 @@
 //! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in
 //! `cuts`, killed processes in `kills`.
 
-use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, within};
+use crate::harness::{Backing, Engine, Image, PLACE, SPREAD, Setup, Table, WHEN_FULL, within};
 use index::Index;
 use pmem::pool::WriteError;
 use pmem::superblock::SUPERBLOCK_BYTES;
 use pmem::{Pool, WORD};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A table of so many pairs, without or with a resize under way.
 fn filled<B: Backing>(setup: Setup, pairs: u64, resizing: bool) -> (Table<B>, HashMap<u64, u64>) {
@@ -32,7 +30,7 @@ pub(crate) fn closed_tables_come_back<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for variant in 0..engine.variants {
         for (pairs, resizing) in [(0, false), (1, false), (50, false), (50, true), (3000, true)] {
-            let setup = Setup { variant, helpers: 0, resize_at: 1.0, ..Setup::of(engine) };
+            let setup = Setup { variant, helpers: 0, resize_at: WHEN_FULL, ..Setup::of(engine) };
             let (mut table, mut model) = filled::<B>(setup, pairs, resizing);
             for round in 0..3 {
                 table = table.reopen();

@@ -1,7 +1,7 @@
 //! Scans beside writers: every key that is present throughout is met exactly once, with a value
 //! that it had meanwhile.
 
-use crate::harness::{Backing, Engine, Random, Table, within};
+use crate::harness::{Backing, Engine, Random, SPREAD, Table, within};
 use crate::threads::{growing_setups, together};
 use index::Index;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ const UPDATED: u64 = 20;
 
 /// Key `number` of all; the first ones stay.
 fn key_of(number: u64) -> u64 {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    number.wrapping_mul(SPREAD)
 }
 
 /// A value that says which key's it is and how often that has been updated.

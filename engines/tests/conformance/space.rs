@@ -1,6 +1,6 @@
 //! What a table takes up while it grows by itself.
 
-use crate::harness::{Backing, Engine, Setup, Table, within};
+use crate::harness::{Backing, Engine, SPREAD, Setup, Table, within};
 use index::Index;
 
 const PAIRS: u64 = 700_000;
@@ -23,7 +23,7 @@ pub(crate) fn a_table_that_grows_wastes_little<B: Backing>(engine: &'static Engi
 }
 
 fn insert<B: Backing>(table: &Table<B>, index: u64) {
-    table.insert(index.wrapping_mul(0x9e37_79b9_7f4a_7c15), index).unwrap();
+    table.insert(index.wrapping_mul(SPREAD), index).unwrap();
 }
 
 /// Fills the table, and looks at it often enough that the last look before a resize says how full it

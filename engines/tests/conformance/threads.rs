@@ -1,6 +1,7 @@
 //! Several threads, and promises about all of them together.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::growth::GATHER;
+use crate::harness::{Backing, Engine, Random, SPREAD, Setup, Table, within};
 use index::Index;
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -35,7 +36,7 @@ pub(crate) fn growing_setups(engine: &'static Engine) -> impl Iterator<Item = Se
 
 /// Key `index` of a thread; with key 0 among them.
 fn key_of(thread: usize, index: u64) -> u64 {
-    (index * 4 + thread as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    (index * 4 + thread as u64).wrapping_mul(SPREAD)
 }
 
 pub(crate) fn private_keys_behave_as_if_alone<B: Backing>(engine: &'static Engine) {
@@ -331,7 +332,7 @@ pub(crate) fn scans_beside_writers_invent_nothing<B: Backing>(engine: &'static E
             } else {
                 while !ended.load(Ordering::Acquire) {
                     table.for_each(&mut |key, value| {
-                        let index = key.wrapping_mul(0xf1de_83e1_9937_733d) / 4;
+                        let index = key.wrapping_mul(GATHER) / 4;
                         assert!(index < total, "key {key:#x} was never stored");
                         assert!(
                             value == !key || value == key.rotate_left(1),

@@ -5,17 +5,17 @@ mod engine;
 mod history;
 mod journal;
 
-pub(crate) use crate::common::{Image, Random, within};
+pub(crate) use crate::common::{Image, NEVER, PLACE, Random, SPREAD, WHEN_FULL, within};
 pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, TempFile};
 pub(crate) use engine::{Budget, Engine, colliding, colliding_by_two_hashes};
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use journal::{Access, Journal, Journaled};
 
+use crate::common;
 use engines::Settings;
 use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
 use pmem::heap::HeapUse;
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
 use pmem::{OpenError, Pool, Write};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,9 +23,6 @@ use std::time::Duration;
 
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
 pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
-
-/// Where every pool here is said to be: the same place for a file, its reopening and its images.
-pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
 
 impl Random {
     pub(crate) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
@@ -75,17 +72,8 @@ impl Setup {
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        Spec {
-            kind: PoolKind::Table,
-            engine: self.engine.listed.description().id,
-            key_bytes: 8,
-            value_bytes: 8,
-            hash_id: index::hash::HASH_ID,
-            hash_seed: SEED,
-            uuid: 7,
-            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params: (self.engine.params)(self.variant, self.pairs),
-        }
+        let engine_params = (self.engine.params)(self.variant, self.pairs);
+        common::spec(self.engine.listed, SEED, engine_params)
     }
 }
 
@@ -181,9 +169,7 @@ impl<B: Backing> Table<B> {
 
     /// Asserts that `check` finds nothing wrong.
     pub(crate) fn assert_sound(&self) {
-        let report = self.check();
-        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
-        assert_eq!(report.pairs, self.len(), "pairs that were checked");
+        common::assert_sound(&self.check(), self.len());
     }
 
     fn write(&self) -> Write<'_> {

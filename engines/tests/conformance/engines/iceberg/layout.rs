@@ -2,7 +2,10 @@
 //! distribution of the keys over the levels.
 
 use super::{BLOCKS, ENGINE};
-use crate::harness::{Access, Dram, Image, Journal, Journaled, Random, SEED, Setup, Table, within};
+use crate::harness::{
+    Access, Dram, Image, Journal, Journaled, NEVER, Random, SEED, SPREAD, Setup, Table, WHEN_FULL,
+    within,
+};
 use index::Index;
 use index::hash::{Hasher, LEVEL1_LINE_SHIFT, h0};
 use pmem::{Offset, OpenError, Pool};
@@ -90,7 +93,7 @@ fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
     let table = Iceberg::new(setup);
     let mut model = HashMap::new();
     for key in 0u64.. {
-        let key = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let key = key.wrapping_mul(SPREAD);
         table.insert(key, !key).unwrap();
         model.insert(key, !key);
         if model.len() > 3000 && table.occupancy().resizing {
@@ -199,7 +202,8 @@ fn a_key_that_is_stored_twice_is_reported() {
 /// it is, so that the doubling needs no lock that the update holds, unless it has come to lock
 /// level 2 itself. Returns what the update found and how many loads it had.
 fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
-    let setup = Setup { variant: 1, pairs: 250, resize_at: 1.0, helpers: 0, ..Setup::of(&ENGINE) };
+    let setup =
+        Setup { variant: 1, pairs: 250, resize_at: WHEN_FULL, helpers: 0, ..Setup::of(&ENGINE) };
     let table = Rc::new(Table::<Journaled>::new(setup));
     let blocks = table.occupancy().levels[0].slots / 32;
     let hasher = Hasher::new(SEED);
@@ -256,13 +260,13 @@ fn level_2_may_double_in_the_middle_of_a_writer() {
 /// and level 3, in per cent.
 fn overflow_percent(variant: usize) -> [f64; 2] {
     let (level_1_slots, _) = BLOCKS[variant];
-    let setup = Setup { variant, pairs: 900_000, resize_at: 2.0, helpers: 0, ..Setup::of(&ENGINE) };
+    let setup =
+        Setup { variant, pairs: 900_000, resize_at: NEVER, helpers: 0, ..Setup::of(&ENGINE) };
     let table = Iceberg::new(setup);
     let before = table.occupancy();
     assert!(before.levels[0].slots >= 1 << 20, "{level_1_slots} slots: {before:?}");
     let pairs = before.capacity * 95 / 100;
-    let keys: Vec<_> =
-        (1..=pairs).map(|key| (key.wrapping_mul(0x9e37_79b9_7f4a_7c15), key)).collect();
+    let keys: Vec<_> = (1..=pairs).map(|key| (key.wrapping_mul(SPREAD), key)).collect();
     table.insert_many(&keys, &mut vec![None; keys.len()]).unwrap();
     let full = table.occupancy();
     assert_eq!((full.pairs(), full.resizes), (pairs, 0));
@@ -320,10 +324,10 @@ fn preferred_part(table: &Iceberg) -> f64 {
 fn most_pairs_are_in_the_line_they_prefer() {
     let _watchdog = within(60);
     for variant in 0..ENGINE.variants {
-        let setup = Setup { variant, pairs: 20_000, resize_at: 2.0, ..Setup::of(&ENGINE) };
+        let setup = Setup { variant, pairs: 20_000, resize_at: NEVER, ..Setup::of(&ENGINE) };
         let table = Iceberg::new(setup);
         let pairs = table.occupancy().capacity * 85 / 100;
-        let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let key = |number: u64| number.wrapping_mul(SPREAD);
         let keys: Vec<_> = (1..=pairs).map(|number| (key(number), number)).collect();
         let (singly, together) = keys.split_at(keys.len() / 2);
         singly.iter().for_each(|&(key, value)| assert_eq!(table.insert(key, value).unwrap(), None));
