@@ -1,29 +1,24 @@
 //! A store with its pool, and a medium that counts the items that are looked at.
 
-pub(crate) use crate::common::within;
-pub(crate) use workload::Random;
+pub(crate) use crate::common::{NEVER, WHEN_FULL, within};
 
-use crate::common::{Image, Watched, Watcher};
-use engines::Settings;
+use crate::common::{self, Image, PLACE, Watched, Watcher, dram};
 use engines::clevel::{self, Clevel, Shape};
+use engines::{Engine, Settings};
 use index::{Record, Records, Shrunk};
 use pmem::Pool;
-use pmem::medium::{Count, Dram, MediumKind, Memory};
+use pmem::medium::{Count, Dram, MediumKind};
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
+use pmem::superblock::PoolKind;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
+pub(crate) use workload::Random;
 use workload::spread;
 
-/// `resize_at` of a table that never grows.
-pub(crate) const NEVER: f64 = 2.0;
-/// `resize_at` of a table that grows only when an insertion finds no room.
-pub(crate) const WHEN_FULL: f64 = 1.0;
 /// Owner of the extents of levels.
 pub(crate) const LEVELS: u8 = 1;
 
-const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
 const LIMIT_BYTES: u64 = 1 << 30;
 
 thread_local! {
@@ -50,7 +45,7 @@ pub(crate) fn items_read<R>(operation: impl FnOnce() -> R) -> (R, u64) {
 }
 
 fn fresh() -> Looked {
-    let inner = Count::new(Memory::dram(LIMIT_BYTES).expect("anonymous memory"));
+    let inner = Count::new(dram(LIMIT_BYTES));
     Watched::new(inner, Looks)
 }
 
@@ -66,14 +61,9 @@ impl Store {
     pub(crate) fn new(initial_log2: u32, resize_at: f64, helpers: usize) -> Store {
         let spec = Spec {
             kind: PoolKind::Store,
-            engine: clevel::ENGINE_ID,
             key_bytes: 0,
             value_bytes: 0,
-            hash_id: index::hash::HASH_ID,
-            hash_seed: 0xc1e7e1,
-            uuid: 6,
-            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params: clevel::engine_params(&Shape { initial_log2 }),
+            ..common::spec(Engine::Clevel, 0xc1e7e1, clevel::engine_params(&Shape { initial_log2 }))
         };
         let settings = Settings { resize_at, helpers, recovery_threads: 2, ..Settings::default() };
         Store::assemble(Pool::create(fresh(), &spec, PLACE).expect("a pool"), settings)
@@ -152,9 +142,8 @@ impl Store {
     }
 
     pub(crate) fn assert_sound(&self, count: u64) {
-        let report = self.table.check();
-        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
-        assert_eq!((report.pairs, self.table.len()), (count, count), "keys found and counted");
+        common::assert_sound(&self.table.check(), count);
+        assert_eq!(self.table.len(), count, "keys counted");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What operations cost in the pool, counted line by line in a table as full as its engine's budget
 //! says.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
+use crate::harness::{Backing, Engine, NEVER, Random, Setup, Table, spread, within};
 use index::Index;
 use pmem::medium::{Cost, measure};
 
@@ -13,9 +13,9 @@ const OPERATIONS: u64 = 100_000;
 
 /// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
 /// are the even numbers from 2 on, spread.
-fn filled<E: Engine, B: Backing>(pairs: u64, load_factor: f64) -> (Table<E, B>, u64) {
-    let setup = Setup { pairs, resize_at: 2.0, helpers: 0, ..Setup::default() };
-    let table = Table::<E, B>::new(setup);
+fn filled<B: Backing>(engine: &'static Engine, pairs: u64, load_factor: f64) -> (Table<B>, u64) {
+    let setup = Setup { pairs, resize_at: NEVER, helpers: 0, ..Setup::of(engine) };
+    let table = Table::<B>::new(setup);
     let count = (table.occupancy().capacity as f64 * load_factor) as u64;
     for index in 0..count {
         table.insert(key_of(index), index).unwrap();
@@ -49,12 +49,12 @@ fn assert_writes(what: &str, cost: Cost, operations: u64, most: f64) {
     }
 }
 
-pub(crate) fn mutations_write_few_lines<E: Engine, B: Backing>() {
+pub(crate) fn mutations_write_few_lines<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (table, count) = filled::<E, B>(100_000, E::BUDGET.load_factor);
+    let (table, count) = filled::<B>(engine, 100_000, engine.budget.load_factor);
     let mut random = Random::new(1);
     let assert_update = |what: &str, cost: Cost| {
-        assert_writes(what, cost, OPERATIONS, E::BUDGET.writes_per_update);
+        assert_writes(what, cost, OPERATIONS, engine.budget.writes_per_update);
     };
     assert_update(
         "update",
@@ -84,18 +84,19 @@ pub(crate) fn mutations_write_few_lines<E: Engine, B: Backing>() {
             measure(|| assert!(table.insert(key_of(count + index), 1).unwrap().is_none())).1;
     }
     assert_writes("removal", removal, OPERATIONS, 1.0);
-    assert_writes("insertion", insertion, OPERATIONS, E::BUDGET.writes_per_insertion);
+    assert_writes("insertion", insertion, OPERATIONS, engine.budget.writes_per_insertion);
 }
 
-pub(crate) fn searches_read_few_lines_and_write_none<E: Engine, B: Backing>() {
+pub(crate) fn searches_read_few_lines_and_write_none<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (table, count) = filled::<E, B>(100_000, E::BUDGET.load_factor);
+    let (table, count) = filled::<B>(engine, 100_000, engine.budget.load_factor);
     let mut random = Random::new(1);
     let hit = total(|_| assert!(table.get(key_of(random.below(count))).is_some()));
     let miss = total(|_| assert!(table.get(absent(random.below(1 << 40))).is_none()));
-    for (what, cost, budget) in
-        [("hit", hit, E::BUDGET.lines_read_per_hit), ("miss", miss, E::BUDGET.lines_read_per_miss)]
-    {
+    for (what, cost, budget) in [
+        ("hit", hit, engine.budget.lines_read_per_hit),
+        ("miss", miss, engine.budget.lines_read_per_miss),
+    ] {
         let read = cost.lines_read as f64 / OPERATIONS as f64;
         assert!(read <= budget, "a {what} reads {read} lines, not {budget}");
         let written = (cost.lines_written, cost.flushes, cost.fences);
@@ -110,13 +111,13 @@ pub(crate) fn searches_read_few_lines_and_write_none<E: Engine, B: Backing>() {
         }
     });
     let read = batch.lines_read as f64 / OPERATIONS as f64;
-    assert!(read <= E::BUDGET.lines_read_per_hit, "a hit in a batch reads {read} lines");
+    assert!(read <= engine.budget.lines_read_per_hit, "a hit in a batch reads {read} lines");
     assert_eq!((batch.lines_written, batch.flushes, batch.fences), (0, 0, 0));
 }
 
-pub(crate) fn what_changes_nothing_writes_nothing<E: Engine, B: Backing>() {
+pub(crate) fn what_changes_nothing_writes_nothing<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (table, count) = filled::<E, B>(10_000, E::BUDGET.load_factor);
+    let (table, count) = filled::<B>(engine, 10_000, engine.budget.load_factor);
     let idle = total(|round| {
         let (present, missing) = (key_of(round % count), absent(round));
         match round % 5 {
@@ -130,11 +131,11 @@ pub(crate) fn what_changes_nothing_writes_nothing<E: Engine, B: Backing>() {
     assert_eq!((idle.lines_written, idle.flushes, idle.fences), (0, 0, 0));
 }
 
-pub(crate) fn batches_fence_no_more_than_they_must<E: Engine, B: Backing>() {
+pub(crate) fn batches_fence_no_more_than_they_must<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // Enough room that two keys of a batch seldom share a bucket, and none spills: an insertion
     // writes no more than an update.
-    let (table, _) = filled::<E, B>(1_000_000, 0.05);
+    let (table, _) = filled::<B>(engine, 1_000_000, 0.05);
     let batches = 2000;
     let batch = |number: u64| (0..32).map(move |index| key_of(1 << 30 | number << 5 | index));
     let mut out = [None; 32];
@@ -149,10 +150,10 @@ pub(crate) fn batches_fence_no_more_than_they_must<E: Engine, B: Backing>() {
         let flushes = sum.flushes as f64 / (batches * 32) as f64;
         assert!((1.0..=writes).contains(&flushes), "{what}: {flushes} flushes, not {writes}");
         let fences = sum.fences as f64 / batches as f64;
-        let most = E::BUDGET.fences_per_batch;
+        let most = engine.budget.fences_per_batch;
         assert!(fences <= most, "{what}: {fences} fences a batch, not {most}");
     };
-    let writes = E::BUDGET.writes_per_update;
+    let writes = engine.budget.writes_per_update;
     let pairs = |keys: &[u64]| keys.iter().map(|&key| (key, key)).collect::<Vec<_>>();
     assert_shared("insert_many", writes, &mut |keys, out| {
         table.insert_many(&pairs(keys), out).unwrap();

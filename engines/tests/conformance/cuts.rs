@@ -18,8 +18,8 @@ struct Change {
 }
 
 /// One random mutation, or a batch, on a table of one thread's keys.
-fn mutate<E: Engine, B: Backing<Medium = Journal>>(
-    table: &Table<E, B>,
+fn mutate<B: Backing<Medium = Journal>>(
+    table: &Table<B>,
     keys: &[u64],
     random: &mut Random,
     model: &mut HashMap<u64, u64>,
@@ -66,7 +66,7 @@ fn mutate<E: Engine, B: Backing<Medium = Journal>>(
 
 /// Asserts that a recovered table holds what its history says, an operation under way at the cut
 /// having happened or not.
-fn judge<E: Engine, B: Backing>(table: &Table<E, B>, changes: &[Change], cut: usize) {
+fn judge<B: Backing>(table: &Table<B>, changes: &[Change], cut: usize) {
     let mut certain: HashMap<u64, Option<u64>> = HashMap::new();
     let mut possible: HashMap<u64, Option<u64>> = HashMap::new();
     for change in changes {
@@ -95,19 +95,19 @@ fn judge<E: Engine, B: Backing>(table: &Table<E, B>, changes: &[Change], cut: us
     assert!(report.is_sound(), "cut {cut}: {:#?}", report.findings);
 }
 
-fn tiny<E: Engine>(seed: u64) -> Setup {
+fn tiny(engine: &'static Engine, seed: u64) -> Setup {
     Setup {
-        variant: seed as usize % E::VARIANTS,
-        resize_at: [0.85, 1.0, E::AS_LATE_AS_POSSIBLE][seed as usize % 3],
+        variant: seed as usize % engine.variants,
+        resize_at: [0.85, 1.0, engine.as_late_as_possible][seed as usize % 3],
         helpers: 0,
         recovery_threads: 1,
         limit_bytes: 64 << 20,
-        ..Setup::default()
+        ..Setup::of(engine)
     }
 }
 
-fn keys_of<E: Engine>(thread: usize, count: u64) -> Vec<u64> {
-    let colliding = E::colliding_keys().iter().copied().skip(thread * 20).take(20);
+fn keys_of(engine: &'static Engine, thread: usize, count: u64) -> Vec<u64> {
+    let colliding = engine.colliding_keys().iter().copied().skip(thread * 20).take(20);
     let mut keys: Vec<u64> =
         (0..count).map(|key| key << 2 | thread as u64).chain(colliding).collect();
     if thread == 1 {
@@ -123,40 +123,41 @@ fn some_cuts(end: usize, most: usize, random: &mut Random) -> Vec<usize> {
     std::iter::successors(Some(0), next).take_while(|&cut| cut <= end).collect()
 }
 
-pub(crate) fn a_cut_anywhere_keeps_what_had_returned<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(120);
     for seed in 0..12 {
-        let setup = tiny::<E>(seed);
+        let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         let made = table.pool().medium().len();
         let (mut changes, mut model) = (Vec::new(), HashMap::new());
         for _ in 0..400 {
-            mutate(&table, &keys_of::<E>(0, 120), &mut random, &mut model, &mut changes);
+            mutate(&table, &keys_of(engine, 0, 120), &mut random, &mut model, &mut changes);
         }
         table.assert_holds(&model);
         let journal = table.pool().medium();
         let cuts = some_cuts(journal.len() - made, 250, &mut random);
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
-            let table = Table::<E, B>::from_image(image, setup).unwrap();
+            let table = Table::<B>::from_image(image, setup).unwrap();
             judge(&table, &changes, cut);
         });
     }
 }
 
-pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<
-    E: Engine,
-    B: Backing<Medium = Journal>,
->() {
+pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(120);
     for seed in 0..12 {
-        let setup = tiny::<E>(seed);
-        let table = Table::<E, B>::new(setup);
+        let setup = tiny(engine, seed);
+        let table = Table::<B>::new(setup);
         let made = table.pool().medium().len();
         let changes = together(3, |thread| {
             let mut random = Random::new(seed << 8 | thread as u64);
             let (mut changes, mut model) = (Vec::new(), HashMap::new());
-            let keys = keys_of::<E>(thread, 80);
+            let keys = keys_of(engine, thread, 80);
             for _ in 0..200 {
                 mutate(&table, &keys, &mut random, &mut model, &mut changes);
             }
@@ -166,20 +167,19 @@ pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<
         let journal = table.pool().medium();
         let cuts = some_cuts(journal.len() - made, 200, &mut Random::new(seed));
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
-            let table = Table::<E, B>::from_image(image, setup).unwrap();
+            let table = Table::<B>::from_image(image, setup).unwrap();
             judge(&table, &changes, cut);
         });
     }
 }
 
-pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<
-    E: Engine,
-    B: Backing<Medium = Journal>,
->() {
+pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(120);
-    for variant in 0..E::VARIANTS.min(2) {
-        let setup = Setup { variant, ..tiny::<E>(0) };
-        let table = Table::<E, B>::new(setup);
+    for variant in 0..engine.variants.min(2) {
+        let setup = Setup { variant, ..tiny(engine, 0) };
+        let table = Table::<B>::new(setup);
         let journal = table.pool().medium();
         let mut were_pools = false;
         journal.cuts(0..=journal.len(), |cut, image| {
@@ -187,7 +187,7 @@ pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<
             match Pool::open(medium, PLACE) {
                 Ok(pool) => {
                     were_pools = true;
-                    let index = E::open(Arc::new(pool), setup.settings()).unwrap();
+                    let index = engine.open(Arc::new(pool), setup.settings()).unwrap();
                     assert!(index.is_empty() && index.check().is_sound(), "cut {cut}");
                     assert_eq!(index.get(0), None);
                 }
@@ -201,40 +201,42 @@ pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<
     }
 }
 
-pub(crate) fn a_cut_in_recovery_is_recovered<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(120);
     for seed in 0..12 {
-        let setup = tiny::<E>(seed);
+        let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
-        let table = Table::<E, B>::new(Setup { resize_at: 0.85, ..setup });
+        let table = Table::<B>::new(Setup { resize_at: 0.85, ..setup });
         let made = table.pool().medium().len();
         let (mut changes, mut model) = (Vec::new(), HashMap::new());
         for _ in 0..400 {
-            mutate(&table, &keys_of::<E>(0, 200), &mut random, &mut model, &mut changes);
+            mutate(&table, &keys_of(engine, 0, 200), &mut random, &mut model, &mut changes);
         }
         let journal = table.pool().medium();
         let cuts = some_cuts(journal.len() - made, 30, &mut random);
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
-            judge_cut_recovery::<E, B>(image, setup, &changes, cut, &mut random);
+            judge_cut_recovery::<B>(image, setup, &changes, cut, &mut random);
         });
     }
 }
 
 /// Recovers an image, cuts that recovery now and then, and recovers what it leaves.
-fn judge_cut_recovery<E: Engine, B: Backing<Medium = Journal>>(
+fn judge_cut_recovery<B: Backing<Medium = Journal>>(
     image: &Image,
     setup: Setup,
     changes: &[Change],
     cut: usize,
     random: &mut Random,
 ) {
-    let table = Table::<E, B>::from_image(image, setup).unwrap();
+    let table = Table::<B>::from_image(image, setup).unwrap();
     judge(&table, changes, cut);
     let pairs = table.pairs();
     let recovery = table.pool().medium();
     let again = some_cuts(recovery.len(), 12, random);
     recovery.cuts(again, |cut_again, image| {
-        let table = Table::<E, B>::from_image(image, setup).unwrap();
+        let table = Table::<B>::from_image(image, setup).unwrap();
         assert_eq!(table.pairs(), pairs, "cut {cut}, and in recovery after {cut_again}");
         table.assert_sound();
     });

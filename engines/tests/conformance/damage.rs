@@ -6,26 +6,29 @@ use index::Index;
 use pmem::superblock::{COPY_WORDS, SUPERBLOCK_BYTES, Superblock};
 use pmem::{OpenError, Pool, WORD};
 
-const SETUP: Setup = Setup {
-    variant: 1,
-    pairs: 0,
-    limit_bytes: 4 << 20,
-    resize_at: 0.85,
-    helpers: 0,
-    recovery_threads: 1,
-};
+const LIMIT_BYTES: u64 = 4 << 20;
 
-fn sample<E: Engine, B: Backing>() -> (Image, Superblock) {
-    let table = Table::<E, B>::new(SETUP);
-    for key in (0..600).chain(E::colliding_keys().iter().copied()) {
+fn setup(engine: &'static Engine) -> Setup {
+    Setup {
+        variant: 1,
+        limit_bytes: LIMIT_BYTES,
+        helpers: 0,
+        recovery_threads: 1,
+        ..Setup::of(engine)
+    }
+}
+
+fn sample<B: Backing>(engine: &'static Engine) -> (Image, Superblock) {
+    let table = Table::<B>::new(setup(engine));
+    for key in (0..600).chain(engine.colliding_keys().iter().copied()) {
         table.insert(key, key).unwrap();
     }
     (table.image(), table.pool().superblock())
 }
 
 /// Opens an image and does everything with it that can be done. Whether it was opened.
-fn survive<E: Engine, B: Backing>(image: &Image) -> bool {
-    let table = match Table::<E, B>::from_image(image, SETUP) {
+fn survive<B: Backing>(engine: &'static Engine, image: &Image) -> bool {
+    let table = match Table::<B>::from_image(image, setup(engine)) {
         Ok(table) => table,
         Err(error) => {
             let says_more = error.to_string().len() > 20;
@@ -37,7 +40,7 @@ fn survive<E: Engine, B: Backing>(image: &Image) -> bool {
     let mut pairs = 0;
     table.for_each(&mut |_, _| pairs += 1);
     assert!(!report.is_sound() || pairs == report.pairs, "sound, but scan and check differ");
-    for key in (0..700).chain(E::colliding_keys().iter().copied()) {
+    for key in (0..700).chain(engine.colliding_keys().iter().copied()) {
         let found = table.get(key);
         assert!(!report.is_sound() || table.update(key, 1).is_ok_and(|state| state == found));
         let _ = table.insert(key, 2);
@@ -49,9 +52,9 @@ fn survive<E: Engine, B: Backing>(image: &Image) -> bool {
     true
 }
 
-pub(crate) fn random_words_are_refused_or_survived<E: Engine, B: Backing>() {
+pub(crate) fn random_words_are_refused_or_survived<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (image, superblock) = sample::<E, B>();
+    let (image, superblock) = sample::<B>(engine);
     let first = SUPERBLOCK_BYTES / WORD;
     let words = superblock.end / WORD - first;
     let mut random = Random::new(1);
@@ -70,7 +73,7 @@ pub(crate) fn random_words_are_refused_or_survived<E: Engine, B: Backing>() {
                 _ => random.word(),
             };
         }
-        opened += u32::from(survive::<E, B>(&image));
+        opened += u32::from(survive::<B>(engine, &image));
     }
     assert!(opened > 0, "nothing at all was opened");
 }
@@ -84,11 +87,11 @@ fn with_superblock(image: &Image, superblock: &Superblock) -> Image {
     image
 }
 
-pub(crate) fn a_damaged_superblock_is_refused_or_survived<E: Engine, B: Backing>() {
+pub(crate) fn a_damaged_superblock_is_refused_or_survived<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (image, superblock) = sample::<E, B>();
+    let (image, superblock) = sample::<B>(engine);
     let mut random = Random::new(2);
-    assert!(survive::<E, B>(&with_superblock(&image, &superblock)));
+    assert!(survive::<B>(engine, &with_superblock(&image, &superblock)));
     // Flipped bits, which the checksum notices, in one copy and in both.
     for round in 0..200 {
         let mut damaged = image.clone();
@@ -96,7 +99,7 @@ pub(crate) fn a_damaged_superblock_is_refused_or_survived<E: Engine, B: Backing>
             let at = copy * COPY_WORDS + random.below(COPY_WORDS as u64) as usize;
             damaged.0[at] ^= 1 << random.below(64);
         }
-        let opened = survive::<E, B>(&damaged);
+        let opened = survive::<B>(engine, &damaged);
         assert_eq!(opened, round % 2 == 0, "one sound copy is enough, none is not");
     }
     // Lies with a checksum that fits.
@@ -117,7 +120,7 @@ pub(crate) fn a_damaged_superblock_is_refused_or_survived<E: Engine, B: Backing>
                 _ => lie_about_extents(&mut hostile, lie, &mut random),
             }
         }
-        survive::<E, B>(&with_superblock(&image, &hostile));
+        survive::<B>(engine, &with_superblock(&image, &hostile));
     }
 }
 
@@ -138,9 +141,9 @@ fn lie_about_extents(hostile: &mut Superblock, lie: u64, random: &mut Random) {
     }
 }
 
-pub(crate) fn a_cut_off_pool_is_refused<E: Engine, B: Backing>() {
+pub(crate) fn a_cut_off_pool_is_refused<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (image, superblock) = sample::<E, B>();
+    let (image, superblock) = sample::<B>(engine);
     let pages = superblock.end.div_ceil(4096);
     for page in 0..pages {
         let mut cut = image.clone();
@@ -148,10 +151,10 @@ pub(crate) fn a_cut_off_pool_is_refused<E: Engine, B: Backing>() {
         // What is missing comes back as zeros at best: keys are lost, and nothing can tell. But
         // without a superblock there is no pool.
         if page == 0 {
-            let (_backing, medium) = B::holding(&cut, SETUP.limit_bytes);
+            let (_backing, medium) = B::holding(&cut, LIMIT_BYTES);
             assert!(matches!(Pool::open(medium, PLACE), Err(OpenError::NotAPool { .. })));
         } else {
-            survive::<E, B>(&cut);
+            survive::<B>(engine, &cut);
         }
     }
 }

@@ -1,25 +1,29 @@
 //! Keys and values whose type calls equal what differs in bytes, or different what does not: an
-//! engine asks the bytes alone. Of the engines that take such types themselves; IcebergHT takes words.
+//! engine asks the bytes alone. Of every engine that keeps such types itself, and not words alone.
 
-use crate::harness::{Backing, ClevelHashing, Dram, Engine, LevelTable, PLACE, Setup};
-use engines::clevel::ClevelTable;
-use engines::level::LevelHashing;
+use crate::common::assert_sound;
+use crate::engines::ALL;
+use crate::harness::{Backing, Dram, PLACE, Setup};
+use engines::engine::{PairSizes, Parameters};
 use index::{Fixed, Index, is_same_state};
 use pmem::Pool;
 use pmem::pool::Spec;
 use std::sync::Arc;
 
-/// `N` bytes, equal to any others or, if not `ALIKE`, to none.
-#[derive(Debug, Clone, Copy)]
-struct Strange<const N: usize, const ALIKE: bool>([u8; N]);
+/// Set in the number of what is equal to any bytes; what lacks it is equal to none.
+const IS_ALIKE: u64 = 1 << 62;
 
-impl<const N: usize, const ALIKE: bool> PartialEq for Strange<N, ALIKE> {
+/// `N` bytes.
+#[derive(Debug, Clone, Copy)]
+struct Strange<const N: usize>([u8; N]);
+
+impl<const N: usize> PartialEq for Strange<N> {
     fn eq(&self, _: &Self) -> bool {
-        ALIKE
+        self.word(0) & IS_ALIKE != 0
     }
 }
 
-impl<const N: usize, const ALIKE: bool> Fixed for Strange<N, ALIKE> {
+impl<const N: usize> Fixed for Strange<N> {
     const BYTES: usize = N;
 
     fn word(self, index: usize) -> u64 {
@@ -34,46 +38,48 @@ impl<const N: usize, const ALIKE: bool> Fixed for Strange<N, ALIKE> {
 /// Enough for keys that share bucket and fingerprint, and for several doublings.
 const KEYS: u64 = 2000;
 
+/// No pair of words: an engine that takes these keeps whatever it is given.
+const NO_WORDS: PairSizes = PairSizes { key_bytes: 9, value_bytes: 12 };
+
 fn nth<T: Fixed>(number: u64) -> T {
     T::of_words(|index| if index == 0 { number } else { !number })
 }
 
-fn pool_of<E: Engine>(
-    key_bytes: usize,
-    value_bytes: usize,
-) -> Arc<Pool<<Dram as Backing>::Medium>> {
-    let setup = Setup::default();
-    let (key_bytes, value_bytes) = (key_bytes as u32, value_bytes as u32);
-    let spec = Spec { key_bytes, value_bytes, ..setup.spec::<E>() };
-    let (_, medium) = Dram::empty(setup.limit_bytes);
-    Arc::new(Pool::create(medium, &spec, PLACE).expect("a pool is made"))
-}
-
-fn on_level<K: Fixed, V: Fixed>() {
-    let pool = pool_of::<LevelTable>(K::BYTES, V::BYTES);
-    let table = LevelHashing::<_, K, V>::open(Arc::clone(&pool), Setup::default().settings());
-    bytes_decide(&table.expect("a table is made"), &pool);
-}
-
-fn on_clevel<K: Fixed, V: Fixed>() {
-    let pool = pool_of::<ClevelHashing>(K::BYTES, V::BYTES);
-    let table = ClevelTable::<_, K, V>::open(Arc::clone(&pool), Setup::default().settings());
-    bytes_decide(&table.expect("a table is made"), &pool);
+/// Tries pairs of these types on every engine that takes them: numbers from `first` on.
+fn bytes_decide_on_all<K: Fixed, V: Fixed>(first: u64) {
+    let sizes = PairSizes { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32 };
+    let mut engines = 0;
+    for engine in ALL {
+        let takes = |sizes| engine.listed.takes(sizes, &Parameters::default());
+        if !takes(sizes) || !takes(NO_WORDS) {
+            continue;
+        }
+        let PairSizes { key_bytes, value_bytes } = sizes;
+        let setup = Setup::of(engine);
+        let spec = Spec { key_bytes, value_bytes, ..setup.spec() };
+        let (_, medium) = Dram::empty(setup.limit_bytes);
+        let pool = Arc::new(Pool::create(medium, &spec, PLACE).expect("a pool is made"));
+        let table = engine.listed.open_pairs::<_, K, V>(Arc::clone(&pool), setup.settings());
+        bytes_decide(&*table.expect("a table is made"), &pool, first);
+        engines += 1;
+    }
+    assert!(engines > 0, "no engine takes {sizes:?}");
 }
 
 fn bytes_decide<K: Fixed, V: Fixed>(
     table: &dyn Index<K, V>,
     pool: &Pool<<Dram as Backing>::Medium>,
+    first: u64,
 ) {
     let _write = pool.write().expect("the pool may be written");
     let is = |found: Option<V>, number: Option<u64>| is_same_state(found, number.map(nth));
     let holds = |key: u64, number| is(table.get(nth(key)), number);
-    for key in 0..KEYS {
+    for key in first..first + KEYS {
         assert!(is(table.insert(nth(key), nth(key)).expect("room"), None), "key {key} was there");
     }
     table.settle();
     assert_eq!(table.len(), KEYS);
-    for key in 0..KEYS {
+    for key in first..first + KEYS {
         let exchange = |expected: Option<u64>, new: Option<u64>| {
             let (expected, new) = (expected.map(nth), new.map(nth));
             table.compare_exchange(nth(key), expected, new).expect("room")
@@ -91,7 +97,7 @@ fn bytes_decide<K: Fixed, V: Fixed>(
         }
     }
 
-    let changes: Vec<_> = (0..KEYS)
+    let changes: Vec<_> = (first..first + KEYS)
         .map(|key| {
             let wrong = if key % 3 == 0 { 1 } else { 0 };
             let expected = (key % 2 == 1 || wrong == 1).then(|| nth(key + wrong));
@@ -100,7 +106,7 @@ fn bytes_decide<K: Fixed, V: Fixed>(
         .collect();
     let mut found = vec![None; changes.len()];
     table.compare_exchange_many(&changes, &mut found).expect("room");
-    for (key, found) in (0..KEYS).zip(found) {
+    for (key, found) in (first..first + KEYS).zip(found) {
         let before = (key % 2 == 1).then_some(key);
         assert!(is(found, before), "key {key}");
         let after = if key % 3 == 0 { before } else { Some(key + 5) };
@@ -108,33 +114,32 @@ fn bytes_decide<K: Fixed, V: Fixed>(
     }
 
     table.settle();
-    let report = table.check();
-    assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
+    assert_sound(&table.check(), table.len());
     let mut visits = 0;
     table.for_each(&mut |key, value| {
         visits += 1;
         assert!(is_same_state(table.get(key), Some(value)));
     });
     assert_eq!(visits, table.len());
-    for key in 0..KEYS {
+    for key in first..first + KEYS {
         let there = (key % 3 != 0).then_some(key + 5).or((key % 2 == 1).then_some(key));
         assert!(is(table.remove(nth(key)).expect("no room is needed"), there), "key {key}");
     }
     assert_eq!(table.len(), 0);
 }
 
+fn bytes_decide_for(first: u64) {
+    bytes_decide_on_all::<Strange<8>, Strange<8>>(first);
+    bytes_decide_on_all::<Strange<9>, Strange<12>>(first);
+    bytes_decide_on_all::<Strange<70>, Strange<12>>(first);
+}
+
 #[test]
 fn equality_finer_than_bytes() {
-    on_level::<Strange<8, false>, Strange<8, false>>();
-    on_level::<Strange<9, false>, Strange<12, false>>();
-    on_clevel::<Strange<8, false>, Strange<8, false>>();
-    on_clevel::<Strange<70, false>, Strange<12, false>>();
+    bytes_decide_for(0);
 }
 
 #[test]
 fn equality_coarser_than_bytes() {
-    on_level::<Strange<8, true>, Strange<8, true>>();
-    on_level::<Strange<9, true>, Strange<12, true>>();
-    on_clevel::<Strange<8, true>, Strange<8, true>>();
-    on_clevel::<Strange<70, true>, Strange<12, true>>();
+    bytes_decide_for(IS_ALIKE);
 }

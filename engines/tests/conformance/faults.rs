@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
-pub(crate) fn no_key_is_lost_while_growing_under_two_threads<E: Engine, B: Backing>() {
+pub(crate) fn no_key_is_lost_while_growing_under_two_threads<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let each = 60_000 / B::THRIFT;
         together(2, |thread| {
             for index in 0..each {
@@ -24,16 +24,18 @@ pub(crate) fn no_key_is_lost_while_growing_under_two_threads<E: Engine, B: Backi
     }
 }
 
-pub(crate) fn readers_beside_a_remove_see_stored_values_only<E: Engine, B: Backing>() {
+pub(crate) fn readers_beside_a_remove_see_stored_values_only<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // In turn in the first level, in crowded tables, and key 0. Two keys share the slots, so that
     // a reader who mixes the key of one with the value of the other is found out.
     for fill in [0, 300] {
-        for keys in [[1, 2], [0, u64::MAX], [E::colliding_keys()[0], E::colliding_keys()[1]]] {
-            let table = Table::<E, B>::new(Setup {
+        for keys in
+            [[1, 2], [0, u64::MAX], [engine.colliding_keys()[0], engine.colliding_keys()[1]]]
+        {
+            let table = Table::<B>::new(Setup {
                 variant: 1,
-                resize_at: E::AS_LATE_AS_POSSIBLE,
-                ..Setup::default()
+                resize_at: engine.as_late_as_possible,
+                ..Setup::of(engine)
             });
             for key in 1000..1000 + fill {
                 table.insert(key, key).unwrap();
@@ -68,10 +70,10 @@ pub(crate) fn readers_beside_a_remove_see_stored_values_only<E: Engine, B: Backi
     }
 }
 
-pub(crate) fn no_key_is_inserted_twice<E: Engine, B: Backing>() {
+pub(crate) fn no_key_is_inserted_twice<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let keys = 4000 / B::THRIFT;
         together(3, |thread| {
             for key in 0..keys {
@@ -93,17 +95,17 @@ pub(crate) fn no_key_is_inserted_twice<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn removing_a_missing_key_ends<E: Engine, B: Backing>() {
+pub(crate) fn removing_a_missing_key_ends<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for setup in growing_setups::<E>()
-        .chain([Setup { resize_at: E::AS_LATE_AS_POSSIBLE, ..Setup::default() }])
+    for setup in growing_setups(engine)
+        .chain([Setup { resize_at: engine.as_late_as_possible, ..Setup::of(engine) }])
     {
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         for fill in [0..0, 1..40, 40..200, 200..3000u64] {
             for key in fill {
                 table.insert(key, key).unwrap();
             }
-            for missing in [0, u64::MAX, 1 << 40].iter().chain(E::colliding_keys()) {
+            for missing in [0, u64::MAX, 1 << 40].iter().chain(engine.colliding_keys()) {
                 let before = table.len();
                 if table.get(*missing).is_none() {
                     assert_eq!(table.remove(*missing).unwrap(), None);
@@ -116,10 +118,10 @@ pub(crate) fn removing_a_missing_key_ends<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn key_0_and_value_0_are_kept<E: Engine, B: Backing>() {
+pub(crate) fn key_0_and_value_0_are_kept<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for setup in growing_setups::<E>() {
-        let mut table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let mut table = Table::<B>::new(setup);
         assert_eq!(table.insert(0, 0).unwrap(), None);
         let mut model = HashMap::from([(0, 0)]);
         for key in 1..3000 {
@@ -138,10 +140,10 @@ pub(crate) fn key_0_and_value_0_are_kept<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn opening_an_existing_pool_keeps_it<E: Engine, B: Backing>() {
+pub(crate) fn opening_an_existing_pool_keeps_it<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    let setup = Setup::default();
-    let mut table = Table::<E, B>::new(setup);
+    let setup = Setup::of(engine);
+    let mut table = Table::<B>::new(setup);
     let mut model = HashMap::new();
     for opening in 0..5 {
         for key in opening * 1000..opening * 1000 + 700 {
@@ -163,11 +165,11 @@ pub(crate) fn opening_an_existing_pool_keeps_it<E: Engine, B: Backing>() {
     assert!(found == foreign, "a refused file was changed");
 }
 
-pub(crate) fn no_lock_outlives_a_crash<E: Engine, B: Backing>() {
+pub(crate) fn no_lock_outlives_a_crash<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
     // The process ends at any moment of four writers: whatever they hold, nobody gives back.
-    let setup = Setup { variant: 1, ..Setup::default() };
-    let table = Arc::new(Table::<E, B>::new(setup));
+    let setup = Setup { variant: 1, ..Setup::of(engine) };
+    let table = Arc::new(Table::<B>::new(setup));
     for key in 0..500 {
         table.insert(key, key).unwrap();
     }
@@ -181,7 +183,7 @@ pub(crate) fn no_lock_outlives_a_crash<E: Engine, B: Backing>() {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
                     for key in 0..500 {
-                        let _writing = (!E::UPDATES_IN_PLACE).then(|| at_rest.read().unwrap());
+                        let _writing = (!engine.updates_in_place).then(|| at_rest.read().unwrap());
                         table.upsert(key, key).unwrap();
                     }
                 }
@@ -198,7 +200,7 @@ pub(crate) fn no_lock_outlives_a_crash<E: Engine, B: Backing>() {
         images
     });
     for image in images {
-        let table = Table::<E, B>::from_image(&image, setup).unwrap();
+        let table = Table::<B>::from_image(&image, setup).unwrap();
         for key in 0..500 {
             assert_eq!(table.update(key, key + 1).unwrap(), Some(key));
         }
@@ -206,16 +208,18 @@ pub(crate) fn no_lock_outlives_a_crash<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn a_crash_in_initialization_leaves_a_table_or_none<E: Engine, B: Backing>() {
+pub(crate) fn a_crash_in_initialization_leaves_a_table_or_none<B: Backing>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(60);
-    let setup = Setup { limit_bytes: 64 << 20, ..Setup::default() };
+    let setup = Setup { limit_bytes: 64 << 20, ..Setup::of(engine) };
     // Between the pool's making and the table's.
     let (mut backing, medium) = B::empty(setup.limit_bytes);
-    let pool = Pool::create(medium, &setup.spec::<E>(), PLACE).unwrap();
+    let pool = Pool::create(medium, &setup.spec(), PLACE).unwrap();
     let bare = Image::of(pool.medium());
     backing.keep(pool.medium());
     drop(pool);
-    let table = Table::<E, B>::from_image(&bare, setup).unwrap();
+    let table = Table::<B>::from_image(&bare, setup).unwrap();
     assert_eq!(table.insert(1, 2).unwrap(), None);
     table.assert_holds(&HashMap::from([(1, 2)]));
     // In the middle of the first superblock, between the two, and in the second.
@@ -230,7 +234,7 @@ pub(crate) fn a_crash_in_initialization_leaves_a_table_or_none<E: Engine, B: Bac
             let (_backing, medium) = B::holding(&image, setup.limit_bytes);
             match Pool::open(medium, PLACE) {
                 Ok(pool) => {
-                    let index = E::open(Arc::new(pool), Setup::default().settings()).unwrap();
+                    let index = engine.open(Arc::new(pool), Setup::of(engine).settings()).unwrap();
                     assert!(index.is_empty() && index.check().is_sound());
                 }
                 Err(OpenError::NotAPool { .. } | OpenError::Damaged { .. }) => {

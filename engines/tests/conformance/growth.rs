@@ -14,16 +14,16 @@ const PAIRS: u64 = 2_000_000;
 const READS: u64 = 500_000;
 
 /// What undoes [`spread`], by multiplication modulo 2^64.
-const GATHER: u64 = 0xf1de_83e1_9937_733d;
+pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(spread(GATHER) == 1);
 
 fn value_of(key: u64) -> u64 {
     key.rotate_left(17) ^ 0xabcd
 }
 
-pub(crate) fn from_nothing_to_millions<E: Engine, B: Backing>() {
+pub(crate) fn from_nothing_to_millions<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(240);
-    let table = Table::<E, B>::new(Setup { limit_bytes: 8 << 30, ..Setup::default() });
+    let table = Table::<B>::new(Setup { limit_bytes: 8 << 30, ..Setup::of(engine) });
     let total = PAIRS / B::THRIFT;
     // Keys of writer w are w, w + 2, w + 4 and so on, spread; these are stored so far.
     let stored = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -69,18 +69,18 @@ pub(crate) fn from_nothing_to_millions<E: Engine, B: Backing>() {
     assert!(occupancy.load_factor() < 0.86, "{occupancy:?}");
 }
 
-pub(crate) fn a_table_doubles_under_every_thread_at_once<E: Engine, B: Backing>() {
+pub(crate) fn a_table_doubles_under_every_thread_at_once<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // Small tables again and again: all threads want the same resize at the same moment.
     for round in 0..150 / B::THRIFT {
         let setup = Setup {
-            variant: round as usize % E::VARIANTS,
+            variant: round as usize % engine.variants,
             helpers: round as usize % 3,
             resize_at: if round % 5 == 0 { 0.3 } else { 0.85 },
             limit_bytes: 256 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         };
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         let key = |thread: usize, index: u64| spread(4 * index + thread as u64);
         together(4, |thread| {
             let own: Vec<_> = (0..300).map(|index| key(thread, index)).collect();
@@ -107,11 +107,11 @@ pub(crate) fn a_table_doubles_under_every_thread_at_once<E: Engine, B: Backing>(
     }
 }
 
-pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
+pub(crate) fn readers_need_nobody_to_finish_a_resize<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         // Nobody moves anything but the writer, and the writer stops in the middle.
-        let table = Table::<E, B>::new(Setup { variant, helpers: 0, ..Setup::default() });
+        let table = Table::<B>::new(Setup { variant, helpers: 0, ..Setup::of(engine) });
         let mut stored = 0;
         while !(stored > 5000 / B::THRIFT && table.occupancy().resizing) {
             let key = spread(stored);
@@ -143,16 +143,16 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
+pub(crate) fn a_full_pool_refuses_and_works_on<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         let setup = Setup {
             variant,
             limit_bytes: (300 << 10) + 4096 * variant as u64,
             helpers: usize::from(variant % 2 == 0),
-            ..Setup::default()
+            ..Setup::of(engine)
         };
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         let mut model = HashMap::new();
         let mut keys = (0..).map(spread);
         let mut fill = |model: &mut HashMap<u64, u64>| {
@@ -167,7 +167,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
             unreachable!("the keys do not end");
         };
         let refused = fill(&mut model);
-        assert!(model.len() > E::BUDGET.pairs_in_300_kib, "full at {} pairs", model.len());
+        assert!(model.len() > engine.budget.pairs_in_300_kib, "full at {} pairs", model.len());
         assert_eq!(table.get(refused), None);
         table.assert_holds(&model);
         // What needs no space is done.
@@ -176,7 +176,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<E: Engine, B: Backing>() {
             match table.upsert(key, 1) {
                 Ok(found) => assert_eq!(found, model.insert(key, 1)),
                 Err(error) => {
-                    assert!(!E::UPDATES_IN_PLACE, "{error}");
+                    assert!(!engine.updates_in_place, "{error}");
                     assert_eq!(table.get(key), model.get(&key).copied());
                 }
             }

@@ -9,17 +9,17 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-fn setup(variant: usize, resize_at: f64) -> Setup {
-    Setup { variant, resize_at, helpers: 0, limit_bytes: 64 << 20, ..Setup::default() }
+fn setup(engine: &'static Engine, variant: usize, resize_at: f64) -> Setup {
+    Setup { variant, resize_at, helpers: 0, limit_bytes: 64 << 20, ..Setup::of(engine) }
 }
 
 /// A table in one of the setups, filled so far.
-fn filled<E: Engine, B: Backing>(
-    setup: Setup,
-    pairs: usize,
-) -> (Rc<Table<E, B>>, HashMap<u64, u64>) {
-    let table = Table::<E, B>::new(setup);
-    let keys = [0, u64::MAX].into_iter().chain(E::colliding_keys().iter().copied()).chain(1000..);
+fn filled<B: Backing>(setup: Setup, pairs: usize) -> (Rc<Table<B>>, HashMap<u64, u64>) {
+    let table = Table::<B>::new(setup);
+    let keys = [0, u64::MAX]
+        .into_iter()
+        .chain(setup.engine.colliding_keys().iter().copied())
+        .chain(1000..);
     let model: HashMap<u64, u64> = keys.take(pairs).map(|key| (key, !key)).collect();
     let mut keys: Vec<_> = model.keys().copied().collect();
     keys.sort();
@@ -41,12 +41,15 @@ fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
     steps.get()
 }
 
-pub(crate) fn readers_at_each_step_of_a_writer<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         // Few pairs, and so many that every level is in use.
         for pairs in [3, 60, 200] {
-            let (table, model) = filled::<E, B>(setup(variant, E::AS_LATE_AS_POSSIBLE), pairs);
+            let (table, model) =
+                filled::<B>(setup(engine, variant, engine.as_late_as_possible), pairs);
             let mut others: Vec<u64> = model.keys().copied().collect();
             others.sort();
             for key in others.into_iter().step_by(7).chain([5, 6, 0]) {
@@ -58,8 +61,8 @@ pub(crate) fn readers_at_each_step_of_a_writer<E: Engine, B: Backing<Medium = Jo
 
 /// Takes one key through its states; at each step a reader must see the state before or after,
 /// and once it has seen the one after, not the one before again.
-fn readers_beside_mutations_of<E: Engine, B: Backing<Medium = Journal>>(
-    table: &Rc<Table<E, B>>,
+fn readers_beside_mutations_of<B: Backing<Medium = Journal>>(
+    table: &Rc<Table<B>>,
     model: &HashMap<u64, u64>,
     key: u64,
 ) {
@@ -95,11 +98,13 @@ fn readers_beside_mutations_of<E: Engine, B: Backing<Medium = Journal>>(
     }
 }
 
-pub(crate) fn readers_at_each_step_of_a_resize<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         for (resize_at, pairs) in [(0.85, 140), (1.0, 300)] {
-            let (table, model) = filled::<E, B>(setup(variant, resize_at), pairs);
+            let (table, model) = filled::<B>(setup(engine, variant, resize_at), pairs);
             let reader = Rc::clone(&table);
             let mut inserted = 1 << 20;
             let shown = model.clone();
@@ -143,11 +148,14 @@ fn at_load<R>(at: u64, write: impl Fn() + 'static, read: impl FnOnce() -> R) -> 
     (result, loads.get() >= at)
 }
 
-pub(crate) fn writers_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         for pairs in [3, 60, 200] {
-            let (table, model) = filled::<E, B>(setup(variant, E::AS_LATE_AS_POSSIBLE), pairs);
+            let (table, model) =
+                filled::<B>(setup(engine, variant, engine.as_late_as_possible), pairs);
             let keys: Vec<u64> = model.keys().copied().step_by(9).chain([0, 5]).collect();
             for key in keys {
                 let before = table.get(key);
@@ -183,12 +191,14 @@ pub(crate) fn writers_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Jo
     }
 }
 
-pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         for room in [0, 100] {
-            let setup = Setup { pairs: room, ..setup(variant, E::AS_LATE_AS_POSSIBLE) };
-            let (table, model) = filled::<E, B>(setup, 300);
+            let setup = Setup { pairs: room, ..setup(engine, variant, engine.as_late_as_possible) };
+            let (table, model) = filled::<B>(setup, 300);
             let mut random = Random::new(variant as u64);
             let mut there: Vec<u64> = model.keys().copied().collect();
             there.sort();
@@ -221,14 +231,16 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<E: Engine, B: Backing<Mediu
     }
 }
 
-pub(crate) fn a_resize_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = Journal>>() {
+pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
+) {
     let _watchdog = within(120);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         for batch in [false, true] {
             let mut at = 1;
             let mut reached = true;
             while reached && at < 20 {
-                reached = a_resize_at_load::<E, B>(variant, at, batch);
+                reached = a_resize_at_load::<B>(engine, variant, at, batch);
                 at += 1;
             }
             assert!(at > 2, "no reader had a load");
@@ -238,12 +250,13 @@ pub(crate) fn a_resize_at_each_load_of_a_reader<E: Engine, B: Backing<Medium = J
 
 /// Reads every key of a table, a resize being begun, carried on or finished at the `at`-th load
 /// of each search. Whether any search had so many loads.
-fn a_resize_at_load<E: Engine, B: Backing<Medium = Journal>>(
+fn a_resize_at_load<B: Backing<Medium = Journal>>(
+    engine: &'static Engine,
     variant: usize,
     at: u64,
     batch: bool,
 ) -> bool {
-    let (table, mut model) = filled::<E, B>(setup(variant, 0.85), 60);
+    let (table, mut model) = filled::<B>(setup(engine, variant, 0.85), 60);
     let mut keys: Vec<u64> = model.keys().copied().collect();
     keys.sort();
     let next = Rc::new(Cell::new(1 << 20));

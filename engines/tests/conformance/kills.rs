@@ -79,23 +79,23 @@ impl Progress {
     }
 }
 
-fn setup(variant: usize) -> Setup {
-    Setup { variant, limit_bytes: LIMIT_BYTES, ..Setup::default() }
+fn setup(engine: &'static Engine, variant: usize) -> Setup {
+    Setup { variant, limit_bytes: LIMIT_BYTES, ..Setup::of(engine) }
 }
 
 /// An open table in a pool file, made first if there is none.
-struct FileTable<E: Engine> {
-    index: E::Index<Mapped>,
+struct FileTable {
+    index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<Mapped>>,
     _file: PoolFile,
 }
 
-impl<E: Engine> FileTable<E> {
+impl FileTable {
     fn create(path: &Path, setup: Setup) -> Result<Self, OpenError> {
         let mut file = PoolFile::create(path)?;
-        let spec = setup.spec::<E>();
+        let spec = setup.spec();
         let pool = Arc::new(Pool::create(file.mapped(0, LIMIT_BYTES)?, &spec, file.place())?);
-        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        let index = setup.engine.open(Arc::clone(&pool), setup.settings())?;
         file.publish()?;
         Ok(FileTable { index, pool, _file: file })
     }
@@ -104,7 +104,7 @@ impl<E: Engine> FileTable<E> {
         let (file, superblock) = PoolFile::open(path, Access::Write)?;
         let medium = file.mapped(superblock.end, LIMIT_BYTES)?;
         let pool = Arc::new(Pool::open(medium, file.place())?);
-        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        let index = setup.engine.open(Arc::clone(&pool), setup.settings())?;
         Ok(FileTable { index, pool, _file: file })
     }
 
@@ -174,7 +174,7 @@ impl Operation {
 }
 
 /// What the killed process does; nothing if this one is not to be killed.
-pub(crate) fn process_to_be_killed<E: Engine, B: FileBacking>() {
+pub(crate) fn process_to_be_killed<B: FileBacking>(engine: &'static Engine) {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let (mode, directory) = orders.split_once(':').expect("mode and directory");
     let directory = PathBuf::from(directory);
@@ -185,20 +185,20 @@ pub(crate) fn process_to_be_killed<E: Engine, B: FileBacking>() {
         std::process::exit(1);
     });
     if Mode::named(mode) == Mode::Create {
-        create_pools::<E>(&directory, &progress);
+        create_pools(engine, &directory, &progress);
     } else {
-        write_on::<E>(Mode::named(mode), &directory, &progress);
+        write_on(engine, Mode::named(mode), &directory, &progress);
     }
 }
 
-fn create_pools<E: Engine>(directory: &Path, progress: &Progress) {
+fn create_pools(engine: &'static Engine, directory: &Path, progress: &Progress) {
     let (begun, returned) = (Progress::begun(0), Progress::returned(0));
     let mut number = progress.get(begun);
     loop {
         progress.set(begun, number + 1);
-        let table = FileTable::<E>::create(
+        let table = FileTable::create(
             &directory.join(format!("pool-{number}")),
-            setup(number as usize % 2),
+            setup(engine, number as usize % 2),
         )
         .expect("a pool is made");
         table.perform(&Operation::Insert(number, !number));
@@ -207,9 +207,9 @@ fn create_pools<E: Engine>(directory: &Path, progress: &Progress) {
     }
 }
 
-fn write_on<E: Engine>(mode: Mode, directory: &Path, progress: &Progress) {
+fn write_on(engine: &'static Engine, mode: Mode, directory: &Path, progress: &Progress) {
     let table =
-        FileTable::<E>::open(&directory.join("pool"), setup(0)).expect("the pool is opened");
+        FileTable::open(&directory.join("pool"), setup(engine, 0)).expect("the pool is opened");
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let table = &table;
@@ -292,7 +292,7 @@ fn directory<B: FileBacking>() -> tempfile::TempDir {
     tempfile::tempdir_in(B::directory()).expect("a temporary directory")
 }
 
-pub(crate) fn killed_while_creating<E: Engine, B: FileBacking>() {
+pub(crate) fn killed_while_creating<B: FileBacking>(engine: &'static Engine) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let _watchdog = within(120);
     let directory = directory::<B>();
@@ -305,7 +305,7 @@ pub(crate) fn killed_while_creating<E: Engine, B: FileBacking>() {
             (progress.get(Progress::begun(0)), progress.get(Progress::returned(0)));
         for number in from..begun {
             let path = directory.path().join(format!("pool-{number}"));
-            match FileTable::<E>::open(&path, setup(0)) {
+            match FileTable::open(&path, setup(engine, 0)) {
                 Ok(table) => {
                     let pairs = table.pairs();
                     let whole = HashMap::from([(number, !number)]);
@@ -323,27 +323,27 @@ pub(crate) fn killed_while_creating<E: Engine, B: FileBacking>() {
     assert!(from >= 10, "only {from} pools were begun");
 }
 
-pub(crate) fn killed_while_growing<E: Engine, B: FileBacking>() {
-    killed_while_writing::<E, B>(Mode::Grow);
+pub(crate) fn killed_while_growing<B: FileBacking>(engine: &'static Engine) {
+    killed_while_writing::<B>(engine, Mode::Grow);
 }
 
-pub(crate) fn killed_in_a_steady_state<E: Engine, B: FileBacking>() {
-    killed_while_writing::<E, B>(Mode::Steady);
+pub(crate) fn killed_in_a_steady_state<B: FileBacking>(engine: &'static Engine) {
+    killed_while_writing::<B>(engine, Mode::Steady);
 }
 
-fn killed_while_writing<E: Engine, B: FileBacking>(mode: Mode) {
+fn killed_while_writing<B: FileBacking>(engine: &'static Engine, mode: Mode) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let _watchdog = within(120);
     let directory = directory::<B>();
     let path = directory.path().join("pool");
     let progress = Progress::open(directory.path());
-    drop(FileTable::<E>::create(&path, setup(0)).expect("a pool is made"));
+    drop(FileTable::create(&path, setup(engine, 0)).expect("a pool is made"));
     let mut random = Random::new(2);
     let mut model = HashMap::new();
     let mut done = [0; WRITERS];
     for kill in 0..15 {
         run_and_kill(mode, directory.path(), &progress, &mut random);
-        let table = FileTable::<E>::open(&path, setup(0)).expect("what was killed is recovered");
+        let table = FileTable::open(&path, setup(engine, 0)).expect("what was killed is recovered");
         let mut either = HashMap::new();
         for (writer, done) in done.iter_mut().enumerate() {
             let begun = progress.get(Progress::begun(writer));

@@ -25,8 +25,8 @@ struct Round {
 }
 
 /// Keys that every thread changes.
-fn contended<E: Engine>(random: &mut Random) -> Vec<u64> {
-    let colliding = E::colliding_keys();
+fn contended(engine: &'static Engine, random: &mut Random) -> Vec<u64> {
+    let colliding = engine.colliding_keys();
     let at = random.below(colliding.len() as u64 - 3) as usize;
     vec![0, u64::MAX, colliding[at], colliding[at + 1], colliding[at + 2], 77]
 }
@@ -55,7 +55,7 @@ fn call(random: &mut Random, unique: &mut Unique, last_seen: Option<u64>) -> Cal
 }
 
 /// Does a call; returns the state that it found.
-fn perform(table: &impl Index<u64, u64>, key: u64, call: Call) -> Option<u64> {
+fn perform(table: &dyn Index<u64, u64>, key: u64, call: Call) -> Option<u64> {
     match call {
         Call::Get => table.get(key),
         Call::Insert(value) => table.insert(key, value).unwrap(),
@@ -83,7 +83,7 @@ fn perform(table: &impl Index<u64, u64>, key: u64, call: Call) -> Option<u64> {
 /// keys need no order. Look-ups of one batch have none at all, which the search for an order does
 /// not know: there each key stands once.
 fn perform_batch(
-    table: &impl Index<u64, u64>,
+    table: &dyn Index<u64, u64>,
     keys: &mut Vec<u64>,
     random: &mut Random,
     unique: &mut Unique,
@@ -126,7 +126,7 @@ fn perform_batch(
 
 /// What one thread does in a round.
 fn run_thread(
-    table: &impl Index<u64, u64>,
+    table: &dyn Index<u64, u64>,
     clock: &Clock,
     thread: usize,
     round: &Round,
@@ -170,9 +170,9 @@ fn run_thread(
     history
 }
 
-fn run<E: Engine, B: Backing>(round: Round) {
-    let table = Table::<E, B>::new(round.setup);
-    let keys = contended::<E>(&mut Random::new(round.seed));
+fn run<B: Backing>(round: Round) {
+    let table = Table::<B>::new(round.setup);
+    let keys = contended(round.setup.engine, &mut Random::new(round.seed));
     for key in 1..(table.occupancy().capacity as f64 * round.filled_to) as u64 {
         table.insert(key << 20, key).unwrap();
     }
@@ -194,16 +194,16 @@ fn run<E: Engine, B: Backing>(round: Round) {
     table.assert_sound();
 }
 
-pub(crate) fn contended_keys_while_growing_from_nothing<E: Engine, B: Backing>() {
+pub(crate) fn contended_keys_while_growing_from_nothing<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for seed in 0..160 / B::THRIFT {
-        run::<E, B>(Round {
+        run::<B>(Round {
             setup: Setup {
-                variant: seed as usize % E::VARIANTS,
+                variant: seed as usize % engine.variants,
                 helpers: (seed % 8 / 3) as usize,
                 resize_at: if seed % 3 == 0 { 1.0 } else { 0.85 },
                 limit_bytes: 256 << 20,
-                ..Setup::default()
+                ..Setup::of(engine)
             },
             seed,
             filled_to: 0.0,
@@ -215,17 +215,17 @@ pub(crate) fn contended_keys_while_growing_from_nothing<E: Engine, B: Backing>()
     }
 }
 
-pub(crate) fn contended_keys_in_every_level<E: Engine, B: Backing>() {
+pub(crate) fn contended_keys_in_every_level<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for seed in 0..36 / B::THRIFT {
         // Without growth every level is in use; fillers that go make room in the first ones.
-        run::<E, B>(Round {
+        run::<B>(Round {
             setup: Setup {
-                variant: seed as usize % E::VARIANTS,
-                pairs: [0, 60, 300][seed as usize / E::VARIANTS % 3],
-                resize_at: E::AS_LATE_AS_POSSIBLE,
+                variant: seed as usize % engine.variants,
+                pairs: [0, 60, 300][seed as usize / engine.variants % 3],
+                resize_at: engine.as_late_as_possible,
                 limit_bytes: 256 << 20,
-                ..Setup::default()
+                ..Setup::of(engine)
             },
             seed: seed + 1000,
             filled_to: 1.2,
@@ -237,17 +237,17 @@ pub(crate) fn contended_keys_in_every_level<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn contended_keys_in_batches<E: Engine, B: Backing>() {
+pub(crate) fn contended_keys_in_batches<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for seed in 0..64 / B::THRIFT {
-        run::<E, B>(Round {
+        run::<B>(Round {
             setup: Setup {
-                variant: seed as usize % E::VARIANTS,
+                variant: seed as usize % engine.variants,
                 pairs: [0, 60, 300][seed as usize / 7 % 3],
                 helpers: seed as usize % 3,
-                resize_at: if seed % 4 < 2 { E::AS_LATE_AS_POSSIBLE } else { 0.85 },
+                resize_at: if seed % 4 < 2 { engine.as_late_as_possible } else { 0.85 },
                 limit_bytes: 256 << 20,
-                ..Setup::default()
+                ..Setup::of(engine)
             },
             seed: seed + 2000,
             filled_to: [0.0, 0.8, 1.2][seed as usize % 3],

@@ -1,18 +1,19 @@
 //! The conformance suite: what every engine owes on every medium (design, section 5).
 //!
-//! The tests are generic over engine and medium; `conformance!` instantiates them. A new engine
-//! implements [`harness::Engine`] and adds a line for each medium at the end.
+//! The tests are generic over the medium and are given the engine; `conformance!` makes a test of each
+//! for every engine on every medium: `<engine>::<medium>::<theme>::<test>`. What the suite must know of an
+//! engine stands in `engines/<engine>.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod cost;
 mod cuts;
 mod damage;
+mod engines;
 mod equality;
 mod faults;
 mod growth;
 mod harness;
-mod iceberg;
 mod interleaved;
 mod kills;
 mod linear;
@@ -22,24 +23,25 @@ mod scans;
 mod space;
 mod threads;
 
-/// Instantiates tests: `theme { test, ... }`.
+/// Tests of the engine around on a medium: `theme { test, ... }`.
 macro_rules! tests {
-    ($engine:ident on $backing:ident; $($theme:ident { $($test:ident),* $(,)? })*) => {
+    ($backing:ident; $($theme:ident { $($test:ident),* $(,)? })*) => {
         $(mod $theme {
-            use crate::harness::{$backing, $engine};
+            use super::super::ENGINE;
+            use crate::harness::$backing;
 
             $(#[test]
             fn $test() {
-                crate::$theme::$test::<$engine, $backing>();
+                crate::$theme::$test::<$backing>(&ENGINE);
             })*
         })*
     };
 }
 
-/// Instantiates what is tested of an engine on every medium that keeps a table.
+/// What is tested on every medium that keeps a table.
 macro_rules! everywhere {
-    ($engine:ident on $backing:ident) => {
-        tests! { $engine on $backing;
+    ($backing:ident) => {
+        tests! { $backing;
             model {
                 random_operations_agree_with_a_map,
                 extreme_keys_and_values_are_like_any_other,
@@ -95,11 +97,11 @@ macro_rules! everywhere {
     };
 }
 
-/// Instantiates what is tested of an engine on a mapped file.
+/// What is tested on a mapped file.
 macro_rules! on_files {
-    ($engine:ident on $backing:ident) => {
-        everywhere! { $engine on $backing }
-        tests! { $engine on $backing;
+    ($backing:ident) => {
+        everywhere! { $backing }
+        tests! { $backing;
             kills {
                 killed_while_creating,
                 killed_while_growing,
@@ -110,79 +112,65 @@ macro_rules! on_files {
     };
 }
 
-/// Instantiates the suite of an engine on a medium: what is tested everywhere, and what only this
-/// medium allows to ask.
+/// Makes tests of the suite for each engine of the list: what is tested everywhere, and what only one medium
+/// allows to ask.
 macro_rules! conformance {
-    ($($module:ident: $engine:ident on $backing:ident;)*) => {
-        $(mod $module {
-            conformance! { @ $engine on $backing }
-        })*
-    };
-    (@ $engine:ident on Dram) => {
-        everywhere! { $engine on Dram }
-        tests! { $engine on Dram;
-            damage {
-                random_words_are_refused_or_survived,
-                a_damaged_superblock_is_refused_or_survived,
-                a_cut_off_pool_is_refused,
+    ($($_variant:ident $engine:ident,)+) => {
+        $(mod $engine {
+            use crate::engines::$engine::ENGINE;
+
+            mod dram {
+                everywhere! { Dram }
+                tests! { Dram;
+                    damage {
+                        random_words_are_refused_or_survived,
+                        a_damaged_superblock_is_refused_or_survived,
+                        a_cut_off_pool_is_refused,
+                    }
+                    space {
+                        a_table_that_grows_wastes_little,
+                    }
+                }
             }
-            space {
-                a_table_that_grows_wastes_little,
+
+            mod file {
+                on_files! { TempFile }
             }
-        }
-    };
-    (@ $engine:ident on TempFile) => {
-        on_files! { $engine on TempFile }
-    };
-    (@ $engine:ident on SharedMemory) => {
-        on_files! { $engine on SharedMemory }
-    };
-    (@ $engine:ident on Counted) => {
-        everywhere! { $engine on Counted }
-        tests! { $engine on Counted;
-            cost {
-                mutations_write_few_lines,
-                searches_read_few_lines_and_write_none,
-                what_changes_nothing_writes_nothing,
-                batches_fence_no_more_than_they_must,
+
+            mod shared_memory {
+                on_files! { SharedMemory }
             }
-        }
-    };
-    (@ $engine:ident on Journaled) => {
-        tests! { $engine on Journaled;
-            cuts {
-                a_cut_anywhere_keeps_what_had_returned,
-                a_cut_under_several_writers_keeps_what_had_returned,
-                a_cut_while_creating_leaves_a_table_or_none,
-                a_cut_in_recovery_is_recovered,
+
+            mod count {
+                everywhere! { Counted }
+                tests! { Counted;
+                    cost {
+                        mutations_write_few_lines,
+                        searches_read_few_lines_and_write_none,
+                        what_changes_nothing_writes_nothing,
+                        batches_fence_no_more_than_they_must,
+                    }
+                }
             }
-            interleaved {
-                readers_at_each_step_of_a_writer,
-                readers_at_each_step_of_a_resize,
-                writers_at_each_load_of_a_reader,
-                neighbours_come_and_go_beside_a_reader,
-                a_resize_at_each_load_of_a_reader,
+
+            mod journal {
+                tests! { Journaled;
+                    cuts {
+                        a_cut_anywhere_keeps_what_had_returned,
+                        a_cut_under_several_writers_keeps_what_had_returned,
+                        a_cut_while_creating_leaves_a_table_or_none,
+                        a_cut_in_recovery_is_recovered,
+                    }
+                    interleaved {
+                        readers_at_each_step_of_a_writer,
+                        readers_at_each_step_of_a_resize,
+                        writers_at_each_load_of_a_reader,
+                        neighbours_come_and_go_beside_a_reader,
+                        a_resize_at_each_load_of_a_reader,
+                    }
+                }
             }
-        }
+        })+
     };
 }
-
-conformance! {
-    iceberg_dram: IcebergHt on Dram;
-    iceberg_file: IcebergHt on TempFile;
-    iceberg_shared_memory: IcebergHt on SharedMemory;
-    iceberg_count: IcebergHt on Counted;
-    iceberg_journal: IcebergHt on Journaled;
-
-    level_dram: LevelTable on Dram;
-    level_file: LevelTable on TempFile;
-    level_shared_memory: LevelTable on SharedMemory;
-    level_count: LevelTable on Counted;
-    level_journal: LevelTable on Journaled;
-
-    clevel_dram: ClevelHashing on Dram;
-    clevel_file: ClevelHashing on TempFile;
-    clevel_shared_memory: ClevelHashing on SharedMemory;
-    clevel_count: ClevelHashing on Counted;
-    clevel_journal: ClevelHashing on Journaled;
-}
+::engines::for_each_engine!(conformance);

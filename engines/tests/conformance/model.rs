@@ -1,6 +1,6 @@
 //! One thread beside the map of the standard library.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Random, Setup, Table, WHEN_FULL, within};
 use index::Index;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -36,13 +36,13 @@ enum Operation {
     Crash,
 }
 
-fn keys<E: Engine>() -> impl Strategy<Value = u64> + Clone {
+fn keys(engine: &'static Engine) -> impl Strategy<Value = u64> + Clone {
     prop_oneof![
         1 => Just(0),
         1 => Just(u64::MAX),
         2 => prop::sample::select(vec![1, 2, u64::MAX - 1, 1 << 63, 1 << 32, u64::from(u32::MAX)]),
         8 => 3..300u64,
-        8 => prop::sample::select(E::colliding_keys()),
+        8 => prop::sample::select(engine.colliding_keys()),
     ]
 }
 
@@ -58,8 +58,8 @@ fn expected() -> impl Strategy<Value = Expected> + Clone {
     ]
 }
 
-fn operations<E: Engine>() -> impl Strategy<Value = Operation> {
-    let key = keys::<E>;
+fn operations(engine: &'static Engine) -> impl Strategy<Value = Operation> {
+    let key = || keys(engine);
     let pair = || (key(), values());
     let change = || (key(), expected(), prop::option::of(values()));
     let many = 0..90usize;
@@ -83,18 +83,18 @@ fn operations<E: Engine>() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn setups<E: Engine>() -> impl Strategy<Value = Setup> {
-    let never = E::AS_LATE_AS_POSSIBLE;
+fn setups(engine: &'static Engine) -> impl Strategy<Value = Setup> {
+    let never = engine.as_late_as_possible;
     let resize_at = prop_oneof![Just(0.5), Just(0.85), Just(1.0), Just(never)];
     let pairs = prop_oneof![4 => Just(0u64), 1 => Just(200), 1 => Just(2000)];
-    (0..E::VARIANTS, pairs, resize_at, 0..3_usize).prop_map(
-        |(variant, pairs, resize_at, helpers)| Setup {
+    (0..engine.variants, pairs, resize_at, 0..3_usize).prop_map(
+        move |(variant, pairs, resize_at, helpers)| Setup {
             variant,
             pairs,
             resize_at,
             helpers,
             limit_bytes: 64 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         },
     )
 }
@@ -142,11 +142,7 @@ impl Model {
 const UNTOUCHED: Option<u64> = Some(0xdead);
 
 /// Runs one operation on both and compares what they return.
-fn apply<E: Engine, B: Backing>(
-    table: Table<E, B>,
-    model: &mut Model,
-    operation: &Operation,
-) -> Table<E, B> {
+fn apply<B: Backing>(table: Table<B>, model: &mut Model, operation: &Operation) -> Table<B> {
     let many = |count: usize| vec![UNTOUCHED; count];
     match operation {
         &Operation::Get(key) => assert_eq!(table.get(key), model.state(key)),
@@ -228,13 +224,13 @@ fn apply<E: Engine, B: Backing>(
     table
 }
 
-pub(crate) fn random_operations_agree_with_a_map<E: Engine, B: Backing>() {
+pub(crate) fn random_operations_agree_with_a_map<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     let cases = (48 / B::THRIFT.min(4)) as u32;
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let histories = (setups::<E>(), prop::collection::vec(operations::<E>(), 1..250));
+    let histories = (setups(engine), prop::collection::vec(operations(engine), 1..250));
     let outcome = TestRunner::new(config).run(&histories, |(setup, operations)| {
-        let mut table = Table::<E, B>::new(setup);
+        let mut table = Table::<B>::new(setup);
         let mut model = Model::default();
         for operation in &operations {
             table = apply(table, &mut model, operation);
@@ -248,23 +244,23 @@ pub(crate) fn random_operations_agree_with_a_map<E: Engine, B: Backing>() {
 }
 
 /// Every shape that begins as small as possible, with growth and without.
-fn tiny_setups<E: Engine>() -> impl Iterator<Item = Setup> {
-    (0..E::VARIANTS).flat_map(|variant| {
-        [0.85, 1.0, E::AS_LATE_AS_POSSIBLE].map(|resize_at| Setup {
+fn tiny_setups(engine: &'static Engine) -> impl Iterator<Item = Setup> {
+    (0..engine.variants).flat_map(move |variant| {
+        [0.85, 1.0, engine.as_late_as_possible].map(move |resize_at| Setup {
             variant,
             resize_at,
             helpers: usize::from(variant % 2 == 0),
             limit_bytes: 64 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         })
     })
 }
 
-pub(crate) fn extreme_keys_and_values_are_like_any_other<E: Engine, B: Backing>() {
+pub(crate) fn extreme_keys_and_values_are_like_any_other<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
     let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 63, 0x8080_8080_8080_8080];
-    for setup in tiny_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in tiny_setups(engine) {
+        let table = Table::<B>::new(setup);
         // First into an empty table, then into one in which every level is in use.
         for fill in [0..0, 1000..1400u64] {
             for key in fill {
@@ -297,14 +293,14 @@ fn triples<T: Copy, const N: usize>(of: [T; N]) -> impl Iterator<Item = (T, T, T
     of.into_iter().flat_map(move |a| of.into_iter().flat_map(move |b| of.map(|c| (a, b, c))))
 }
 
-pub(crate) fn every_exchange_finds_what_is_there<E: Engine, B: Backing>() {
+pub(crate) fn every_exchange_finds_what_is_there<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
     let values = [None, Some(0), Some(1), Some(u64::MAX)];
-    for setup in tiny_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in tiny_setups(engine) {
+        let table = Table::<B>::new(setup);
         let fillers = (1000..1300u64).map(|key| (key, key)).collect::<Vec<_>>();
         table.insert_many(&fillers, &mut vec![None; fillers.len()]).unwrap();
-        for key in [0, u64::MAX, 12, E::colliding_keys()[0]] {
+        for key in [0, u64::MAX, 12, engine.colliding_keys()[0]] {
             for (before, expected, new) in triples(values) {
                 match before {
                     Some(value) => table.upsert(key, value).unwrap(),
@@ -322,13 +318,13 @@ pub(crate) fn every_exchange_finds_what_is_there<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn a_batch_is_its_operations_in_order<E: Engine, B: Backing>() {
+pub(crate) fn a_batch_is_its_operations_in_order<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for setup in tiny_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in tiny_setups(engine) {
+        let table = Table::<B>::new(setup);
         // One key many times, beside keys that share its bucket.
-        for key in [0, u64::MAX, E::colliding_keys()[0]] {
-            let others = E::colliding_keys()[1..20].iter().copied();
+        for key in [0, u64::MAX, engine.colliding_keys()[0]] {
+            let others = engine.colliding_keys()[1..20].iter().copied();
             let keys: Vec<u64> = others.flat_map(|other| [key, other, key]).collect();
             let pairs: Vec<_> = keys.iter().zip(100..).map(|(&key, value)| (key, value)).collect();
             let mut out = vec![None; pairs.len()];
@@ -355,9 +351,9 @@ pub(crate) fn a_batch_is_its_operations_in_order<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn batches_of_every_length_work<E: Engine, B: Backing>() {
+pub(crate) fn batches_of_every_length_work<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    let table = Table::<E, B>::new(Setup { limit_bytes: 64 << 20, ..Setup::default() });
+    let table = Table::<B>::new(Setup { limit_bytes: 64 << 20, ..Setup::of(engine) });
     let mut model = HashMap::new();
     let mut random = Random::new(3);
     for length in (0..70).chain([127, 128, 129, 1000]) {
@@ -378,18 +374,18 @@ pub(crate) fn batches_of_every_length_work<E: Engine, B: Backing>() {
     table.assert_holds(&model);
 }
 
-pub(crate) fn scans_in_parts_meet_every_pair_once<E: Engine, B: Backing>() {
+pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         // Without a helper the table stays in the middle of a resize now and then.
         let setup = Setup {
             variant,
-            resize_at: 1.0,
+            resize_at: WHEN_FULL,
             helpers: 0,
             limit_bytes: 64 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         };
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         let mut model = HashMap::new();
         let mut resizing = 0;
         for key in 0..3000 {

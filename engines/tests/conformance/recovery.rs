@@ -1,7 +1,7 @@
 //! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in
 //! `cuts`, killed processes in `kills`.
 
-use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, spread, within};
+use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, WHEN_FULL, spread, within};
 use index::Index;
 use pmem::pool::WriteError;
 use pmem::superblock::SUPERBLOCK_BYTES;
@@ -10,12 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A table of so many pairs, without or with a resize under way.
-fn filled<E: Engine, B: Backing>(
-    setup: Setup,
-    pairs: u64,
-    resizing: bool,
-) -> (Table<E, B>, HashMap<u64, u64>) {
-    let table = Table::<E, B>::new(setup);
+fn filled<B: Backing>(setup: Setup, pairs: u64, resizing: bool) -> (Table<B>, HashMap<u64, u64>) {
+    let table = Table::<B>::new(setup);
     let mut model = HashMap::new();
     for index in 0.. {
         // Now and then: in a large table a resize goes on for many insertions.
@@ -30,12 +26,12 @@ fn filled<E: Engine, B: Backing>(
     unreachable!("an endless range")
 }
 
-pub(crate) fn closed_tables_come_back<E: Engine, B: Backing>() {
+pub(crate) fn closed_tables_come_back<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for variant in 0..E::VARIANTS {
+    for variant in 0..engine.variants {
         for (pairs, resizing) in [(0, false), (1, false), (50, false), (50, true), (3000, true)] {
-            let setup = Setup { variant, helpers: 0, resize_at: 1.0, ..Setup::default() };
-            let (mut table, mut model) = filled::<E, B>(setup, pairs, resizing);
+            let setup = Setup { variant, helpers: 0, resize_at: WHEN_FULL, ..Setup::of(engine) };
+            let (mut table, mut model) = filled::<B>(setup, pairs, resizing);
             for round in 0..3 {
                 table = table.reopen();
                 assert!(!table.occupancy().resizing, "a closed table is settled");
@@ -49,10 +45,10 @@ pub(crate) fn closed_tables_come_back<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn a_read_only_table_is_whole_and_unchanged<E: Engine, B: Backing>() {
+pub(crate) fn a_read_only_table_is_whole_and_unchanged<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    let setup = Setup { variant: 1, helpers: 0, ..Setup::default() };
-    let (table, model) = filled::<E, B>(setup, 2000, true);
+    let setup = Setup { variant: 1, helpers: 0, ..Setup::of(engine) };
+    let (table, model) = filled::<B>(setup, 2000, true);
     let crashed = table.image();
     let closed = {
         let table = table.reopen();
@@ -63,7 +59,7 @@ pub(crate) fn a_read_only_table_is_whole_and_unchanged<E: Engine, B: Backing>() 
     let pool = Arc::new(Pool::open_read_only(medium, PLACE).unwrap());
     for helpers in 0..2 {
         let settings = Setup { helpers, ..setup }.settings();
-        let index = E::open(Arc::clone(&pool), settings).unwrap();
+        let index = engine.open(Arc::clone(&pool), settings).unwrap();
         assert!(matches!(pool.write(), Err(WriteError::ReadOnly)));
         assert_eq!(index.len(), model.len() as u64);
         model.iter().for_each(|(&key, &value)| assert_eq!(index.get(key), Some(value)));
@@ -87,13 +83,14 @@ fn content(image: &Image) -> &[u64] {
 
 /// Recovers an image as it is recovered after a crash: nothing is moved by operations. Also tells
 /// whether the resize goes on after recovery.
-fn recovered<E: Engine, B: Backing>(
+fn recovered<B: Backing>(
+    engine: &'static Engine,
     image: &Image,
     threads: usize,
     model: &HashMap<u64, u64>,
 ) -> (Image, bool) {
-    let setup = Setup { helpers: 0, recovery_threads: threads, ..Setup::default() };
-    let table = Table::<E, B>::from_image(image, setup).unwrap();
+    let setup = Setup { helpers: 0, recovery_threads: threads, ..Setup::of(engine) };
+    let table = Table::<B>::from_image(image, setup).unwrap();
     let (mut after, is_resizing) = (table.image(), table.occupancy().resizing);
     table.assert_holds(model);
     after.0.truncate(image.0.len());
@@ -101,31 +98,31 @@ fn recovered<E: Engine, B: Backing>(
 }
 
 /// Enough for several threads to have work, and a resize half way through.
-fn half_resized<E: Engine, B: Backing>(variant: usize) -> (Image, HashMap<u64, u64>) {
-    let setup = Setup { variant, helpers: 0, ..Setup::default() };
-    let (table, model) = filled::<E, B>(setup, 150_000 / B::THRIFT.min(4), true);
+fn half_resized<B: Backing>(engine: &'static Engine, variant: usize) -> (Image, HashMap<u64, u64>) {
+    let setup = Setup { variant, helpers: 0, ..Setup::of(engine) };
+    let (table, model) = filled::<B>(setup, 150_000 / B::THRIFT.min(4), true);
     let image = table.image();
     (image, model)
 }
 
-pub(crate) fn any_number_of_threads_recovers_the_same<E: Engine, B: Backing>() {
+pub(crate) fn any_number_of_threads_recovers_the_same<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for variant in 0..E::VARIANTS.min(2) {
-        let (image, model) = half_resized::<E, B>(variant);
-        let (by_one, is_resizing) = recovered::<E, B>(&image, 1, &model);
+    for variant in 0..engine.variants.min(2) {
+        let (image, model) = half_resized::<B>(engine, variant);
+        let (by_one, is_resizing) = recovered::<B>(engine, &image, 1, &model);
         let is_half_way = is_resizing || content(&by_one) != content(&image);
         assert!(is_half_way, "the resize was not half way through");
         for threads in [2, 4, 0] {
-            let (by_many, _) = recovered::<E, B>(&image, threads, &model);
+            let (by_many, _) = recovered::<B>(engine, &image, threads, &model);
             assert!(content(&by_many) == content(&by_one), "{threads} threads differ from one");
         }
     }
 }
 
-pub(crate) fn recovery_of_a_recovery_changes_nothing<E: Engine, B: Backing>() {
+pub(crate) fn recovery_of_a_recovery_changes_nothing<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let (image, model) = half_resized::<E, B>(0);
-    let (once, _) = recovered::<E, B>(&image, 2, &model);
-    let (twice, _) = recovered::<E, B>(&once, 2, &model);
+    let (image, model) = half_resized::<B>(engine, 0);
+    let (once, _) = recovered::<B>(engine, &image, 2, &model);
+    let (twice, _) = recovered::<B>(engine, &once, 2, &model);
     assert!(content(&twice) == content(&once), "the second recovery found something to do");
 }

@@ -5,14 +5,13 @@ use index::Index;
 
 const PAIRS: u64 = 700_000;
 
-pub(crate) fn a_table_that_grows_wastes_little<E: Engine, B: Backing>() {
+pub(crate) fn a_table_that_grows_wastes_little<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     let capacities = [0, 1].map(|helpers| {
-        let resize_at = E::BUDGET.load_factor;
-        let table =
-            Table::<E, B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::default() });
+        let resize_at = engine.budget.load_factor;
+        let table = Table::<B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::of(engine) });
         // How full a table gets whose insertions leave a resize to the helper is up to the scheduler.
-        if helpers == 0 || E::INSERTIONS_END_RESIZES {
+        if helpers == 0 || engine.insertions_end_resizes {
             watch_growth(&table, resize_at);
         } else {
             (0..PAIRS).for_each(|index| insert(&table, index));
@@ -23,13 +22,13 @@ pub(crate) fn a_table_that_grows_wastes_little<E: Engine, B: Backing>() {
     assert_eq!(capacities[0], capacities[1], "with a helper the table is of another size");
 }
 
-fn insert<E: Engine, B: Backing>(table: &Table<E, B>, index: u64) {
+fn insert<B: Backing>(table: &Table<B>, index: u64) {
     table.insert(spread(index), index).unwrap();
 }
 
 /// Fills the table, and looks at it often enough that the last look before a resize says how full it
 /// was.
-fn watch_growth<E: Engine, B: Backing>(table: &Table<E, B>, resize_at: f64) {
+fn watch_growth<B: Backing>(table: &Table<B>, resize_at: f64) {
     let (mut last, mut last_bytes) = (table.occupancy(), 0);
     let mut doublings = 0;
     for index in 0..PAIRS {
@@ -46,7 +45,8 @@ fn watch_growth<E: Engine, B: Backing>(table: &Table<E, B>, resize_at: f64) {
             assert!(load_factor > resize_at - 0.005, "resized at {load_factor}: {last:?}");
             if last.capacity > 20_000 {
                 let bytes = last_bytes as f64 / last.pairs() as f64;
-                assert!(bytes <= E::BUDGET.bytes_per_pair, "{bytes} bytes a pair: {last:?}");
+                let most = table.setup().engine.budget.bytes_per_pair;
+                assert!(bytes <= most, "{bytes} bytes a pair: {last:?}");
             }
             assert_eq!(now.capacity, 2 * last.capacity);
         }

@@ -1,5 +1,6 @@
 //! Several threads, and promises about all of them together.
 
+use crate::growth::GATHER;
 use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
 use index::Index;
 use std::collections::HashMap;
@@ -24,12 +25,12 @@ pub(crate) fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync
 }
 
 /// Tables that grow from nothing, in every shape, with helpers and without.
-pub(crate) fn growing_setups<E: Engine>() -> impl Iterator<Item = Setup> {
-    (0..E::VARIANTS).map(|variant| Setup {
+pub(crate) fn growing_setups(engine: &'static Engine) -> impl Iterator<Item = Setup> {
+    (0..engine.variants).map(move |variant| Setup {
         variant,
         helpers: (variant + 1) % 3,
         resize_at: if variant % 3 == 1 { 1.0 } else { 0.85 },
-        ..Setup::default()
+        ..Setup::of(engine)
     })
 }
 
@@ -38,10 +39,10 @@ fn key_of(thread: usize, index: u64) -> u64 {
     spread(index * 4 + thread as u64)
 }
 
-pub(crate) fn private_keys_behave_as_if_alone<E: Engine, B: Backing>() {
+pub(crate) fn private_keys_behave_as_if_alone<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let models = together(3, |thread| {
             let mut random = Random::new(thread as u64);
             let mut model = HashMap::new();
@@ -69,18 +70,18 @@ pub(crate) fn private_keys_behave_as_if_alone<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn readers_never_miss_what_stays<E: Engine, B: Backing>() {
+pub(crate) fn readers_never_miss_what_stays<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // Often from nothing, for then every resize moves what is being read.
     for round in 0..120 / B::THRIFT {
         let setup = Setup {
-            variant: round as usize % E::VARIANTS,
+            variant: round as usize % engine.variants,
             helpers: round as usize % 3,
             resize_at: if round % 2 == 0 { 0.85 } else { 1.0 },
             limit_bytes: 256 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         };
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         let (stored, ended) = (AtomicU64::new(0), AtomicBool::new(false));
         let value_of = |key: u64| key ^ 0x5555;
         together(3, |thread| {
@@ -118,17 +119,17 @@ pub(crate) fn readers_never_miss_what_stays<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn readers_never_miss_what_crowds_one_bucket<E: Engine, B: Backing>() {
+pub(crate) fn readers_never_miss_what_crowds_one_bucket<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let crowd = E::colliding_keys();
+    let crowd = engine.colliding_keys();
     for round in 0..200 / B::THRIFT {
         let setup = Setup {
-            variant: round as usize % E::VARIANTS,
+            variant: round as usize % engine.variants,
             helpers: 0,
             limit_bytes: 256 << 20,
-            ..Setup::default()
+            ..Setup::of(engine)
         };
-        let table = Table::<E, B>::new(setup);
+        let table = Table::<B>::new(setup);
         for &key in crowd {
             table.insert(key, !key).unwrap();
         }
@@ -149,10 +150,10 @@ pub(crate) fn readers_never_miss_what_crowds_one_bucket<E: Engine, B: Backing>()
     }
 }
 
-pub(crate) fn one_of_many_inserts_wins<E: Engine, B: Backing>() {
+pub(crate) fn one_of_many_inserts_wins<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let keys = 3000 / B::THRIFT;
         let found = together(3, |thread| {
             (0..keys)
@@ -171,10 +172,10 @@ pub(crate) fn one_of_many_inserts_wins<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn one_of_many_removes_wins<E: Engine, B: Backing>() {
+pub(crate) fn one_of_many_removes_wins<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let keys = 3000 / B::THRIFT;
         for index in 0..keys {
             table.insert(key_of(0, index), index).unwrap();
@@ -205,7 +206,7 @@ pub(crate) fn one_of_many_removes_wins<E: Engine, B: Backing>() {
 }
 
 /// Adds one to a counter that may not be there yet.
-fn increment(table: &impl Index<u64, u64>, key: u64) {
+fn increment(table: &dyn Index<u64, u64>, key: u64) {
     let mut expected = table.get(key);
     while let Err(found) =
         table.compare_exchange(key, expected, Some(expected.unwrap_or(0) + 1)).unwrap()
@@ -214,15 +215,15 @@ fn increment(table: &impl Index<u64, u64>, key: u64) {
     }
 }
 
-fn counter_keys<E: Engine>() -> Vec<u64> {
-    [0, u64::MAX, 5].into_iter().chain(E::colliding_keys().iter().copied().take(3)).collect()
+fn counter_keys(engine: &'static Engine) -> Vec<u64> {
+    [0, u64::MAX, 5].into_iter().chain(engine.colliding_keys().iter().copied().take(3)).collect()
 }
 
-pub(crate) fn counters_lose_no_increment<E: Engine, B: Backing>() {
+pub(crate) fn counters_lose_no_increment<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
-        let counters = counter_keys::<E>();
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
+        let counters = counter_keys(engine);
         let each = 1000 / B::THRIFT;
         together(3, |thread| {
             for round in 0..each {
@@ -239,13 +240,13 @@ pub(crate) fn counters_lose_no_increment<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn batches_and_singles_lose_no_increment<E: Engine, B: Backing>() {
+pub(crate) fn batches_and_singles_lose_no_increment<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         // More than a batch takes at once, and many of them in one bucket.
         let counters: Vec<u64> =
-            (0..30).chain(E::colliding_keys().iter().copied().take(20)).collect();
+            (0..30).chain(engine.colliding_keys().iter().copied().take(20)).collect();
         let each = 300 / B::THRIFT;
         together(3, |thread| {
             for round in 0..each {
@@ -266,7 +267,7 @@ pub(crate) fn batches_and_singles_lose_no_increment<E: Engine, B: Backing>() {
 }
 
 /// Adds one to each counter, by batches until none is left that another thread was faster at.
-fn increment_all(table: &impl Index<u64, u64>, counters: &[u64]) {
+fn increment_all(table: &dyn Index<u64, u64>, counters: &[u64]) {
     let mut left = counters.to_vec();
     while !left.is_empty() {
         let mut states = vec![None; left.len()];
@@ -280,12 +281,12 @@ fn increment_all(table: &impl Index<u64, u64>, counters: &[u64]) {
     }
 }
 
-pub(crate) fn pairs_passed_between_threads_are_counted<E: Engine, B: Backing>() {
+pub(crate) fn pairs_passed_between_threads_are_counted<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // Two threads insert, two remove: nobody's own count says how many pairs there are, and a
     // removal may be counted before its insertion.
-    let setup = Setup { pairs: 1_000_000 / B::THRIFT, helpers: 0, ..Setup::default() };
-    let table = Table::<E, B>::new(setup);
+    let setup = Setup { pairs: 1_000_000 / B::THRIFT, helpers: 0, ..Setup::of(engine) };
+    let table = Table::<B>::new(setup);
     let capacity = table.occupancy().capacity;
     let rounds = 200_000 / B::THRIFT;
     let keys = 2;
@@ -309,10 +310,10 @@ pub(crate) fn pairs_passed_between_threads_are_counted<E: Engine, B: Backing>() 
     assert_eq!((occupancy.capacity, occupancy.resizes), (capacity, 0), "grew for {keys} keys");
 }
 
-pub(crate) fn scans_beside_writers_invent_nothing<E: Engine, B: Backing>() {
+pub(crate) fn scans_beside_writers_invent_nothing<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for setup in growing_setups::<E>() {
-        let table = Table::<E, B>::new(setup);
+    for setup in growing_setups(engine) {
+        let table = Table::<B>::new(setup);
         let ended = AtomicBool::new(false);
         let total = 4000 / B::THRIFT;
         together(3, |thread| {
@@ -331,7 +332,7 @@ pub(crate) fn scans_beside_writers_invent_nothing<E: Engine, B: Backing>() {
             } else {
                 while !ended.load(Ordering::Acquire) {
                     table.for_each(&mut |key, value| {
-                        let index = key.wrapping_mul(0xf1de_83e1_9937_733d) / 4;
+                        let index = key.wrapping_mul(GATHER) / 4;
                         assert!(index < total, "key {key:#x} was never stored");
                         assert!(
                             value == !key || value == key.rotate_left(1),
@@ -346,10 +347,10 @@ pub(crate) fn scans_beside_writers_invent_nothing<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn syncs_beside_writers_end<E: Engine, B: Backing>() {
+pub(crate) fn syncs_beside_writers_end<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for helpers in 0..3 {
-        let table = Table::<E, B>::new(Setup { helpers, ..Setup::default() });
+        let table = Table::<B>::new(Setup { helpers, ..Setup::of(engine) });
         let ended = AtomicU64::new(0);
         together(3, |thread| {
             if thread < 2 {
@@ -368,9 +369,9 @@ pub(crate) fn syncs_beside_writers_end<E: Engine, B: Backing>() {
     }
 }
 
-pub(crate) fn more_threads_than_have_a_line_of_their_own<E: Engine, B: Backing>() {
+pub(crate) fn more_threads_than_have_a_line_of_their_own<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let table = Table::<E, B>::new(Setup::default());
+    let table = Table::<B>::new(Setup::of(engine));
     let threads = pmem::sync::THREADS_MAX + 50;
     together(threads, |thread| {
         for index in 0..4 {

@@ -1,24 +1,18 @@
 //! A table with its pool, and keys to put into it.
 
-pub(crate) use crate::common::{Image, within};
-pub(crate) use workload::Random;
+pub(crate) use crate::common::{Image, NEVER, WHEN_FULL, within};
 
-use engines::Settings;
+use crate::common::{self, PLACE, dram};
 use engines::level::{self, Design, LevelHashing, Shape};
+use engines::{Engine, Settings};
 use index::{Fixed, Index, Occupancy, Shrunk};
-use pmem::medium::{Count, Dram, Memory};
+use pmem::medium::{Count, Dram};
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
+pub(crate) use workload::Random;
 use workload::spread;
 
-/// `resize_at` of a table that never grows.
-pub(crate) const NEVER: f64 = 2.0;
-/// `resize_at` of a table that grows only when an insertion finds no room.
-pub(crate) const WHEN_FULL: f64 = 1.0;
-
-const PLACE: Place = Place { boot_id: [1, 2], inode: 3, file_system: 4 };
 const LIMIT_BYTES: u64 = 1 << 30;
 
 /// A medium that can be had empty.
@@ -28,7 +22,7 @@ pub(crate) trait Fresh: Medium {
 
 impl Fresh for Dram {
     fn fresh() -> Self {
-        Memory::dram(LIMIT_BYTES).expect("anonymous memory")
+        dram(LIMIT_BYTES)
     }
 }
 
@@ -57,15 +51,9 @@ impl<M: Fresh, K: Fixed, V: Fixed> Table<M, K, V> {
 
     pub(crate) fn try_new(shape: Shape, resize_at: f64) -> Result<Self, OpenError> {
         let spec = Spec {
-            kind: PoolKind::Table,
-            engine: level::ENGINE_ID,
             key_bytes: K::BYTES as u32,
             value_bytes: V::BYTES as u32,
-            hash_id: index::hash::HASH_ID,
-            hash_seed: 0x1e7e1,
-            uuid: 5,
-            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params: level::engine_params(&shape),
+            ..common::spec(Engine::Level, 0x1e7e1, level::engine_params(&shape))
         };
         Self::assemble(Pool::create(M::fresh(), &spec, PLACE)?, resize_at)
     }
@@ -143,9 +131,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Table<M, K, V> {
 
     /// Asserts that `check` finds `pairs` pairs and nothing wrong.
     pub(crate) fn assert_sound(&self, pairs: u64) {
-        let report = self.index.check();
-        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
-        assert_eq!((report.pairs, self.index.len()), (pairs, pairs), "pairs found and counted");
+        common::assert_sound(&self.index.check(), pairs);
+        assert_eq!(self.index.len(), pairs, "pairs counted");
     }
 }
 

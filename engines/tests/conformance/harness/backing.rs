@@ -1,6 +1,7 @@
 //! What a pool lies on.
 
 use super::Image;
+use crate::common::dram;
 use pmem::Medium;
 use pmem::medium::{Count, Mapped, Memory};
 use std::fs::File;
@@ -28,10 +29,6 @@ pub(crate) trait Backing: Send + Sync + Sized + 'static {
 
 /// Anonymous memory; an image stands in for what a file would keep.
 pub(crate) struct Dram(Option<Image>);
-
-fn dram(limit_bytes: u64) -> pmem::medium::Dram {
-    Memory::dram(limit_bytes).expect("anonymous memory")
-}
 
 impl Backing for Dram {
     type Medium = pmem::medium::Dram;

@@ -5,8 +5,8 @@
 //! be tried, one after another. (What a power failure leaves is another matter, and another suite.)
 
 use super::{Backing, Image};
-use crate::common::{Watched, Watcher};
-use pmem::medium::{MediumKind, Memory};
+use crate::common::{Watched, Watcher, dram};
+use pmem::medium::MediumKind;
 use pmem::{Offset, SpaceError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -65,7 +65,7 @@ fn stop(access: Access) {
 
 impl Journal {
     fn after(before: Image, limit_bytes: u64) -> Journal {
-        let inner = Memory::dram(limit_bytes).expect("anonymous memory");
+        let inner = dram(limit_bytes);
         before.fill(&inner);
         Watched::new(inner, Entries { before, entries: Mutex::default() })
     }

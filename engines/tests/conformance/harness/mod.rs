@@ -1,27 +1,23 @@
-//! What the suite is generic over: an engine, and what its pool lies on.
+//! What the tests are given: an engine, and what its pool lies on.
 
 mod backing;
-mod clevel;
+mod engine;
 mod history;
-mod iceberg;
 mod journal;
-mod level;
 
-pub(crate) use crate::common::{Image, within};
+pub(crate) use crate::common::{Image, NEVER, PLACE, WHEN_FULL, within};
 pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, TempFile};
-pub(crate) use clevel::ClevelHashing;
+pub(crate) use engine::{Budget, Engine, colliding, colliding_by_two_hashes};
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
-pub(crate) use iceberg::IcebergHt;
 pub(crate) use journal::{Access, Journal, Journaled};
-pub(crate) use level::LevelTable;
 pub(crate) use workload::{Random, spread};
 
+use crate::common;
 use engines::Settings;
 use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
 use pmem::heap::HeapUse;
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
-use pmem::{Medium, OpenError, Pool, Write};
+use pmem::{OpenError, Pool, Write};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,68 +25,10 @@ use std::time::Duration;
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
 pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 
-/// Where every pool here is said to be: the same place for a file, its reopening and its images.
-pub(crate) const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
-
-/// One engine, as the suite needs it.
-pub(crate) trait Engine: Send + Sync + 'static {
-    /// Number in the superblock.
-    const ID: u32;
-    /// Number of structural variants (block sizes and the like); 0 is the default one.
-    const VARIANTS: usize;
-    /// What its operations may cost.
-    const BUDGET: Budget;
-    /// A load factor at which it grows only for a key that finds no room: never, if there is room
-    /// for any number of keys.
-    const AS_LATE_AS_POSSIBLE: f64;
-    /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
-    /// given back later.
-    const UPDATES_IN_PLACE: bool = true;
-    /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
-    /// the helper comes.
-    const INSERTIONS_END_RESIZES: bool = true;
-    /// Whether a scan beside writers meets every key that is present throughout exactly once.
-    const SCANS_ARE_EXACT: bool = true;
-
-    /// The table.
-    type Index<M: Medium>: Index<u64, u64> + 'static;
-
-    /// Engine parameters of a table of this variant that begins with room for about `pairs`
-    /// pairs; 0 for the smallest there is.
-    fn params(variant: usize, pairs: u64) -> [u64; 16];
-
-    /// Opens or makes the table in a pool.
-    fn open<M: Medium>(pool: Arc<Pool<M>>, settings: Settings)
-    -> Result<Self::Index<M>, OpenError>;
-
-    /// Keys other than 0 that share bucket and fingerprint in small tables under [`SEED`].
-    fn colliding_keys() -> &'static [u64];
-}
-
-/// Most that the default variant of an engine may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Budget {
-    /// How full the table is in which costs are counted, and where a table grows whose space is.
-    pub(crate) load_factor: f64,
-    /// Lines read by a search that finds its key, on average.
-    pub(crate) lines_read_per_hit: f64,
-    /// Lines read by a search that does not, on average.
-    pub(crate) lines_read_per_miss: f64,
-    /// Lines written by an insertion, and its flushes, and its fences, on average: 1 is the least.
-    pub(crate) writes_per_insertion: f64,
-    /// The same of an update that finds its key. A removal writes one line.
-    pub(crate) writes_per_update: f64,
-    /// Fences of a batch of 32 undisturbed mutations, on average.
-    pub(crate) fences_per_batch: f64,
-    /// Bytes in pool and sidecar, items included, for each pair just before the table grows.
-    pub(crate) bytes_per_pair: f64,
-    /// Pairs that a pool of this size holds at least, whatever the variant.
-    pub(crate) pairs_in_300_kib: usize,
-}
-
 /// How a table is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
+    pub(crate) engine: &'static Engine,
     /// Structural variant.
     pub(crate) variant: usize,
     /// Pairs to begin with room for.
@@ -105,9 +43,11 @@ pub(crate) struct Setup {
     pub(crate) recovery_threads: usize,
 }
 
-impl Default for Setup {
-    fn default() -> Self {
+impl Setup {
+    /// The default variant of an engine, made as small as it gets.
+    pub(crate) const fn of(engine: &'static Engine) -> Setup {
         Setup {
+            engine,
             variant: 0,
             pairs: 0,
             limit_bytes: 1 << 32,
@@ -116,9 +56,7 @@ impl Default for Setup {
             recovery_threads: 2,
         }
     }
-}
 
-impl Setup {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             resize_at: self.resize_at,
@@ -128,34 +66,25 @@ impl Setup {
         }
     }
 
-    pub(crate) fn spec<E: Engine>(&self) -> Spec {
-        Spec {
-            kind: PoolKind::Table,
-            engine: E::ID,
-            key_bytes: 8,
-            value_bytes: 8,
-            hash_id: index::hash::HASH_ID,
-            hash_seed: SEED,
-            uuid: 7,
-            segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-            engine_params: E::params(self.variant, self.pairs),
-        }
+    pub(crate) fn spec(&self) -> Spec {
+        let engine_params = (self.engine.params)(self.variant, self.pairs);
+        common::spec(self.engine.listed, SEED, engine_params)
     }
 }
 
 /// An open table with its pool. Its mutations take the right to write by themselves.
-pub(crate) struct Table<E: Engine, B: Backing> {
-    index: E::Index<B::Medium>,
+pub(crate) struct Table<B: Backing> {
+    index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<B::Medium>>,
     backing: B,
     setup: Setup,
 }
 
-impl<E: Engine, B: Backing> Table<E, B> {
+impl<B: Backing> Table<B> {
     /// A new table.
     pub(crate) fn new(setup: Setup) -> Self {
         let (backing, medium) = B::empty(setup.limit_bytes);
-        let pool = Pool::create(medium, &setup.spec::<E>(), PLACE).expect("a pool is made");
+        let pool = Pool::create(medium, &setup.spec(), PLACE).expect("a pool is made");
         Self::assemble(backing, pool, setup).expect("a table is made")
     }
 
@@ -171,7 +100,7 @@ impl<E: Engine, B: Backing> Table<E, B> {
         setup: Setup,
     ) -> Result<Self, OpenError> {
         let pool = Arc::new(pool);
-        let index = E::open(Arc::clone(&pool), setup.settings())?;
+        let index = setup.engine.open(Arc::clone(&pool), setup.settings())?;
         Ok(Table { index, pool, backing, setup })
     }
 
@@ -235,9 +164,7 @@ impl<E: Engine, B: Backing> Table<E, B> {
 
     /// Asserts that `check` finds nothing wrong.
     pub(crate) fn assert_sound(&self) {
-        let report = self.check();
-        assert!(report.is_sound(), "{} faults: {:#?}", report.faults, report.findings);
-        assert_eq!(report.pairs, self.len(), "pairs that were checked");
+        common::assert_sound(&self.check(), self.len());
     }
 
     fn write(&self) -> Write<'_> {
@@ -245,7 +172,7 @@ impl<E: Engine, B: Backing> Table<E, B> {
     }
 }
 
-impl<E: Engine, B: Backing> Index<u64, u64> for Table<E, B> {
+impl<B: Backing> Index<u64, u64> for Table<B> {
     fn get(&self, key: u64) -> Option<u64> {
         self.index.get(key)
     }

@@ -1,8 +1,9 @@
 //! What only IcebergHT's layout allows to ask: images of resizes made by hand, and the paper's
 //! distribution of the keys over the levels.
 
+use super::{BLOCKS, ENGINE};
 use crate::harness::{
-    Access, Dram, Engine, IcebergHt, Image, Journal, Journaled, Random, SEED, Setup, Table, spread,
+    Access, Dram, Image, Journal, Journaled, NEVER, Random, SEED, Setup, Table, WHEN_FULL, spread,
     within,
 };
 use engines::iceberg::hash::{LEVEL1_LINE_SHIFT, h0};
@@ -13,7 +14,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-type Iceberg = Table<IcebergHt, Dram>;
+type Iceberg = Table<Dram>;
 
 /// Bytes of a slot: key and value.
 const SLOT_BYTES: u64 = 16;
@@ -89,7 +90,7 @@ impl Blocks {
 
 /// A settled table that has been doubled several times, with its pairs.
 fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
-    let setup = Setup { variant, resize_at, helpers: 0, ..Setup::default() };
+    let setup = Setup { variant, resize_at, helpers: 0, ..Setup::of(&ENGINE) };
     let table = Iceberg::new(setup);
     let mut model = HashMap::new();
     for key in 0u64.. {
@@ -109,7 +110,7 @@ fn resizes_that_were_half_done_are_finished() {
     let _watchdog = within(60);
     let mut random = Random::new(1);
     let mut sums = [[0; 2]; 2];
-    for variant in 0..IcebergHt::VARIANTS {
+    for variant in 0..ENGINE.variants {
         for resize_at in [0.85, 1.0] {
             let (table, model) = doubled(variant, resize_at);
             for levels in [&[1][..], &[2], &[1, 2]] {
@@ -202,8 +203,9 @@ fn a_key_that_is_stored_twice_is_reported() {
 /// it is, so that the doubling needs no lock that the update holds, unless it has come to lock
 /// level 2 itself. Returns what the update found and how many loads it had.
 fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
-    let setup = Setup { variant: 1, pairs: 250, resize_at: 1.0, helpers: 0, ..Setup::default() };
-    let table = Rc::new(Table::<IcebergHt, Journaled>::new(setup));
+    let setup =
+        Setup { variant: 1, pairs: 250, resize_at: WHEN_FULL, helpers: 0, ..Setup::of(&ENGINE) };
+    let table = Rc::new(Table::<Journaled>::new(setup));
     let blocks = table.occupancy().levels[0].slots / 32;
     let hasher = Hasher::new(SEED);
     let mut of_block = [0, 1].map(|block| {
@@ -258,8 +260,9 @@ fn level_2_may_double_in_the_middle_of_a_writer() {
 /// Fills a table of 2^20 slots in level 1 to 0.95 of all slots; the parts of its pairs in level 2
 /// and level 3, in per cent.
 fn overflow_percent(variant: usize) -> [f64; 2] {
-    let (level_1_slots, _) = IcebergHt::BLOCKS[variant];
-    let setup = Setup { variant, pairs: 900_000, resize_at: 2.0, helpers: 0, ..Setup::default() };
+    let (level_1_slots, _) = BLOCKS[variant];
+    let setup =
+        Setup { variant, pairs: 900_000, resize_at: NEVER, helpers: 0, ..Setup::of(&ENGINE) };
     let table = Iceberg::new(setup);
     let before = table.occupancy();
     assert!(before.levels[0].slots >= 1 << 20, "{level_1_slots} slots: {before:?}");
@@ -285,7 +288,7 @@ fn the_levels_fill_as_in_table_6() {
     ];
     let mut found = HashMap::new();
     for (blocks, [level_2, level_3]) in paper {
-        let variant = IcebergHt::BLOCKS.iter().position(|&other| other == blocks).unwrap();
+        let variant = BLOCKS.iter().position(|&other| other == blocks).unwrap();
         let [here_2, here_3] = overflow_percent(variant);
         assert!(
             (here_2 / level_2 - 1.0).abs() < 0.25,
@@ -321,11 +324,12 @@ fn preferred_part(table: &Iceberg) -> f64 {
 #[test]
 fn most_pairs_are_in_the_line_they_prefer() {
     let _watchdog = within(60);
-    for variant in 0..IcebergHt::VARIANTS {
-        let setup = Setup { variant, pairs: 20_000, resize_at: 2.0, ..Setup::default() };
+    for variant in 0..ENGINE.variants {
+        let setup = Setup { variant, pairs: 20_000, resize_at: NEVER, ..Setup::of(&ENGINE) };
         let table = Iceberg::new(setup);
         let pairs = table.occupancy().capacity * 85 / 100;
-        let keys: Vec<_> = (1..=pairs).map(|number| (spread(number), number)).collect();
+        let key = |number: u64| spread(number);
+        let keys: Vec<_> = (1..=pairs).map(|number| (key(number), number)).collect();
         let (singly, together) = keys.split_at(keys.len() / 2);
         singly.iter().for_each(|&(key, value)| assert_eq!(table.insert(key, value).unwrap(), None));
         table.insert_many(together, &mut vec![None; together.len()]).unwrap();

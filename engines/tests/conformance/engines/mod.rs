@@ -1,0 +1,15 @@
+//! What the suite must know of each engine: a file each, with the tests of what is its own beside it.
+
+pub(crate) mod clevel;
+pub(crate) mod iceberg;
+pub(crate) mod level;
+
+use crate::harness::Engine;
+
+macro_rules! all {
+    ($($_variant:ident $engine:ident,)+) => {
+        /// What the suite must know of each.
+        pub(crate) static ALL: &[&Engine] = &[$(&$engine::ENGINE),+];
+    };
+}
+engines::for_each_engine!(all);
