@@ -86,7 +86,7 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
             },
             Suite::Space => suite::space::round(name, open, setting),
             Suite::Writes => suite::writes::round(name, open, setting),
-            Suite::Level => suite::level::round(name, setting),
+            Suite::Level => (suite::PAPER.round)(name, setting),
             Suite::Ceilings | Suite::All => Ok(Vec::new()),
         }
     }

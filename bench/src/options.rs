@@ -26,7 +26,7 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
-    /// The Level hashing paper's own measurements: load factors, searches, expansions, updates
+    /// An engine's paper's own measurements: load factors, searches, expansions, updates
     Level,
     /// What the machine's memory allows
     Ceilings,

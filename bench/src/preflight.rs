@@ -4,9 +4,8 @@ use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
 use crate::medium::Medium;
 use crate::options::{Options, Suite};
-use crate::suite::level;
+use crate::suite::PAPER;
 use anyhow::{Context, Result, ensure};
-use firndex::Engine;
 use std::fs;
 use std::path::Path;
 
@@ -17,12 +16,12 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
-    let level = Engine::Level.name();
+    let engine = PAPER.engine.name();
     ensure!(
         suite != Suite::Level
             || options.engines.is_empty()
-            || options.engines.iter().any(|name| name == level),
-        "suite level measures engine {level} alone, and --engines leaves it out"
+            || options.engines.iter().any(|name| name == engine),
+        "suite {engine} measures engine {engine} alone, and --engines leaves it out"
     );
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
@@ -38,7 +37,7 @@ pub(crate) fn check(
             .with_context(|| format!("making pools in {}", directory.display()))?;
     }
     let bytes_per_pair = match suite {
-        Suite::Level | Suite::All => level::BYTES_PER_PAIR,
+        Suite::Level | Suite::All => PAPER.bytes_per_pair,
         _ => BYTES_PER_PAIR,
     };
     check_memory(pairs, bytes_per_pair)

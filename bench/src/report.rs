@@ -148,7 +148,7 @@ mod tests {
             pairs: Some(114_000_000),
             load_factor: Some(0.85),
             spread: Some(0.07),
-            ..Row::new("resize", "insert_growing_latency_durable", "iceberg")
+            ..Row::new("resize", "insert_growing_latency_durable", "someone")
         };
         let growing = growing.with_rate(123_456_789.0, Some(61e6));
         let timed = Row {
@@ -159,7 +159,7 @@ mod tests {
             ..growing.clone()
         };
         let series = Row { at_s: Some(0.05), step: Some(1), ..Row::new("resize", "timeline", "x") };
-        let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "iceberg") };
+        let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "someone") };
         let mut text = Vec::new();
         let rows = [growing, timed, series, space];
         let machine = Machine::look(Path::new("/"));
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(lines[4], "and 1 rows of a timeline (--json, --html)");
         assert_eq!(
             &lines[6..],
-            ["space", "op    contender bytes/pair", "grown iceberg        22.12"]
+            ["space", "op    contender bytes/pair", "grown someone        22.12"]
         );
     }
 }

@@ -176,9 +176,9 @@ mod tests {
     fn rounds_of_one_thing_become_their_median() {
         let rate = |op: &str, rate: f64| Row {
             threads: Some(2),
-            ..Row::new("micro", op, "iceberg").with_rate(rate, None)
+            ..Row::new("micro", op, "someone").with_rate(rate, None)
         };
-        let ratio = Row { threads: Some(2), ..Row::new("micro", "get_hit", "iceberg") };
+        let ratio = Row { threads: Some(2), ..Row::new("micro", "get_hit", "someone") };
         assert_eq!(ratio.with_rate(10.0, Some(4.0)).ratio, Some(1.25));
         let rounds = vec![
             rate("insert", 10.0),

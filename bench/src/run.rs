@@ -7,10 +7,9 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::recovery;
+use crate::suite::{PAPER, recovery};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
-use firndex::Engine;
 use std::io::Write;
 use std::path::Path;
 
@@ -84,7 +83,7 @@ impl Suite {
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
-            Suite::Level => contender.engine() == Some(Engine::Level),
+            Suite::Level => contender.engine() == Some(PAPER.engine),
             Suite::Ceilings | Suite::All => false,
             _ => true,
         }
@@ -255,7 +254,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
-        Suite::Level => "level",
+        Suite::Level => PAPER.engine.name(),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

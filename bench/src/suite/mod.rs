@@ -4,9 +4,13 @@ pub mod latency;
 pub mod level;
 pub mod load_factor;
 pub mod micro;
+pub mod paper;
 pub mod recovery;
 pub mod resize;
 pub mod space;
 pub mod store;
 pub mod writes;
 pub mod ycsb;
+
+/// The paper that has a suite of its own.
+pub use level::PAPER;

@@ -150,3 +150,21 @@ fn updates_that_need_no_record_are_counted() {
     });
     assert!(by_slots.is_sorted(), "the more slots, the likelier one is empty: {by_slots:?}");
 }
+
+/// Fingerprints tell which of four buckets to read, each of one line. Only a movement or a false
+/// fingerprint costs more.
+#[test]
+fn lines_and_fences() {
+    let rows = run(Suite::Writes, "");
+    let figure = |op, figure: fn(&Row) -> Option<f64>| figure(by(&rows, "level", op)[0]).unwrap();
+    let lines_read = |op| figure(op, |row| row.lines_read);
+    assert!((0.9..1.2).contains(&lines_read("get_hit")));
+    assert!(lines_read("get_miss") < 0.2);
+    let insert = |figure_of: fn(&Row) -> Option<f64>| figure("insert", figure_of);
+    let costs =
+        [insert(|row| row.lines_written), insert(|row| row.flushes), insert(|row| row.fences)];
+    assert!(costs.iter().all(|cost| (1.0..1.5).contains(cost)), "{costs:?}");
+    let fences = |op| figure(op, |row| row.fences);
+    let (single, batch) = (fences("insert"), fences("insert_many"));
+    assert!(batch < single / 4.0, "batches share fences: {batch} beside {single}");
+}

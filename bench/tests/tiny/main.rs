@@ -3,6 +3,7 @@
 
 mod broken;
 mod full;
+mod iceberg;
 mod level;
 mod refusals;
 mod suites;

@@ -3,6 +3,8 @@
 use crate::options;
 use bench::Options;
 use bench::options::Suite;
+use bench::suite::PAPER;
+use firndex::Engine;
 use std::path::Path;
 
 /// The message with which a run fails before it measures anything.
@@ -15,14 +17,16 @@ fn refusal(suite: Suite, options: &Options) -> String {
 
 #[test]
 fn what_cannot_work_is_refused_before_anything_is_measured() {
-    let unknown = refusal(Suite::Micro, &options("--engines iceberg,cuckoo"));
-    assert!(unknown.contains("cuckoo") && unknown.contains("there are iceberg"), "{unknown}");
+    let first = Engine::ALL[0];
+    let unknown = refusal(Suite::Micro, &options(&format!("--engines {first},cuckoo")));
+    let there_are = format!("there are {first}");
+    assert!(unknown.contains("cuckoo") && unknown.contains(&there_are), "{unknown}");
     for suite in [Suite::Resize, Suite::All] {
         let message = refusal(suite, &options("--grow-from 4000"));
         assert!(message.contains("--grow-from 4000"), "{message}");
     }
-    let message = refusal(Suite::Level, &options("--engines iceberg"));
-    assert!(message.contains("engine level alone"), "{message}");
+    let message = refusal(Suite::Level, &options(&format!("--engines {first}")));
+    assert!(message.contains(&format!("engine {} alone", PAPER.engine)), "{message}");
     let missing = Path::new("/nowhere/at/all");
     let files = [
         Options { json: Some(missing.into()), ..options("") },

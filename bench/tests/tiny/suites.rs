@@ -3,6 +3,7 @@
 use crate::{by, engines, has_percentiles, has_rate, has_ratio, is_positive, of, options, run};
 use bench::Row;
 use bench::options::Suite;
+use clap::ValueEnum;
 use std::collections::HashMap;
 
 #[test]
@@ -203,7 +204,8 @@ fn writes_counts_what_an_operation_costs() {
         assert_eq!(row("insert_many").batch, Some(32));
         // One line with the slot and what shows it: so each engine promises. A new value is in
         // place but where each pair is an item: that is written before the slot.
-        let changes = if engine == "clevel" { 2.0 } else { 1.0 };
+        let keeps_items = by(&rows, engine, "insert")[0].flushes.unwrap() > 1.5;
+        let changes = if keeps_items { 2.0 } else { 1.0 };
         let costs =
             |op| [row(op).lines_written, row(op).flushes, row(op).fences].map(Option::unwrap);
         assert_eq!(costs("remove"), [1.0, 1.0, 1.0], "{engine}");
@@ -214,29 +216,6 @@ fn writes_counts_what_an_operation_costs() {
             assert!(is_near(flushes) && is_near(fences), "{engine}: {op}: {flushes}, {fences}");
         }
     }
-}
-
-#[test]
-fn writes_tells_the_engines_apart() {
-    let rows = run(Suite::Writes, "");
-    let figure =
-        |engine, op, figure: fn(&Row) -> Option<f64>| figure(by(&rows, engine, op)[0]).unwrap();
-    // Iceberg: fingerprints are in the sidecar, the pair in one line, and batches share fences.
-    let lines_read = |engine, op| figure(engine, op, |row| row.lines_read);
-    assert!(lines_read("iceberg", "get_hit") >= 0.9 && lines_read("iceberg", "get_miss") < 1.0);
-    let fences = |engine, op| figure(engine, op, |row| row.fences);
-    let (single, batch) = (fences("iceberg", "insert"), fences("iceberg", "insert_many"));
-    assert!(batch < single / 4.0, "batches share fences: {batch} beside {single}");
-    // Level: fingerprints tell which of four buckets to read, each of one line; only a movement or a
-    // false fingerprint costs more.
-    assert!((0.9..1.2).contains(&lines_read("level", "get_hit")));
-    assert!(lines_read("level", "get_miss") < 0.2);
-    let insert = |figure_of: fn(&Row) -> Option<f64>| figure("level", "insert", figure_of);
-    let costs =
-        [insert(|row| row.lines_written), insert(|row| row.flushes), insert(|row| row.fences)];
-    assert!(costs.iter().all(|cost| (1.0..1.5).contains(cost)), "{costs:?}");
-    let (single, batch) = (fences("level", "insert"), fences("level", "insert_many"));
-    assert!(batch < single / 4.0, "batches share fences: {batch} beside {single}");
 }
 
 #[test]
@@ -261,22 +240,12 @@ fn all_writes_every_field_of_every_suite() {
     assert!(json[0]["machine"]["processor"].is_string());
     let text = String::from_utf8(text).unwrap();
     let page = std::fs::read_to_string(path("page.html")).unwrap();
-    let suites = [
-        "ceilings",
-        "space",
-        "micro",
-        "store",
-        "ycsb",
-        "latency",
-        "load-factor",
-        "resize",
-        "recovery",
-        "writes",
-        "level",
-    ];
+    let are_all = Suite::value_variants().iter().filter(|suite| **suite != Suite::All);
+    let names = are_all.map(|suite| suite.to_possible_value().unwrap().get_name().to_owned());
+    let suites: Vec<String> = names.collect();
     for suite in suites {
-        assert!(json.iter().any(|row| row["suite"] == suite), "{suite}");
-        assert!(text.contains(&format!("\n{suite}\n")) && page.contains(suite), "{suite}");
+        assert!(json.iter().any(|row| row["suite"] == suite.as_str()), "{suite}");
+        assert!(text.contains(&format!("\n{suite}\n")) && page.contains(&suite), "{suite}");
     }
 }
 

@@ -31,7 +31,7 @@ Examples:
   firndex bench micro --json rows.json                the rows, for a program
   firndex bench store --threads 1                     stores, keys and values of 8 bytes
   firndex bench load-factor                           how fast as tables fill, and how far they go
-  firndex bench level --html page.html                the figures of the Level hashing paper
+  firndex bench level --html page.html                the figures that a paper has of its table
   firndex bench micro --peers --flushes none          beside other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure

@@ -4,8 +4,8 @@
 //! as it updates, so that what is read back can be judged without a copy of what was stored: it
 //! must be some version of that key's value, whole, and the caller may ask which.
 //!
-//! * [`pair`]: 8-byte keys with 8-byte values, 16-byte keys with 15-byte values (the sizes of the
-//!   level hashing paper, section 5.1).
+//! * [`pair`]: 8-byte keys with 8-byte values, 16-byte keys with 15-byte values (as Zuo,
+//!   Hua and Wu have them, ACM Transactions on Storage 15(2), section 5.1).
 //! * [`Items`]: byte strings with sizes from a distribution ([`ValueSizes`]).
 //! * [`fill_value`] and [`check_value`]: the bytes themselves, for any size.
 

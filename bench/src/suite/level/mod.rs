@@ -25,18 +25,23 @@ mod table;
 mod turns;
 mod updates;
 
+use super::paper::Paper;
 use crate::pool::memory;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
+use firndex::Engine;
 use table::flushed_memory;
 
-/// Bytes that all tables of the largest measurement take at once per pair, about: three of buckets
-/// of 32 bytes a slot.
-pub const BYTES_PER_PAIR: u64 = 120;
+/// The suite.
+pub const PAPER: Paper = Paper {
+    engine: Engine::Level,
+    // Three tables with buckets of 32 bytes a slot.
+    bytes_per_pair: 120,
+    round,
+};
 
-/// One round of all that goes with the setting's flushes and threads.
-pub fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
+fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     let is_alone = setting.threads == 1;
     let mut rows = Vec::new();
     if setting.flushes {
