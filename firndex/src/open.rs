@@ -4,6 +4,7 @@ use crate::any_engine::{AnyEngine, Unflushed};
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
+use engines::Opened;
 use engines::engine::Wanted;
 use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
@@ -136,8 +137,26 @@ fn table_unflushed<K: Fixed, V: Fixed>(
     options: &Options,
 ) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
-    let opened = engine.open_words(Arc::clone(&pool), options.settings)?;
+    let opened = words_unflushed(Arc::clone(&pool), engine, options)?;
     Ok((AnyEngine::new(word_types::boxed(opened.engine), opened.inlined), pool))
+}
+
+/// Not generic: so the engines are compiled here, once, and not in every crate that opens a table.
+fn words_unflushed(
+    pool: Arc<Pool<Unflushed>>,
+    engine: Engine,
+    options: &Options,
+) -> std::result::Result<Opened<dyn Index<u64, u64>, Unflushed>, OpenError> {
+    engine.open_words(pool, options.settings)
+}
+
+/// As [`words_unflushed`].
+fn words_flushed(
+    pool: Arc<Pool<Memory<CacheFlush>>>,
+    engine: Engine,
+    options: &Options,
+) -> std::result::Result<Box<dyn Index<u64, u64>>, OpenError> {
+    Ok(engine.open_words(pool, options.settings)?.engine)
 }
 
 fn table_flushed<K: Fixed, V: Fixed>(
@@ -146,12 +165,12 @@ fn table_flushed<K: Fixed, V: Fixed>(
     options: &Options,
 ) -> Result<TableParts<K, V>> {
     let pool = Arc::new(pool);
-    let (same, settings) = (Arc::clone(&pool), options.settings);
+    let same = Arc::clone(&pool);
     // Engines are not compiled anew for each type of 8 bytes.
     let index = if const { word_types::are_words::<K, V>() } {
-        word_types::boxed(engine.open_words(same, settings)?.engine)
+        word_types::boxed(words_flushed(same, engine, options)?)
     } else {
-        engine.open_pairs(same, settings)?
+        engine.open_pairs(same, options.settings)?
     };
     Ok((AnyEngine::new(index, None), pool))
 }
