@@ -42,7 +42,7 @@ fn names(line: &str, engine: Engine) -> bool {
             || line.contains(&format!("{name}::")) && has_word(line, name)
             || line.contains(&format!("\"{name}\""))
             || line.contains(&format!("/{name}/"))
-            || line.to_lowercase().contains(&title.to_lowercase())
+            || line.contains(title)
             || line.contains(&squeezed))
 }
 
