@@ -163,47 +163,43 @@ pub trait Describe: 'static {
 /// Operations that are compiled into their callers, in place of a virtual call.
 ///
 /// How many operations a processor overlaps depends on how few instructions each takes, and a virtual call
-/// adds what it saves and passes. Each does what the method of [`Index`] or [`Records`] of its name does; one
-/// that an engine does not offer is what the caller has `otherwise`.
+/// adds what it saves and passes. Each does what the method of [`Index`] or [`Records`] of its name does.
+/// `None`: the engine does not offer it here, and nothing was done; that is known when it is compiled.
 pub trait HotPath: Send + Sync {
     /// [`Index::get`].
     #[inline(always)]
-    fn get(&self, _key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        otherwise()
+    fn get(&self, _key: u64) -> Option<Option<u64>> {
+        None
     }
 
     /// [`Index::insert`].
     #[inline(always)]
-    fn insert(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
-        otherwise()
+    fn insert(&self, _key: u64, _value: u64) -> Option<Replaced> {
+        None
     }
 
     /// [`Index::update`].
     #[inline(always)]
-    fn update(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
-        otherwise()
+    fn update(&self, _key: u64, _value: u64) -> Option<Replaced> {
+        None
     }
 
     /// [`Index::upsert`].
     #[inline(always)]
-    fn upsert(&self, _key: u64, _value: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
-        otherwise()
+    fn upsert(&self, _key: u64, _value: u64) -> Option<Replaced> {
+        None
     }
 
     /// [`Index::remove`].
     #[inline(always)]
-    fn remove(&self, _key: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
-        otherwise()
+    fn remove(&self, _key: u64) -> Option<Replaced> {
+        None
     }
 
     /// [`Records::get`].
     #[inline(always)]
-    fn get_bytes<'a>(
-        &'a self,
-        _key: &[u8],
-        otherwise: impl FnOnce() -> FoundRecord<'a>,
-    ) -> FoundRecord<'a> {
-        otherwise()
+    fn get_bytes<'a>(&'a self, _key: &[u8]) -> Option<FoundRecord<'a>> {
+        None
     }
 }
 

@@ -113,63 +113,44 @@ macro_rules! list {
 
         impl<M: Medium> HotPath for Inlined<M> {
             #[inline(always)]
-            fn get(&self, key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
+            fn get(&self, key: u64) -> Option<Option<u64>> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.get(key, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.get(key)),+
                 }
             }
 
             #[inline(always)]
-            fn insert(
-                &self,
-                key: u64,
-                value: u64,
-                otherwise: impl FnOnce() -> Replaced,
-            ) -> Replaced {
+            fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.insert(key, value, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.insert(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn update(
-                &self,
-                key: u64,
-                value: u64,
-                otherwise: impl FnOnce() -> Replaced,
-            ) -> Replaced {
+            fn update(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.update(key, value, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.update(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn upsert(
-                &self,
-                key: u64,
-                value: u64,
-                otherwise: impl FnOnce() -> Replaced,
-            ) -> Replaced {
+            fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.upsert(key, value, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.upsert(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn remove(&self, key: u64, otherwise: impl FnOnce() -> Replaced) -> Replaced {
+            fn remove(&self, key: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.remove(key, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.remove(key)),+
                 }
             }
 
             #[inline(always)]
-            fn get_bytes<'a>(
-                &'a self,
-                key: &[u8],
-                otherwise: impl FnOnce() -> FoundRecord<'a>,
-            ) -> FoundRecord<'a> {
+            fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.get_bytes(key, otherwise)),+
+                    $(Inlined::$engine(hot) => hot.get_bytes(key)),+
                 }
             }
         }

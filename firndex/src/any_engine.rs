@@ -1,7 +1,7 @@
 //! The engine under a table or a store.
 
 use crate::handle::PoolHandle;
-use crate::word_types::{are_words, of_word, word_of};
+use crate::word_types::{are_words, of_word};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
 use index::{Error, Fixed, Index, Records};
@@ -80,47 +80,52 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
 
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
-        let any = || self.any.get(key);
-        match self.of_words() {
-            Some(hot) => hot.get(key.word(0), || any().map(word_of)).map(of_word),
-            None => any(),
+        if let Some(hot) = self.of_words()
+            && let Some(found) = hot.get(key.word(0))
+        {
+            return found.map(of_word);
         }
+        self.any.get(key)
     }
 
     #[inline(always)]
     pub(crate) fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        let any = || self.any.insert(key, value);
-        match self.of_words() {
-            Some(hot) => typed(hot.insert(key.word(0), value.word(0), || in_words(any()))),
-            None => any(),
+        if let Some(hot) = self.of_words()
+            && let Some(replaced) = hot.insert(key.word(0), value.word(0))
+        {
+            return typed(replaced);
         }
+        self.any.insert(key, value)
     }
 
     #[inline(always)]
     pub(crate) fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        let any = || self.any.update(key, value);
-        match self.of_words() {
-            Some(hot) => typed(hot.update(key.word(0), value.word(0), || in_words(any()))),
-            None => any(),
+        if let Some(hot) = self.of_words()
+            && let Some(replaced) = hot.update(key.word(0), value.word(0))
+        {
+            return typed(replaced);
         }
+        self.any.update(key, value)
     }
 
     #[inline(always)]
     pub(crate) fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        let any = || self.any.upsert(key, value);
-        match self.of_words() {
-            Some(hot) => typed(hot.upsert(key.word(0), value.word(0), || in_words(any()))),
-            None => any(),
+        if let Some(hot) = self.of_words()
+            && let Some(replaced) = hot.upsert(key.word(0), value.word(0))
+        {
+            return typed(replaced);
         }
+        self.any.upsert(key, value)
     }
 
     #[inline(always)]
     pub(crate) fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        let any = || self.any.remove(key);
-        match self.of_words() {
-            Some(hot) => typed(hot.remove(key.word(0), || in_words(any()))),
-            None => any(),
+        if let Some(hot) = self.of_words()
+            && let Some(replaced) = hot.remove(key.word(0))
+        {
+            return typed(replaced);
         }
+        self.any.remove(key)
     }
 }
 
@@ -129,17 +134,14 @@ fn typed<V: Fixed>(replaced: Result<Option<u64>, Error>) -> Result<Option<V>, Er
     replaced.map(|value| value.map(of_word))
 }
 
-#[inline(always)]
-fn in_words<V: Fixed>(replaced: Result<Option<V>, Error>) -> Result<Option<u64>, Error> {
-    replaced.map(|value| value.map(word_of))
-}
-
 impl AnyEngine<dyn Records> {
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8]) -> FoundRecord<'_> {
-        match &self.inlined {
-            Some(hot) => hot.get_bytes(key, || self.any.get(key)),
-            None => self.any.get(key),
+        if let Some(hot) = &self.inlined
+            && let Some(found) = hot.get_bytes(key)
+        {
+            return found;
         }
+        self.any.get(key)
     }
 }

@@ -78,8 +78,8 @@ pub struct Hot<M: Medium>(Arc<Core<M>>);
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8], _: impl FnOnce() -> FoundRecord<'a>) -> FoundRecord<'a> {
-        self.0.get(key)
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+        Some(self.0.get(key))
     }
 }
 

@@ -80,28 +80,28 @@ pub struct Hot<M: Medium>(Arc<Core<M>>);
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
-    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        self.0.get(key)
+    fn get(&self, key: u64) -> Option<Option<u64>> {
+        Some(self.0.get(key))
     }
 
     #[inline(always)]
-    fn insert(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
-        self.0.insert(key, value)
+    fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
+        Some(self.0.insert(key, value))
     }
 
     #[inline(always)]
-    fn update(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
-        self.0.update(key, value)
+    fn update(&self, key: u64, value: u64) -> Option<Replaced> {
+        Some(self.0.update(key, value))
     }
 
     #[inline(always)]
-    fn upsert(&self, key: u64, value: u64, _: impl FnOnce() -> Replaced) -> Replaced {
-        self.0.upsert(key, value)
+    fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
+        Some(self.0.upsert(key, value))
     }
 
     #[inline(always)]
-    fn remove(&self, key: u64, _: impl FnOnce() -> Replaced) -> Replaced {
-        self.0.remove(key)
+    fn remove(&self, key: u64) -> Option<Replaced> {
+        Some(self.0.remove(key))
     }
 }
 
