@@ -166,10 +166,11 @@ pub trait Describe: 'static {
 /// adds what it saves and passes. Each does what the method of [`Index`] or [`Records`] of its name does.
 /// `None`: the engine does not offer it here, and nothing was done; that is known when it is compiled.
 pub trait HotPath: Send + Sync {
-    /// [`Index::get`].
+    /// [`Index::get`]; where it is not offered, what the caller has `otherwise`. A second `Option` around the
+    /// first would cost four instructions.
     #[inline(always)]
-    fn get(&self, _key: u64) -> Option<Option<u64>> {
-        None
+    fn get(&self, _key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        otherwise()
     }
 
     /// [`Index::insert`].

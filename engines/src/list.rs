@@ -113,9 +113,9 @@ macro_rules! list {
 
         impl<M: Medium> HotPath for Inlined<M> {
             #[inline(always)]
-            fn get(&self, key: u64) -> Option<Option<u64>> {
+            fn get(&self, key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.get(key)),+
+                    $(Inlined::$engine(hot) => hot.get(key, otherwise)),+
                 }
             }
 

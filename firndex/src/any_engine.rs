@@ -1,7 +1,7 @@
 //! The engine under a table or a store.
 
 use crate::handle::PoolHandle;
-use crate::word_types::{are_words, of_word};
+use crate::word_types::{are_words, of_word, word_of};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
 use index::{Error, Fixed, Index, Records};
@@ -80,12 +80,10 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
 
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
-        if let Some(hot) = self.of_words()
-            && let Some(found) = hot.get(key.word(0))
-        {
-            return found.map(of_word);
+        match self.of_words() {
+            Some(hot) => hot.get(key.word(0), || self.any.get(key).map(word_of)).map(of_word),
+            None => self.any.get(key),
         }
-        self.any.get(key)
     }
 
     #[inline(always)]

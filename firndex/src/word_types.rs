@@ -24,7 +24,7 @@ pub(crate) fn of_word<V: Fixed>(word: u64) -> V {
 
 /// The word that this value is.
 #[inline(always)]
-fn word_of<V: Fixed>(value: V) -> u64 {
+pub(crate) fn word_of<V: Fixed>(value: V) -> u64 {
     value.word(0)
 }
 

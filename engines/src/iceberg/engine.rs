@@ -80,8 +80,8 @@ pub struct Hot<M: Medium>(Arc<Core<M>>);
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
-    fn get(&self, key: u64) -> Option<Option<u64>> {
-        Some(self.0.get(key))
+    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        self.0.get(key)
     }
 
     #[inline(always)]

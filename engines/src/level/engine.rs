@@ -113,8 +113,8 @@ pub struct Hot<M: Medium>(Arc<Core<M, u64, u64>>);
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
-    fn get(&self, key: u64) -> Option<Option<u64>> {
-        Some(self.0.get(key))
+    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        self.0.get(key)
     }
 }
 
