@@ -2,11 +2,12 @@
 
 use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
 use crate::history::{Action, Key, Value};
+use engines::engine::as_pairs;
 use index::{Fixed, Index, is_same};
-use pmem::Pool;
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
+use pmem::{OpenError, Pool};
 use std::sync::Arc;
 
 /// `Table<K, V>` on an engine.
@@ -35,6 +36,25 @@ fn shortened<T: Fixed>(found: T) -> Option<u64> {
     Some(found.word(0)).filter(|&word| is_same(lengthened::<T>(word), found))
 }
 
+fn open<K: Fixed, V: Fixed>(
+    pool: &Arc<Pool<Sim>>,
+    setup: &Setup,
+) -> Result<Box<dyn Index<K, V>>, OpenError> {
+    if const { K::BYTES == 8 && V::BYTES == 8 } {
+        let words = as_pairs(open_words(pool, setup)?);
+        words.map_err(|_| OpenError::Corrupt {
+            found: "the lab's pairs of 8 bytes are words".into(),
+        })
+    } else {
+        setup.engine.open_pairs(Arc::clone(pool), setup.settings())
+    }
+}
+
+/// Not generic: so the engines are compiled here, once, and not in every program that opens a table.
+fn open_words(pool: &Arc<Pool<Sim>>, setup: &Setup) -> Result<Box<dyn Index<u64, u64>>, OpenError> {
+    Ok(setup.engine.open_words(Arc::clone(pool), setup.settings())?.engine)
+}
+
 impl<K: Fixed, V: Fixed> PairsSubject<K, V> {
     /// How full the table's levels are.
     pub fn occupancy(&self) -> index::Occupancy {
@@ -42,7 +62,7 @@ impl<K: Fixed, V: Fixed> PairsSubject<K, V> {
     }
 
     fn on(pool: Arc<Pool<Sim>>, setup: &Setup) -> Result<Self, Refusal> {
-        let index = setup.engine.open_pairs::<_, K, V>(Arc::clone(&pool), setup.settings())?;
+        let index = open::<K, V>(&pool, setup)?;
         if setup.has_helper {
             index.expect_help();
         }

@@ -3,6 +3,7 @@
 use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;
 use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
+use crate::sizes::{check_sizes, not_kept};
 use index::hash::Hasher;
 use index::{Fixed, Index};
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -57,7 +58,13 @@ impl Describe for Engine {
         pool: Arc<Pool<M>>,
         settings: Settings,
     ) -> Result<Box<dyn Index<K, V>>, OpenError> {
-        Ok(Box::new(ClevelTable::<M, K, V>::open(pool, settings)?))
+        // It is not compiled for pairs that no item holds.
+        if const { K::BYTES > 0 && K::BYTES <= KEY_BYTES_MAX && V::BYTES <= VALUE_BYTES_MAX } {
+            Ok(Box::new(ClevelTable::<M, K, V>::open(pool, settings)?))
+        } else {
+            check_sizes::<K, V>(&pool.superblock())?;
+            Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+        }
     }
 
     fn open_bytes<M: Medium>(
