@@ -107,11 +107,10 @@ fn explain(path: &Path, error: firndex::Error) -> Error {
         }
         // Whether to open it read-only is not for the user to say here.
         firndex::Error::Open(OpenError::NotWritable { needs_recovery, source, .. }) => {
-            let hint = match needs_recovery {
-                true => {
-                    "it was not closed cleanly, and must be made writable even to be read: recovery writes"
-                }
-                false => "make it writable; as it is, firndex get, stat and check can read it",
+            let hint = if needs_recovery {
+                "it was not closed cleanly, and must be made writable even to be read: recovery writes"
+            } else {
+                "make it writable; as it is, firndex get, stat and check can read it"
             };
             return Failure::new(format!("{shown} cannot be written ({source})"), hint).into();
         }

@@ -126,10 +126,8 @@ fn asked_for(arguments: &Arguments, target: Target, workers: usize) -> Campaign 
         histories: arguments.histories,
         // Out of range means for ever, or not at all.
         time: arguments.minutes.map(|minutes| {
-            Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(match minutes > 0.0 {
-                true => Duration::MAX,
-                false => Duration::ZERO,
-            })
+            let beyond = if minutes > 0.0 { Duration::MAX } else { Duration::ZERO };
+            Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(beyond)
         }),
         seed: arguments.seed,
         directed: true,

@@ -139,9 +139,10 @@ impl Setup {
 
     /// A medium that holds these words.
     pub fn medium(&self, words: &[u64]) -> Sim {
-        match self.is_mapped {
-            true => Sim::mapped(words, self.limit_bytes),
-            false => Sim::new(words, self.limit_bytes),
+        if self.is_mapped {
+            Sim::mapped(words, self.limit_bytes)
+        } else {
+            Sim::new(words, self.limit_bytes)
         }
     }
 
@@ -335,9 +336,11 @@ fn sync(subject: &impl Subject, pool: &Pool<Sim>) -> Result<(), String> {
 
 /// A report of the index layer as a result.
 fn verdict(report: index::CheckReport, pairs: u64) -> Result<(), String> {
-    match report.is_sound() {
-        true if report.pairs == pairs => Ok(()),
-        true => Err(format!("check counts {} pairs, len says {pairs}", report.pairs)),
-        false => Err(report.findings.join("; ")),
+    if !report.is_sound() {
+        return Err(report.findings.join("; "));
     }
+    if report.pairs != pairs {
+        return Err(format!("check counts {} pairs, len says {pairs}", report.pairs));
+    }
+    Ok(())
 }

@@ -28,9 +28,10 @@ pub(super) fn value_of(setup: &Setup, bytes: &[u8]) -> Result<Value, String> {
         [low, high, ..] => Value::from_le_bytes([*low, *high]),
         _ => return Err(format!("found {} bytes, which nobody stored", bytes.len())),
     };
-    match bytes_of(setup, value) == bytes {
-        true => Ok(value),
-        false => Err(format!("found {bytes:x?}, which nobody stored")),
+    if bytes_of(setup, value) == bytes {
+        Ok(value)
+    } else {
+        Err(format!("found {bytes:x?}, which nobody stored"))
     }
 }
 

@@ -173,9 +173,10 @@ fn every_site_in_the_source_is_on_trial() {
         let source = source(&path);
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in (1..).zip(code.lines()).filter(|(_, line)| acts(line)) {
-            match places.iter().any(|site| trial::path(site) == path && site.line == number) {
-                true => met += 1,
-                false => missed.push(format!("{path}:{number}: {}", line.trim())),
+            if places.iter().any(|site| trial::path(site) == path && site.line == number) {
+                met += 1;
+            } else {
+                missed.push(format!("{path}:{number}: {}", line.trim()));
             }
         }
     }
