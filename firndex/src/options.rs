@@ -57,9 +57,9 @@ named!(Medium, "medium", Auto => "auto", Dram => "dram", Mapped => "mapped", Dax
 /// What a pool holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Fixed-size keys and values: a [`Table`].
+    /// Fixed-size keys and values: a [`Table`](crate::Table).
     Table,
-    /// Byte strings: a [`Store`].
+    /// Byte strings: a [`Store`](crate::Store).
     Store,
 }
 named!(Kind, "kind of pool", Table => "table", Store => "store");
@@ -163,7 +163,7 @@ impl Options {
     }
 
     /// Load factor below which the table halves by itself, where its engine does
-    /// ([`shrinks_by_itself`](crate::Description::shrinks_by_itself)). Default: 0, never; [`Table::shrink`]
+    /// ([`shrinks_by_itself`](crate::Description::shrinks_by_itself)). Default: 0, never; [`Table::shrink`](crate::Table::shrink)
     /// does it when asked.
     /// However high, a table halves only if it is then well below where it doubles, so that it does not
     /// go back and forth; nor does it get smaller than it was made. The work is done in small steps by
