@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::sync::Barrier;
+use std::sync::{Barrier, LockResult, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Seconds below which [`Timing::cpu_share`] would be too coarse to tell.
@@ -34,41 +34,58 @@ pub fn run<I: Send, R: Send>(
     inputs: Vec<I>,
     work: impl Fn(I) -> R + Sync,
 ) -> Result<(Vec<R>, Timing)> {
-    let threads = inputs.len();
+    let slots: Vec<_> =
+        inputs.into_iter().map(|input| (Mutex::new(Some(input)), Mutex::new(None))).collect();
+    let timing = run_numbered(slots.len(), &|number| {
+        let (input, result) = &slots[number];
+        let input = unpoisoned(input.lock()).take();
+        let done = input.map(&work);
+        *unpoisoned(result.lock()) = done;
+    })?;
+    let results = slots.into_iter().filter_map(|(_, result)| unpoisoned(result.into_inner()));
+    Ok((results.collect(), timing))
+}
+
+/// What a lock protects, also if its thread has panicked: the panic goes on where the thread is joined.
+fn unpoisoned<T>(locked: LockResult<T>) -> T {
+    locked.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// [`run`] of a number for each thread. Compiled once, for all that is timed.
+fn run_numbered(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<Timing> {
     let barrier = Barrier::new(threads);
-    let part = |input: I| {
+    let part = |number: usize| {
         let on_cpu_before_ns = on_cpu_ns();
         barrier.wait();
         let started = Instant::now();
-        let result = work(input);
+        work(number);
         let ended = Instant::now();
         let on_cpu_ns = on_cpu_ns().zip(on_cpu_before_ns).map(|(now, before)| now - before);
-        (result, Part { started, ended, on_cpu_ns })
+        Part { started, ended, on_cpu_ns }
     };
-    let done: Vec<(R, Part)> = if threads == 1 {
-        inputs.into_iter().map(part).collect()
+    let done: Vec<Part> = if threads == 1 {
+        vec![part(0)]
     } else {
         std::thread::scope(|scope| {
             let part = &part;
             let handles: Vec<_> =
-                inputs.into_iter().map(|input| scope.spawn(move || part(input))).collect();
+                (0..threads).map(|number| scope.spawn(move || part(number))).collect();
             let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
                 handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             handles.into_iter().map(join).collect()
         })
     };
-    let started = done.iter().map(|(_, part)| part.started).min();
-    let ended = done.iter().map(|(_, part)| part.ended).max();
+    let started = done.iter().map(|part| part.started).min();
+    let ended = done.iter().map(|part| part.ended).max();
     let (started, ended) = started.zip(ended).context("a crew of no threads")?;
     let elapsed_s = (ended - started).as_secs_f64().max(1e-9);
     // The kernel counts in ticks of some milliseconds.
-    let on_cpu_ns: Option<u64> = done.iter().map(|(_, part)| part.on_cpu_ns).sum();
+    let on_cpu_ns: Option<u64> = done.iter().map(|part| part.on_cpu_ns).sum();
     let cpu_share = on_cpu_ns
         .filter(|_| elapsed_s >= CPU_SHARE_ELAPSED_MIN_S)
         .map(|ns| ns as f64 / 1e9 / (elapsed_s * threads as f64));
-    let results = done.into_iter().map(|(result, _)| result).collect();
-    Ok((results, Timing { elapsed_s, cpu_share }))
+    Ok(Timing { elapsed_s, cpu_share })
 }
 
 /// Works through `words` with `threads` threads, a contiguous part each; `work` returns the number
@@ -77,7 +94,7 @@ pub fn check<W: Sync>(
     op: &str,
     words: &[W],
     threads: usize,
-    work: impl Fn(&[W]) -> u64 + Sync,
+    work: &(dyn Fn(&[W]) -> u64 + Sync),
 ) -> Result<Timing> {
     let (wrong, timing) = run(split(words, threads), work)?;
     refuse_wrong(op, wrong.into_iter().sum(), words.len() as u64)?;

@@ -1,10 +1,10 @@
 //! The engine under a table or a store.
 
 use crate::handle::PoolHandle;
-use crate::word_types::{are_words, of_word, word_of};
+use crate::word_types::{of_word, word_of};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
-use index::{Error, Fixed, Index, Records};
+use index::{Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
 use pmem::medium::{KernelKeeps, Memory};
 use std::ops::Deref;

@@ -167,7 +167,7 @@ fn table_flushed<K: Fixed, V: Fixed>(
     let pool = Arc::new(pool);
     let same = Arc::clone(&pool);
     // Engines are not compiled anew for each type of 8 bytes.
-    let index = if const { word_types::are_words::<K, V>() } {
+    let index = if const { index::are_words::<K, V>() } {
         word_types::boxed(words_flushed(same, engine, options)?)
     } else {
         engine.open_pairs(same, options.settings)?

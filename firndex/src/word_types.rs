@@ -11,11 +11,6 @@ pub(crate) fn boxed<K: Fixed, V: Fixed>(index: Box<dyn Index<u64, u64>>) -> Box<
     as_pairs(index).unwrap_or_else(|words| Box::new(OfWords(words)))
 }
 
-/// Whether keys and values are one word each.
-pub(crate) const fn are_words<K: Fixed, V: Fixed>() -> bool {
-    K::BYTES == 8 && V::BYTES == 8
-}
-
 /// The value that is this word.
 #[inline(always)]
 pub(crate) fn of_word<V: Fixed>(word: u64) -> V {

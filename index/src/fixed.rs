@@ -25,6 +25,11 @@ pub trait Fixed: Copy + Send + Sync + 'static {
     fn of_words(word: impl Fn(usize) -> u64) -> Self;
 }
 
+/// Whether keys and values are one word each.
+pub const fn are_words<K: Fixed, V: Fixed>() -> bool {
+    K::BYTES == 8 && V::BYTES == 8
+}
+
 /// Whether two values have the same bytes. For integers this is one comparison, or two.
 #[inline(always)]
 pub fn is_same<T: Fixed>(one: T, other: T) -> bool {

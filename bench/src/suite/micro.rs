@@ -94,14 +94,14 @@ impl<M: Map> Trial<'_, M> {
         op: &str,
         batch: Option<usize>,
         places: std::ops::Range<u64>,
-        word: impl Fn(u64) -> u64,
-        work: impl Fn(&M, &[u64]) -> u64 + Sync,
+        word: &dyn Fn(u64) -> u64,
+        work: &(dyn Fn(&M, &[u64]) -> u64 + Sync),
     ) -> Result<Timing> {
         let count = places.end - places.start;
         self.words.clear();
         self.words.extend(places.map(word));
         let map = self.map;
-        let timing = crew::check(op, &self.words, self.setting.threads, |words| work(map, words))?;
+        let timing = crew::check(op, &self.words, self.setting.threads, &|words| work(map, words))?;
         let facts = map.facts();
         let row = Row {
             batch,
@@ -120,31 +120,27 @@ impl<M: Map> Trial<'_, M> {
         let insert =
             |map: &M, words: &[u64]| wrong(words, |key| map.insert(key, Writer::Insert.value(key)));
         let warm = (pairs as f64 * WARM_UP) as u64;
-        self.time("warm_up", None, 0..warm, |place| keys.key(place), insert)?;
-        self.time("insert", None, warm..pairs, |place| keys.key(place), insert)?;
+        self.time("warm_up", None, 0..warm, &|place| keys.key(place), &insert)?;
+        self.time("insert", None, warm..pairs, &|place| keys.key(place), &insert)?;
         let stored = |salt| {
             let order = keys.order(salt);
             move |place| keys.key(order.apply(place))
         };
         if !self.setting.flushes {
-            self.time("get_hit", None, 0..ops, stored(HITS), |map, words| {
+            self.time("get_hit", None, 0..ops, &stored(HITS), &|map, words| {
                 wrong(words, |key| map.get(key) == Some(Writer::Insert.value(key)))
             })?;
-            self.time(
-                "get_miss",
-                None,
-                0..ops,
-                |place| keys.absent(place),
-                |map, words| wrong(words, |key| map.get(key).is_none()),
-            )?;
+            self.time("get_miss", None, 0..ops, &|place| keys.absent(place), &|map, words| {
+                wrong(words, |key| map.get(key).is_none())
+            })?;
         }
-        self.time("update", None, 0..ops, stored(UPDATES), |map, words| {
+        self.time("update", None, 0..ops, &stored(UPDATES), &|map, words| {
             wrong(words, |key| map.update(key, Writer::Update.value(key)))
         })?;
-        self.time("upsert", None, 0..ops, stored(UPSERTS), |map, words| {
+        self.time("upsert", None, 0..ops, &stored(UPSERTS), &|map, words| {
             wrong(words, |key| map.upsert(key, Writer::Upsert.value(key)))
         })?;
-        self.time("remove", None, 0..ops, stored(REMOVALS), |map, words| {
+        self.time("remove", None, 0..ops, &stored(REMOVALS), &|map, words| {
             wrong(words, |key| map.remove(key))
         })?;
         self.check(&[(UPDATES, Writer::Update), (UPSERTS, Writer::Upsert)])
@@ -162,8 +158,8 @@ impl<M: Map> Trial<'_, M> {
                 wrong(words, |key| map.insert(key, Writer::Insert.value(key)))
             }
         };
-        self.time("warm_up", Some(batch), 0..warm, |place| keys.key(place), insert)?;
-        self.time("insert_many", Some(batch), warm..pairs, |place| keys.key(place), insert)?;
+        self.time("warm_up", Some(batch), 0..warm, &|place| keys.key(place), &insert)?;
+        self.time("insert_many", Some(batch), warm..pairs, &|place| keys.key(place), &insert)?;
         // Rows of `warm_up` are those of single calls, and a map without the call has no row.
         self.rows.retain(|row| everything && !row.op.starts_with("warm_up"));
         let stored = |salt| {
@@ -171,18 +167,18 @@ impl<M: Map> Trial<'_, M> {
             move |place| keys.key(order.apply(place))
         };
         if !self.setting.flushes {
-            self.time("get_many_hit", Some(batch), 0..ops, stored(HITS), move |map, words| {
+            self.time("get_many_hit", Some(batch), 0..ops, &stored(HITS), &move |map, words| {
                 found(map, words, batch, |key| Some(Writer::Insert.value(key)))
             })?;
             let absent = |place| keys.absent(place);
-            self.time("get_many_miss", Some(batch), 0..ops, absent, move |map, words| {
+            self.time("get_many_miss", Some(batch), 0..ops, &absent, &move |map, words| {
                 found(map, words, batch, |_| None)
             })?;
         }
         if !everything {
             return Ok(());
         }
-        self.time("update_many", Some(batch), 0..ops, stored(UPDATES), move |map, words| {
+        self.time("update_many", Some(batch), 0..ops, &stored(UPDATES), &move |map, words| {
             changed(
                 words,
                 batch,
@@ -193,7 +189,7 @@ impl<M: Map> Trial<'_, M> {
         })?;
         // Which of them were updated before depends on both orders: any answer is looked at by
         // `check` only.
-        self.time("remove_many", Some(batch), 0..ops, stored(REMOVALS), move |map, words| {
+        self.time("remove_many", Some(batch), 0..ops, &stored(REMOVALS), &move |map, words| {
             let mut out = vec![None; batch];
             let mut wrong = 0;
             for keys in words.chunks(batch) {

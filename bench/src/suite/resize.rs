@@ -105,7 +105,7 @@ fn untimed<M: Map>(
     words: &[u64],
     ceiling: Option<f64>,
 ) -> Result<Row> {
-    let timing = crew::check(op, words, setting.threads, |words| {
+    let timing = crew::check(op, words, setting.threads, &|words| {
         let is_wrong = |key: &&u64| !map.insert(**key, Writer::Insert.value(**key));
         words.iter().filter(is_wrong).count() as u64
     })?;

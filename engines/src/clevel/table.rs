@@ -5,7 +5,9 @@ use super::ops::{Changed, Decide};
 use super::search::Hit;
 use crate::Settings;
 use crate::sizes::check_sizes;
-use index::{Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk};
+use index::{
+    Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk, are_words,
+};
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
 use pmem::{Medium, OpenError, Pool, WORD};
@@ -96,13 +98,32 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
         let puts = entries.iter().any(|entry| entry.new.is_some());
         let mut out = out.iter_mut();
-        let answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
+        let mut answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
             if let Some(out) = out.next() {
                 *out = value_in(changed.before);
             }
         };
-        self.table.core.change_many(&entries, |entry| entry.key.get(), puts, decide, answer)
+        let (core, key_of) = (&self.table.core, key_of_entry);
+        if const { are_words::<K, V>() } {
+            core.change_many(&entries, key_of, puts, decide, answer)
+        } else {
+            core.change_many(
+                &entries,
+                key_of,
+                puts,
+                &decide as &DecideEntry,
+                &mut answer as &mut dyn FnMut((Changed<'_>, Guard<'_>)),
+            )
+        }
     }
+}
+
+/// What a batch makes of the value that an entry finds. Behind it batches are compiled once for all types
+/// but words, which are many in one program.
+type DecideEntry<'d> = dyn for<'e> Fn(&'e Entry, Option<&[u8]>) -> Change<&'e [u8]> + 'd;
+
+fn key_of_entry(entry: &Entry) -> &[u8] {
+    entry.key.get()
 }
 
 /// One entry of a batch, as bytes.
@@ -172,13 +193,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         let keys: Vec<Bytes> = keys.iter().map(|&key| Bytes::of(key)).collect();
         out.fill(None);
         let mut out = out.iter_mut();
-        let answer = |_: &Bytes, hit: Option<Hit<'_>>| {
+        let mut answer = |_: &Bytes, hit: Option<Hit<'_>>| {
             if let Some(out) = out.next() {
                 *out = value_in(hit.map(|hit| hit.item));
             }
         };
         // As in `get`.
-        let _ = core.search_many(&keys, Bytes::get, &guard, answer);
+        let _ = if const { are_words::<K, V>() } {
+            core.search_many(&keys, Bytes::get, &guard, answer)
+        } else {
+            let answer = &mut answer as &mut dyn FnMut(&Bytes, Option<Hit<'_>>);
+            core.search_many(&keys, Bytes::get, &guard, answer)
+        };
     }
 
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {

@@ -86,7 +86,7 @@ impl<M: Medium> Core<M> {
                 self.count_done(done);
                 Ok(done.found)
             }
-            None => self.mutate_slow(key, first, decide),
+            None => self.mutate_otherwise(key, first, decide),
         }
     }
 

@@ -27,20 +27,29 @@ impl From<Stale> for Interrupted {
     }
 }
 
+/// What a mutation makes of the value that it finds.
+type Decide<'d> = dyn Fn(Option<u64>) -> Change<u64> + 'd;
+
 impl<M: Medium> Core<M> {
-    /// Algorithm 1, Insert. Replaces the state of `key` by what `decide` makes of it, in one step;
-    /// returns the state before. `decide` may be called several times.
+    /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
+    /// path `decide` goes to memory, since that has an address of it.
     #[inline(never)]
-    pub(super) fn mutate_slow(
+    pub(super) fn mutate_otherwise(
         &self,
         key: u64,
         first: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
+        self.mutate_slow(key, first, &decide)
+    }
+
+    /// Algorithm 1, Insert. Replaces the state of `key` by what `decide` makes of it, in one step;
+    /// returns the state before. `decide` may be called several times.
+    fn mutate_slow(&self, key: u64, first: u64, decide: &Decide<'_>) -> Result<Option<u64>, Error> {
         let done = loop {
             let geometry = self.geometry();
             let Ok((home, locked)) = self.lock_home(geometry, first) else { continue };
-            match self.mutate_locked(geometry, home, key, first, &decide) {
+            match self.mutate_locked(geometry, home, key, first, decide) {
                 Ok(done) => break done,
                 Err(Interrupted::Stale) => {}
                 Err(Interrupted::Full(error)) => {
@@ -94,7 +103,7 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Change<u64>,
+        decide: &Decide<'_>,
     ) -> Result<Done, Interrupted> {
         if let Some(done) = self.replace_existing(geometry, home, key, first, decide)? {
             return Ok(done);
@@ -116,7 +125,7 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Change<u64>,
+        decide: &Decide<'_>,
     ) -> Result<Option<Done>, Interrupted> {
         if let Some((lane, value)) = self.find_1(home, key, first) {
             let change = decide(Some(value));
@@ -137,7 +146,7 @@ impl<M: Medium> Core<M> {
         home: u64,
         key: u64,
         first: u64,
-        decide: &impl Fn(Option<u64>) -> Change<u64>,
+        decide: &Decide<'_>,
     ) -> Result<Option<Done>, Interrupted> {
         if key != 0 && self.may_be_in_level_2(geometry, key, first)? {
             let choices = self.choices(geometry, key, first);

@@ -4,7 +4,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Four, Seen};
 use super::layout::{Hash, slot_of_four};
-use index::{Change, Error, Fixed};
+use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 
 /// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
@@ -104,6 +104,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
     pub(super) fn mutate_many<T>(
+        &self,
+        items: &[T],
+        out: &mut [Option<V>],
+        key_of: impl Fn(&T) -> K,
+        inserts: bool,
+        decide: impl Fn(&T, Option<V>) -> Change<V>,
+    ) -> Result<(), Error> {
+        if const { are_words::<K, V>() } {
+            self.mutate_each(items, out, key_of, inserts, decide)
+        } else {
+            // As in `mutate`.
+            let decide = &decide as &dyn Fn(&T, Option<V>) -> Change<V>;
+            self.mutate_each(items, out, key_of, inserts, decide)
+        }
+    }
+
+    fn mutate_each<T>(
         &self,
         items: &[T],
         out: &mut [Option<V>],

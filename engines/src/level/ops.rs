@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
 use super::log::Entry;
 use super::search::Found;
-use index::{Change, Error, Fixed, is_same};
+use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::sync::{Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
@@ -28,6 +28,32 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// something where nothing was.
     #[inline(always)]
     pub(super) fn mutate(
+        &self,
+        key: K,
+        inserts: bool,
+        decide: impl Fn(Option<V>) -> Change<V>,
+    ) -> Result<Option<V>, Error> {
+        if const { are_words::<K, V>() } {
+            self.mutate_one(key, inserts, decide)
+        } else {
+            self.mutate_dyn(key, inserts, &decide)
+        }
+    }
+
+    /// Of types that are not words a program may have many. Behind a virtual call their mutations are
+    /// compiled once a type, not once for each operation, which would take far longer than it saves.
+    #[inline(never)]
+    fn mutate_dyn(
+        &self,
+        key: K,
+        inserts: bool,
+        decide: &dyn Fn(Option<V>) -> Change<V>,
+    ) -> Result<Option<V>, Error> {
+        self.mutate_one(key, inserts, decide)
+    }
+
+    #[inline(always)]
+    fn mutate_one(
         &self,
         key: K,
         inserts: bool,
@@ -61,7 +87,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         {
             return Ok(before);
         }
-        self.mutate_slow(unfenced, key, hash, inserts, decide)
+        self.mutate_otherwise(unfenced, key, hash, inserts, decide)
+    }
+
+    /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
+    /// path `decide` goes to memory, since that has an address of it.
+    #[cold]
+    #[inline(never)]
+    fn mutate_otherwise<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        key: K,
+        hash: Hash,
+        inserts: bool,
+        decide: impl Fn(Option<V>) -> Change<V>,
+    ) -> Result<Option<V>, Error> {
+        self.mutate_slow(unfenced, key, hash, inserts, &decide)
     }
 
     #[cold]
@@ -72,7 +113,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         key: K,
         hash: Hash,
         mut inserts: bool,
-        decide: impl Fn(Option<V>) -> Change<V>,
+        decide: &dyn Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let mut retries = 0;
         loop {
@@ -80,7 +121,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             // not do for that: two insertions of one key may go to different buckets.)
             let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
             if let Some(Found { bucket, slot, .. }) = self.find_slow(key, hash) {
-                match self.change(unfenced, stripe, (bucket, slot), key, hash, &decide) {
+                match self.change(unfenced, stripe, (bucket, slot), key, hash, decide) {
                     Some(value) => return Ok(Some(value)),
                     None => spin(&mut retries),
                 }
@@ -120,7 +161,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         (bucket, slot): (BucketId, usize),
         key: K,
         hash: Hash,
-        decide: &impl Fn(Option<V>) -> Change<V>,
+        decide: &(impl Fn(Option<V>) -> Change<V> + ?Sized),
     ) -> Option<V> {
         let locked = unfenced.lock(bucket);
         let at = self.at(bucket);

@@ -64,7 +64,7 @@ struct Comparison<'a, M: Medium> {
 /// On the clock.
 pub(super) fn timed(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     rows(name, setting, memory, |table, words, is_hit, threads| {
-        let timing = crew::check(op(is_hit), words, threads, |words| wrong(table, words, is_hit))?;
+        let timing = crew::check(op(is_hit), words, threads, &|words| wrong(table, words, is_hit))?;
         Ok(Slice::Timed(timing))
     })
 }

@@ -56,7 +56,7 @@ impl<V: OfWord> Updated for Table<Memory<CacheFlush>, Key, V> {
     fn update(&self, words: &[u64], generation: u8, threads: usize) -> Result<Timing> {
         let pair = |&word: &u64| (Key::of_word(word), V::of_word(value(word, generation)));
         let pairs: Vec<(Key, V)> = words.iter().map(pair).collect();
-        crew::check("update", &pairs, threads, |pairs| {
+        crew::check("update", &pairs, threads, &|pairs| {
             pairs.iter().filter(|(key, value)| !Table::update(self, *key, *value)).count() as u64
         })
     }
