@@ -23,13 +23,14 @@ use unnamed::Unnamed;
 /// A locked pool file. The lock lives as long as this value and every medium made from it.
 #[derive(Debug)]
 pub struct PoolFile {
+    /// Given up before the file is closed: then another one may get its inode.
+    _registration: Registration,
     file: File,
     path: PathBuf,
     access: Access,
     place: Place,
     unnamed: Option<Unnamed>,
     forks_at_open: u32,
-    _registration: Registration,
 }
 
 impl PoolFile {
@@ -305,6 +306,22 @@ mod tests {
     fn threads_that_create_one_file_at_once() {
         outcomes(PoolFile::create);
         outcomes(PoolFile::create_temporary);
+    }
+
+    /// The next file may get the inode of one that is just being given up.
+    #[test]
+    fn files_that_are_given_up_stand_in_nobody_s_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let create_and_give_up = || {
+            for _ in 0..2000 {
+                drop(PoolFile::create(&path).unwrap());
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(create_and_give_up)).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
     }
 
     #[test]
