@@ -4,6 +4,7 @@
 
 pub mod arena;
 pub mod boundaries;
+mod bucketwise;
 pub mod campaign;
 mod deep;
 mod ends;

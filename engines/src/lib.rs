@@ -12,6 +12,7 @@ macro_rules! for_each_engine {
             Iceberg iceberg,
             Level level,
             Clevel clevel,
+            Rewo rewo,
         }
     };
 }
@@ -23,7 +24,12 @@ pub mod iceberg;
 pub mod level;
 mod list;
 mod lock;
+mod log;
+mod packed;
 mod parallel;
+mod progress;
+pub mod rewo;
+mod scan;
 mod sizes;
 
 pub use list::{Engine, Inlined, Opened, Preferred};

@@ -119,7 +119,7 @@ fn load_factor_goes_up_step_by_step() {
             let last = found[16];
             assert!((last.load_factor.unwrap() - 0.85).abs() < 0.01, "{last:?}");
             let levels = last.level_pairs.as_ref().unwrap();
-            assert_eq!((levels.len(), levels.iter().sum()), (3, last.pairs.unwrap()));
+            assert_eq!(levels.iter().sum::<u64>(), last.pairs.unwrap());
         }
     }
     assert!(rows.iter().all(|row| !row.op.starts_with("full")), "no table was full");
@@ -204,7 +204,10 @@ fn writes_counts_what_an_operation_costs() {
         assert_eq!(row("insert_many").batch, Some(32));
         // One line with the slot and what shows it: so each engine promises. A new value is in
         // place but where each pair is an item: that is written before the slot.
-        let keeps_items = by(&rows, engine, "insert")[0].flushes.unwrap() > 1.5;
+        let table =
+            firndex::Options::new().engine(engine.parse().unwrap()).in_memory_table().unwrap();
+        table.put(1, 1).unwrap();
+        let keeps_items = table.stats().unwrap().heap_bytes > 0;
         let changes = if keeps_items { 2.0 } else { 1.0 };
         let costs =
             |op| [row(op).lines_written, row(op).flushes, row(op).fences].map(Option::unwrap);

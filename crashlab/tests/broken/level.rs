@@ -1,6 +1,6 @@
 //! Level hashing broken by hand, and its setups.
 
-use crate::{Boundary, boundary, break_and_catch_by, named, site};
+use crate::{Boundary, boundary, break_and_catch_by, named, site_of};
 use crashlab::engines::level::{long_tables, tables};
 use crashlab::subject::{LongKey, LongValue};
 use crashlab::target::Target;
@@ -13,27 +13,27 @@ const TARGET: Target = Target::Engine(Engine::Level);
 #[test]
 fn broken_in_ways_that_are_no_site() {
     let at = |kind, file: &str, function, text| {
-        site(kind, &format!("engines/src/level/{file}.rs"), function, text)
+        site_of(TARGET, kind, &format!("engines/src/{file}.rs"), function, text)
     };
     let store = |file, function, text| at(SiteKind::Store, file, function, text);
     let volatile = |file, function, text| at(SiteKind::Volatile, file, function, text);
     let sites = [
         // The value comes after the token.
-        (store("bucket", "fn store_item", "bucket.fill("), Fault::Late),
+        (store("level/bucket", "fn store_item", "bucket.fill("), Fault::Late),
         // An update is not logged, or logged for ever; so is a movement.
         (store("log", "fn write<", "(CHECKSUM), checksum)"), Fault::Skipped),
         (store("log", "fn erase<", "(CHECKSUM), 0)"), Fault::Skipped),
         (store("log", "fn erase_at<", "(CHECKSUM), 0)"), Fault::Skipped),
         // A bucket's word stays as it was: its lock, its version, its fingerprints.
-        (volatile("bucket", "fn set_word", ".store(word"), Fault::Skipped),
-        (volatile("recover", "fn rebuild", ".store(word"), Fault::Skipped),
+        (volatile("level/bucket", "fn set_word", ".store(word"), Fault::Skipped),
+        (volatile("level/recover", "fn rebuild", ".store(word"), Fault::Skipped),
         // A drained bucket is drained again, which its copies are not to be.
-        (volatile("resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
+        (volatile("level/resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
         // A resize is not shown, or counts its buckets from those of the one before.
-        (volatile("geometry", "fn publish", ".store(geometry"), Fault::Skipped),
-        (volatile("resize", "fn start(", "UNDRAINED].store"), Fault::Skipped),
+        (volatile("level/geometry", "fn publish", ".store(geometry"), Fault::Skipped),
+        (volatile("progress", "fn start(", "UNDRAINED].store"), Fault::Skipped),
         // The same bucket is rehashed by every writer.
-        (volatile("resize", "fn take_next", "fetch_add(1"), Fault::Skipped),
+        (volatile("progress", "fn take_next", "fetch_add(1"), Fault::Skipped),
     ];
     let histories = named(TARGET, &["recorded", "expand", "under way", "can be moved, all"]);
     break_and_catch_by(&histories, &sites);

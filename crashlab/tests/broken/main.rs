@@ -54,8 +54,16 @@ fn source(path: &str) -> String {
     std::fs::read_to_string(top().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The first place of this kind after `function` begins whose source line contains `text`.
+/// The first place of this kind after `function` begins whose source line contains `text`, of those that the
+/// histories of the engine in whose folder it is meet, or of the pool's.
 fn site(kind: SiteKind, path: &str, function: &str, text: &str) -> Site {
+    let of_engine = |engine: &&Engine| path.starts_with(&format!("engines/src/{}/", engine.name()));
+    let target = Engine::ALL.iter().find(of_engine).map_or(Target::Pool, |&e| Target::Engine(e));
+    site_of(target, kind, path, function, text)
+}
+
+/// As [`site`], of those that a target's histories meet.
+fn site_of(target: Target, kind: SiteKind, path: &str, function: &str, text: &str) -> Site {
     let source = source(path);
     let begin = source.find(function).unwrap_or_else(|| panic!("no {function} in {path}"));
     let first_line = source[..begin].lines().count() as u32;
@@ -65,8 +73,6 @@ fn site(kind: SiteKind, path: &str, function: &str, text: &str) -> Site {
             && site.line >= first_line
             && source.lines().nth(site.line as usize - 1).is_some_and(|line| line.contains(text))
     };
-    let of_engine = |engine: &&Engine| path.starts_with(&format!("engines/src/{}/", engine.name()));
-    let target = Engine::ALL.iter().find(of_engine).map_or(Target::Pool, |&e| Target::Engine(e));
     let places = places_of(target);
     let found = places.iter().filter(is_meant).min_by_key(|site| site.line);
     *found.unwrap_or_else(|| panic!("no place {kind:?} in {function}, {path}: {text}"))

@@ -16,8 +16,9 @@
 //! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
 //! index `1 << l`, so that no two levels share one.
 
+use crate::packed::Packed;
+use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
-use index::{Fixed, is_same};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::cmp::Reverse;
 use std::marker::PhantomData;
@@ -130,9 +131,8 @@ pub(super) struct Bucket<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Bucket<K, V> {
-    pub(super) const ITEM_BYTES: u64 = (K::BYTES + V::BYTES) as u64;
-    /// Every key and value begins at a word and ends at one.
-    const WHOLE_WORDS: bool = K::BYTES.is_multiple_of(8) && V::BYTES.is_multiple_of(8);
+    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
+    const WHOLE_WORDS: bool = Packed::<K, V>::WHOLE_WORDS;
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
         let bytes = |tokens_bytes: u64| {
@@ -278,15 +278,13 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// The word that is the value in `slot`, if one word it is.
     #[inline(always)]
     pub(super) fn value_word(&self, bucket: Offset, slot: usize) -> Option<Offset> {
-        let at = self.item_at(slot) + K::BYTES as u64;
-        (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
+        Packed::<K, V>::value_word(bucket, self.item_at(slot))
     }
 
     /// The key in `slot`, in as many steps as it has words.
     #[inline(always)]
     pub(super) fn key<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> K {
-        let at = self.item_at(slot);
-        K::of_words(|index| Self::word(medium, bucket, at, index, K::BYTES))
+        Packed::<K, V>::key(medium, bucket, self.item_at(slot))
     }
 
     /// Whether the key in `slot` is this one.
@@ -298,41 +296,19 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         slot: usize,
         key: K,
     ) -> bool {
-        is_same(self.key(medium, bucket, slot), key)
+        Packed::<K, V>::has_key(medium, bucket, self.item_at(slot), key)
     }
 
     /// The key and the value in `slot`.
     #[inline(always)]
     pub(super) fn pair<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> (K, V) {
-        if Self::WHOLE_WORDS && Self::ITEM_BYTES == 2 * WORD {
-            let pair = medium.load_two(bucket.add(self.item_at(slot)));
-            let at = K::BYTES / WORD as usize;
-            return (K::of_words(|index| pair[index]), V::of_words(|index| pair[at + index]));
-        }
-        (self.key(medium, bucket, slot), self.value(medium, bucket, slot))
+        Packed::<K, V>::pair(medium, bucket, self.item_at(slot))
     }
 
     /// As [`Bucket::key`].
     #[inline(always)]
     pub(super) fn value<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize) -> V {
-        let at = self.item_at(slot) + K::BYTES as u64;
-        V::of_words(|index| Self::word(medium, bucket, at, index, V::BYTES))
-    }
-
-    /// Word `index` of the `bytes` bytes that begin at byte `at` of the bucket.
-    #[inline(always)]
-    fn word<M: Medium>(medium: &M, bucket: Offset, at: u64, index: usize, bytes: usize) -> u64 {
-        let from = at + index as u64 * WORD;
-        if Self::WHOLE_WORDS {
-            return medium.load(bucket.add(from));
-        }
-        let len = (bytes as u64).saturating_sub(index as u64 * WORD).min(WORD);
-        let (first, skipped) = (from / WORD, from % WORD);
-        let mut word = medium.load(bucket.word(first)) >> (skipped * 8);
-        if skipped + len > WORD {
-            word |= medium.load(bucket.word(first + 1)) << ((WORD - skipped) * 8);
-        }
-        word & low_bytes(len)
+        Packed::<K, V>::value(medium, bucket, self.item_at(slot))
     }
 
     /// Stores the item into `slot`. Neighbours' bytes stay as they are; the bucket is locked.
@@ -345,51 +321,13 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         key: K,
         value: V,
     ) {
-        let at = self.item_at(slot);
-        Self::store(medium, bucket, at, K::BYTES, |index| key.word(index));
-        self.fill_value(medium, bucket, slot, value);
+        Packed::fill(medium, bucket, self.item_at(slot), key, value);
     }
 
     /// Stores the value into `slot`; as [`Bucket::fill`].
     #[track_caller]
     pub(super) fn fill_value<M: Medium>(&self, medium: &M, bucket: Offset, slot: usize, value: V) {
-        let at = self.item_at(slot) + K::BYTES as u64;
-        Self::store(medium, bucket, at, V::BYTES, |index| value.word(index));
-    }
-
-    /// Stores `bytes` bytes, whose words `source` tells, from byte `at` of the bucket on.
-    #[inline(always)]
-    #[track_caller]
-    fn store<M: Medium>(
-        medium: &M,
-        bucket: Offset,
-        at: u64,
-        bytes: usize,
-        source: impl Fn(usize) -> u64,
-    ) {
-        let bytes = bytes as u64;
-        if Self::WHOLE_WORDS {
-            for index in 0..bytes / WORD {
-                medium.store(bucket.add(at).word(index), source(index as usize));
-            }
-            return;
-        }
-        let end = at + bytes;
-        let mut from = at;
-        while from < end {
-            let (word, skipped) = (from / WORD, from % WORD);
-            let len = (WORD - skipped).min(end - from);
-            // The source's bytes from `from - at` on, put in place.
-            let (index, shift) = ((from - at) / WORD, (from - at) % WORD * 8);
-            let mut new = source(index as usize) >> shift;
-            if shift != 0 {
-                new |= source(index as usize + 1) << (64 - shift);
-            }
-            let mask = low_bytes(len) << (skipped * 8);
-            let others = medium.load(bucket.word(word)) & !mask;
-            medium.store(bucket.word(word), others | new << (skipped * 8) & mask);
-            from += len;
-        }
+        Packed::<K, V>::fill_value(medium, bucket, self.item_at(slot), value);
     }
 }
 
@@ -416,9 +354,4 @@ pub(super) fn next_version(word: u64) -> u64 {
 #[inline(always)]
 pub(super) fn is_first_version(word: u64) -> bool {
     word & ((1 << PRINTS_SHIFT) - VERSION) == 0
-}
-
-/// A mask of the `len` low bytes of a word.
-const fn low_bytes(len: u64) -> u64 {
-    if len >= WORD { u64::MAX } else { (1 << (len * 8)) - 1 }
 }

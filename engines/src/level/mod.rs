@@ -11,7 +11,7 @@
 //! | Search (algorithm 1), Search' | `search`: `get`, `find_slow`; `fast`: `find_fast` |
 //! | Delete, Insert, Update (algorithms 2 to 4) | `ops`: `delete`, `insert`, `update`; `fast`: `insert_fast` |
 //! | TryMovement, bottom-to-top movement | `ops`: `try_movement` |
-//! | Log | `log` |
+//! | Log | `log`, shared with other engines |
 //! | Expand, Shrink (algorithms 5, 6) | `resize`: `begin_expansion`, `begin_shrink`, then `drain` bucket by bucket |
 //! | resize_state | `Resize`, root 1 of the engine |
 //!
@@ -55,7 +55,6 @@ mod engine;
 mod fast;
 mod geometry;
 mod layout;
-mod log;
 mod ops;
 mod recover;
 mod resize;
@@ -71,6 +70,10 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
+use crate::log::Log;
+use crate::packed::second_of;
+use crate::progress::Progress;
+use crate::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;
 use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;
@@ -78,14 +81,10 @@ use index::{
     Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
 };
 use layout::{
-    BUCKET_BYTES_MAX, BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE,
-    ROOT_TOP, STRIPES,
+    BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, STRIPES,
 };
-use log::Log;
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
-use resize::Progress;
-use scan::Scans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -274,15 +273,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// The second output of the hash functions: h1 and h2.
     #[inline(always)]
     fn hashed(&self, key: K) -> u64 {
-        if K::BYTES == 8 {
-            return self.hasher.second_u64(key.word(0));
-        }
-        let mut bytes = [0; BUCKET_BYTES_MAX as usize];
-        let (words, _) = bytes.as_chunks_mut::<8>();
-        for (index, word) in words.iter_mut().enumerate().take(K::BYTES.div_ceil(8)) {
-            *word = key.word(index).to_le_bytes();
-        }
-        self.hasher.second_bytes(&bytes[..K::BYTES])
+        second_of(&self.hasher, key)
     }
 
     /// Ends a resize that is under way. What cannot be written, a later opening ends.

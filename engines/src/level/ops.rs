@@ -5,8 +5,8 @@ use super::bucket::Unfenced;
 use super::fast::Four;
 use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
-use super::log::Entry;
 use super::search::Found;
+use crate::log::Entry;
 use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::sync::{Ordering, fence, spin};
 use pmem::{Medium, Offset};
@@ -324,7 +324,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let Some(empty) = self.bucket.empty_slot(word) else { continue };
                 let value = self.bucket.value(medium, from_at, slot);
                 // A crash between copy and deletion leaves the item twice; recovery looks here.
-                let _entry = self.log.write(medium, &Entry::<V>::movement(from, slot));
+                let _entry =
+                    self.log.write(medium, &Entry::<V>::movement(from.level, from.index(), slot));
                 self.fill(self.at(to), empty, key, value, 0);
                 medium.fence();
                 self.set_word(to, next_version(self.bucket.with(word, empty, self.print(hash))));
@@ -371,7 +372,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[cold]
     fn update_logged(&self, bucket: BucketId, slot: usize, value: V) {
         let (medium, at) = (self.medium(), self.at(bucket));
-        let entry = self.log.write(medium, &Entry::update(bucket, slot, value));
+        let entry =
+            self.log.write(medium, &Entry::update(bucket.level, bucket.index(), slot, value));
         // From here on recovery ends the update, so a reader may report the new value.
         let word = self.word(bucket).load(Ordering::Relaxed);
         self.set_word(bucket, word | WRITING);

@@ -8,8 +8,8 @@
 
 use super::geometry::{Geometry, Resize};
 use super::layout::BucketId;
-use super::log::Entry;
 use super::{Core, count_of};
+use crate::log::Entry;
 use crate::parallel::in_parallel;
 use index::Fixed;
 use pmem::sync::Ordering;

@@ -12,9 +12,10 @@ use super::layout::{
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
+use crate::progress::Copying;
 use index::Fixed;
 use pmem::pool::Draft;
-use pmem::sync::{AtomicU64, Line, Ordering, spin, thread_index};
+use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
 /// Interim buckets that an insertion or a removal rehashes.
@@ -28,74 +29,6 @@ const ATTEMPTS: u32 = 3;
 
 /// The geometry changed before anything was done: begin again.
 pub(super) struct Stale;
-
-/// How far the interim level is rehashed.
-#[derive(Debug, Default)]
-pub(super) struct Progress(Line);
-
-impl Progress {
-    /// Word: the generation of the geometry, and interim buckets not yet drained.
-    const UNDRAINED: usize = 0;
-    /// Word: the next bucket to be drained.
-    const NEXT: usize = 1;
-    /// Word: how many threads copy items for a shrink.
-    const COPYING: usize = 2;
-
-    /// Bits that count buckets not yet drained; above is the generation.
-    const COUNT_BITS: u32 = LEVEL_MAX + 1;
-
-    /// The buckets that a word of a geometry's generation counts.
-    fn count_in(word: u64, geometry: Geometry) -> Option<u64> {
-        let count = word & ((1 << Self::COUNT_BITS) - 1);
-        (word - count == geometry.generation() << Self::COUNT_BITS).then_some(count)
-    }
-
-    /// Buckets not yet drained, if this geometry is still the one counted for.
-    fn undrained(&self, geometry: Geometry) -> Option<u64> {
-        Self::count_in(self.0.0[Self::UNDRAINED].load(Ordering::Acquire), geometry)
-    }
-
-    /// Begins to count for a geometry.
-    fn start(&self, geometry: Geometry, undrained: u64) {
-        let word = undrained | geometry.generation() << Self::COUNT_BITS;
-        self.0.0[Self::UNDRAINED].store(word, Ordering::Relaxed);
-        self.0.0[Self::NEXT].store(0, Ordering::Relaxed);
-    }
-
-    /// Counts a bucket as drained, if this geometry is still the one counted for; whether it was the
-    /// last one.
-    fn end_bucket(&self, geometry: Geometry) -> bool {
-        let one_less = |word: u64| Self::count_in(word, geometry).map(|_| word - 1);
-        let before =
-            self.0.0[Self::UNDRAINED].fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less);
-        before.is_ok_and(|before| Self::count_in(before, geometry) == Some(1))
-    }
-
-    /// The number of the next bucket to be drained; it counts on for ever.
-    fn take_next(&self) -> u64 {
-        self.0.0[Self::NEXT].fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn begin_copying(&self) -> Copying<'_> {
-        self.0.0[Self::COPYING].fetch_add(1, Ordering::AcqRel);
-        Copying(self)
-    }
-
-    /// Whether somebody copies. By addition: either this sees the announcement, or who announced
-    /// sees what was published before.
-    fn is_copying(&self) -> bool {
-        self.0.0[Self::COPYING].fetch_add(0, Ordering::AcqRel) != 0
-    }
-}
-
-/// Items may be copied out of the interim level of a shrink, until dropped.
-pub(super) struct Copying<'a>(&'a Progress);
-
-impl Drop for Copying<'_> {
-    fn drop(&mut self) {
-        self.0.0.0[Progress::COPYING].fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Counts changes of the calling thread, and does what they do besides.
@@ -234,12 +167,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Interim buckets that have not been drained, if this geometry is still the one counted for.
     pub(super) fn undrained(&self, geometry: Geometry) -> Option<u64> {
-        self.progress.undrained(geometry)
+        self.progress.undrained(geometry.generation())
     }
 
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
     pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
-        self.progress.start(next, undrained);
+        self.progress.start(next.generation(), undrained);
         self.published.publish(next);
     }
 
@@ -312,7 +245,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         debug_assert_eq!(self.tokens(self.at(bucket)), 0);
         self.mark_drained(geometry, bucket);
         // Not if another resize has begun since: it visits this bucket again.
-        if self.progress.end_bucket(geometry) {
+        if self.progress.end_bucket(geometry.generation()) {
             self.end_level(geometry);
         }
         Ok(())

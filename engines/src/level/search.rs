@@ -130,7 +130,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if word & WRITING == 0 {
             return Some(self.bucket.value(self.medium(), self.at(bucket), slot));
         }
-        match self.log.update_of(self.medium(), bucket) {
+        match self.log.update_of(self.medium(), bucket.level, bucket.index()) {
             Some((logged, value)) if logged == slot => Some(value),
             Some(_) => Some(self.bucket.value(self.medium(), self.at(bucket), slot)),
             None => None,

@@ -4,7 +4,7 @@
 use crate::common::assert_sound;
 use crate::engines::ALL;
 use crate::harness::{Backing, Dram, PLACE, Setup};
-use engines::engine::{PairSizes, Parameters};
+use engines::engine::{PairSizes, Parameters, Wanted};
 use index::{Fixed, Index, is_same_state};
 use pmem::Pool;
 use pmem::pool::Spec;
@@ -50,13 +50,16 @@ fn bytes_decide_on_all<K: Fixed, V: Fixed>(first: u64) {
     let sizes = PairSizes { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32 };
     let mut engines = 0;
     for engine in ALL {
-        let takes = |sizes| engine.listed.takes(sizes, &Parameters::default());
+        let parameters = Parameters::default();
+        let takes = |sizes| engine.listed.takes(sizes, &parameters);
         if !takes(sizes) || !takes(NO_WORDS) {
             continue;
         }
         let PairSizes { key_bytes, value_bytes } = sizes;
         let setup = Setup::of(engine);
-        let spec = Spec { key_bytes, value_bytes, ..setup.spec() };
+        let wanted = Wanted { sizes, pairs: 0, resize_at: 0.85, parameters: &parameters };
+        let engine_params = engine.listed.engine_params(&wanted);
+        let spec = Spec { key_bytes, value_bytes, engine_params, ..setup.spec() };
         let (_, medium) = Dram::empty(setup.limit_bytes);
         let pool = Arc::new(Pool::create(medium, &spec, PLACE).expect("a pool is made"));
         let table = engine.listed.open_pairs::<_, K, V>(Arc::clone(&pool), setup.settings());

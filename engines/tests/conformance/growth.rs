@@ -181,9 +181,11 @@ pub(crate) fn a_full_pool_refuses_and_works_on<B: Backing>(engine: &'static Engi
                 }
             }
         }
-        assert!(table.insert(refused, 1).is_err(), "room came from nowhere");
-        assert!(matches!(table.upsert(refused, 1), Err(Error::Space(SpaceError::Full { .. }))));
-        assert!(table.compare_exchange(refused, None, Some(1)).is_err());
+        if !engine.updates_make_room {
+            assert!(table.insert(refused, 1).is_err(), "room came from nowhere");
+            assert!(matches!(table.upsert(refused, 1), Err(Error::Space(SpaceError::Full { .. }))));
+            assert!(table.compare_exchange(refused, None, Some(1)).is_err());
+        }
         for &key in &some {
             assert_eq!(table.remove(key).unwrap(), model.remove(&key));
         }

@@ -121,6 +121,10 @@ impl<M: Medium> Medium for Count<M> {
         self.inner.kind()
     }
 
+    fn reads_slowly(&self) -> bool {
+        self.inner.reads_slowly()
+    }
+
     fn load(&self, at: Offset) -> u64 {
         self.read(at, 8);
         self.inner.load(at)

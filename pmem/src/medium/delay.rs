@@ -180,6 +180,10 @@ impl<M: Medium> Medium for Delay<M> {
         self.inner.kind()
     }
 
+    fn reads_slowly(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn load(&self, at: Offset) -> u64 {
         self.arrive(self.lines.range(at, 8));

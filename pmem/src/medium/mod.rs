@@ -84,6 +84,11 @@ pub trait Medium: Send + Sync + 'static {
     /// Which medium this is.
     fn kind(&self) -> MediumKind;
 
+    /// Whether reading from it takes longer than from DRAM.
+    fn reads_slowly(&self) -> bool {
+        self.kind() == MediumKind::Dax
+    }
+
     /// Loads a word, with acquire ordering.
     fn load(&self, at: Offset) -> u64;
 

@@ -6,10 +6,10 @@ mod scans;
 use super::bucket::Unfenced;
 use super::geometry::{Geometry, Resize};
 use super::layout::{BucketId, LOCK, Locked, next_version};
-use super::log::Entry;
 use super::ops::Placed;
 use super::resize::write_roots;
 use super::*;
+use crate::log::Entry;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place as At, PoolKind};
@@ -119,7 +119,10 @@ fn moved_within(table: &Table, level: u32, begin: impl Fn(&Table, Geometry)) {
     let geometry = table.core.geometry();
     let (key, [from, to]) = key_of_two(table, level);
     store(table, from, key);
-    let _entry = table.core.log.write(table.core.medium(), &Entry::<u64>::movement(from, 0));
+    let _entry = table
+        .core
+        .log
+        .write(table.core.medium(), &Entry::<u64>::movement(from.level, from.index(), 0));
     store(table, to, key);
     begin(table, geometry);
     assert_once(&after_crash(table), key);
@@ -251,14 +254,14 @@ fn an_entry_that_is_half_another_one() {
     let table = table(3, 0.85);
     let (log, medium) = (&table.core.log, table.core.medium());
     let [old, new] = [1, 2].map(|index| BucketId::new(3, index));
-    let written = log.write(medium, &Entry::update(old, 0, 7u64));
+    let written = log.write(medium, &Entry::update(old.level, old.index(), 0, 7u64));
     let at = log.read::<Dram, u64>(medium)[0].0;
-    assert_eq!(log.update_of(medium, old), Some((0, 7u64)));
+    assert_eq!(log.update_of(medium, old.level, old.index()), Some((0, 7u64)));
     log.erase(medium, written);
-    let _written = log.write(medium, &Entry::update(new, 0, 9u64));
-    assert_eq!(log.update_of(medium, new), Some((0, 9u64)));
-    medium.store(at.word(log::BUCKET), old.index());
-    assert_eq!(log.update_of::<Dram, u64>(medium, old), None);
+    let _written = log.write(medium, &Entry::update(new.level, new.index(), 0, 9u64));
+    assert_eq!(log.update_of(medium, new.level, new.index()), Some((0, 9u64)));
+    medium.store(at.word(crate::log::BUCKET), old.index());
+    assert_eq!(log.update_of::<Dram, u64>(medium, old.level, old.index()), None);
 }
 
 /// A table that may not grow, two keys in it, and one that is not: its buckets are full, and only the

@@ -19,9 +19,9 @@ fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
             (visits, table.get(key))
         });
         // It has come to the bucket that it must wait for.
-        wait_until(|| core.scans.next_word() == first_locked || scanning.is_finished());
+        wait_until(|| core.scans.next_bucket() == first_locked || scanning.is_finished());
         give_way();
-        assert_eq!(core.scans.next_word(), first_locked, "it does not wait");
+        assert_eq!(core.scans.next_bucket(), first_locked, "it does not wait");
         has_ended.store(true, Ordering::SeqCst);
         end();
         assert_eq!(scanning.join().unwrap(), (1, Some(1)));

@@ -20,6 +20,7 @@ pub(crate) static ENGINE: Engine = Engine {
     },
     as_late_as_possible: WHEN_FULL,
     updates_in_place: false,
+    updates_make_room: false,
     insertions_end_resizes: false,
     colliding: LazyLock::new(colliding_by_two_hashes),
 };

@@ -26,6 +26,8 @@ pub(crate) struct Engine {
     /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
     /// given back later.
     pub(crate) updates_in_place: bool,
+    /// Whether an update may move other pairs, and so make room for one that there was none for.
+    pub(crate) updates_make_room: bool,
     /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
     /// the helper comes.
     pub(crate) insertions_end_resizes: bool,

@@ -68,12 +68,15 @@ fn buckets_of_as_many_slots_as_asked_for() {
     // Nothing is made where there are no such buckets.
     let path = directory.path().join("none");
     for (engine, slots, says) in [
-        (None, 9, "level has no parameter slots of 9 here: with pairs of 16 bytes it is 1 to 8"),
-        (None, 0, "it is 1 to 8"),
-        (Some(Engine::ALL[0]), 4, "leave it out, or use the engine level"),
+        (
+            Engine::Level,
+            9,
+            "level has no parameter slots of 9 here: with pairs of 16 bytes it is 1 to 8",
+        ),
+        (Engine::Level, 0, "it is 1 to 8"),
+        (Engine::ALL[0], 4, "leave it out, or use the engine level"),
     ] {
-        let options = Options::new().parameter("slots", slots);
-        let options = engine.into_iter().fold(options, Options::engine);
+        let options = Options::new().engine(engine).parameter("slots", slots);
         assert_says(&options.create_table(&path).unwrap_err(), &[says]);
     }
     assert!(!path.exists());

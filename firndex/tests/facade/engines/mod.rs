@@ -3,6 +3,7 @@
 mod clevel;
 mod iceberg;
 mod level;
+mod rewo;
 
 use firndex::{Engine, Options};
 use pmem::superblock::{Extent, HEAP, Superblock};
@@ -36,6 +37,7 @@ impl Anatomy {
             Some(Engine::Iceberg) => iceberg::dissect,
             Some(Engine::Level) => level::dissect,
             Some(Engine::Clevel) => clevel::dissect,
+            Some(Engine::Rewo) => rewo::dissect,
             // Words that may be anything.
             _ => |_: &[u8], extent: &Extent, anatomy: &mut Anatomy| {
                 anatomy.states.extend(range(extent).step_by(8));

@@ -4,15 +4,13 @@
 //!   | checksum | kind, slot, level | bucket | value … |     each entry begins a line
 //! ```
 //!
-//! An *update* entry holds the new value of an item in a full bucket (section 3.3.4; the paper logs
-//! the old one). When the entry is durable the update has happened: recovery repeats it. So a reader
+//! An *update* entry holds the new value of an item in a full bucket. When the entry is durable the update has happened: recovery repeats it. So a reader
 //! may report the new value as soon as it sees it. With the old value in the log a crash could take
 //! that back.
 //!
 //! A *movement* entry says which item may be in the table twice. It needs no erasure: recovery looks
 //! whether that is so.
 
-use super::layout::{BucketId, Locked};
 use index::Fixed;
 use index::hash::Hasher;
 use pmem::sync::{AtomicU64, Ordering, fence, thread_index};
@@ -23,7 +21,7 @@ const ENTRIES: usize = 16;
 // Words of an entry; the value begins at `VALUE`.
 const CHECKSUM: u64 = 0;
 const WHAT: u64 = 1;
-pub(super) const BUCKET: u64 = 2;
+pub(crate) const BUCKET: u64 = 2;
 const VALUE: u64 = 3;
 
 // Where the parts of the word `WHAT` begin.
@@ -32,31 +30,35 @@ const LEVEL_SHIFT: u32 = 16;
 /// Bits of the kind, and of the slot.
 const BYTE: u64 = 0xff;
 
+/// Bit of an entry's lock.
+const LOCK: u64 = 1;
+type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+
 const UPDATE: u64 = 1;
 const MOVEMENT: u64 = 2;
 
 /// A change to be ended by recovery.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<V> {
-    pub(super) level: u32,
-    pub(super) index: u64,
-    pub(super) slot: usize,
+pub(crate) struct Entry<V> {
+    pub(crate) level: u32,
+    pub(crate) index: u64,
+    pub(crate) slot: usize,
     /// The new value; `None` for a movement.
-    pub(super) value: Option<V>,
+    pub(crate) value: Option<V>,
 }
 
 impl<V> Entry<V> {
-    pub(super) fn update(bucket: BucketId, slot: usize, value: V) -> Self {
-        Entry { level: bucket.level, index: bucket.index(), slot, value: Some(value) }
+    pub(crate) fn update(level: u32, index: u64, slot: usize, value: V) -> Self {
+        Entry { level, index, slot, value: Some(value) }
     }
 
-    pub(super) fn movement(bucket: BucketId, slot: usize) -> Self {
-        Entry { level: bucket.level, index: bucket.index(), slot, value: None }
+    pub(crate) fn movement(level: u32, index: u64, slot: usize) -> Self {
+        Entry { level, index, slot, value: None }
     }
 }
 
 /// Where entries are, and who writes one.
-pub(super) struct Log {
+pub(crate) struct Log {
     start: Offset,
     entry_bytes: u64,
     locks: [AtomicU64; ENTRIES],
@@ -65,7 +67,7 @@ pub(super) struct Log {
 }
 
 /// An entry that was written, until dropped or erased.
-pub(super) struct Written<'a> {
+pub(crate) struct Written<'a> {
     at: Offset,
     _locked: Locked<'a>,
 }
@@ -76,7 +78,7 @@ fn value_words<V: Fixed>() -> u64 {
 
 impl Log {
     /// Bytes of the log of a table with values `V`.
-    pub(super) fn bytes<V: Fixed>() -> u64 {
+    pub(crate) fn bytes<V: Fixed>() -> u64 {
         ENTRIES as u64 * Log::entry_bytes::<V>()
     }
 
@@ -84,7 +86,7 @@ impl Log {
         ((VALUE + value_words::<V>()) * 8).next_multiple_of(LINE)
     }
 
-    pub(super) fn new<V: Fixed>(start: Offset, hasher: Hasher) -> Log {
+    pub(crate) fn new<V: Fixed>(start: Offset, hasher: Hasher) -> Log {
         let locks = std::array::from_fn(|_| AtomicU64::new(0));
         Log { start, entry_bytes: Log::entry_bytes::<V>(), locks, hasher }
     }
@@ -113,7 +115,7 @@ impl Log {
     }
 
     /// Writes an entry, durably.
-    pub(super) fn write<M: Medium, V: Fixed>(&self, medium: &M, entry: &Entry<V>) -> Written<'_> {
+    pub(crate) fn write<M: Medium, V: Fixed>(&self, medium: &M, entry: &Entry<V>) -> Written<'_> {
         let first = thread_index() % ENTRIES;
         let free = (0..ENTRIES)
             .map(|turn| (first + turn) % ENTRIES)
@@ -134,7 +136,7 @@ impl Log {
     }
 
     /// Erases an entry, durably.
-    pub(super) fn erase<M: Medium>(&self, medium: &M, written: Written<'_>) {
+    pub(crate) fn erase<M: Medium>(&self, medium: &M, written: Written<'_>) {
         medium.store(written.at.word(CHECKSUM), 0);
         medium.persist(written.at);
     }
@@ -152,14 +154,15 @@ impl Log {
 
     /// The slot and the new value of an update of an item in `bucket` that is in the log, for a reader
     /// who finds out by itself whether that is still under way.
-    pub(super) fn update_of<M: Medium, V: Fixed>(
+    pub(crate) fn update_of<M: Medium, V: Fixed>(
         &self,
         medium: &M,
-        bucket: BucketId,
+        level: u32,
+        bucket: u64,
     ) -> Option<(usize, V)> {
         (0..ENTRIES).find_map(|index| {
             let entry = Self::decode::<M, V>(medium, self.at(index));
-            let is_of_bucket = entry.level == bucket.level && entry.index == bucket.index();
+            let is_of_bucket = entry.level == level && entry.index == bucket;
             let value = entry.value.filter(|_| is_of_bucket)?;
             // Of this bucket is also what an update that is over left here, and maybe a mixture with
             // what another thread is writing over it: neither has this checksum.
@@ -170,7 +173,7 @@ impl Log {
     }
 
     /// Every whole entry, and where it lies.
-    pub(super) fn read<M: Medium, V: Fixed>(&self, medium: &M) -> Vec<(Offset, Entry<V>)> {
+    pub(crate) fn read<M: Medium, V: Fixed>(&self, medium: &M) -> Vec<(Offset, Entry<V>)> {
         (0..ENTRIES)
             .map(|index| self.at(index))
             .filter_map(|at| {
@@ -186,7 +189,7 @@ impl Log {
     }
 
     /// Erases an entry that [`Log::read`] found at `at`.
-    pub(super) fn erase_at<M: Medium>(&self, medium: &M, at: Offset) {
+    pub(crate) fn erase_at<M: Medium>(&self, medium: &M, at: Offset) {
         medium.store(at.word(CHECKSUM), 0);
         medium.persist(at);
     }

@@ -1,0 +1,92 @@
+//! Histories around tables that change buckets under locks, and that are resized bucket by bucket.
+
+use crate::boundaries::{interleaved, shared};
+use crate::history::{Action, Op};
+use crate::subject::{Setup, Subject, TableSubject};
+use crate::trial::Directed;
+
+/// Updates that take several steps, beside others of the same key.
+pub(crate) fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {
+    let one = |action| Op::One(0, action);
+    let update = |value| one(Action::Update(value));
+    let others = [
+        vec![one(Action::Get), one(Action::Get)],
+        vec![Op::Scan],
+        vec![update(4), one(Action::Get)],
+        vec![one(Action::Remove), one(Action::Insert(4))],
+    ];
+    let stored = vec![one(Action::Insert(2))];
+    let program = |other| vec![stored.clone(), vec![update(3), update(5)], other];
+    others.into_iter().map(|other| interleaved::<S>(setup, program(other), 1)).collect()
+}
+
+/// Changes of several buckets whose fence is still to come, beside whoever meets them.
+pub(crate) fn sharing_fences(setup: &Setup) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let both = |action| Op::Many(vec![(0, action), (1, action)]);
+    let turned = |action| Op::Many(vec![(1, action), (0, action)]);
+    let upsert = |value| both(Action::Upsert(value));
+    let look = vec![one(1, Action::Get), one(0, Action::Get)];
+    let programs = [
+        [vec![both(Action::Insert(2))], look.clone()],
+        [vec![both(Action::Insert(2))], vec![Op::Scan, one(0, Action::Get)]],
+        [vec![upsert(2), upsert(3)], look.clone()],
+        [vec![upsert(2), both(Action::Remove)], look],
+        [vec![upsert(2), both(Action::Remove)], vec![one(0, Action::Insert(4))]],
+        // Each may hold what the other wants next.
+        [vec![upsert(2), upsert(3)], vec![turned(Action::Upsert(4))]],
+        [vec![upsert(2), both(Action::Remove)], vec![turned(Action::Remove)]],
+    ];
+    let programs = programs.map(|program| program.to_vec());
+    programs.into_iter().map(|program| interleaved::<TableSubject>(setup, program, 0)).collect()
+}
+
+/// Tables that are halved, and tables that grow, beside others.
+pub(crate) fn resizing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let get_both = || Op::Many(vec![(0, Action::Get), (1, Action::Get)]);
+    let others = || {
+        [
+            vec![one(0, Action::Get), one(1, Action::Get)],
+            vec![get_both(), get_both()],
+            vec![one(0, Action::Upsert(3)), one(0, Action::Get)],
+            vec![one(0, Action::Remove), one(0, Action::Insert(3))],
+            vec![one(1, Action::Insert(3)), one(1, Action::Remove)],
+            vec![Op::Scan, one(0, Action::Get)],
+            vec![Op::Settle],
+        ]
+    };
+    let beside = |setup: &Setup, resizer: &[Op]| {
+        let program = |other| vec![vec![one(0, Action::Upsert(2))], resizer.to_vec(), other];
+        let directed = |other| interleaved::<S>(setup, program(other), 1);
+        others().into_iter().chain([resizer.to_vec()]).map(directed).collect::<Vec<_>>()
+    };
+    let grows = |setup: &&Setup| setup.resize_at < 1.0;
+    let growth = [one(1, Action::Insert(4)), Op::Settle];
+    let shrunk = setups.iter().filter(|setup| setup.shrinks);
+    let shrinking = shrunk.flat_map(|setup| beside(setup, &[Op::Shrink]));
+    shrinking.chain(setups.iter().filter(grows).flat_map(|setup| beside(setup, &growth))).collect()
+}
+
+/// Two that empty buckets, one of them while the other one still publishes the resize; and a shrink that is
+/// given up, or that another one helps with.
+pub(crate) fn several_that_resize<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let grower = vec![one(1, Action::Insert(3)), Op::Settle];
+    let settle = || vec![Op::Settle];
+    let growing = |setup: &Setup| {
+        let others = [settle(), vec![Op::Settle, one(0, Action::Insert(2))]];
+        let programs = others.map(|other| vec![grower.clone(), other]);
+        let programs = programs.into_iter().chain([vec![settle(), settle()]]);
+        programs.map(|program| shared::<S>(setup, program, 2)).collect::<Vec<_>>()
+    };
+    let shrinking = |setup: &Setup| {
+        let shrink = || vec![Op::Shrink];
+        [vec![shrink(), shrink()], vec![shrink(), settle()]]
+            .map(|program| shared::<S>(setup, program, 1))
+    };
+    let grows = |setup: &&Setup| setup.resize_at < 1.0 && !setup.shrinks;
+    let mut all: Vec<Directed> = setups.iter().filter(grows).flat_map(growing).collect();
+    all.extend(setups.iter().filter(|setup| setup.shrinks).flat_map(shrinking));
+    all
+}

@@ -1,0 +1,151 @@
+//! What Rewo-Hash says of itself.
+
+use super::layout::{BUCKET_BYTES, slots_for};
+use super::{Core, RewoHash, Shape};
+use crate::Settings;
+use crate::engine::{
+    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
+};
+use crate::sizes::{check_sizes, not_kept};
+use index::hash::Hasher;
+use index::{Fixed, Index, Items};
+use pmem::superblock::ENGINE_PARAMS;
+use pmem::{Medium, OpenError, Pool, WORD};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Rewo-Hash in the list of engines.
+#[derive(Debug)]
+pub enum Engine {}
+
+/// The parameter of buckets' slots.
+pub const SLOTS: &str = "slots";
+
+/// Most bytes of a pair.
+const PAIR_BYTES_MAX: u64 = BUCKET_BYTES - WORD;
+
+/// The slots that buckets can have which hold such pairs.
+fn bounds_of_slots(sizes: PairSizes) -> Option<RangeInclusive<u64>> {
+    let most = u64::from(slots_for(sizes.pair_bytes()));
+    (sizes.key_bytes > 0 && most > 0).then_some(1..=most)
+}
+
+impl Describe for Engine {
+    const DESCRIPTION: Description = Description {
+        id: 4,
+        name: "rewo",
+        title: "Rewo-Hash",
+        paper: "Li, Huang: A Read-Efficient and Write-Optimized Hash Table for Intel Optane DC Persistent \
+                Memory",
+        summary: "Buckets of 256 bytes, as Optane-like media write them; grows by moving half of its pairs.",
+        pair_sizes: "keys of at least 1 byte that with their value have at most 248",
+        pair_bytes_max: PAIR_BYTES_MAX,
+        parameters: &[Parameter {
+            name: SLOTS,
+            help: "slots of a bucket, 1 to 15 (default: as many as 256 bytes hold)",
+            bounds: bounds_of_slots,
+        }],
+        shrinks: true,
+        shrinks_by_itself: true,
+        scans_exactly: true,
+        is_lock_free: false,
+        has_helpers: false,
+    };
+
+    type Words<M: Medium> = RewoHash<M, u64, u64>;
+    type Bytes<M: Medium> = Items<RewoHash<M, u64, u64>, M>;
+    type HotPath<M: Medium> = Hot<M>;
+
+    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
+        let Some(bounds) = bounds_of_slots(sizes) else { return false };
+        parameters.iter().all(|(name, value)| name == SLOTS && bounds.contains(&value))
+    }
+
+    fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS] {
+        let mut shape = Shape::for_pair_bytes(wanted.sizes.pair_bytes());
+        if let Some(slots) = wanted.parameters.get(SLOTS) {
+            // Nothing beyond its bounds comes here; what does, no pool is opened with.
+            shape.slots = u32::try_from(slots).unwrap_or(u32::MAX);
+        }
+        shape.for_pairs(wanted.pairs, wanted.resize_at).encode()
+    }
+
+    fn open_words<M: Medium>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Self::Words<M>, OpenError> {
+        RewoHash::open(pool, settings)
+    }
+
+    fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
+        pool: Arc<Pool<M>>,
+        settings: Settings,
+    ) -> Result<Box<dyn Index<K, V>>, OpenError> {
+        // It is not compiled for pairs that no bucket holds.
+        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= PAIR_BYTES_MAX } {
+            Ok(Box::new(RewoHash::<M, K, V>::open(pool, settings)?))
+        } else {
+            check_sizes::<K, V>(&pool.superblock())?;
+            Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+        }
+    }
+
+    fn open_bytes<M: Medium>(
+        pool: Arc<Pool<M>>,
+        hasher: Hasher,
+        settings: Settings,
+    ) -> Result<Self::Bytes<M>, OpenError> {
+        open_items::<Self, M>(pool, hasher, settings)
+    }
+
+    fn hot_path_of_words<M: Medium>(table: &Self::Words<M>) -> Option<Hot<M>> {
+        Some(Hot(Arc::clone(&table.core)))
+    }
+}
+
+/// Look-ups in a table.
+pub struct Hot<M: Medium>(Arc<Core<M, u64, u64>>);
+
+impl<M: Medium> HotPath for Hot<M> {
+    #[inline(always)]
+    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        self.0.get(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SLOTS_MAX;
+    use super::*;
+
+    #[test]
+    fn it_takes_what_fits_its_buckets() {
+        // Most slots of a bucket; 0 where pairs fit none.
+        for (key_bytes, value_bytes, most) in [
+            (8, 8, 15),
+            (1, 0, 15),
+            (16, 15, 8),
+            (16, 16, 7),
+            (124, 0, 2),
+            (1, 124, 1),
+            (248, 0, 1),
+            (8, 241, 0),
+            (0, 8, 0),
+            (0, 0, 0),
+            (u32::MAX, u32::MAX, 0),
+        ] {
+            let sizes = PairSizes { key_bytes, value_bytes };
+            for slots in 0..=u64::from(SLOTS_MAX) + 1 {
+                let mut parameters = Parameters::default();
+                parameters.set(SLOTS, slots);
+                let is_within = (1..=most).contains(&slots);
+                assert_eq!(Engine::takes(sizes, &parameters), is_within, "{sizes:?}, {slots}");
+            }
+            assert_eq!(Engine::takes(sizes, &Parameters::default()), most > 0, "{sizes:?}");
+            assert_eq!(Engine::may_hold(sizes), most > 0, "{sizes:?}");
+        }
+        let mut parameters = Parameters::default();
+        parameters.set("shelves", 4);
+        assert!(!Engine::takes(PairSizes::WORDS, &parameters));
+    }
+}

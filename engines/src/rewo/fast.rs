@@ -1,0 +1,198 @@
+//! The fast path: what nearly every operation does, in few instructions. No resize is under way, no
+//! writer is in the way, and an item to be inserted finds an empty slot. Else it is left to the slow
+//! path, in `search` and `ops`.
+
+use super::Core;
+use super::bucket::Unfenced;
+use super::geometry::Geometry;
+use super::layout::{Hash, LOCK, WRITING};
+use super::search::Found;
+use index::{Change, Fixed, is_same};
+use pmem::Medium;
+use pmem::sync::{Ordering, fence};
+
+/// The two buckets of a key in a table that is not resizing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Two {
+    pub(super) geometry: Geometry,
+    pub(super) buckets: [u64; 2],
+}
+
+/// The states and fingerprints of two buckets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    states: [u64; 2],
+    pub(super) prints: [[u64; 2]; 2],
+}
+
+/// Where the slots of the second bucket begin in a mask of both.
+const SECOND: u32 = 16;
+
+/// Which of two buckets, and the slot, for a bit of [`Core::slots_with`].
+#[inline(always)]
+pub(super) fn slot_of_two(bit: u32) -> (usize, usize) {
+    ((bit / SECOND) as usize, (bit % SECOND) as usize)
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// The two buckets of a key; `None`: there are more, or they are to be searched one by one.
+    #[inline(always)]
+    pub(super) fn two(&self, hash: Hash) -> Option<Two> {
+        let geometry = self.geometry();
+        if geometry.is_resizing() || !self.shape.design.sidecar_prints {
+            return None;
+        }
+        Some(Two { geometry, buckets: self.pair_among(geometry.log2(), hash) })
+    }
+
+    /// Hints that the records of two buckets are about to be read.
+    #[inline(always)]
+    pub(super) fn prefetch_records(&self, two: &Two) {
+        for bucket in two.buckets {
+            self.records.prefetch(self.record(bucket));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn see(&self, two: &Two) -> Seen {
+        let states = two.buckets.map(|bucket| self.state(bucket).load(Ordering::Acquire));
+        Seen { states, prints: two.buckets.map(|bucket| self.prints(bucket)) }
+    }
+
+    /// The slots of two buckets with the fingerprint of this hash.
+    #[inline(always)]
+    pub(super) fn slots_with(&self, seen: &Seen, hash: Hash) -> u32 {
+        let [first, second] =
+            seen.prints.map(|prints| self.bucket.slots_with(prints, hash.print()) as u32);
+        first | second << SECOND
+    }
+
+    /// `None`: a writer is in the way.
+    #[inline(always)]
+    pub(super) fn find_fast(
+        &self,
+        two: &Two,
+        seen: &Seen,
+        mut slots: u32,
+        key: K,
+    ) -> Option<Option<Found<V>>> {
+        fence(Ordering::Acquire);
+        while slots != 0 {
+            let (nth, slot) = slot_of_two(slots.trailing_zeros());
+            slots &= slots - 1;
+            let bucket = two.buckets[nth];
+            let (found, value) = self.bucket.pair(self.medium(), self.at(bucket), slot);
+            if !is_same(found, key) {
+                continue;
+            }
+            fence(Ordering::Acquire);
+            // Unlocked, or somebody may be changing the value, and what was read not be durable.
+            // Unchanged, or the slot may be another item's by now.
+            let now = self.state(bucket).load(Ordering::Relaxed);
+            let is_unchanged = now & (LOCK | WRITING) == 0 && now == seen.states[nth] & !LOCK;
+            return is_unchanged.then_some(Some(Found { bucket, slot, value, state: now }));
+        }
+        fence(Ordering::Acquire);
+        let now = two.buckets.map(|bucket| self.state(bucket).load(Ordering::Relaxed));
+        let changes = (now[0] ^ seen.states[0]) | (now[1] ^ seen.states[1]);
+        (changes & !LOCK == 0 && self.geometry() == two.geometry).then_some(None)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, key: K) -> Option<V> {
+        match &self.cache {
+            Some(cache) => self.get_cached(cache, key),
+            None => self.get_persistent(key, self.hash(key)),
+        }
+    }
+
+    /// Search in the persistent table.
+    #[inline(always)]
+    pub(super) fn get_persistent(&self, key: K, hash: Hash) -> Option<V> {
+        self.find(key, hash).map(|found| found.value)
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, key: K, hash: Hash) -> Option<Found<V>> {
+        let fast = self.two(hash).and_then(|two| {
+            let seen = self.see(&two);
+            self.find_fast(&two, &seen, self.slots_with(&seen, hash), key)
+        });
+        match fast {
+            Some(found) => found,
+            None => self.find_slow(key, hash),
+        }
+    }
+
+    /// As [`Core::mutate_slow`]; returns the state before, or `None`: it is left to that.
+    #[inline(always)]
+    pub(super) fn mutate_fast<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        key: K,
+        hash: Hash,
+        two: &Two,
+        inserts: bool,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        // As in `mutate_slow`.
+        let home = (inserts || self.cache.is_some()).then(|| unfenced.lock_home(hash));
+        let seen = self.see(two);
+        match self.find_fast(two, &seen, self.slots_with(&seen, hash), key)? {
+            Some(found) => {
+                let at = (found.bucket, found.slot);
+                self.change(unfenced, home, at, key, hash, decide).map(Some)
+            }
+            None => match decide(None) {
+                Change::Put(value) => {
+                    if !inserts || !self.insert_fast(unfenced, two, &seen, (key, value), hash) {
+                        return None;
+                    }
+                    unfenced.end_change(home, 1, 0);
+                    Some(None)
+                }
+                _ => Some(None),
+            },
+        }
+    }
+
+    /// The emptier of two buckets, and the slot there that an item goes to.
+    #[inline(always)]
+    pub(super) fn room(&self, seen: &Seen) -> Option<(usize, usize)> {
+        let empty = seen.prints.map(|prints| self.bucket.empty(prints));
+        let nth = usize::from(empty[1].count_ones() > empty[0].count_ones());
+        (empty[nth] != 0).then(|| (nth, empty[nth].trailing_zeros() as usize))
+    }
+
+    /// As [`Core::insert`], without evictions, and only if the bucket is as it was seen; whether so.
+    #[inline(always)]
+    fn insert_fast<const MOST: usize>(
+        &self,
+        unfenced: &mut Unfenced<'_, M, K, V, MOST>,
+        two: &Two,
+        seen: &Seen,
+        item: (K, V),
+        hash: Hash,
+    ) -> bool {
+        let Some((nth, slot)) = self.room(seen) else { return false };
+        let bucket = two.buckets[nth];
+        let at = self.at(bucket);
+        self.prefetch_slot(at, slot);
+        let Some(locked) = unfenced.lock_under(two.geometry, bucket) else { return false };
+        if self.state(bucket).load(Ordering::Relaxed) != seen.states[nth] | LOCK {
+            return false;
+        }
+        unfenced.insert((bucket, slot), locked, item, hash);
+        true
+    }
+
+    /// Hints that a slot is about to be written, and with it the meta word.
+    #[inline(always)]
+    pub(super) fn prefetch_slot(&self, at: pmem::Offset, slot: usize) {
+        self.medium().prefetch_write(at);
+        let beyond = self.bucket.beyond_meta(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch_write(at.add(beyond.start));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What lies where: buckets in the pool, a record for each in the sidecar.
+//!
+//! ```text
+//! pool, bucket of 256 bytes, aligned to them
+//!   | meta | item 0 | item 1 | … | item S-1 |       item = key, value, packed
+//!     one word, or two if every item then lies in one line (the second is not used)
+//!
+//! meta, S slots with fingerprints of F bits
+//!    … 2S+F            2S … S    S … 0
+//!   | fingerprint per slot | lockmap | bitmap |
+//!
+//! sidecar, four words per bucket
+//!   | version, LOCK | fingerprints of slots 0 to 7 | of slots 8 to 14 | mark |
+//! ```
+//!
+//! The fingerprints of the sidecar are bytes, 0 for an empty slot; those of the pool are the low bits of these.
+//! Buckets of all data tables are numbered together: the first table has the lowest numbers, and each further
+//! table as many as all before it.
+
+use crate::packed::Packed;
+use index::Fixed;
+use index::fingerprint::match_two_words;
+use pmem::{LINE, Medium, Offset, WORD};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Bytes of a bucket: those of a block of Optane-like media.
+pub(super) const BUCKET_BYTES: u64 = 256;
+/// Most slots of a bucket.
+pub const SLOTS_MAX: u32 = 15;
+/// Most bits of a fingerprint.
+const PRINT_BITS_MAX: u32 = 8;
+
+/// The bucket is locked. Who holds the lock alone changes the bucket and its record.
+pub(super) const LOCK: u64 = 1;
+/// A value of the bucket is being overwritten, and is in the log.
+pub(super) const WRITING: u64 = 1 << 1;
+/// One version; every change of what a bucket shows is a new one.
+pub(super) const VERSION: u64 = 1 << 2;
+
+/// Words of a bucket's record.
+pub(super) const RECORD_WORDS: usize = 4;
+/// Word of a record: the version and the lock.
+pub(super) const STATE: usize = 0;
+/// Words of a record: the fingerprints, two of them.
+pub(super) const PRINTS: usize = 1;
+/// Word of a record: the resize in which the bucket was emptied last.
+pub(super) const MARK: usize = 3;
+
+/// Owner of the extents of data tables; their index is the table's.
+pub(super) const TABLES: u8 = 1;
+/// Owner of the extent with the cursor.
+pub(super) const CURSOR: u8 = 2;
+/// Owner of the extent with the log.
+pub(super) const LOG: u8 = 3;
+/// Bytes of the extent of the cursor.
+pub(super) const CURSOR_BYTES: u64 = LINE;
+
+/// Engine root: log2 of the buckets of all tables.
+pub(super) const ROOT_LOG2: usize = 0;
+/// Engine root: what resize is under way.
+pub(super) const ROOT_RESIZE: usize = 1;
+/// Engine root: log2 of the buckets among which a key may still be where it was before.
+pub(super) const ROOT_LOWEST: usize = 2;
+
+/// Engine parameter: the slots of a bucket, and log2 of the buckets of the first table.
+pub(super) const PARAM_SIZES: usize = 0;
+/// Engine parameter: the design decisions in force.
+pub(super) const PARAM_DESIGN: usize = 1;
+/// Engine parameter: how large the cached table is.
+pub(super) const PARAM_CACHE: usize = 2;
+
+/// Most buckets, as log2: a hash has 32 bits for each choice of a bucket.
+pub(super) const LOG2_MAX: u32 = 32;
+/// Most data tables.
+pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
+
+/// Homes: locks by hash, under which all changes of a key happen. Many times as many as threads, few enough
+/// to stay in the caches.
+pub(super) const HOMES: usize = 1 << 13;
+/// Where the bits of a hash begin that choose the home: apart from the low ones of either choice, or the keys
+/// of one bucket would share few homes.
+const HOME_SHIFT: u32 = 20;
+
+/// The lock of a bucket or of a home, held until dropped.
+pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+
+/// The hash of a key: its low and its high half each choose a bucket.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hash(pub(super) u64);
+
+impl Hash {
+    /// The home whose lock excludes other changes of the key.
+    #[inline(always)]
+    pub(super) fn home(self) -> usize {
+        (self.0 >> HOME_SHIFT) as usize & (HOMES - 1)
+    }
+
+    /// The fingerprint: 1 to 255.
+    #[inline(always)]
+    pub(super) fn print(self) -> u8 {
+        // Mixed: the bits that chose the bucket are equal for all keys in it.
+        let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        1 + ((mixed * 255) >> 32) as u8
+    }
+}
+
+/// The bytes of a bucket whose items are a `K` and a `V`.
+#[derive(Debug)]
+pub(super) struct Bucket<K, V> {
+    pub(super) slots: u32,
+    /// Byte at which the first item begins.
+    first: u64,
+    print_bits: u32,
+    pair: PhantomData<fn() -> (K, V)>,
+}
+
+/// Most slots of a bucket that holds pairs of so many bytes.
+pub(super) const fn slots_for(pair_bytes: u64) -> u32 {
+    let fitting = (BUCKET_BYTES - WORD) / if pair_bytes == 0 { 1 } else { pair_bytes };
+    if fitting < SLOTS_MAX as u64 { fitting as u32 } else { SLOTS_MAX }
+}
+
+impl<K: Fixed, V: Fixed> Bucket<K, V> {
+    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
+
+    pub(super) fn new(slots: u32) -> Result<Self, String> {
+        if K::BYTES == 0 || slots == 0 || slots > slots_for(Self::ITEM_BYTES) {
+            return Err(format!(
+                "{slots} items of {} and {} bytes; a bucket holds 1 to {}, and a key has at least one byte",
+                K::BYTES,
+                V::BYTES,
+                slots_for(Self::ITEM_BYTES)
+            ));
+        }
+        let items = u64::from(slots) * Self::ITEM_BYTES;
+        // So that no item lies across two lines.
+        let is_aligned = LINE.is_multiple_of(Self::ITEM_BYTES) && Self::ITEM_BYTES == 2 * WORD;
+        let first = if is_aligned && 2 * WORD + items <= BUCKET_BYTES { 2 * WORD } else { WORD };
+        let print_bits = ((u64::BITS - 2 * slots) / slots).min(PRINT_BITS_MAX);
+        Ok(Bucket { slots, first, print_bits, pair: PhantomData })
+    }
+
+    /// The bits of the bitmap of a full bucket.
+    #[inline(always)]
+    pub(super) fn full(&self) -> u64 {
+        (1 << self.slots) - 1
+    }
+
+    /// The slots in use.
+    #[inline(always)]
+    pub(super) fn bitmap(&self, meta: u64) -> u64 {
+        meta & self.full()
+    }
+
+    /// The slots whose items were being moved elsewhere.
+    #[inline(always)]
+    pub(super) fn lockmap(&self, meta: u64) -> u64 {
+        meta >> self.slots & self.full()
+    }
+
+    /// The lock bits of slots.
+    pub(super) fn lock_bits(&self, slots: u64) -> u64 {
+        slots << self.slots
+    }
+
+    /// The bits of a meta word that no bucket has.
+    pub(super) fn is_meta(&self, meta: u64) -> bool {
+        let used = self.slots * (2 + self.print_bits);
+        used >= u64::BITS || meta >> used == 0
+    }
+
+    /// The meta word with an item in `slot`.
+    #[inline(always)]
+    pub(super) fn with(&self, meta: u64, slot: usize, print: u8) -> u64 {
+        let mask = (1 << self.print_bits) - 1;
+        let shift = self.print_shift(slot);
+        meta & !(mask << shift) | (u64::from(print) & mask) << shift | 1 << slot
+    }
+
+    /// Whether the fingerprint in a meta word may be this one.
+    pub(super) fn has_print(&self, meta: u64, slot: usize, print: u8) -> bool {
+        let mask = (1 << self.print_bits) - 1;
+        meta >> self.print_shift(slot) & mask == u64::from(print) & mask
+    }
+
+    #[inline(always)]
+    fn print_shift(&self, slot: usize) -> u32 {
+        2 * self.slots + slot as u32 * self.print_bits
+    }
+
+    /// The slots with this fingerprint, of a record's two words of fingerprints.
+    #[inline(always)]
+    pub(super) fn slots_with(&self, prints: [u64; 2], print: u8) -> u64 {
+        u64::from(match_two_words(prints, print)) & self.full()
+    }
+
+    /// The empty slots.
+    #[inline(always)]
+    pub(super) fn empty(&self, prints: [u64; 2]) -> u64 {
+        self.slots_with(prints, 0)
+    }
+
+    /// Byte of the bucket at which the item in `slot` begins.
+    #[inline(always)]
+    pub(super) fn item_at(&self, slot: usize) -> u64 {
+        let first = if Packed::<K, V>::WHOLE_WORDS && Self::ITEM_BYTES == 2 * WORD {
+            2 * WORD
+        } else {
+            self.first
+        };
+        first + slot as u64 * Self::ITEM_BYTES
+    }
+
+    /// The bytes of the item in `slot` that are not in the line of the meta word.
+    #[inline(always)]
+    pub(super) fn beyond_meta(&self, slot: usize) -> Range<u64> {
+        let at = self.item_at(slot);
+        at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE)
+    }
+
+    /// The word that is the value in `slot`, if one word it is.
+    #[inline(always)]
+    pub(super) fn value_word(&self, at: Offset, slot: usize) -> Option<Offset> {
+        Packed::<K, V>::value_word(at, self.item_at(slot))
+    }
+
+    /// The key in `slot`.
+    #[inline(always)]
+    pub(super) fn key<M: Medium>(&self, medium: &M, at: Offset, slot: usize) -> K {
+        Packed::<K, V>::key(medium, at, self.item_at(slot))
+    }
+
+    /// Whether the key in `slot` is this one.
+    #[inline(always)]
+    pub(super) fn has_key<M: Medium>(&self, medium: &M, at: Offset, slot: usize, key: K) -> bool {
+        Packed::<K, V>::has_key(medium, at, self.item_at(slot), key)
+    }
+
+    /// The key and the value in `slot`.
+    #[inline(always)]
+    pub(super) fn pair<M: Medium>(&self, medium: &M, at: Offset, slot: usize) -> (K, V) {
+        Packed::<K, V>::pair(medium, at, self.item_at(slot))
+    }
+
+    /// The value in `slot`.
+    #[inline(always)]
+    pub(super) fn value<M: Medium>(&self, medium: &M, at: Offset, slot: usize) -> V {
+        Packed::<K, V>::value(medium, at, self.item_at(slot))
+    }
+
+    /// Stores the item into `slot`. Neighbours' bytes stay as they are; the bucket is locked.
+    #[track_caller]
+    pub(super) fn fill<M: Medium>(
+        &self,
+        medium: &M,
+        at: Offset,
+        slot: usize,
+        (key, value): (K, V),
+    ) {
+        Packed::fill(medium, at, self.item_at(slot), key, value);
+    }
+}
+
+/// The slots of a set of bits, lowest first.
+pub(super) fn slots_in(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let slot = (bits != 0).then(|| bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+        slot
+    })
+}

@@ -1,0 +1,526 @@
+//! Rewo-Hash.
+//!
+//! Li, Huang: *A Read-Efficient and Write-Optimized Hash Table for Intel Optane DC Persistent Memory*.
+//!
+//! | the paper | here |
+//! |---|---|
+//! | Persistent Table, data table, bucket, slot | `layout` |
+//! | meta: bitmap, lockmap, fingerprints | the first word of a bucket |
+//! | directory, owner table, bit set, MSB | `geometry`: the owner is where the first choice lies |
+//! | Cached Table, cache_search (algorithm 1), cache_overflow, full-loaded, partial-loaded | `cache` |
+//! | submit_cache_insert | `search`: `fill_cache` |
+//! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `geometry::pair_among` |
+//! | pm_search (algorithm 2) | `search`: `find_slow`; `fast`: `find_fast` |
+//! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `update`, `change`; `bucket`: `Unfenced` |
+//! | cuckoo_move, eviction | `ops`: `evict`, `move_item` |
+//! | extend, shrink, rehash_count (section 3.6) | `resize`: `begin_extension`, `begin_shrink`, then `drain` bucket by bucket; the cursor |
+//! | rewo_recover (algorithm 6) | `recover` |
+//!
+//! Invariants:
+//!
+//! 1. A key is in at most one slot that is in use, save while an item is moved: then both copies are equal,
+//!    and the locks of both buckets are held. Of an eviction, the slot that the item leaves is locked in the
+//!    durable meta word; of a resize, it lies in a bucket that the resize has not emptied.
+//! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a new one and
+//!    then empties the bucket must take the same lock.
+//! 3. A key appears where it was absent only under the lock of its home.
+//! 4. A fingerprint is shown when the bit of its slot is durable, and taken away when the bit's erasure is. In
+//!    between the bucket is locked, and who reads it makes durable what it reports. Every change of what is
+//!    shown is a new version, and what replaces something is shown in a version before that is hidden.
+//! 5. Whoever waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize
+//!    empties in the present geometry: then it waits for one that is not, and gives up when the geometry
+//!    changes.
+//!
+//! Departures from the paper, and why:
+//!
+//! 1. Readers wait for no lock and use no hardware transactions (algorithms 1 and 2): they read a slot between
+//!    two looks at its bucket's version. A negative search is valid only if no bucket that it looked at has
+//!    changed, since an item may be moved from a bucket not yet searched to one that was.
+//! 2. Locks are in the sidecar, one for a bucket, and one for all changes of a key, its home: with locks on
+//!    slots only, two insertions of one key into different slots both succeed. The lockmap in the pool marks
+//!    items that are being evicted, and nothing else.
+//! 3. Fingerprints of 8 bits in the sidecar besides those in the pool, which for 15 slots have 2 bits.
+//! 4. An insertion goes to the emptier one of two buckets, which fills more of the table, and first to slots in
+//!    the line of the meta word, which saves a flush and a fence.
+//! 5. A value of one word is overwritten in place: a word is atomic.
+//! 6. An update of a longer value in a full bucket from which nothing can be evicted goes by a log, or it would
+//!    fail in a table that may not grow.
+//! 7. The bits of a key that tell its owner are those above the bits of its first bucket. So tables need no
+//!    directory entries, and there may be as many as doublings: no full migration after 16.
+//! 8. An item is updated where it is found, be it in an old table. The paper writes the new value to the new
+//!    table and then deletes the old one: between the two a crash leaves two different values.
+//! 9. A shrink that cannot place an item turns back into an extension.
+//! 10. Entries of the cached table change under the lock of their key's home, and are busy while their key
+//!     changes; the head of `cache` has the argument. The paper's locks of entries let a look-up that missed cache
+//!     the old value after a writer has replaced it. No item of the cached table is moved to its other bucket.
+//! 11. A resize empties the cached table.
+
+mod batch;
+mod bucket;
+mod cache;
+mod check;
+mod engine;
+mod fast;
+mod geometry;
+mod layout;
+mod ops;
+mod recover;
+mod refill;
+mod resize;
+mod scan;
+mod search;
+mod shape;
+
+pub use engine::{Engine, Hot, SLOTS};
+pub use layout::SLOTS_MAX;
+pub use shape::{Cached, Design, Shape};
+
+use crate::Settings;
+use crate::engine::Describe;
+use crate::log::Log;
+use crate::packed::second_of;
+use crate::progress::Progress;
+use crate::scan::{Scanned, Scans};
+use crate::sizes::check_sizes;
+use cache::Cache;
+use geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2};
+use index::hash::Hasher;
+use index::{
+    Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
+};
+use layout::{
+    BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, HOMES, LOG, LOG2_MAX, RECORD_WORDS, ROOT_LOG2,
+    ROOT_LOWEST, ROOT_RESIZE, TABLES, TABLES_MAX,
+};
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
+use pmem::{Medium, Offset, OpenError, Pool};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// No base of a table: those are aligned.
+const NO_BASE: u64 = u64::MAX;
+/// Bases that there is room for: more than tables, and a power of two.
+const BASES: usize = TABLES_MAX.next_power_of_two();
+
+/// Words of a thread's counts: items inserted less items deleted; its insertions and removals; look-ups that
+/// found the key in the cached table, that were told there that it is absent, and that it could not answer.
+const PAIRS: usize = 0;
+const CHANGES: usize = 1;
+const CACHE_HITS: usize = 2;
+const CACHE_ABSENT: usize = 3;
+const CACHE_MISSES: usize = 4;
+
+/// Number of this engine in a pool's superblock.
+pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
+
+/// The parameters that a pool for a table of this shape is created with.
+pub fn engine_params(shape: &Shape) -> [u64; 16] {
+    shape.encode()
+}
+
+/// An open Rewo-Hash table.
+pub struct RewoHash<M: Medium, K: Fixed = u64, V: Fixed = u64> {
+    core: Arc<Core<M, K, V>>,
+    scan_time: Duration,
+}
+
+/// What operations and recovery share.
+struct Core<M: Medium, K, V> {
+    pool: Arc<Pool<M>>,
+    hasher: Hasher,
+    shape: Shape,
+    settings: Settings,
+    bucket: Bucket<K, V>,
+    /// Per data table, where the bucket numbered 0 would lie; [`NO_BASE`] if it never was.
+    bases: [AtomicU64; BASES],
+    /// A record per bucket, as [`layout`] says.
+    records: Array<AtomicU64>,
+    homes: Array<AtomicU64>,
+    /// The cached table, if there is one.
+    cache: Option<Cache<K, V>>,
+    log: Log,
+    /// Where the cursor of a resize is.
+    cursor: Offset,
+    /// Held by who advances it.
+    advancing: Mutex<()>,
+    published: Published,
+    progress: Progress,
+    /// Per thread: [`PAIRS`] and [`CHANGES`].
+    counts: PerThread,
+    /// Items found at open.
+    at_open: AtomicU64,
+    resizes: AtomicU64,
+    /// Held while a resize is begun.
+    beginning: Mutex<()>,
+    scans: Scans<K>,
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
+    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
+    /// it if the pool is new, and else recovers it.
+    pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let core = Arc::new(Core::open(pool, settings)?);
+        let started = Instant::now();
+        core.recover()?;
+        Ok(RewoHash { core, scan_time: started.elapsed() })
+    }
+
+    /// The table's shape.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+
+    /// Caches what there is room for, beside other operations. Whether the cached table is full-loaded then: it has
+    /// every pair, and a look-up of a key that is absent does not touch the pool.
+    pub fn refill(&self) -> bool {
+        self.core.refill()
+    }
+
+    /// Whether the cached table has every pair.
+    pub fn is_full_loaded(&self) -> bool {
+        self.core.cache.as_ref().is_some_and(|cache| cache.state().is_full_loaded())
+    }
+
+    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
+    /// of growth. The caller holds the pool's right to write.
+    pub fn extend(&self) -> Result<(), Error> {
+        self.core.finish_resize();
+        self.core.begin_extension(self.core.geometry())?;
+        self.core.finish_resize();
+        Ok(())
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Drop for RewoHash<M, K, V> {
+    fn drop(&mut self) {
+        if !self.core.pool.is_inherited() {
+            // So that a closed pool needs no recovery and can be opened read-only.
+            self.core.settle();
+        }
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for RewoHash<M, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RewoHash")
+            .field("shape", &self.core.shape)
+            .field("geometry", &self.core.geometry())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        check_sizes::<K, V>(&superblock)?;
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
+        let [log2, resize, lowest] = if pool.extents_of(TABLES).is_empty() {
+            initialize(&pool, &shape, Log::bytes::<V>())?
+        } else {
+            [ROOT_LOG2, ROOT_RESIZE, ROOT_LOWEST].map(|root| superblock.engine_roots[root])
+        };
+        let Some(resize) = Resize::of_root(resize) else {
+            return Err(corrupt(format!("resize state {resize}, expected 0 to 2")));
+        };
+        let first = u64::from(shape.initial_log2);
+        let is_possible = match resize {
+            Resize::No => lowest == log2,
+            Resize::Extend => lowest >= first && lowest < log2 && log2 - lowest <= SPAN_MAX.into(),
+            Resize::Shrink => lowest == log2 && log2 < LOG2_MAX.into(),
+        };
+        if log2 < first || log2 > LOG2_MAX.into() || !is_possible {
+            return Err(corrupt(format!(
+                "2^{lowest} to 2^{log2} buckets in resize state {}, expected 2^{first} to 2^{LOG2_MAX}",
+                resize as u64
+            )));
+        }
+        let geometry = Geometry::new(log2 as u32, lowest as u32, resize, 1);
+        let bases: [AtomicU64; BASES] = std::array::from_fn(|_| AtomicU64::new(NO_BASE));
+        for extent in pool.extents_of(TABLES) {
+            let table = usize::from(extent.index);
+            let log2 = table_log2(table, shape.initial_log2);
+            if table >= TABLES_MAX || log2 >= LOG2_MAX || extent.bytes != BUCKET_BYTES << log2 {
+                return Err(corrupt(format!(
+                    "the extent of data table {table} has {} bytes, expected {BUCKET_BYTES} for each of \
+                     2^{log2} buckets",
+                    extent.bytes
+                )));
+            }
+            bases[table].store(base_of(table, &shape, extent.start), Ordering::Relaxed);
+        }
+        let used = 1 + (geometry.used_log2() - shape.initial_log2) as usize;
+        let has_base = |base: &AtomicU64| base.load(Ordering::Relaxed) != NO_BASE;
+        if let Some(table) = bases[..used].iter().position(|base| !has_base(base)) {
+            return Err(corrupt(format!("data table {table} has no extent")));
+        }
+        let only = |owner, bytes, what| match pool.extents_of(owner).as_slice() {
+            [extent] if extent.bytes == bytes => Ok(extent.start),
+            other => Err(corrupt(format!("extents of the {what}: {other:?}, expected one"))),
+        };
+        let log = only(LOG, Log::bytes::<V>(), "log")?;
+        let cursor = only(CURSOR, CURSOR_BYTES, "cursor")?;
+        let hasher = Hasher::new(superblock.hash_seed);
+        let reserve = |source| OpenError::Io {
+            action: "reserving memory for",
+            path: "the table's sidecar".into(),
+            source,
+        };
+        let buckets_max = (pool.medium().limit() / BUCKET_BYTES).clamp(1, 1 << LOG2_MAX) as usize;
+        let buckets = buckets_max.next_power_of_two().max(1 << geometry.used_log2());
+        let used_words = RECORD_WORDS << geometry.used_log2();
+        let cache = match shape.cached.smaller_log2(pool.medium().reads_slowly()) {
+            None => None,
+            Some(smaller) => Cache::new(smaller, buckets, geometry.used_log2()).map_err(reserve)?,
+        };
+        Ok(Core {
+            log: Log::new::<V>(log, hasher),
+            cursor,
+            advancing: Mutex::new(()),
+            hasher,
+            settings,
+            bucket,
+            bases,
+            records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(reserve)?,
+            homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
+            cache,
+            published: Published::new(geometry),
+            progress: Progress::default(),
+            counts: PerThread::new().map_err(reserve)?,
+            at_open: AtomicU64::new(0),
+            resizes: AtomicU64::new(0),
+            beginning: Mutex::new(()),
+            scans: Scans::default(),
+            shape,
+            pool,
+        })
+    }
+
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    #[inline(always)]
+    fn geometry(&self) -> Geometry {
+        self.published.geometry()
+    }
+
+    /// The second output of the hash functions: h1 and h2.
+    #[inline(always)]
+    fn hashed(&self, key: K) -> u64 {
+        second_of(&self.hasher, key)
+    }
+
+    /// Ends a resize that is under way. What cannot be written, a later opening ends.
+    fn settle(&self) {
+        if self.geometry().is_resizing()
+            && let Ok(_write) = self.pool.write()
+        {
+            loop {
+                self.finish_resize();
+                // An item that finds no room in its table needs another one.
+                let geometry = self.geometry();
+                let may_grow = self.settings.resize_at <= 1.0;
+                if !geometry.is_resizing() || !may_grow || self.begin_extension(geometry).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Adds to the calling thread's count of pairs.
+    #[inline(always)]
+    fn count(&self, difference: u64) {
+        if difference != 0 {
+            self.counts.add(thread_index(), PAIRS, difference);
+        }
+    }
+
+    fn len(&self) -> u64 {
+        let counted = self.counts.used().map(|line| line.0[PAIRS].load(Ordering::Acquire));
+        // Beside writers a removal may be seen and its insertion not: the sum may seem negative.
+        let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
+    /// Slots that the load factor is relative to.
+    fn capacity(&self, geometry: Geometry) -> u64 {
+        u64::from(self.bucket.slots) << geometry.log2()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let geometry = self.geometry();
+        let used = 1 + (geometry.used_log2() - self.shape.initial_log2) as usize;
+        let buckets_of = |table: usize| {
+            let buckets = 1 << table_log2(table, self.shape.initial_log2);
+            let first = if table == 0 { 0 } else { buckets };
+            first..first + buckets
+        };
+        let mut level = Level {
+            name: "data tables",
+            pairs: 0,
+            slots: 0,
+            pool_bytes: self.pool.extents_of(TABLES).iter().map(|extent| extent.bytes).sum(),
+            sidecar_bytes: 0,
+        };
+        for buckets in (0..used).map(buckets_of) {
+            let count = buckets.end - buckets.start;
+            level.slots += u64::from(self.bucket.slots) * count;
+            level.sidecar_bytes += count * (RECORD_WORDS * size_of::<u64>()) as u64;
+        }
+        level.pairs = self.len();
+        // Of which it is a part: there is no other place to tell of it.
+        level.sidecar_bytes += self.cache.as_ref().map_or(0, |cache| cache.bytes());
+        Occupancy {
+            levels: vec![level],
+            capacity: self.capacity(geometry),
+            resizing: geometry.is_resizing(),
+            resizes: self.resizes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Where the bucket numbered 0 would lie, were it in this table, whose extent begins at `start`.
+fn base_of(table: usize, shape: &Shape, start: Offset) -> u64 {
+    let first = if table == 0 { 0 } else { 1 << table_log2(table, shape.initial_log2) };
+    start.0.wrapping_sub(BUCKET_BYTES * first)
+}
+
+/// Takes the first extents and writes the roots, in one step; returns the roots.
+fn initialize<M: Medium>(
+    pool: &Pool<M>,
+    shape: &Shape,
+    log_bytes: u64,
+) -> Result<[u64; 3], OpenError> {
+    if pool.is_read_only() {
+        return Err(OpenError::NeedsRecovery);
+    }
+    let log2 = u64::from(shape.initial_log2);
+    pool.extend(|draft| {
+        draft.take_extent(LOG, 0, log_bytes)?;
+        draft.take_extent(CURSOR, 0, CURSOR_BYTES)?;
+        draft.take_extent(TABLES, 0, BUCKET_BYTES << log2)?;
+        let roots = draft.engine_roots();
+        roots[ROOT_LOG2] = log2;
+        roots[ROOT_RESIZE] = Resize::No as u64;
+        roots[ROOT_LOWEST] = log2;
+        Ok(())
+    })?;
+    Ok([log2, Resize::No as u64, log2])
+}
+
+/// A function and no closure, of which each is a type of its own: so batches of pairs are compiled once.
+fn key_of<K: Fixed, V>(&(key, _): &(K, V)) -> K {
+    key
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
+    fn get(&self, key: K) -> Option<V> {
+        self.core.get(key)
+    }
+
+    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, true, |found| Change::if_absent(found, value))
+    }
+
+    fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, false, |found| Change::if_present(found, value))
+    }
+
+    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        self.core.mutate(key, true, |_| Change::Put(value))
+    }
+
+    fn remove(&self, key: K) -> Result<Option<V>, Error> {
+        self.core.mutate(key, false, |_| Change::Remove)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> Result<Exchange<V>, Error> {
+        let inserts = expected.is_none() && new.is_some();
+        let found = self.core.mutate(key, inserts, |found| {
+            Change::if_expected(is_same_state(found, expected), new)
+        })?;
+        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        self.core.get_many(keys, out);
+    }
+
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        let decide = |&(_, value): &(K, V), found| Change::if_absent(found, value);
+        self.core.mutate_many(pairs, out, key_of, true, decide)
+    }
+
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        let decide = |&(_, value): &(K, V), found| Change::if_present(found, value);
+        self.core.mutate_many(pairs, out, key_of, false, decide)
+    }
+
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.core.mutate_many(pairs, out, key_of, true, |&(_, value), _| Change::Put(value))
+    }
+
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Change::Remove)
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Error> {
+        self.core.mutate_many(
+            changes,
+            out,
+            |&(key, _, _)| key,
+            true,
+            |&(_, expected, new), found| Change::if_expected(is_same_state(found, expected), new),
+        )
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(0, 1, visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(part, parts, visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.core.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.core.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.core.check()
+    }
+
+    fn settle(&self) {
+        self.core.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.core.finish_resize();
+        let geometry = self.core.geometry();
+        if !self.core.begin_shrink(geometry)? {
+            return Ok(Shrunk::Kept);
+        }
+        self.core.finish_resize();
+        let has_halved = self.core.geometry().log2() < geometry.log2();
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.scan_time
+    }
+}

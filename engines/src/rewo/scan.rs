@@ -1,0 +1,47 @@
+//! Scans: buckets in the order of their numbers.
+
+use super::Core;
+use super::layout::{Locked, SLOTS_MAX};
+use crate::scan::{Scanned, Scans};
+use index::Fixed;
+use pmem::Medium;
+use std::ops::Range;
+
+impl<M: Medium, K: Fixed, V: Fixed> Scanned<K, V> for Core<M, K, V> {
+    type Items = [Option<(K, V)>; SLOTS_MAX as usize];
+
+    fn scans(&self) -> &Scans<K> {
+        &self.scans
+    }
+
+    fn buckets(&self) -> Range<u64> {
+        0..self.geometry().buckets()
+    }
+
+    fn take(&self, bucket: u64, take: impl FnOnce(&mut [Option<(K, V)>])) -> Self::Items {
+        let (medium, at) = (self.medium(), self.at(bucket));
+        let _locked = Locked::wait(self.state(bucket));
+        let bitmap = self.bucket.bitmap(medium.load(at));
+        let mut items = std::array::from_fn(|slot| {
+            (bitmap & 1 << slot != 0).then(|| self.bucket.pair(medium, at, slot))
+        });
+        take(&mut items);
+        items
+    }
+
+    fn value_of(&self, key: K) -> Option<V> {
+        self.get(key)
+    }
+
+    fn hash_of(&self, key: K) -> u64 {
+        self.hashed(key)
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// Called by who moves an item from one bucket to another, while both are locked and after a
+    /// look at the geometry.
+    pub(super) fn tell_scans(&self, key: K, from: u64, to: u64) {
+        self.scans.tell(key, from, to, |key| self.hashed(key));
+    }
+}
