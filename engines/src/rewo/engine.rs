@@ -1,10 +1,10 @@
 //! What Rewo-Hash says of itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
-use super::{Core, RewoHash, Shape};
+use super::{RewoHash, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
+    Describe, Description, NoHotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
 use index::hash::Hasher;
@@ -54,7 +54,8 @@ impl Describe for Engine {
 
     type Words<M: Medium> = RewoHash<M, u64, u64>;
     type Bytes<M: Medium> = Items<RewoHash<M, u64, u64>, M>;
-    type HotPath<M: Medium> = Hot<M>;
+    // Each engine that has one makes the choice among them longer, for all.
+    type HotPath<M: Medium> = NoHotPath;
 
     fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
         let Some(bounds) = bounds_of_slots(sizes) else { return false };
@@ -96,20 +97,6 @@ impl Describe for Engine {
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError> {
         open_items::<Self, M>(pool, hasher, settings)
-    }
-
-    fn hot_path_of_words<M: Medium>(table: &Self::Words<M>) -> Option<Hot<M>> {
-        Some(Hot(Arc::clone(&table.core)))
-    }
-}
-
-/// Look-ups in a table.
-pub struct Hot<M: Medium>(Arc<Core<M, u64, u64>>);
-
-impl<M: Medium> HotPath for Hot<M> {
-    #[inline(always)]
-    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        self.0.get(key)
     }
 }
 

@@ -71,7 +71,7 @@ mod scan;
 mod search;
 mod shape;
 
-pub use engine::{Engine, Hot, SLOTS};
+pub use engine::{Engine, SLOTS};
 pub use layout::SLOTS_MAX;
 pub use shape::{Cached, Design, Shape};
 
