@@ -23,7 +23,7 @@
 //!    meanwhile. Who leaves out or drops something holds the key's home and looks at the state first; the
 //!    refill, once it has said that it is under way, takes every home once: after that, all see it.
 //!
-//! When the persistent table is resized, this one begins anew: entries of another epoch are none.
+//! When the persistent table is resized, this one begins anew: entries of an earlier epoch are none.
 
 use super::layout::{HOMES, Hash, Locked};
 use index::hash::{h1, h2};
@@ -119,6 +119,13 @@ struct Bucket<'a> {
     first: usize,
     _locked: Locked<'a>,
 }
+
+/// An entry, by its locked bucket and slot.
+type Entry<'a> = (Bucket<'a>, usize);
+
+/// The cached table has begun anew since the state was read.
+#[derive(Debug)]
+struct Outdated;
 
 const fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(8)
@@ -238,15 +245,43 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         if is_same && self.state() == state { Answer::Absent } else { Answer::Unknown }
     }
 
-    /// Locks a bucket, and empties it if it is of another epoch.
-    fn lock(&self, state: State, first: usize) -> Bucket<'_> {
+    /// Locks a bucket, and empties it if it is of an earlier epoch. Not one of a later epoch: what is there
+    /// counts, and the caller's state does not.
+    fn lock(&self, state: State, first: usize) -> Result<Bucket<'_>, Outdated> {
         let bucket = Bucket { first, _locked: Locked::wait(self.word(first)) };
-        let epoch = self.word(first + 1);
-        if epoch.load(Ordering::Relaxed) >> EPOCH_SHIFT != state.epoch() {
-            self.change(&bucket, |_, _| (0, 0));
-            epoch.store(state.epoch() << EPOCH_SHIFT, Ordering::Release);
+        let word = self.word(first + 1);
+        let epoch = word.load(Ordering::Relaxed) >> EPOCH_SHIFT;
+        if epoch > state.epoch() {
+            return Err(Outdated);
         }
-        bucket
+        if epoch < state.epoch() {
+            self.change(&bucket, |_, _| (0, 0));
+            word.store(state.epoch() << EPOCH_SHIFT, Ordering::Release);
+        }
+        Ok(bucket)
+    }
+
+    /// The key's entry, its bucket locked.
+    fn find(&self, state: State, key: K, hash: Hash) -> Result<Option<Entry<'_>>, Outdated> {
+        for first in self.firsts(state, hash) {
+            let bucket = self.lock(state, first)?;
+            if let Some(slot) = self.slot_of(first, self.slots(&bucket).0, key) {
+                return Ok(Some((bucket, slot)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A free slot in one of a key's buckets, which is locked.
+    fn find_free(&self, state: State, hash: Hash) -> Result<Option<Entry<'_>>, Outdated> {
+        for first in self.firsts(state, hash) {
+            let bucket = self.lock(state, first)?;
+            let free = !self.slots(&bucket).0 & ((1 << self.slots) - 1);
+            if free != 0 {
+                return Ok(Some((bucket, free.trailing_zeros() as usize)));
+            }
+        }
+        Ok(None)
     }
 
     /// The slots in use and the busy ones of a locked bucket.
@@ -291,51 +326,48 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     /// Called before a change of the key can be seen in the persistent table: nobody finds the key here until
     /// [`Cache::complete`]. The key's home is locked. `appears`: it is not in the persistent table yet.
     pub(super) fn mark_busy(&self, key: K, hash: Hash, appears: bool) {
-        let state = self.state();
-        let firsts = self.firsts(state, hash);
-        for first in firsts {
-            let bucket = self.lock(state, first);
-            if let Some(slot) = self.slot_of(first, self.slots(&bucket).0, key) {
-                self.change(&bucket, |used, busy| (used, busy | 1 << slot));
-                return;
-            }
-        }
-        if !appears {
-            return;
-        }
-        if state.is_full_loaded() || state.is_refilling() {
-            for first in firsts {
-                let bucket = self.lock(state, first);
-                let free = !self.slots(&bucket).0 & ((1 << self.slots) - 1);
-                if free != 0 {
-                    let slot = free.trailing_zeros() as usize;
+        while self.try_mark_busy(self.state(), key, hash, appears).is_err() {}
+    }
+
+    fn try_mark_busy(
+        &self,
+        state: State,
+        key: K,
+        hash: Hash,
+        appears: bool,
+    ) -> Result<(), Outdated> {
+        if let Some((bucket, slot)) = self.find(state, key, hash)? {
+            self.change(&bucket, |used, busy| (used, busy | 1 << slot));
+        } else if appears {
+            let counts = state.is_full_loaded() || state.is_refilling();
+            match if counts { self.find_free(state, hash)? } else { None } {
+                Some((bucket, slot)) => {
                     self.fill(&bucket, slot, key, None);
                     self.change(&bucket, |used, busy| (used | 1 << slot, busy | 1 << slot));
-                    return;
                 }
+                None => self.leave_out(),
             }
         }
-        self.leave_out();
+        Ok(())
     }
 
     /// Called when a change of the key is durable: `value` is what the persistent table has. The key's home is
     /// still locked.
     pub(super) fn complete(&self, key: K, hash: Hash, value: Option<V>) {
-        let state = self.state();
-        for first in self.firsts(state, hash) {
-            let bucket = self.lock(state, first);
-            let Some(slot) = self.slot_of(first, self.slots(&bucket).0, key) else { continue };
-            match value {
-                Some(value) => {
-                    self.fill(&bucket, slot, key, Some(value));
-                    self.change(&bucket, |used, busy| (used, busy & !(1 << slot)));
-                }
-                None => {
-                    self.change(&bucket, |used, busy| (used & !(1 << slot), busy & !(1 << slot)));
-                }
+        let (bucket, slot) = loop {
+            match self.find(self.state(), key, hash) {
+                Ok(Some(entry)) => break entry,
+                // It was left out, or the table has begun anew.
+                Ok(None) => return,
+                Err(Outdated) => {}
             }
-            return;
+        };
+        let bit = 1 << slot;
+        if value.is_some() {
+            self.fill(&bucket, slot, key, value);
         }
+        let kept = if value.is_some() { 0 } else { bit };
+        self.change(&bucket, |used, busy| (used & !kept, busy & !bit));
     }
 
     /// Caches a pair that the persistent table durably has, whose home is locked by the caller. If its buckets
@@ -349,47 +381,57 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         hash_of: impl Fn(K) -> Hash,
         homes: Option<&Array<AtomicU64>>,
     ) -> bool {
+        // A table that has begun anew meanwhile does without.
         let state = self.state();
-        let firsts = self.firsts(state, hash);
-        for first in firsts {
-            let bucket = self.lock(state, first);
-            if self.slot_of(first, self.slots(&bucket).0, key).is_some() {
-                return true;
-            }
-        }
-        for first in firsts {
-            let bucket = self.lock(state, first);
-            let (used, busy) = self.slots(&bucket);
-            let free = !used & ((1 << self.slots) - 1);
-            let slot = if free != 0 {
-                Some(free.trailing_zeros() as usize)
-            } else {
-                homes.and_then(|homes| self.victim(&bucket, busy, hash, &hash_of, homes))
-            };
-            if let Some(slot) = slot {
-                self.fill(&bucket, slot, key, Some(value));
-                self.change(&bucket, |used, busy| (used | 1 << slot, busy));
-                return true;
-            }
-        }
-        false
+        self.try_insert(state, key, hash, value, &hash_of, homes).unwrap_or(false)
     }
 
-    /// Takes an entry out of a full, locked bucket, and returns its slot.
+    fn try_insert(
+        &self,
+        state: State,
+        key: K,
+        hash: Hash,
+        value: V,
+        hash_of: &impl Fn(K) -> Hash,
+        homes: Option<&Array<AtomicU64>>,
+    ) -> Result<bool, Outdated> {
+        if self.find(state, key, hash)?.is_some() {
+            return Ok(true);
+        }
+        let mut place = self.find_free(state, hash)?;
+        if let Some(homes) = homes {
+            for first in self.firsts(state, hash) {
+                if place.is_some() {
+                    break;
+                }
+                let bucket = self.lock(state, first)?;
+                let slot = self.victim(&bucket, hash, hash_of, homes);
+                place = slot.map(|slot| (bucket, slot));
+            }
+        }
+        let Some((bucket, slot)) = place else { return Ok(false) };
+        self.fill(&bucket, slot, key, Some(value));
+        self.change(&bucket, |used, busy| (used | 1 << slot, busy));
+        Ok(true)
+    }
+
+    /// A slot of a locked bucket, out of which it takes the entry if there is one.
     fn victim(
         &self,
         bucket: &Bucket<'_>,
-        busy: u64,
         hash: Hash,
         hash_of: &impl Fn(K) -> Hash,
         homes: &Array<AtomicU64>,
     ) -> Option<usize> {
-        let word = self.word(bucket.first + 1);
-        let referenced = word.load(Ordering::Relaxed) & SLOTS_MASK;
+        let (used, busy) = self.slots(bucket);
         let all = (1 << self.slots) - 1;
-        let mut candidates = all & !busy & !referenced;
+        if used != all {
+            return Some((!used).trailing_zeros() as usize);
+        }
+        let word = self.word(bucket.first + 1);
+        let mut candidates = all & !busy & !word.load(Ordering::Relaxed);
         if candidates == 0 {
-            // All have been: they get another chance.
+            // All have been referred to: they get another chance.
             word.fetch_and(!SLOTS_MASK, Ordering::Relaxed);
             candidates = all & !busy;
         }
@@ -431,18 +473,28 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         self.state.fetch_and(!State::OVERFLOW, Ordering::SeqCst);
     }
 
-    /// Begins anew, for a persistent table of `1 << log2` buckets.
-    pub(super) fn restart(&self, log2: u32) {
-        let log2 = Self::log2_for(log2, self.smaller_log2);
-        let next = |state| Some(State::new(State(state).epoch() + 1, log2).0);
+    /// Begins anew if a persistent table of `1 << log2` buckets is worth a cached one of another size.
+    pub(super) fn fit(&self, log2: u32) {
+        let log2_max = (self.words.len() / BUCKET_WORDS).ilog2();
+        let log2 = Self::log2_for(log2, self.smaller_log2).min(log2_max);
+        let next = |state| {
+            let state = State(state);
+            (state.log2() != log2).then(|| State::new(state.epoch() + 1, log2).0)
+        };
         let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
     }
 
     /// Begins a refill: after this, who leaves something out says so.
     pub(super) fn begin_refill(&self, homes: &Array<AtomicU64>) -> State {
-        let refilling = |state| Some(state & !State::DROPPED | State::REFILLING);
-        let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, refilling);
+        // Counted: two refills must not take each other's state for their own.
+        let next = |state: u64| {
+            let refills = (state + State::REFILL) & State::REFILLS_MASK;
+            let others = state & !(State::REFILLS_MASK | State::DROPPED);
+            Some(others | refills | State::REFILLING)
+        };
+        let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
         let state = self.state();
+        // A writer that did not see this has ended before its home can be locked.
         for home in 0..HOMES {
             drop(Locked::wait(homes.get(home)));
         }
@@ -452,10 +504,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     /// Ends the refill that began with `state`, for which everything was found room if `has_all`; whether the
     /// table is full-loaded now.
     pub(super) fn end_refill(&self, begun: State, has_all: bool) -> bool {
-        let refills =
-            (begun.0 & State::REFILLS_MASK).wrapping_add(State::REFILL) & State::REFILLS_MASK;
-        let others = begun.0 & !(State::REFILLS_MASK | State::REFILLING | State::OVERFLOW);
-        let full = others | refills;
+        let full = begun.0 & !(State::REFILLING | State::OVERFLOW);
         if has_all
             && self
                 .state
@@ -466,5 +515,51 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         }
         self.state.fetch_and(!State::REFILLING, Ordering::SeqCst);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> (Cache<u64, u64>, Array<AtomicU64>) {
+        let cache = Cache::new(0, 16, 2).unwrap().unwrap();
+        (cache, Array::reserve(HOMES, HOMES).unwrap())
+    }
+
+    /// What was dropped during one refill is missing after it, whoever begins another one meanwhile.
+    #[test]
+    fn a_refill_does_not_forget_what_another_one_was_told() {
+        let (cache, homes) = cache();
+        let first = cache.begin_refill(&homes);
+        cache.leave_out();
+        let second = cache.begin_refill(&homes);
+        assert!(!cache.end_refill(first, true), "something was left out");
+        assert!(!cache.state().is_full_loaded());
+        // The first one's end has ended both.
+        assert!(!cache.end_refill(second, true));
+        let third = cache.begin_refill(&homes);
+        assert!(cache.end_refill(third, true) && cache.state().is_full_loaded());
+        cache.leave_out();
+        assert!(!cache.state().is_full_loaded());
+    }
+
+    /// Who has read the state before the table began anew takes nothing out of it.
+    #[test]
+    fn entries_outlive_who_has_an_older_state() {
+        let (cache, _) = cache();
+        let old = cache.state();
+        cache.fit(3);
+        let hash = |key: u64| Hash(key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for key in 0..6 {
+            assert!(cache.insert(key, hash(key), !key, hash, None));
+        }
+        for key in 0..60 {
+            let _ = cache.try_mark_busy(old, key, hash(key), true);
+            let _ = cache.try_insert(old, key, hash(key), 7, &hash, None);
+        }
+        for key in 0..6 {
+            assert_eq!(cache.search(key, hash(key)), Answer::Hit(!key), "key {key}");
+        }
     }
 }

@@ -53,7 +53,7 @@
 //! 10. Entries of the cached table change under the lock of their key's home, and are busy while their key
 //!     changes; the head of `cache` has the argument. The paper's locks of entries let a look-up that missed cache
 //!     the old value after a writer has replaced it. No item of the cached table is moved to its other bucket.
-//! 11. A resize empties the cached table.
+//! 11. The cached table begins anew when a resize changes its size.
 
 mod batch;
 mod bucket;

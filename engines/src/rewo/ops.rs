@@ -228,7 +228,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Placed::Done;
             }
         }
-        if is_busy { Placed::Busy } else { Placed::NoRoom }
+        if self.geometry() != geometry {
+            // Evictions were given up for that.
+            Placed::Stale
+        } else if is_busy {
+            Placed::Busy
+        } else {
+            Placed::NoRoom
+        }
     }
 
     /// The empty slots of a bucket.
@@ -278,9 +285,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     *is_busy = true;
                     continue;
                 };
-                // As in `try_room`, and a removal may have made room.
-                if self.geometry() != geometry || self.empty(to) != 0 {
+                // As in `try_room`.
+                if self.geometry() != geometry {
                     return None;
+                }
+                if self.empty(to) != 0 {
+                    // A removal has made room meanwhile: all begins again.
+                    *is_busy = true;
+                    continue;
                 }
                 for second in slots_in(self.bucket.full()) {
                     for beyond in self.others(geometry, to, second) {

@@ -156,9 +156,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let records = RECORD_WORDS << (used_log2 - 1);
             self.records.advise(records..2 * records, false);
         }
-        if let Some(cache) = &self.cache {
-            cache.restart(next.log2());
-        }
         self.start_resize(next, next.sources().end - next.sources().start);
         self.resizes.fetch_add(1, Ordering::Relaxed);
         Ok(true)
@@ -166,6 +163,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Publishes a geometry with `undrained` buckets to be emptied of what is not in its place.
     pub(super) fn start_resize(&self, next: Geometry, undrained: u64) {
+        if let Some(cache) = &self.cache {
+            cache.fit(next.log2());
+        }
         self.progress.start(next.generation(), undrained);
         self.published.publish(next);
     }
