@@ -48,11 +48,23 @@ pub struct Settings {
     pub helpers: usize,
     /// Threads that recovery uses; 0 for one per processor.
     pub recovery_threads: usize,
+    /// How large the table in DRAM is that caches pairs, if the engine has one: an n-th of the table in the pool,
+    /// or 0 for none. `None`: as the pool says.
+    pub cached: Option<u32>,
+    /// Whether a thread fills that table after opening and after each resize. Else it fills as look-ups come.
+    pub refills_cache: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { resize_at: 0.85, shrink_at: 0.0, helpers: 1, recovery_threads: 0 }
+        Settings {
+            resize_at: 0.85,
+            shrink_at: 0.0,
+            helpers: 1,
+            recovery_threads: 0,
+            cached: None,
+            refills_cache: false,
+        }
     }
 }
 

@@ -12,8 +12,8 @@
 
 use hashbrown::HashTable;
 use index::{Fixed, is_same};
-use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence};
-use std::ops::Range;
+use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Part, fence, run_parts};
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 /// The scans under way.
@@ -181,9 +181,40 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
 
     /// Visits all buckets.
     fn for_each_of_all(&self, visit: &mut dyn FnMut(K, V)) {
-        let (open, buckets) = self.open_scan();
+        for open in self.open_scans(1) {
+            let _ = self.run_scan(&open, &mut |key, value| {
+                visit(key, value);
+                ControlFlow::Continue(())
+            });
+        }
+    }
+
+    /// Visits all buckets on so many threads, or fewer if `visit` says so. What is present throughout is met
+    /// exactly once: the scans of all parts are known to movers before any of them begins.
+    fn for_each_on<'a>(
+        &'a self,
+        threads: usize,
+        visit: &'a (dyn Fn(K, V) -> ControlFlow<()> + Sync),
+    ) where
+        Self: Sync,
+        K: 'a,
+    {
+        let part = |open: Open<'a, K>| {
+            Box::new(move || {
+                let _ = self.run_scan(&open, &mut |key, value| visit(key, value));
+            }) as Part<'_>
+        };
+        run_parts(self.open_scans(threads as u64).into_iter().map(part).collect());
+    }
+
+    /// Goes through the buckets of a scan.
+    fn run_scan(
+        &self,
+        open: &Open<'_, K>,
+        visit: &mut dyn FnMut(K, V) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let scan = &*open.scan;
-        for bucket in buckets {
+        for bucket in scan.next.load(Ordering::Relaxed)..scan.end {
             let items = self.take(bucket, |items| {
                 if scan.has_passed.load(Ordering::Relaxed) {
                     for item in items {
@@ -193,27 +224,32 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
                 // Under the lock: for movers it is here or there, never in between.
                 scan.next.store(bucket + 1, Ordering::Relaxed);
             });
-            items.into_iter().flatten().for_each(|(key, value)| visit(key, value));
+            items.into_iter().flatten().try_for_each(|(key, value)| visit(key, value))?;
         }
         // Nothing lies ahead, so nothing more is told.
         let passed = std::mem::take(&mut *scan.passed.lock());
         for (key, _) in passed.into_iter().filter(|&(_, passed)| passed == Passed::Back) {
             if let Some(value) = self.value_of(key) {
-                visit(key, value);
+                visit(key, value)?;
             }
         }
+        ControlFlow::Continue(())
     }
 
-    /// Makes a scan known to movers; also returns what it has to go through.
-    fn open_scan(&self) -> (Open<'_, K>, Range<u64>) {
+    /// Makes scans of as many parts of the buckets known to movers.
+    fn open_scans(&self, parts: u64) -> Vec<Open<'_, K>> {
         let scans = self.scans();
         let mut list = scans.list.lock();
-        scans.open.store(list.len() as u64 + 1, Ordering::Relaxed);
+        scans.open.store(list.len() as u64 + parts, Ordering::Relaxed);
         // As in `tell`.
         fence(Ordering::SeqCst);
-        let buckets = self.buckets();
-        let scan = Arc::new(Scan::new(&buckets));
-        list.push(Arc::clone(&scan));
-        (Open { scans, scan }, buckets)
+        let Range { start, end } = self.buckets();
+        let bound = |part| start + (end - start) * part / parts;
+        let open = |part| {
+            let scan = Arc::new(Scan::new(&(bound(part)..bound(part + 1))));
+            list.push(Arc::clone(&scan));
+            Open { scans, scan }
+        };
+        (0..parts).map(open).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
 use crate::{Engine, Error, Kind, Medium, Result};
-use index::{CheckReport, Level, Occupancy, Shrunk};
+use index::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
@@ -191,6 +191,7 @@ impl Handle {
             load_factor: occupancy.load_factor(),
             resizing: occupancy.resizing,
             resizes: occupancy.resizes,
+            cached: occupancy.cached,
             pool_bytes: self.pool.size_bytes(),
             sidecar_bytes: occupancy.sidecar_bytes(),
             heap_bytes: heap.pool_bytes,
@@ -227,6 +228,8 @@ pub struct Stats {
     pub resizing: bool,
     /// Resizes begun since the pool was opened.
     pub resizes: u64,
+    /// The table in DRAM that caches pairs, if there is one: its size, and how many look-ups it answered.
+    pub cached: Option<CacheUse>,
     /// Bytes that the pool has in its file (or memory), space prepared ahead included.
     pub pool_bytes: u64,
     /// Volatile bytes of the engine's sidecar.

@@ -53,7 +53,7 @@ pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use handle::Stats;
-pub use index::{CheckReport, Exchange, Fixed, ItemError, Level};
+pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
 pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};

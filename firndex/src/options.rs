@@ -193,6 +193,37 @@ impl Options {
         self
     }
 
+    /// How large the table in DRAM is that answers look-ups first, where the engine has one (parameter `cached` of
+    /// its [`Description`](crate::Description)): an `n`-th of the table in the pool, 1 for as large, 0 for none.
+    /// Default: what the pool was created with.
+    ///
+    /// It is worth its memory on a medium that reads more slowly than DRAM. How many look-ups it answers is in
+    /// [`Stats::cached`](crate::Stats::cached).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// use firndex::{Engine, Options};
+    ///
+    /// let table = Options::new().engine(Engine::Rewo).cached(1).in_memory_table()?;
+    /// table.put(1, 11)?;
+    /// assert_eq!(table.get(1)?, Some(11));
+    /// let cached = table.stats()?.cached.expect("there is one");
+    /// assert_eq!((cached.hits, cached.hit_rate()), (1, 1.0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cached(mut self, n: u32) -> Self {
+        self.settings.cached = Some(n);
+        self
+    }
+
+    /// Fills that table in the background after opening, and again when the table has doubled or halved
+    /// (default: no, it fills as look-ups come). Once it has all pairs, it also knows which keys are absent.
+    pub fn refill_cache(mut self, refill: bool) -> Self {
+        self.settings.refills_cache = refill;
+        self
+    }
+
     /// Seed of the hash function of a new pool (default: random, so that nobody can choose keys
     /// that collide).
     pub fn hash_seed(mut self, seed: u64) -> Self {

@@ -15,5 +15,5 @@ pub use error::{Error, ItemError};
 pub use fixed::{Fixed, are_words, is_same, is_same_state};
 pub use items::Items;
 pub use pmem::pair;
-pub use report::{CheckReport, Level, Occupancy, Shrunk};
+pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use traits::{Chore, Exchange, Index, Record, RecordExchange, Records};

@@ -26,6 +26,31 @@ pub struct Occupancy {
     pub resizing: bool,
     /// Resizes completed or begun since the pool was opened.
     pub resizes: u64,
+    /// What the cached table has done, if the engine has one and it is in use.
+    pub cached: Option<CacheUse>,
+}
+
+/// What a table in DRAM that caches pairs of the pool takes, and what it has answered since the pool was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CacheUse {
+    /// Bytes of DRAM, which count among the sidecar's.
+    pub bytes: u64,
+    /// Whether it has every pair, so that it also knows what is absent.
+    pub is_full_loaded: bool,
+    /// Look-ups that found their key in it.
+    pub hits: u64,
+    /// Look-ups of absent keys that it answered.
+    pub absences: u64,
+    /// Look-ups that went on in the pool.
+    pub misses: u64,
+}
+
+impl CacheUse {
+    /// The part of look-ups that did not touch the pool, 0 to 1; 0 if there were none.
+    pub fn hit_rate(&self) -> f64 {
+        let answered = self.hits + self.absences;
+        answered as f64 / (answered + self.misses).max(1) as f64
+    }
 }
 
 impl Occupancy {

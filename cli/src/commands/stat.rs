@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{PoolInfo, Stats};
+use firndex::{CacheUse, PoolInfo, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
@@ -112,6 +112,14 @@ fn to_json(stats: &Stats) -> Value {
         "levels": levels,
         "resizing": stats.resizing,
         "resizes": stats.resizes,
+        "cached": stats.cached.map(|cached| json!({
+            "bytes": cached.bytes,
+            "full_loaded": cached.is_full_loaded,
+            "hits": cached.hits,
+            "absences": cached.absences,
+            "misses": cached.misses,
+            "hit_rate": finite(cached.hit_rate()),
+        })),
         "pool_bytes": stats.pool_bytes,
         "sidecar_bytes": stats.sidecar_bytes,
         "heap_bytes": stats.heap_bytes,
@@ -146,6 +154,9 @@ fn to_text(stats: &Stats) -> String {
     }
     let resizing = if stats.resizing { ", one under way" } else { "" };
     row("resizes", format!("{}{resizing}", stats.resizes));
+    if let Some(cached) = stats.cached {
+        row("cached table", cached_to_text(&cached));
+    }
     row("pool", BinaryBytes(stats.pool_bytes).to_string());
     row("sidecar", BinaryBytes(stats.sidecar_bytes).to_string());
     row(
@@ -161,6 +172,20 @@ fn to_text(stats: &Stats) -> String {
     row("recovery", format!("{:.3} ms", finite(stats.recovery_ms)));
     row("uuid", uuid(stats.uuid));
     text
+}
+
+/// The pool was just opened, so there may have been no look-ups yet.
+fn cached_to_text(cached: &CacheUse) -> String {
+    let looked_up = cached.hits + cached.absences + cached.misses;
+    let bytes = BinaryBytes(cached.bytes);
+    if looked_up == 0 {
+        return bytes.to_string();
+    }
+    format!(
+        "{bytes}, {} of {} look-ups answered",
+        percent(cached.hit_rate()),
+        HumanCount(looked_up)
+    )
 }
 
 fn percent(ratio: f64) -> String {

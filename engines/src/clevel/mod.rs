@@ -424,6 +424,7 @@ impl<M: Medium> Core<M> {
             capacity: capacity(self.levels.get(context.back()).log2()),
             resizing: context.is_resizing(),
             resizes: self.resizes.load(Ordering::Relaxed),
+            cached: None,
         }
     }
 

@@ -360,6 +360,7 @@ impl<M: Medium> Core<M> {
             capacity: self.capacity(geometry),
             resizing: geometry.is_resizing(),
             resizes: self.progress.resizes.load(Ordering::Relaxed),
+            cached: None,
         }
     }
 }

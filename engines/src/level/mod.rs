@@ -357,6 +357,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             capacity: self.capacity(geometry),
             resizing: geometry.resize() != Resize::No,
             resizes: self.resizes.load(Ordering::Relaxed),
+            cached: None,
         }
     }
 }

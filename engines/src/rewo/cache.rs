@@ -81,7 +81,7 @@ impl State {
         (self.0 >> Self::LOG2_SHIFT) as u32 & 63
     }
 
-    fn epoch(self) -> u64 {
+    pub(super) fn epoch(self) -> u64 {
         self.0 >> Self::EPOCH_SHIFT
     }
 

@@ -9,6 +9,7 @@ use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn check(&self) -> CheckReport {
+        let _at_rest = self.signal.hold();
         let mut report = CheckReport::default();
         for bucket in 0..self.geometry().buckets() {
             let meta = self.medium().load(self.at(bucket));

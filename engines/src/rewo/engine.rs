@@ -1,7 +1,7 @@
 //! What Rewo-Hash says of itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
-use super::{RewoHash, Shape};
+use super::{Cached, RewoHash, Shape};
 use crate::Settings;
 use crate::engine::{
     Describe, Description, NoHotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
@@ -20,6 +20,8 @@ pub enum Engine {}
 
 /// The parameter of buckets' slots.
 pub const SLOTS: &str = "slots";
+/// The parameter of the cached table's size.
+pub const CACHED: &str = "cached";
 
 /// Most bytes of a pair.
 const PAIR_BYTES_MAX: u64 = BUCKET_BYTES - WORD;
@@ -28,6 +30,10 @@ const PAIR_BYTES_MAX: u64 = BUCKET_BYTES - WORD;
 fn bounds_of_slots(sizes: PairSizes) -> Option<RangeInclusive<u64>> {
     let most = u64::from(slots_for(sizes.pair_bytes()));
     (sizes.key_bytes > 0 && most > 0).then_some(1..=most)
+}
+
+fn bounds_of_cached(sizes: PairSizes) -> Option<RangeInclusive<u64>> {
+    bounds_of_slots(sizes).map(|_| 0..=Cached::PART_MAX)
 }
 
 impl Describe for Engine {
@@ -40,16 +46,24 @@ impl Describe for Engine {
         summary: "Buckets of 256 bytes, as Optane-like media write them; grows by moving half of its pairs.",
         pair_sizes: "keys of at least 1 byte that with their value have at most 248",
         pair_bytes_max: PAIR_BYTES_MAX,
-        parameters: &[Parameter {
-            name: SLOTS,
-            help: "slots of a bucket, 1 to 15 (default: as many as 256 bytes hold)",
-            bounds: bounds_of_slots,
-        }],
+        parameters: &[
+            Parameter {
+                name: SLOTS,
+                help: "slots of a bucket, 1 to 15 (default: as many as 256 bytes hold)",
+                bounds: bounds_of_slots,
+            },
+            Parameter {
+                name: CACHED,
+                help: "a table in DRAM, an n-th as large, answers look-ups first; 0 for none (default: 8 on a \
+                       medium slower than DRAM, else 0)",
+                bounds: bounds_of_cached,
+            },
+        ],
         shrinks: true,
         shrinks_by_itself: true,
         scans_exactly: true,
         is_lock_free: false,
-        has_helpers: false,
+        has_helpers: true,
     };
 
     type Words<M: Medium> = RewoHash<M, u64, u64>;
@@ -58,8 +72,12 @@ impl Describe for Engine {
     type HotPath<M: Medium> = NoHotPath;
 
     fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
-        let Some(bounds) = bounds_of_slots(sizes) else { return false };
-        parameters.iter().all(|(name, value)| name == SLOTS && bounds.contains(&value))
+        let is_within = |(name, value): (&str, u64)| {
+            let parameter = Self::DESCRIPTION.parameters.iter().find(|one| one.name == name);
+            let bounds = parameter.and_then(|parameter| (parameter.bounds)(sizes));
+            bounds.is_some_and(|bounds| bounds.contains(&value))
+        };
+        bounds_of_slots(sizes).is_some() && parameters.iter().all(is_within)
     }
 
     fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS] {
@@ -67,6 +85,9 @@ impl Describe for Engine {
         if let Some(slots) = wanted.parameters.get(SLOTS) {
             // Nothing beyond its bounds comes here; what does, no pool is opened with.
             shape.slots = u32::try_from(slots).unwrap_or(u32::MAX);
+        }
+        if let Some(part) = wanted.parameters.get(CACHED) {
+            shape.cached = Cached::part(u32::try_from(part).unwrap_or(u32::MAX));
         }
         shape.for_pairs(wanted.pairs, wanted.resize_at).encode()
     }

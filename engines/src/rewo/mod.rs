@@ -62,6 +62,7 @@ mod check;
 mod engine;
 mod fast;
 mod geometry;
+mod helping;
 mod layout;
 mod ops;
 mod recover;
@@ -70,13 +71,16 @@ mod resize;
 mod scan;
 mod search;
 mod shape;
+#[cfg(test)]
+mod tests;
 
-pub use engine::{Engine, SLOTS};
+pub use engine::{CACHED, Engine, SLOTS};
 pub use layout::SLOTS_MAX;
 pub use shape::{Cached, Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
+use crate::helper::{Helpers, Signal};
 use crate::log::Log;
 use crate::packed::second_of;
 use crate::progress::Progress;
@@ -86,7 +90,8 @@ use cache::Cache;
 use geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2};
 use index::hash::Hasher;
 use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
+    CacheUse, Change, CheckReport, Chore, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk,
+    is_same_state,
 };
 use layout::{
     BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, HOMES, LOG, LOG2_MAX, RECORD_WORDS, ROOT_LOG2,
@@ -94,7 +99,8 @@ use layout::{
 };
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, Offset, OpenError, Pool};
-use std::sync::Arc;
+use refill::{Refiller, Refills};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// No base of a table: those are aligned.
@@ -121,6 +127,8 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 /// An open Rewo-Hash table.
 pub struct RewoHash<M: Medium, K: Fixed = u64, V: Fixed = u64> {
     core: Arc<Core<M, K, V>>,
+    helpers: Option<Helpers>,
+    refiller: Option<Refiller>,
     scan_time: Duration,
 }
 
@@ -138,6 +146,8 @@ struct Core<M: Medium, K, V> {
     homes: Array<AtomicU64>,
     /// The cached table, if there is one.
     cache: Option<Cache<K, V>>,
+    refills: Refills,
+    signal: Signal,
     log: Log,
     /// Where the cursor of a resize is.
     cursor: Offset,
@@ -145,7 +155,7 @@ struct Core<M: Medium, K, V> {
     advancing: Mutex<()>,
     published: Published,
     progress: Progress,
-    /// Per thread: [`PAIRS`] and [`CHANGES`].
+    /// Per thread: [`PAIRS`] to [`CACHE_MISSES`].
     counts: PerThread,
     /// Items found at open.
     at_open: AtomicU64,
@@ -162,7 +172,13 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         let core = Arc::new(Core::open(pool, settings)?);
         let started = Instant::now();
         core.recover()?;
-        Ok(RewoHash { core, scan_time: started.elapsed() })
+        let scan_time = started.elapsed();
+        let is_read_only = core.pool.is_read_only();
+        let mut table = RewoHash { core, helpers: None, refiller: None, scan_time };
+        // Dropped, it ends those that were started.
+        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only)?);
+        table.refiller = Refiller::start(&table.core)?;
+        Ok(table)
     }
 
     /// The table's shape.
@@ -193,7 +209,14 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
 
 impl<M: Medium, K: Fixed, V: Fixed> Drop for RewoHash<M, K, V> {
     fn drop(&mut self) {
-        if !self.core.pool.is_inherited() {
+        let is_inherited = self.core.pool.is_inherited();
+        if let Some(refiller) = self.refiller.take() {
+            refiller.stop(&self.core.refills, is_inherited);
+        }
+        if let Some(helpers) = self.helpers.take() {
+            helpers.stop(&self.core.signal, is_inherited);
+        }
+        if !is_inherited {
             // So that a closed pool needs no recovery and can be opened read-only.
             self.core.settle();
         }
@@ -270,7 +293,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let buckets_max = (pool.medium().limit() / BUCKET_BYTES).clamp(1, 1 << LOG2_MAX) as usize;
         let buckets = buckets_max.next_power_of_two().max(1 << geometry.used_log2());
         let used_words = RECORD_WORDS << geometry.used_log2();
-        let cache = match shape.cached.smaller_log2(pool.medium().reads_slowly()) {
+        let cached = settings.cached.map_or(shape.cached, Cached::part);
+        let cache = match cached.smaller_log2(pool.medium().reads_slowly()) {
             None => None,
             Some(smaller) => Cache::new(smaller, buckets, geometry.used_log2()).map_err(reserve)?,
         };
@@ -285,6 +309,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(reserve)?,
             homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
             cache,
+            refills: Refills::default(),
+            signal: Signal::default(),
             published: Published::new(geometry),
             progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
@@ -327,6 +353,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
             }
         }
+        // A helper in its turn may be about to write, though nothing is left to be moved.
+        self.signal.rest();
     }
 
     /// Adds to the calling thread's count of pairs.
@@ -371,12 +399,26 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         level.pairs = self.len();
         // Of which it is a part: there is no other place to tell of it.
-        level.sidecar_bytes += self.cache.as_ref().map_or(0, |cache| cache.bytes());
+        let cached = self.cache.as_ref().map(|cache| self.cache_use(cache));
+        level.sidecar_bytes += cached.map_or(0, |cached| cached.bytes);
         Occupancy {
             levels: vec![level],
             capacity: self.capacity(geometry),
             resizing: geometry.is_resizing(),
             resizes: self.resizes.load(Ordering::Relaxed),
+            cached,
+        }
+    }
+
+    fn cache_use(&self, cache: &Cache<K, V>) -> CacheUse {
+        let sum =
+            |word: usize| self.counts.used().map(|line| line.0[word].load(Ordering::Relaxed)).sum();
+        CacheUse {
+            bytes: cache.bytes(),
+            is_full_loaded: cache.state().is_full_loaded(),
+            hits: sum(CACHE_HITS),
+            absences: sum(CACHE_ABSENT),
+            misses: sum(CACHE_MISSES),
         }
     }
 }
@@ -520,7 +562,25 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
         Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 
+    fn set_chore(&self, chore: Weak<dyn Chore>) {
+        self.core.signal.set_chore(chore);
+    }
+
+    fn wake_for_chore(&self) {
+        self.core.signal.wake();
+    }
+
     fn scan_time(&self) -> Duration {
         self.scan_time
+    }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
     }
 }

@@ -240,7 +240,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// The empty slots of a bucket.
     #[inline(always)]
-    fn empty(&self, bucket: u64) -> u64 {
+    pub(super) fn empty(&self, bucket: u64) -> u64 {
         self.bucket.empty(self.prints(bucket))
     }
 
@@ -257,7 +257,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// `kept`. Sets `is_busy` if somebody else holds a bucket that may have room.
     #[cold]
     #[inline(never)]
-    fn evict(
+    pub(super) fn evict(
         &self,
         geometry: Geometry,
         from: u64,

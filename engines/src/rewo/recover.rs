@@ -180,7 +180,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let last_here = geometry.places().position(|log2| is_here(&log2)).map(|first| {
                     first + geometry.places().skip(first + 1).take_while(is_here).count()
                 });
-                // An item that no number of buckets puts here is damage, and left to `check`.
                 let later = geometry.places().skip(last_here.map_or(usize::MAX, |last| last + 1));
                 if self.is_elsewhere(later, bucket, slot) {
                     twice |= 1 << slot;

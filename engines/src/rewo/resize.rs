@@ -64,6 +64,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let _ = self.begin_extension(geometry);
         } else if pairs < shrink_at * capacity {
             let _ = self.begin_shrink(geometry);
+        } else {
+            self.prepare_if_near(geometry, pairs / capacity);
         }
     }
 
@@ -165,13 +167,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn start_resize(&self, next: Geometry, undrained: u64) {
         if let Some(cache) = &self.cache {
             cache.fit(next.log2());
+            self.refills.wake();
         }
         self.progress.start(next.generation(), undrained);
         self.published.publish(next);
+        if next.is_resizing() {
+            self.signal.wake();
+        }
     }
 
     /// Empties the next `count` buckets.
-    fn empty_next(&self, count: u64) {
+    pub(super) fn empty_next(&self, count: u64) {
         for _ in 0..count {
             let geometry = self.geometry();
             let sources = geometry.sources();
@@ -252,12 +258,16 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// The slots of a bucket whose items are not in their place.
+    /// The slots of a bucket whose items have their place elsewhere by now.
+    ///
+    /// Not those of items that never had it here: that is damage, and left to `check`. They could belong into a
+    /// bucket that is being emptied itself, and two threads wait for each other.
     pub(super) fn misplaced(&self, geometry: Geometry, bucket: u64) -> u64 {
         let (medium, at) = (self.medium(), self.at(bucket));
         let is_misplaced = |slot: &usize| {
             let hash = self.hash(self.bucket.key(medium, at, *slot));
-            !self.pair_among(geometry.log2(), hash).contains(&bucket)
+            let is_here = |log2| self.pair_among(log2, hash).contains(&bucket);
+            !is_here(geometry.log2()) && geometry.places().any(is_here)
         };
         let bitmap = self.bucket.bitmap(medium.load(at));
         slots_in(bitmap).filter(is_misplaced).fold(0, |slots, slot| slots | 1 << slot)

@@ -53,7 +53,20 @@ pub enum Cached {
 
 impl Cached {
     /// The most times two that a cached table may be smaller.
-    const SMALLER_LOG2_MAX: u64 = 16;
+    const SMALLER_LOG2_MAX: u32 = 16;
+    /// The smallest cached table is so many times smaller than the persistent one.
+    pub(super) const PART_MAX: u64 = 1 << Self::SMALLER_LOG2_MAX;
+
+    /// An n-th of the persistent table: of a number between two powers of two, the larger one counts. 0: nothing.
+    pub fn part(n: u32) -> Cached {
+        match n {
+            0 => Cached::Nothing,
+            n => {
+                let log2 = u32::BITS - (n - 1).leading_zeros();
+                Cached::SmallerLog2(log2.min(Self::SMALLER_LOG2_MAX))
+            }
+        }
+    }
 
     /// How many times two the cached table is smaller, on a medium; `None`: there is none.
     pub(super) fn smaller_log2(self, reads_slowly: bool) -> Option<u32> {
@@ -76,7 +89,7 @@ impl Cached {
         match param {
             0 => Some(Cached::ByMedium),
             1 => Some(Cached::Nothing),
-            param if param <= 2 + Self::SMALLER_LOG2_MAX => {
+            param if param <= 2 + u64::from(Self::SMALLER_LOG2_MAX) => {
                 Some(Cached::SmallerLog2(param as u32 - 2))
             }
             _ => None,

@@ -37,6 +37,29 @@ pub(crate) fn bystander_is_found(
     );
 }
 
+/// Looks a key up twice beside a change of it: who has found the new value does not find the old one later. The
+/// first look-up may cache what it finds.
+pub(crate) fn look_ups_do_not_go_back(made: Made, preemptions_max: usize) {
+    let with_key = move || {
+        let table = Table::new(made, 2.0);
+        table.put(KEY, OLD);
+        table
+    };
+    let twice = |table: &Table| [table.get(KEY), table.get(KEY)];
+    let put = |table: &Table| table.put(KEY, NEW);
+    beside(preemptions_max, with_key, put, twice, |table, _, found| {
+        let orders = [[OLD, OLD], [OLD, NEW], [NEW, NEW]].map(|order| order.map(Some));
+        assert!(orders.contains(&found), "{found:?}");
+        assert_eq!(table.get(KEY), Some(NEW));
+    });
+    let remove = |table: &Table| table.remove(KEY);
+    beside(preemptions_max, with_key, remove, twice, |table, _, found| {
+        let orders = [[Some(OLD), Some(OLD)], [Some(OLD), None], [None, None]];
+        assert!(orders.contains(&found), "{found:?}");
+        assert_eq!(table.get(KEY), None);
+    });
+}
+
 pub(crate) fn changes_of_one_key_are_ordered(made: Made, preemptions_max: usize) {
     let with_key = move || {
         let table = Table::new(made, 2.0);
