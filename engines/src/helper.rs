@@ -2,11 +2,12 @@
 //! one.
 
 use crate::Settings;
+use crate::workers::Workers;
 use index::Chore;
 use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering, RwLock};
 use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard, Weak};
-use std::thread::{JoinHandle, Thread};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// How long a helper sleeps between its turns, the system's slack aside. Where there are no more
@@ -216,7 +217,7 @@ impl Signal {
 
 /// The running threads.
 #[derive(Debug)]
-pub(crate) struct Helpers(Vec<JoinHandle<()>>);
+pub(crate) struct Helpers(Workers);
 
 impl Helpers {
     /// Starts as many threads as the settings say; none for a table that is not written to.
@@ -225,44 +226,21 @@ impl Helpers {
         settings: &Settings,
         is_read_only: bool,
     ) -> Result<Helpers, OpenError> {
-        let mut helpers = Helpers(Vec::new());
+        let signal = table.signal();
         let count = if is_read_only { 0 } else { settings.helpers };
-        for index in 0..count {
-            let theirs = Arc::clone(table);
-            let thread = std::thread::Builder::new().name("firndex-helper".into());
-            match thread.spawn(move || help(&*theirs, index == 0)) {
-                Ok(thread) => helpers.0.push(thread),
-                Err(source) => {
-                    helpers.stop(table.signal(), false);
-                    return Err(OpenError::Io {
-                        action: "starting a helper thread for",
-                        path: "the table".into(),
-                        source,
-                    });
-                }
-            }
-        }
+        let workers = Workers::start(count, "firndex-helper", &signal.is_stopped, |index| {
+            let table = Arc::clone(table);
+            move || help(&*table, index == 0)
+        })?;
         if count > 0 {
-            let threads = || helpers.0.iter().map(|helper| helper.thread().clone()).collect();
-            table.signal().helpers.get_or_init(threads);
+            signal.helpers.get_or_init(|| workers.threads());
         }
-        Ok(helpers)
+        Ok(Helpers(workers))
     }
 
     /// Ends the threads and waits for them; in a forked child there are none to wait for.
     pub(crate) fn stop(self, signal: &Signal, is_inherited: bool) {
-        if is_inherited {
-            // Their handles name no threads of this process, or those that it has started since: not
-            // even to be detached.
-            std::mem::forget(self.0);
-            return;
-        }
-        signal.is_stopped.store(true, Ordering::Relaxed);
-        for helper in self.0 {
-            helper.thread().unpark();
-            // A helper that panicked has said so; what it left undone, recovery does.
-            let _ = helper.join();
-        }
+        self.0.stop(&signal.is_stopped, is_inherited);
     }
 }
 

@@ -31,6 +31,7 @@ mod progress;
 pub mod rewo;
 mod scan;
 mod sizes;
+mod workers;
 
 pub use list::{Engine, Inlined, Opened, Preferred};
 
@@ -53,6 +54,8 @@ pub struct Settings {
     pub cached: Option<u32>,
     /// Whether a thread fills that table after opening and after each resize. Else it fills as look-ups come.
     pub refills_cache: bool,
+    /// Threads that bring that table up to date for writers. Without, writers do it themselves.
+    pub synchronizers: usize,
 }
 
 impl Default for Settings {
@@ -64,6 +67,7 @@ impl Default for Settings {
             recovery_threads: 0,
             cached: None,
             refills_cache: false,
+            synchronizers: 0,
         }
     }
 }

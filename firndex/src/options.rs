@@ -224,6 +224,13 @@ impl Options {
         self
     }
 
+    /// Threads that bring that table up to date beside the writer of a new pair (default: 0, the writer does it
+    /// itself, which is faster where processors are few). Idle, they sleep.
+    pub fn synchronizers(mut self, threads: usize) -> Self {
+        self.settings.synchronizers = threads;
+        self
+    }
+
     /// Seed of the hash function of a new pool (default: random, so that nobody can choose keys
     /// that collide).
     pub fn hash_seed(mut self, seed: u64) -> Self {

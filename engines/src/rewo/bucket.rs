@@ -3,6 +3,7 @@
 use super::Core;
 use super::geometry::{Geometry, Pair, pair_among, table_of};
 use super::layout::{BUCKET_BYTES, Hash, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
+use super::shadow::Order;
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
@@ -103,14 +104,17 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         item: (K, V),
         hash: Hash,
     ) {
-        // What a resize moves does not change.
-        if self.source.is_none() {
-            self.core.mark_busy(item.0, hash, true);
+        if self.source.is_some() {
+            // What a resize moves does not change.
+            return self.put((bucket, slot), locked, item, hash, 0);
         }
-        self.put((bucket, slot), locked, item, hash, 0);
-        if self.source.is_none() {
-            self.complete_with(item.0, hash, Some(item.1));
+        let order = self.core.order_busy(item.0, hash);
+        let is_beyond = self.core.fill(self.core.at(bucket), slot, item);
+        if let Some(order) = order {
+            self.core.take_back(order);
         }
+        self.push_put(locked, Pending { bucket, slot, print: hash.print(), clear: 0, is_beyond });
+        self.complete_with(item.0, hash, Some(item.1));
     }
 
     /// What the cached table is told when the change that was pushed last is durable.
@@ -132,13 +136,16 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         hash: Hash,
         clear: u64,
     ) {
-        let (core, print) = (self.core, hash.print());
-        let is_beyond = core.fill(core.at(bucket), slot, item);
-        let change = Pending { bucket, slot, print, clear, is_beyond };
-        if is_beyond {
+        let is_beyond = self.core.fill(self.core.at(bucket), slot, item);
+        self.push_put(locked, Pending { bucket, slot, print: hash.print(), clear, is_beyond });
+    }
+
+    #[inline(always)]
+    fn push_put(&mut self, locked: Locked<'a>, change: Pending) {
+        if change.is_beyond {
             self.is_any_beyond = true;
         } else {
-            core.commit_meta(&change);
+            self.core.commit_meta(&change);
         }
         self.push(locked, change);
     }
@@ -255,6 +262,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if let Some(cache) = &self.cache {
             cache.mark_busy(key, hash, appears);
         }
+    }
+
+    /// [`Core::mark_busy`] for a key that appears, or an order to do so, to be taken back before it can be seen.
+    #[inline(always)]
+    fn order_busy(&self, key: K, hash: Hash) -> Option<Order<'_, K>> {
+        let cache = self.cache.as_ref()?;
+        let order = self.desks.order(key, hash);
+        if order.is_none() {
+            cache.mark_busy(key, hash, true);
+        }
+        order
     }
 
     #[inline(always)]

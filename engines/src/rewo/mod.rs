@@ -70,6 +70,7 @@ mod refill;
 mod resize;
 mod scan;
 mod search;
+mod shadow;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -86,6 +87,7 @@ use crate::packed::second_of;
 use crate::progress::Progress;
 use crate::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;
+use crate::workers::Workers;
 use cache::Cache;
 use geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2};
 use index::hash::Hasher;
@@ -99,7 +101,8 @@ use layout::{
 };
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, Offset, OpenError, Pool};
-use refill::{Refiller, Refills};
+use refill::Refills;
+use shadow::Desks;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -128,7 +131,8 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 pub struct RewoHash<M: Medium, K: Fixed = u64, V: Fixed = u64> {
     core: Arc<Core<M, K, V>>,
     helpers: Option<Helpers>,
-    refiller: Option<Refiller>,
+    refiller: Option<Workers>,
+    synchronizers: Option<Workers>,
     scan_time: Duration,
 }
 
@@ -147,6 +151,7 @@ struct Core<M: Medium, K, V> {
     /// The cached table, if there is one.
     cache: Option<Cache<K, V>>,
     refills: Refills,
+    desks: Desks,
     signal: Signal,
     log: Log,
     /// Where the cursor of a resize is.
@@ -174,10 +179,12 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         core.recover()?;
         let scan_time = started.elapsed();
         let is_read_only = core.pool.is_read_only();
-        let mut table = RewoHash { core, helpers: None, refiller: None, scan_time };
+        let mut table =
+            RewoHash { core, helpers: None, refiller: None, synchronizers: None, scan_time };
         // Dropped, it ends those that were started.
         table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only)?);
-        table.refiller = Refiller::start(&table.core)?;
+        table.refiller = Some(Core::start_refiller(&table.core)?);
+        table.synchronizers = Some(Core::start_synchronizers(&table.core)?);
         Ok(table)
     }
 
@@ -211,7 +218,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Drop for RewoHash<M, K, V> {
     fn drop(&mut self) {
         let is_inherited = self.core.pool.is_inherited();
         if let Some(refiller) = self.refiller.take() {
-            refiller.stop(&self.core.refills, is_inherited);
+            self.core.stop_refiller(refiller);
+        }
+        if let Some(synchronizers) = self.synchronizers.take() {
+            self.core.stop_synchronizers(synchronizers);
         }
         if let Some(helpers) = self.helpers.take() {
             helpers.stop(&self.core.signal, is_inherited);
@@ -310,6 +320,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
             cache,
             refills: Refills::default(),
+            desks: Desks::new(settings.synchronizers).map_err(reserve)?,
             signal: Signal::default(),
             published: Published::new(geometry),
             progress: Progress::default(),

@@ -4,67 +4,45 @@
 use super::Core;
 use super::layout::Locked;
 use crate::scan::Scanned;
+use crate::workers::Workers;
 use index::Fixed;
 use pmem::sync::{AtomicBool, Ordering};
 use pmem::{Medium, OpenError};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
-use std::thread::{JoinHandle, Thread};
+use std::thread::Thread;
 
 /// How the thread that refills is told what to do.
 #[derive(Debug, Default)]
 pub(super) struct Refills {
-    thread: OnceLock<Thread>,
+    threads: OnceLock<Vec<Thread>>,
     is_stopped: AtomicBool,
 }
 
 impl Refills {
     /// Says that the cached table has begun anew.
     pub(super) fn wake(&self) {
-        self.thread.get().into_iter().for_each(Thread::unpark);
-    }
-}
-
-/// The thread that refills, ended by [`Refiller::stop`].
-#[derive(Debug)]
-pub(super) struct Refiller(JoinHandle<()>);
-
-impl Refiller {
-    /// Starts the thread, if there is a cached table and the settings ask for it.
-    pub(super) fn start<M: Medium, K: Fixed, V: Fixed>(
-        core: &Arc<Core<M, K, V>>,
-    ) -> Result<Option<Refiller>, OpenError> {
-        if core.cache.is_none() || !core.settings.refills_cache {
-            return Ok(None);
-        }
-        let theirs = Arc::clone(core);
-        let thread = std::thread::Builder::new().name("firndex-refill".into());
-        let thread =
-            thread.spawn(move || theirs.keep_refilled()).map_err(|source| OpenError::Io {
-                action: "starting a thread for",
-                path: "the cached table".into(),
-                source,
-            })?;
-        core.refills.thread.get_or_init(|| thread.thread().clone());
-        Ok(Some(Refiller(thread)))
-    }
-
-    /// Ends the thread and waits for it; in a forked child there is none to wait for.
-    pub(super) fn stop(self, refills: &Refills, is_inherited: bool) {
-        if is_inherited {
-            // Its handle names no thread of this process, or one that it has started since: not even to be
-            // detached.
-            std::mem::forget(self.0);
-            return;
-        }
-        refills.is_stopped.store(true, Ordering::Relaxed);
-        self.0.thread().unpark();
-        // What it left undone, look-ups do.
-        let _ = self.0.join();
+        self.threads.get().into_iter().flatten().for_each(Thread::unpark);
     }
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// Starts the thread that refills, if there is a cached table and the settings ask for it.
+    pub(super) fn start_refiller(core: &Arc<Self>) -> Result<Workers, OpenError> {
+        let count = usize::from(core.cache.is_some() && core.settings.refills_cache);
+        let workers = Workers::start(count, "firndex-refill", &core.refills.is_stopped, |_| {
+            let core = Arc::clone(core);
+            move || core.keep_refilled()
+        })?;
+        core.refills.threads.get_or_init(|| workers.threads());
+        Ok(workers)
+    }
+
+    /// Ends it.
+    pub(super) fn stop_refiller(&self, workers: Workers) {
+        workers.stop(&self.refills.is_stopped, self.pool.is_inherited());
+    }
+
     /// Refills the cached table, and again when it has begun anew, until the table is closed.
     fn keep_refilled(&self) {
         let mut filled = None;
