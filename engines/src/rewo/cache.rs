@@ -490,10 +490,15 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         let next = |state: u64| {
             let refills = (state + State::REFILL) & State::REFILLS_MASK;
             let others = state & !(State::REFILLS_MASK | State::DROPPED);
-            Some(others | refills | State::REFILLING)
+            others | refills | State::REFILLING
         };
-        let _ = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
-        let state = self.state();
+        let before = self
+            .state
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| Some(next(state)))
+            .unwrap_or_else(|state| state);
+        // Not what the state is by now: were something dropped meanwhile, that would be taken for part of it, and
+        // what is dropped later not be noticed.
+        let state = State(next(before));
         // A writer that did not see this has ended before its home can be locked.
         for home in 0..HOMES {
             drop(Locked::wait(homes.get(home)));
