@@ -48,7 +48,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// may be old by now. But under the home's lock it does not change, and if its bucket is as it was then, it
     /// is what is there: the pool need not be read again while others may wait.
     #[cold]
-    fn fill_cache(&self, cache: &Cache<K, V>, key: K, hash: Hash, found: &Found<V>) {
+    pub(super) fn fill_cache(&self, cache: &Cache<K, V>, key: K, hash: Hash, found: &Found<V>) {
         let Some(_home) = Locked::attempt(self.homes.get(hash.home())) else { return };
         if self.state(found.bucket).load(Ordering::Acquire) == found.state & !LOCK {
             cache.insert(key, hash, found.value, |key| self.hash(key), Some(&self.homes));

@@ -12,3 +12,5 @@ mod power;
 mod resize;
 mod shrink;
 mod sizes;
+#[path = "../common/table/mod.rs"]
+mod table;
