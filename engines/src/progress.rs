@@ -28,11 +28,12 @@ impl Progress {
         Self::count_in(self.0.0[Self::UNDRAINED].load(Ordering::Acquire), generation)
     }
 
-    /// Begins to count for the geometry of a generation.
-    pub(crate) fn start(&self, generation: u64, undrained: u64) {
+    /// Begins to count for the geometry of a generation, of which the first `passed` buckets are drained and
+    /// `undrained` others are not.
+    pub(crate) fn start(&self, generation: u64, passed: u64, undrained: u64) {
         let word = undrained | generation << Self::COUNT_BITS;
         self.0.0[Self::UNDRAINED].store(word, Ordering::Relaxed);
-        self.0.0[Self::NEXT].store(0, Ordering::Relaxed);
+        self.0.0[Self::NEXT].store(passed, Ordering::Relaxed);
     }
 
     /// Counts a bucket as drained, if the geometry of this generation is still the one counted for; whether

@@ -6,13 +6,15 @@
 
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{
-    alone_in, directed, repeating, shared, store_histories, syncing, writers_of_the_heap,
+    alone_in, directed, helped, repeating, shared, store_histories, syncing, writers_of_the_heap,
 };
 use crate::bucketwise::{resizing, several_that_resize, sharing_fences, updating};
 use crate::deep::{late, looking_up_fillers};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
-use crate::setups::{SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_items};
+use crate::setups::{
+    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_helper, with_items, with_synced,
+};
 use crate::subject::{
     HASH_SEED, LongKey, LongTableSubject, Setup, StoreSubject, TableSubject, lengthened,
 };
@@ -191,6 +193,68 @@ pub fn cached_tables() -> Vec<Setup> {
     ]
 }
 
+/// Tables with a cached table that a helper refills. The first free key may be in the table, and not cached.
+pub fn refilled_tables() -> Vec<Setup> {
+    let names = [
+        ["everything is cached", "a helper refills a cached table"],
+        ["one entry is left in the cache", "a helper refills a cache for one entry more"],
+        ["the cache is full", "a helper refills a cache that is too small"],
+        ["the cache is full no longer", "a helper refills a cache that had been too small"],
+        [
+            "the next insertion extends a cached table",
+            "a helper refills a cached table beside an extension",
+        ],
+    ];
+    with_helper(cached_tables(), &names)
+}
+
+/// A cached table without an entry for the first free key, which has a value.
+fn uncached(name: &'static str) -> Option<Setup> {
+    let mut setup = cached_tables().into_iter().find(|setup| setup.name == name)?;
+    setup.name = "a key that is not cached";
+    setup.before.push(Op::One(0, Action::Insert(9)));
+    Some(setup)
+}
+
+/// Look-ups that cache what they find, beside changes of the same key: what is found later is not older. And what a
+/// refill must be told beside it.
+fn fills() -> Vec<Directed> {
+    let one = |action| Op::One(0, action);
+    let looks = || vec![one(Action::Get), one(Action::Get)];
+    let changes = [
+        vec![one(Action::Update(2))],
+        vec![one(Action::Remove)],
+        vec![one(Action::Remove), one(Action::Insert(3))],
+        vec![one(Action::Upsert(2)), one(Action::Upsert(3))],
+    ];
+    let mut all = Vec::new();
+    for setup in uncached("the cache is full") {
+        let moved = Shape { design: MOVED, cached: Cached::SmallerLog2(2), ..slots(8) };
+        let moved = Setup {
+            name: "a key that is not cached, updated elsewhere",
+            engine_params: engine_params(&moved),
+            ..setup.clone()
+        };
+        for setup in [setup, moved] {
+            for change in &changes {
+                let programs = vec![looks(), change.clone()];
+                all.push(shared::<TableSubject>(&setup, programs.clone(), 2));
+                all.push(Directed::new::<TableSubject>(setup.clone(), every_access(programs, 0, 1)));
+            }
+        }
+    }
+    let inserting = vec![
+        one(Action::Insert(2)),
+        Op::One(1, Action::Insert(3)),
+        one(Action::Get),
+        Op::One(1, Action::Get),
+    ];
+    for setup in refilled_tables() {
+        all.push(shared::<TableSubject>(&setup, vec![vec![Op::Help], inserting.clone()], 2));
+    }
+    all
+}
+
 /// The setups of a table of long pairs with a cached table of one bucket, which has two entries.
 pub fn cached_long_tables() -> Vec<Setup> {
     let shape = Shape { cached: Cached::SmallerLog2(2), ..slots(4) };
@@ -329,6 +393,16 @@ pub fn synced_tables() -> Vec<Setup> {
     synced(tables(), [moved, extends])
 }
 
+/// Tables on Rewo-Hash.
+pub fn helped_tables() -> Vec<Setup> {
+    let names = [
+        ["the next insertion extends", "the next insertion extends a helped table"],
+        ["an extension is under way", "a helper empties buckets for an extension"],
+        ["a table on rewo that can shrink", "a helped table on rewo that can shrink"],
+    ];
+    with_synced(with_helper(tables(), &names), "a helped table on rewo that is synced in a file")
+}
+
 /// Tables on Rewo-Hash that two threads recover.
 pub fn recovered_tables() -> Vec<Setup> {
     let names = [
@@ -348,10 +422,12 @@ pub(crate) fn arenas() -> Vec<Arena> {
     arenas_of::<TableSubject>(tables())
         .chain(arenas_of::<LongTableSubject>(long_tables()))
         .chain(arenas_of::<TableSubject>(synced_tables()))
+        .chain(arenas_of::<TableSubject>(helped_tables()))
         .chain(arenas_of::<TableSubject>(recovered_tables()))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<TableSubject>(cached_tables()))
         .chain(arenas_of::<LongTableSubject>(cached_long_tables()))
+        .chain(arenas_of::<TableSubject>(refilled_tables()))
         .collect()
 }
 
@@ -366,6 +442,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(long.iter().flat_map(updating::<LongTableSubject>));
     all.extend(sharing_fences(&two_buckets()));
     all.extend(syncing::<TableSubject>(&synced_tables()));
+    all.extend(helped::<TableSubject>(&helped_tables()));
     all.extend(alone_in::<TableSubject>(recovered_tables()));
     all.extend(repeating::<TableSubject>(&two_buckets()));
     let stores = stores();
@@ -388,6 +465,8 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(cached_long.iter().flat_map(updating::<LongTableSubject>));
     all.extend(looking_up_fillers::<TableSubject>(&cached, 4));
     all.extend(looking_up_fillers::<LongTableSubject>(&cached_long, 4));
+    all.extend(helped::<TableSubject>(&refilled_tables()));
+    all.extend(fills());
     all
 }
 

@@ -51,7 +51,7 @@ pub struct Setup {
     pub limit_bytes: u64,
     /// Whether that may be too little: if not, an operation that finds no room is wrong.
     pub is_tight: bool,
-    /// Whether the table has a helper, whose rounds are operations of histories.
+    /// Whether the table has a helper, whose rounds are operations of histories. It also refills a cached table.
     pub has_helper: bool,
     /// Threads that recover it.
     pub recovery_threads: usize,
@@ -158,6 +158,7 @@ impl Setup {
             resize_at: self.resize_at,
             helpers: 0,
             recovery_threads: self.recovery_threads,
+            refills_cache: self.has_helper,
             ..Settings::default()
         }
     }

@@ -172,7 +172,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Publishes a geometry with `undrained` interim buckets to be emptied.
     pub(super) fn start_rehash(&self, next: Geometry, undrained: u64) {
-        self.progress.start(next.generation(), undrained);
+        self.progress.start(next.generation(), 0, undrained);
         self.published.publish(next);
     }
 

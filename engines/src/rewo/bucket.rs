@@ -95,6 +95,14 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         core.lock_under(geometry, bucket, || self.commit())
     }
 
+    /// Of two buckets for a copy first the one that is not held for another copy: that would have to be made
+    /// durable first. Half of the items that leave a bucket share their first choice.
+    #[inline(always)]
+    pub(super) fn not_held_first(&self, [first, second]: [u64; 2]) -> [u64; 2] {
+        let is_held = |bucket| self.changes[..self.count].iter().any(|one| one.bucket == bucket);
+        if self.source.is_some() && is_held(first) { [second, first] } else { [first, second] }
+    }
+
     /// Log-free atomic insertion (algorithm 3) into an empty slot of a locked bucket, which this takes over.
     #[inline(always)]
     pub(super) fn insert(

@@ -272,9 +272,17 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         Ok(None)
     }
 
-    /// A free slot in one of a key's buckets, which is locked.
+    /// A free slot in the emptier one of a key's buckets, which is locked: so nearly twice as many find room
+    /// before the first one does not.
     fn find_free(&self, state: State, hash: Hash) -> Result<Option<Entry<'_>>, Outdated> {
-        for first in self.firsts(state, hash) {
+        let mut firsts = self.firsts(state, hash);
+        let [one, other] = firsts.map(|first| {
+            self.used(state, first, self.word(first).load(Ordering::Relaxed)).count_ones()
+        });
+        if other < one {
+            firsts.swap(0, 1);
+        }
+        for first in firsts {
             let bucket = self.lock(state, first)?;
             let free = !self.slots(&bucket).0 & ((1 << self.slots) - 1);
             if free != 0 {

@@ -194,7 +194,8 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
     }
 
     /// Caches what there is room for, beside other operations. Whether the cached table is full-loaded then: it has
-    /// every pair, and a look-up of a key that is absent does not touch the pool.
+    /// every pair, and a look-up of a key that is absent does not touch the pool. Of refills at once all say no but
+    /// one.
     pub fn refill(&self) -> bool {
         self.core.refill()
     }
@@ -593,5 +594,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
     #[cfg(feature = "simulated")]
     fn help(&self) {
         self.core.signal.take_one_round(&*self.core);
+        if self.core.settings.refills_cache {
+            self.core.refill();
+        }
     }
 }

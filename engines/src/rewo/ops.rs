@@ -193,7 +193,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         hash: Hash,
     ) -> Placed {
         let pair = self.pair_among(geometry.log2(), hash);
-        for bucket in self.emptier_first(pair) {
+        for bucket in unfenced.not_held_first(self.emptier_first(pair)) {
             if self.empty(bucket) == 0 {
                 continue;
             }

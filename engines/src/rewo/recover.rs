@@ -46,7 +46,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if undrained == 0 && !self.pool.is_read_only() {
             self.end_resize(geometry);
         } else {
-            self.start_resize(geometry, undrained);
+            self.start_resize(geometry, passed, undrained);
         }
         Ok(())
     }

@@ -29,7 +29,9 @@ impl Refills {
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Starts the thread that refills, if there is a cached table and the settings ask for it.
     pub(super) fn start_refiller(core: &Arc<Self>) -> Result<Workers, OpenError> {
-        let count = usize::from(core.cache.is_some() && core.settings.refills_cache);
+        // A simulated machine has no threads of the table's own: there, helpers refill.
+        let is_refilled = core.settings.refills_cache && !cfg!(feature = "simulated");
+        let count = usize::from(core.cache.is_some() && is_refilled);
         let workers = Workers::start(count, "firndex-refill", &core.refills.is_stopped, |_| {
             let core = Arc::clone(core);
             move || core.keep_refilled()
@@ -60,7 +62,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Caches what there is room for, on as many threads as recovery uses. If that was everything, and nothing
     /// was left out or dropped meanwhile, the cached table is full-loaded: then it also knows what is absent.
-    /// Whether it is.
+    /// Whether that is so; of refills at once all say no but one.
     pub(super) fn refill(&self) -> bool {
         let Some(cache) = &self.cache else { return false };
         let begun = cache.begin_refill(&self.homes);

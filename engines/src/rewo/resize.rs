@@ -158,18 +158,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let records = RECORD_WORDS << (used_log2 - 1);
             self.records.advise(records..2 * records, false);
         }
-        self.start_resize(next, next.sources().end - next.sources().start);
+        self.start_resize(next, 0, next.sources().end - next.sources().start);
         self.resizes.fetch_add(1, Ordering::Relaxed);
         Ok(true)
     }
 
-    /// Publishes a geometry with `undrained` buckets to be emptied of what is not in its place.
-    pub(super) fn start_resize(&self, next: Geometry, undrained: u64) {
+    /// Publishes a geometry with `undrained` buckets to be emptied of what is not in its place, none of them among
+    /// the first `passed`.
+    pub(super) fn start_resize(&self, next: Geometry, passed: u64, undrained: u64) {
         if let Some(cache) = &self.cache {
             cache.fit(next.log2());
             self.refills.wake();
         }
-        self.progress.start(next.generation(), undrained);
+        self.progress.start(next.generation(), passed, undrained);
         self.published.publish(next);
         if next.is_resizing() {
             self.signal.wake();
@@ -301,7 +302,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             write_roots(draft, next);
             Ok(())
         });
-        self.start_resize(next, 0);
+        self.start_resize(next, 0, 0);
     }
 
     /// A shrink that finds no room for an item becomes an extension: back to as many tables as there were.
@@ -320,7 +321,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             Ok(())
         });
         if recorded.is_ok() {
-            self.start_resize(next, next.sources().end - next.sources().start);
+            self.start_resize(next, 0, next.sources().end - next.sources().start);
         }
         recorded.is_ok()
     }

@@ -9,7 +9,9 @@ mod shifts;
 use engines::Engine;
 use engines::clevel::{Shape, engine_params};
 use scene::Made;
-use scene::tables::{KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled};
+use scene::tables::{
+    KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled, look_ups_do_not_go_back,
+};
 
 /// One bucket in the smaller level.
 fn small() -> Made {
@@ -20,6 +22,11 @@ fn small() -> Made {
 fn changes_are_ordered() {
     // Its descriptors have too many accesses for two.
     changes_of_one_key_are_ordered(small(), 1);
+}
+
+#[test]
+fn look_ups_are_ordered() {
+    look_ups_do_not_go_back(small(), 1);
 }
 
 #[test]

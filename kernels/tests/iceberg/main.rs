@@ -17,6 +17,7 @@ use engines::iceberg::{Shape, engine_params};
 use index::hash::Hasher;
 use scene::tables::{
     FILLING, KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled,
+    look_ups_do_not_go_back,
 };
 use scene::{HASH_SEED, Made};
 
@@ -37,6 +38,11 @@ fn made(shape: Shape) -> Made {
 #[test]
 fn changes_are_ordered() {
     changes_of_one_key_are_ordered(of_one_block(), 2);
+}
+
+#[test]
+fn look_ups_are_ordered() {
+    look_ups_do_not_go_back(of_one_block(), 1);
 }
 
 #[test]

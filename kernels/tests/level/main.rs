@@ -6,7 +6,9 @@ mod scene;
 use engines::Engine;
 use engines::level::{Shape, engine_params};
 use scene::Made;
-use scene::tables::{KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled};
+use scene::tables::{
+    KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled, look_ups_do_not_go_back,
+};
 
 /// One bucket in the bottom level.
 fn small() -> Made {
@@ -16,6 +18,11 @@ fn small() -> Made {
 #[test]
 fn changes_are_ordered() {
     changes_of_one_key_are_ordered(small(), 2);
+}
+
+#[test]
+fn look_ups_are_ordered() {
+    look_ups_do_not_go_back(small(), 1);
 }
 
 #[test]

@@ -52,12 +52,6 @@ pub(crate) fn look_ups_do_not_go_back(made: Made, preemptions_max: usize) {
         assert!(orders.contains(&found), "{found:?}");
         assert_eq!(table.get(KEY), Some(NEW));
     });
-    let remove = |table: &Table| table.remove(KEY);
-    beside(preemptions_max, with_key, remove, twice, |table, _, found| {
-        let orders = [[Some(OLD), Some(OLD)], [Some(OLD), None], [None, None]];
-        assert!(orders.contains(&found), "{found:?}");
-        assert_eq!(table.get(KEY), None);
-    });
 }
 
 pub(crate) fn changes_of_one_key_are_ordered(made: Made, preemptions_max: usize) {

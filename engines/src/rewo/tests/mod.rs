@@ -1,5 +1,7 @@
 //! Changes between the steps of a look-up, laid out by hand.
 
+mod scans;
+
 use super::*;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
@@ -8,9 +10,7 @@ use pmem::superblock::{Place, PoolKind};
 const LIMIT_BYTES: u64 = 1 << 26;
 const KEY: u64 = 7;
 
-fn table(design: Design) -> RewoHash<Dram> {
-    let cached = Cached::SmallerLog2(3);
-    let shape = Shape { initial_log2: 4, cached, design, ..Shape::for_pair_bytes(16) };
+fn table_of(shape: Shape, settings: Settings) -> RewoHash<Dram> {
     let spec = Spec {
         kind: PoolKind::Table,
         engine: ENGINE_ID,
@@ -24,7 +24,13 @@ fn table(design: Design) -> RewoHash<Dram> {
     };
     let place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
     let pool = Pool::create(Memory::dram(LIMIT_BYTES).unwrap(), &spec, place).unwrap();
-    let table = RewoHash::open(Arc::new(pool), Settings::default()).unwrap();
+    RewoHash::open(Arc::new(pool), settings).unwrap()
+}
+
+fn table(design: Design) -> RewoHash<Dram> {
+    let cached = Cached::SmallerLog2(3);
+    let shape = Shape { initial_log2: 4, cached, design, ..Shape::for_pair_bytes(16) };
+    let table = table_of(shape, Settings::default());
     // Not full-loaded any more: what is inserted is not cached by itself.
     table.extend().unwrap();
     table

@@ -1,10 +1,6 @@
 //! Scans on several threads, and items where they do not belong.
 
 use super::*;
-use index::hash::HASH_ID;
-use pmem::medium::{Dram, Memory};
-use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
@@ -19,21 +15,8 @@ fn table() -> RewoHash<Dram> {
         cached: Cached::Nothing,
         design: Design { evictions: 1, ..Design::default() },
     };
-    let spec = Spec {
-        kind: PoolKind::Table,
-        engine: ENGINE_ID,
-        key_bytes: 8,
-        value_bytes: 8,
-        hash_id: HASH_ID,
-        hash_seed: 0x5eed,
-        uuid: 7,
-        segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-        engine_params: engine_params(&shape),
-    };
-    let place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
-    let pool = Pool::create(Memory::dram(1 << 26).unwrap(), &spec, place).unwrap();
     let settings = Settings { resize_at: 1.0, helpers: 0, ..Settings::default() };
-    let table = RewoHash::open(Arc::new(pool), settings).unwrap();
+    let table = table_of(shape, settings);
     for key in 0..KEYS {
         assert!(table.insert(key, !key).unwrap().is_none());
     }
