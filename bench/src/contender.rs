@@ -5,7 +5,7 @@ use crate::medium::Medium;
 use crate::options::Suite;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::suite;
+use crate::suite::{self, Paper};
 use anyhow::Result;
 use firndex::Engine;
 
@@ -86,8 +86,10 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
             },
             Suite::Space => suite::space::round(name, open, setting),
             Suite::Writes => suite::writes::round(name, open, setting),
-            Suite::Level => (suite::PAPER.round)(name, setting),
-            Suite::Ceilings | Suite::All => Ok(Vec::new()),
+            Suite::Level | Suite::Rewo | Suite::Ceilings | Suite::All => match Paper::of(suite) {
+                Some(paper) => (paper.round)(name, setting),
+                None => Ok(Vec::new()),
+            },
         }
     }
 }

@@ -1,51 +1,49 @@
 //! Engines on media that only a laboratory needs.
 
 use crate::map::{Batched, Facts, Failure, Map};
-use crate::medium::Medium;
-use crate::pool::{NEVER, memory, without_facade};
+use crate::pool::{NEVER, delayed_memory, memory, without_facade};
 use crate::setting::Setting;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use engines::engine::{PairSizes, Parameters, Wanted};
 use engines::{Engine, Settings};
 use index::Index;
-use pmem::medium::{Count, Delay, Dram, Latency};
+use pmem::medium::{CacheFlush, Count, Delay, Dram, Memory};
 use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
 /// A table on any medium, without the facade, behind one virtual call as there.
 pub struct Direct<M: pmem::Medium> {
     /// Dropped before the pool.
-    index: Box<dyn Index<u64, u64>>,
+    index: Arc<dyn Index<u64, u64>>,
     pool: Arc<Pool<M>>,
     failure: OnceLock<Failure>,
 }
 
-impl Direct<Delay<Dram>> {
-    /// An empty table behind the latencies of [`Medium::Delay`]; those of write-backs only where
+impl Direct<Delay<Memory<CacheFlush>>> {
+    /// An empty table behind the latencies of the setting's medium; those of write-backs only where
     /// flushes are real.
     pub fn delayed(engine: Engine, setting: &Setting) -> Result<Self> {
-        let Medium::Delay { read_ns, write_back_ns } = setting.medium else {
-            bail!("medium {} has no latencies", setting.medium);
-        };
-        let write_back_ns = if setting.flushes { write_back_ns } else { 0 };
-        let latency = Latency { read_ns, write_back_ns };
-        Direct::create(engine, Delay::new(memory()?, latency), setting)
+        Direct::create(engine, delayed_memory(setting.medium, setting.flushes)?, setting)
     }
 }
 
 impl Direct<Count<Dram>> {
-    /// An empty table on medium [`Medium::Count`].
+    /// An empty table on medium [`Count`].
     pub fn counted(engine: Engine, setting: &Setting) -> Result<Self> {
         Direct::create(engine, Count::new(memory()?), setting)
     }
 }
 
+/// How a table of this setting is opened.
+pub(crate) fn settings(setting: &Setting) -> Settings {
+    let default = Settings::default();
+    Settings { resize_at: if setting.grows { default.resize_at } else { NEVER }, ..default }
+}
+
 impl<M: pmem::Medium> Direct<M> {
-    fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
-        let mut settings = Settings::default();
-        if !setting.grows {
-            settings.resize_at = NEVER;
-        }
+    /// An empty table on `medium`.
+    pub(crate) fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
+        let settings = settings(setting);
         let parameters = Parameters::default();
         let wanted = Wanted {
             sizes: PairSizes::WORDS,
@@ -56,7 +54,17 @@ impl<M: pmem::Medium> Direct<M> {
         let numbered = (engine.description().id, engine.engine_params(&wanted));
         let pool = without_facade(medium, numbered, (8, 8), setting.seed)?;
         let index = engine.open_words(Arc::clone(&pool), settings)?.engine;
-        Ok(Direct { index, pool, failure: OnceLock::new() })
+        Ok(Direct::of(index.into(), pool))
+    }
+
+    /// A table that is open.
+    pub(crate) fn of(index: Arc<dyn Index<u64, u64>>, pool: Arc<Pool<M>>) -> Self {
+        Direct { index, pool, failure: OnceLock::new() }
+    }
+
+    /// The pool that the table is in.
+    pub(crate) fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
     }
 
     /// Changes the table with the right to write, as the facade does.

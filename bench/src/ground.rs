@@ -66,7 +66,7 @@ impl Ground {
                 };
                 (kept, flush.map(again).transpose()?)
             }
-            Medium::Dram | Medium::Delay { .. } | Medium::Count => {
+            Medium::Dram | Medium::Delay { .. } | Medium::Optane | Medium::Count => {
                 let kept = Memory::dram(bytes)?;
                 touched(kept.grow(bytes))?;
                 (kept, None)

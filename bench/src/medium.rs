@@ -1,5 +1,6 @@
 //! The media that contenders lie on.
 
+use pmem::medium::Latency;
 use std::fmt;
 
 /// What a contender lies on.
@@ -17,8 +18,23 @@ pub enum Medium {
         /// Per line written back.
         write_back_ns: u64,
     },
+    /// Anonymous memory behind what is known of Optane modules: [`pmem::medium::Latency::OPTANE`].
+    Optane,
     /// Anonymous memory that counts what is done to it; suite `writes` alone is for it.
     Count,
+}
+
+impl Medium {
+    /// The latencies of a medium that adds some.
+    pub(crate) fn latency(self) -> Option<Latency> {
+        match self {
+            Medium::Delay { read_ns, write_back_ns } => {
+                Some(Latency::of_lines(read_ns, write_back_ns))
+            }
+            Medium::Optane => Some(Latency::OPTANE),
+            Medium::Dram | Medium::Mapped | Medium::Count => None,
+        }
+    }
 }
 
 impl fmt::Display for Medium {
@@ -29,6 +45,7 @@ impl fmt::Display for Medium {
             Medium::Delay { read_ns, write_back_ns } => {
                 f.pad(&format!("delay-{read_ns}-{write_back_ns}"))
             }
+            Medium::Optane => f.pad("optane"),
             Medium::Count => f.pad("count"),
         }
     }
@@ -46,13 +63,38 @@ impl std::str::FromStr for Medium {
         match name {
             "dram" => Some(Medium::Dram),
             "mapped" => Some(Medium::Mapped),
+            "optane" => Some(Medium::Optane),
             _ => name.strip_prefix("delay-").and_then(latencies),
         }
         .ok_or_else(|| {
             format!(
-                "no medium is called {name:?}; there are dram, mapped and delay-READ-WRITE \
-                 (nanoseconds, as in delay-200-600)"
+                "no medium is called {name:?}; there are dram, mapped, optane and \
+                 delay-READ-WRITE (nanoseconds, as in delay-200-600)"
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_that_may_be_asked_for_are_called_what_they_print() {
+        for name in ["dram", "mapped", "optane", "delay-200-600"] {
+            assert_eq!(name.parse::<Medium>().unwrap().to_string(), name);
+        }
+        for wrong in ["count", "delay", "delay-200", "delay-a-b", "Optane"] {
+            let error = wrong.parse::<Medium>().unwrap_err();
+            assert!(error.contains("optane"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_slow_media_add_latencies() {
+        let latency = |name: &str| name.parse::<Medium>().unwrap().latency();
+        assert_eq!((latency("dram"), latency("mapped")), (None, None));
+        assert_eq!(latency("delay-200-600"), Some(Latency::READ_200_WRITE_600_NS));
+        assert!(latency("optane").unwrap().blocks.is_some());
     }
 }

@@ -26,8 +26,10 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
-    /// An engine's paper's own measurements: load factors, searches, expansions, updates
+    /// The Level hashing paper's measurements: load factors, searches, expansions, updates
     Level,
+    /// The Rewo-Hash paper's measurements: engines on dram and optane, cached tables, block writes
+    Rewo,
     /// What the machine's memory allows
     Ceilings,
     /// All of them in turn
@@ -65,7 +67,7 @@ pub struct Options {
     /// Also measure other authors' maps; needs a checkout, builds them with peers/run
     #[arg(long)]
     pub peers: bool,
-    /// Media: dram, mapped, or delay-READ-WRITE for latencies in nanoseconds
+    /// Media: dram, mapped, optane, or delay-READ-WRITE for latencies in nanoseconds
     #[arg(long, value_delimiter = ',', default_value = "dram")]
     pub media: Vec<Medium>,
     /// Where pools of medium mapped are made [default: the directory for temporary files]

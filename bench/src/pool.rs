@@ -8,7 +8,7 @@ use firndex::{Engine, Error, Options, Stats};
 use index::hash::HASH_ID;
 use pmem::Pool;
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::{Dram, Memory};
+use pmem::medium::{CacheFlush, Delay, Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use std::path::Path;
@@ -72,6 +72,28 @@ pub(crate) fn facts(stats: &Stats) -> Facts {
 /// Anonymous memory for a pool.
 pub(crate) fn memory() -> Result<Dram> {
     Memory::dram(u64::MAX).context("reserving memory")
+}
+
+/// Anonymous memory with flushes as on dax, or with none.
+pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory<CacheFlush>> {
+    let flush = if flushes {
+        CacheFlush::detect().context("this machine has no flush instruction")?
+    } else {
+        CacheFlush::Nothing
+    };
+    Ok(memory()?.flushed(flush))
+}
+
+/// Anonymous memory behind the latencies of a medium; those of write-backs only where flushes are real.
+pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Delay<Memory<CacheFlush>>> {
+    let Some(mut latency) = medium.latency() else { bail!("medium {medium} has no latencies") };
+    if !flushes {
+        latency.write_back_ns = 0;
+        latency.blocks.iter_mut().for_each(|blocks| blocks.write_busy_ns = 0);
+    }
+    // A latency of write-backs stands for the whole of a flush; without one, it costs what DRAM's does.
+    let flushes_too = flushes && medium == Medium::Optane;
+    Ok(Delay::new(flushed_memory(flushes_too)?, latency))
 }
 
 /// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes.

@@ -4,7 +4,7 @@ use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
 use crate::medium::Medium;
 use crate::options::{Options, Suite};
-use crate::suite::PAPER;
+use crate::suite::{PAPERS, Paper};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,12 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
-    let engine = PAPER.engine.name();
-    ensure!(
-        suite != Suite::Level
-            || options.engines.is_empty()
-            || options.engines.iter().any(|name| name == engine),
-        "suite {engine} measures engine {engine} alone, and --engines leaves it out"
-    );
+    if let Some(engine) = Paper::of(suite).map(|paper| paper.engine.name()) {
+        ensure!(
+            options.engines.is_empty() || options.engines.iter().any(|name| name == engine),
+            "suite {engine} is about engine {engine}, and --engines leaves it out"
+        );
+    }
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }
@@ -36,10 +35,8 @@ pub(crate) fn check(
         tempfile::tempfile_in(&directory)
             .with_context(|| format!("making pools in {}", directory.display()))?;
     }
-    let bytes_per_pair = match suite {
-        Suite::Level | Suite::All => PAPER.bytes_per_pair,
-        _ => BYTES_PER_PAIR,
-    };
+    let papers = PAPERS.iter().filter(|paper| [paper.suite, Suite::All].contains(&suite));
+    let bytes_per_pair = papers.map(|paper| paper.bytes_per_pair).max().unwrap_or(BYTES_PER_PAIR);
     check_memory(pairs, bytes_per_pair)
 }
 

@@ -7,14 +7,14 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{PAPER, recovery};
+use crate::suite::{Paper, recovery};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 11] = [
+const SUITES: [Suite; 12] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
@@ -28,6 +28,7 @@ const SUITES: [Suite; 11] = [
     Suite::Recovery,
     Suite::Writes,
     Suite::Level,
+    Suite::Rewo,
 ];
 
 impl Suite {
@@ -41,7 +42,7 @@ impl Suite {
 
     /// Whether its rows are held against the machine's ceilings.
     fn has_ceilings(self) -> bool {
-        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes | Suite::Level)
+        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes) && Paper::of(self).is_none()
     }
 
     /// The media that it is run on.
@@ -49,9 +50,11 @@ impl Suite {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
-            Suite::Level => vec![Medium::Dram],
+            Suite::Level | Suite::Rewo => {
+                Paper::of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
+            }
             Suite::Space | Suite::Store => {
-                let is_wanted = |medium: &&Medium| !matches!(medium, Medium::Delay { .. });
+                let is_wanted = |medium: &&Medium| medium.latency().is_none();
                 options.media.iter().filter(is_wanted).copied().collect()
             }
             _ => options.media.clone(),
@@ -83,7 +86,9 @@ impl Suite {
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
-            Suite::Level => contender.engine() == Some(PAPER.engine),
+            Suite::Level | Suite::Rewo => {
+                Paper::of(self).is_some_and(|paper| contender.engine() == Some(paper.engine))
+            }
             Suite::Ceilings | Suite::All => false,
             _ => true,
         }
@@ -254,7 +259,8 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
-        Suite::Level => PAPER.engine.name(),
+        Suite::Level => "level",
+        Suite::Rewo => "rewo",
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

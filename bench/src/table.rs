@@ -124,7 +124,7 @@ pub fn engines() -> Vec<Box<dyn Contender>> {
             )),
             Box::new(opener(
                 engine,
-                |medium, _| matches!(medium, Medium::Delay { .. }),
+                |medium, _| medium.latency().is_some(),
                 move |setting: &Setting| Direct::delayed(engine, setting),
             )),
             Box::new(opener(

@@ -7,10 +7,10 @@ pub mod micro;
 pub mod paper;
 pub mod recovery;
 pub mod resize;
+pub mod rewo;
 pub mod space;
 pub mod store;
 pub mod writes;
 pub mod ycsb;
 
-/// The paper that has a suite of its own.
-pub use level::PAPER;
+pub use paper::{PAPERS, Paper};

@@ -14,7 +14,7 @@
 //! Skewed requests mostly find their lines in the caches, so a ratio above 1 is no error.
 
 use crate::ceilings::Ceilings;
-use crate::crew;
+use crate::crew::{self, Timing};
 use crate::filling::explained;
 use crate::map::Map;
 use crate::row::Row;
@@ -45,13 +45,13 @@ pub fn round<M: Map>(
         // As there may be somewhat more insertions than their share.
         let inserted = (ops_of(Ycsb::D, setting) as f64 * INSERT_SHARE * 1.1) as u64 + 1_000;
         let map = open(&Setting { capacity: setting.pairs + inserted, ..setting.clone() })?;
-        let mut phases = Phases { name, map: &map, setting, pairs: 0, next_version: 0 };
+        let mut phases = Phases::new(&map, setting);
         for &workload in *workloads {
             // What only reads would be the same again with flushes.
             if workload == Ycsb::C && setting.flushes {
                 continue;
             }
-            let row = phases.phase(workload);
+            let row = phases.phase(name, workload);
             let row = explained(&map, setting, row)?;
             // The second table's loading is the first one's again.
             if table == 0 || workload != Ycsb::Load {
@@ -62,10 +62,16 @@ pub fn round<M: Map>(
     Ok(rows)
 }
 
+/// The operations of one phase, done.
+pub(crate) struct Done {
+    shares: Vec<Share>,
+    pub(crate) count: usize,
+    pub(crate) timing: Timing,
+}
+
 /// The workloads that one map goes through, one after the other.
-struct Phases<'a, M> {
-    name: &'a str,
-    map: &'a M,
+pub(crate) struct Phases<'a, M> {
+    pub(crate) map: &'a M,
     setting: &'a Setting,
     /// Pairs stored so far.
     pairs: u64,
@@ -80,11 +86,45 @@ struct Share {
     first_version: u64,
 }
 
-impl<M: Map> Phases<'_, M> {
-    fn phase(&mut self, workload: Ycsb) -> Result<Row> {
-        let (map, op) = (self.map, name_of(workload));
+impl<'a, M: Map> Phases<'a, M> {
+    /// Begins with an empty map.
+    pub(crate) fn new(map: &'a M, setting: &'a Setting) -> Self {
+        Phases { map, setting, pairs: 0, next_version: 0 }
+    }
+
+    fn phase(&mut self, name: &str, workload: Ycsb) -> Result<Row> {
+        let Setting { seed, skew, threads, flushes, ceilings, .. } = *self.setting;
+        let (op, ops) = (name_of(workload), ops_of(workload, self.setting));
+        let mix = mix(workload, skew)?;
+        let seed = seed.wrapping_add(1 + workload as u64);
+        let parts = Part::all(threads).map(|part| {
+            let range = part.range(ops);
+            (part, range.end - range.start)
+        });
+        let Done { shares, count, timing } = self.run(op, &mix, seed, parts.collect())?;
+        let facts = self.map.facts();
+        let row = Row {
+            pairs: Some(self.pairs),
+            load_factor: facts.map(|facts| facts.load_factor),
+            cpu_share: timing.cpu_share,
+            ..self.setting.row("ycsb", op, name)
+        };
+        let operations = shares.iter().flat_map(|share| &share.operations);
+        let ceiling = ceilings.and_then(|ceilings| ceiling(&ceilings, flushes, operations));
+        Ok(row.with_rate(count as f64 / timing.elapsed_s, ceiling))
+    }
+
+    /// Does so many operations of a mix for each part, a thread each, on the clock.
+    pub(crate) fn run(
+        &mut self,
+        op: &str,
+        mix: &Mix,
+        seed: u64,
+        parts: Vec<(Part, u64)>,
+    ) -> Result<Done> {
+        let map = self.map;
         let scatter = Scatter::new(self.setting.seed);
-        let shares = self.shares(workload, scatter)?;
+        let shares = self.shares(mix, seed, parts, scatter)?;
         let count: usize = shares.iter().map(|share| share.operations.len()).sum();
         let end_version = self.next_version + count as u64;
         let (wrong, timing) = crew::run(shares.iter().collect(), |share: &Share| {
@@ -92,34 +132,25 @@ impl<M: Map> Phases<'_, M> {
         })?;
         crew::refuse_wrong(op, wrong.into_iter().sum(), count as u64)?;
 
-        let operations = || shares.iter().flat_map(|share| &share.operations);
-        let inserted = operations().filter(|operation| operation.kind() == Kind::Insert).count();
+        let operations = shares.iter().flat_map(|share| &share.operations);
+        let inserted = operations.filter(|operation| operation.kind() == Kind::Insert).count();
         self.pairs += inserted as u64;
         self.check(&shares, count)?;
         self.next_version = end_version;
-
-        let facts = map.facts();
-        let row = Row {
-            pairs: Some(self.pairs),
-            load_factor: facts.map(|facts| facts.load_factor),
-            cpu_share: timing.cpu_share,
-            ..self.setting.row("ycsb", op, self.name)
-        };
-        let flushes = self.setting.flushes;
-        let ceiling =
-            self.setting.ceilings.and_then(|ceilings| ceiling(&ceilings, flushes, operations()));
-        Ok(row.with_rate(count as f64 / timing.elapsed_s, ceiling))
+        Ok(Done { shares, count, timing })
     }
 
-    fn shares(&self, workload: Ycsb, scatter: Scatter) -> Result<Vec<Share>> {
-        let Setting { pairs, seed, skew, threads, .. } = *self.setting;
-        let mix = mix(workload, skew)?;
-        let seed = seed.wrapping_add(1 + workload as u64);
-        let (made, _) = crew::run(Part::all(threads).collect(), |part| {
-            let range = part.range(ops_of(workload, self.setting));
-            let count = (range.end - range.start) as usize;
-            let stream = MixStream::new(&mix, pairs, scatter, seed, part)?;
-            anyhow::Ok(stream.take(count).collect::<Vec<Operation>>())
+    fn shares(
+        &self,
+        mix: &Mix,
+        seed: u64,
+        parts: Vec<(Part, u64)>,
+        scatter: Scatter,
+    ) -> Result<Vec<Share>> {
+        let pairs = self.setting.pairs;
+        let (made, _) = crew::run(parts, |(part, count)| {
+            let stream = MixStream::new(mix, pairs, scatter, seed, part)?;
+            anyhow::Ok(stream.take(count as usize).collect::<Vec<Operation>>())
         })?;
         let mut first_version = self.next_version;
         let mut shares = Vec::new();
@@ -181,9 +212,12 @@ fn name_of(workload: Ycsb) -> &'static str {
 
 /// The workload with another skew than YCSB's.
 fn mix(workload: Ycsb, theta: f64) -> Result<Mix> {
+    mix_of(workload, Distribution::Zipfian { theta }, Distribution::Latest { theta })
+}
+
+/// The workload with other requests than YCSB's.
+pub(crate) fn mix_of(workload: Ycsb, zipfian: Distribution, latest: Distribution) -> Result<Mix> {
     use Kind::{Insert, Read, ReadModifyWrite, Scan, Update};
-    let zipfian = Distribution::Zipfian { theta };
-    let latest = Distribution::Latest { theta };
     Ok(match workload {
         Ycsb::Load => Mix::load(),
         Ycsb::A => Mix::new(zipfian, &[(Read, 50.0), (Update, 50.0)])?,

@@ -1,6 +1,8 @@
 //! A medium that is slower than the one it wraps: persistent memory on a machine that has none.
 
+use super::blocks::{Blocks, MediaBlocks};
 use super::lines::Lines;
+use super::near::Near;
 use super::{Medium, MediumKind, ticks};
 use crate::error::SpaceError;
 use crate::offset::Offset;
@@ -15,16 +17,27 @@ pub struct Latency {
     pub read_ns: u64,
     /// Nanoseconds that each flush of a line takes.
     pub write_back_ns: u64,
+    /// What lies behind the lines; `None`: lines are all there is.
+    pub blocks: Option<Blocks>,
 }
 
 impl Latency {
     /// As fast to write as to read. This and the next two are the settings at which Zuo, Hua and
     /// Wu compare tables (ACM Transactions on Storage 15(2), figure 11).
-    pub const READ_200_WRITE_200_NS: Latency = Latency { read_ns: 200, write_back_ns: 200 };
+    pub const READ_200_WRITE_200_NS: Latency = Latency::of_lines(200, 200);
     /// The usual setting of papers on tables in emulated persistent memory.
-    pub const READ_200_WRITE_600_NS: Latency = Latency { read_ns: 200, write_back_ns: 600 };
+    pub const READ_200_WRITE_600_NS: Latency = Latency::of_lines(200, 600);
     /// Slow to write.
-    pub const READ_200_WRITE_1000_NS: Latency = Latency { read_ns: 200, write_back_ns: 1000 };
+    pub const READ_200_WRITE_1000_NS: Latency = Latency::of_lines(200, 1000);
+    /// Six Optane modules, by what is published of them. A random read takes three times DRAM's 85 ns (Li and
+    /// Huang, figure 2). A write-back costs no more than DRAM's, since the modules' buffers take it.
+    pub const OPTANE: Latency =
+        Latency { read_ns: 170, write_back_ns: 0, blocks: Some(Blocks::SIX_OPTANE_MODULES) };
+
+    /// Latencies of lines, without blocks.
+    pub const fn of_lines(read_ns: u64, write_back_ns: u64) -> Latency {
+        Latency { read_ns, write_back_ns, blocks: None }
+    }
 }
 
 /// Adds latencies to a medium, as the papers' emulators do, by spinning on the processor's
@@ -42,80 +55,34 @@ impl Latency {
 ///   and waits like a load.
 /// * **Flushes** spin `write_back_ns` per line, dirty or not, one after another (as papers do that
 ///   delay each `clflush`); a fence adds nothing. The line stays in the table, as with `clwb`.
+/// * **Blocks** of 256 bytes, if [`Latency::blocks`] is set: [`Blocks`] says what they are.
 ///
-/// Not modelled: bandwidth, lines that another thread's write takes away, and larger caches.
+/// Not modelled: lines that another thread's write takes away, and larger caches; without blocks, bandwidth.
 #[derive(Debug)]
 pub struct Delay<M: Medium> {
     inner: M,
     lines: Lines,
     read_ticks: u64,
     write_back_ticks: u64,
+    /// The longest that a line is under way.
+    read_ticks_max: u64,
+    blocks: Option<MediaBlocks>,
 }
 
 /// Loads by the calling thread that waited for a line to arrive, so far, on all [`Delay`] media.
 pub fn delayed_reads() -> u64 {
-    NEAR_LINES.with(|near| near.delayed_reads.get())
+    DELAYED_READS.get()
 }
 
-/// log2 of how many lines a thread remembers.
-const NEAR_LINES_LOG2: u32 = 9;
+/// How many lines a thread remembers.
+const NEAR_LINES: usize = 512;
 /// Arrival time of a line that is known to have arrived.
 const HERE: u64 = 0;
 
 thread_local! {
-    static NEAR_LINES: NearLines = const { NearLines::new() };
-}
-
-/// The lines that a thread touched last: the model of its cache.
-struct NearLines {
-    entries: [NearLine; 1 << NEAR_LINES_LOG2],
-    delayed_reads: Cell<u64>,
-}
-
-struct NearLine {
-    /// The line's number among all media; 0 is none.
-    line: Cell<u64>,
-    /// Tick at which it arrives, or [`HERE`].
-    arrival: Cell<u64>,
-}
-
-impl NearLines {
-    const fn new() -> NearLines {
-        NearLines {
-            entries: [const { NearLine { line: Cell::new(0), arrival: Cell::new(HERE) } };
-                1 << NEAR_LINES_LOG2],
-            delayed_reads: Cell::new(0),
-        }
-    }
-
-    /// The only place that a line can have. Lines are spread by a multiplication, because tables
-    /// lie at multiples of large powers of two: by their low bits, block i of each would have the
-    /// same place.
-    #[inline(always)]
-    fn entry(&self, line: u64) -> &NearLine {
-        const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
-        let place = line.wrapping_mul(GOLDEN_RATIO) >> (u64::BITS - NEAR_LINES_LOG2);
-        &self.entries[place as usize]
-    }
-
-    /// When the line arrives; if it is absent, that is at `arrival_if_absent`.
-    #[inline(always)]
-    fn request(&self, line: u64, arrival_if_absent: impl FnOnce() -> u64) -> u64 {
-        let entry = self.entry(line);
-        if entry.line.get() != line {
-            entry.line.set(line);
-            entry.arrival.set(arrival_if_absent());
-        }
-        entry.arrival.get()
-    }
-
-    /// Spares later loads of the line from looking at the clock.
-    fn note_arrival(&self, line: u64) {
-        let entry = self.entry(line);
-        if entry.line.get() == line {
-            entry.arrival.set(HERE);
-        }
-    }
+    /// The lines that a thread touched last: the model of its cache.
+    static NEAR: Near<NEAR_LINES> = const { Near::new() };
+    static DELAYED_READS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Without the processor's hint that it is spinning, which on some takes 40 ns or more: too coarse
@@ -133,18 +100,24 @@ impl<M: Medium> Delay<M> {
             lines: Lines::new(),
             read_ticks: ticks::from_ns(latency.read_ns),
             write_back_ticks: ticks::from_ns(latency.write_back_ns),
+            read_ticks_max: ticks::from_ns(latency.read_ns)
+                + latency.blocks.as_ref().map_or(0, Blocks::queue_ticks_max),
+            blocks: latency.blocks.as_ref().map(MediaBlocks::new),
         }
     }
 
     #[inline(always)]
-    fn request(&self, near: &NearLines, line: u64) -> u64 {
-        near.request(line, || ticks::now().wrapping_add(self.read_ticks))
+    fn request(&self, near: &Near<NEAR_LINES>, line: u64) -> u64 {
+        near.request(line, || match &self.blocks {
+            None => ticks::now().wrapping_add(self.read_ticks),
+            Some(blocks) => blocks.read(line, ticks::now(), self.read_ticks),
+        })
     }
 
     /// Requests lines without waiting for them.
     #[inline(always)]
     fn approach(&self, lines: Range<u64>) {
-        NEAR_LINES.with(|near| {
+        NEAR.with(|near| {
             for line in lines {
                 self.request(near, line);
             }
@@ -154,7 +127,7 @@ impl<M: Medium> Delay<M> {
     /// Requests lines, all at once, and waits until the last has arrived.
     #[inline(always)]
     fn arrive(&self, lines: Range<u64>) {
-        NEAR_LINES.with(|near| {
+        NEAR.with(|near| {
             let last = lines.clone().map(|line| self.request(near, line)).max();
             if let Some(arrival) = last.filter(|&arrival| arrival != HERE) {
                 self.wait(near, lines, arrival);
@@ -163,15 +136,15 @@ impl<M: Medium> Delay<M> {
     }
 
     #[inline(never)]
-    fn wait(&self, near: &NearLines, lines: Range<u64>, arrival: u64) {
+    fn wait(&self, near: &Near<NEAR_LINES>, lines: Range<u64>, arrival: u64) {
         let now = ticks::now();
         // No line is further away than this, whatever a processor with another counter noted.
-        let rest = arrival.saturating_sub(now).min(self.read_ticks);
+        let rest = arrival.saturating_sub(now).min(self.read_ticks_max);
         if rest > 0 {
             spin_ticks(now, rest);
-            near.delayed_reads.set(near.delayed_reads.get() + 1);
+            DELAYED_READS.set(DELAYED_READS.get() + 1);
         }
-        lines.for_each(|line| near.note_arrival(line));
+        lines.for_each(|line| near.set(line, HERE));
     }
 }
 
@@ -229,7 +202,9 @@ impl<M: Medium> Medium for Delay<M> {
     #[inline]
     fn flush(&self, at: Offset) {
         self.inner.flush(at);
-        spin_ticks(ticks::now(), self.write_back_ticks);
+        let now = ticks::now();
+        let full_ticks = self.blocks.as_ref().map_or(0, |b| b.write_back(self.lines.at(at), now));
+        spin_ticks(now, self.write_back_ticks + full_ticks);
     }
 
     #[inline]
@@ -280,7 +255,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// So long that no test passes by its own slowness.
-    const SLOW: Latency = Latency { read_ns: 4_000_000, write_back_ns: 3_000_000 };
+    const SLOW: Latency = Latency::of_lines(4_000_000, 3_000_000);
 
     fn slow() -> Delay<Dram> {
         let medium = Delay::new(Memory::dram(1 << 20).unwrap(), SLOW);
@@ -297,27 +272,6 @@ mod tests {
         let elapsed = started.elapsed();
         assert!(elapsed >= Duration::from_nanos(ns_min / 100 * 99), "{elapsed:?} for {ns_min} ns");
         delayed_reads() - before
-    }
-
-    #[test]
-    fn lines_are_absent_then_under_way_then_here() {
-        let near = NearLines::new();
-        assert_eq!(near.request(7, || 500), 500);
-        assert_eq!(near.request(7, || 600), 500, "under way since the first request");
-        near.note_arrival(7);
-        assert_eq!(near.request(7, || 700), HERE);
-        near.note_arrival(8);
-        assert_eq!(near.request(8, || 800), 800, "was never requested");
-    }
-
-    #[test]
-    fn lines_touched_long_ago_are_absent_again() {
-        let near = NearLines::new();
-        near.request(1, || HERE);
-        for line in 2..64 << NEAR_LINES_LOG2 {
-            near.request(line, || HERE);
-        }
-        assert_eq!(near.request(1, || 500), 500);
     }
 
     #[test]
@@ -398,5 +352,75 @@ mod tests {
             medium.persist(Offset(0));
         };
         assert_eq!(delays(4 * SLOW.write_back_ns, flush), 0);
+    }
+
+    /// Latencies of lines as in [`SLOW`]; lines of a block that is near take a quarter.
+    fn slow_blocks(read_busy_ns: u64, write_busy_ns: u64) -> Delay<Dram> {
+        let blocks = Blocks { near_read_ns: SLOW.read_ns / 4, read_busy_ns, write_busy_ns };
+        let latency = Latency { write_back_ns: 0, blocks: Some(blocks), ..SLOW };
+        let medium = Delay::new(Memory::dram(1 << 20).unwrap(), latency);
+        medium.grow(1 << 20).unwrap();
+        medium
+    }
+
+    /// As [`delays`], which also takes less than `ns_max` in one of some attempts: others may hold up the others.
+    #[track_caller]
+    fn delays_between(ns: Range<u64>, mut action: impl FnMut(u64)) {
+        let took: Vec<u64> = (0..10)
+            .map(|attempt| {
+                let started = Instant::now();
+                action(attempt);
+                started.elapsed().as_nanos() as u64
+            })
+            .collect();
+        assert!(took.iter().all(|&took| took >= ns.start / 100 * 99), "{took:?} beside {ns:?}");
+        assert!(took.iter().any(|&took| took < ns.end), "{took:?} beside {ns:?}");
+    }
+
+    #[test]
+    fn further_lines_of_a_block_come_from_its_buffer() {
+        let medium = slow_blocks(0, 0);
+        let read = SLOW.read_ns;
+        delays_between(read..2 * read, |block| {
+            medium.load(Offset(256 * block));
+        });
+        delays_between(read / 4..read / 2, |block| {
+            medium.load(Offset(256 * block + 64));
+        });
+        // Both requested at once, the second waits for its block, and no longer.
+        delays_between(read..5 * read / 4, |block| {
+            let at = Offset(8192 + 256 * block);
+            medium.prefetch(at);
+            medium.prefetch(at.add(LINE));
+            medium.load(at);
+            medium.load(at.add(LINE));
+        });
+    }
+
+    #[test]
+    fn blocks_are_read_one_after_another() {
+        // Eight requested at once: each keeps the media busy as long as a read takes.
+        let read = SLOW.read_ns;
+        let read_eight = |medium: &Delay<Dram>, attempt: u64| {
+            let blocks = (0..8).map(|block| Offset((attempt * 8 + block) * 256));
+            blocks.clone().for_each(|at| medium.prefetch(at));
+            blocks.for_each(|at| _ = medium.load(at));
+        };
+        let limited = slow_blocks(read, 0);
+        delays_between(8 * read..10 * read, |attempt| read_eight(&limited, attempt));
+        let unlimited = slow_blocks(0, 0);
+        delays_between(read..2 * read, |attempt| read_eight(&unlimited, attempt));
+    }
+
+    #[test]
+    fn write_backs_wait_once_the_buffer_is_full() {
+        let busy = 1_000_000;
+        let blocks = super::super::blocks::BUFFER_BLOCKS as u64;
+        let medium = slow_blocks(0, busy);
+        let started = Instant::now();
+        (0..blocks + 8).for_each(|block| medium.flush(Offset(256 * block)));
+        assert!(started.elapsed() >= Duration::from_nanos(7 * busy), "{:?}", started.elapsed());
+        // One block, over and over, is combined.
+        delays_between(0..busy, |_| (0..1000).for_each(|_| medium.flush(Offset(256 * blocks))));
     }
 }

@@ -9,11 +9,13 @@
 //! | [`Delay`] | wraps another and adds latencies per line read and line flushed | as wrapped | as wrapped |
 //! | [`Count`] | wraps another and counts lines, flushes and fences, and what Optane-like media would write | as wrapped | as wrapped |
 
+mod blocks;
 mod count;
 mod delay;
 mod lines;
 mod media_writes;
 mod memory;
+mod near;
 mod reservation;
 #[cfg(feature = "simulated")]
 pub mod sim;
@@ -23,6 +25,7 @@ mod ticks;
 pub mod watched;
 mod write_back;
 
+pub use blocks::Blocks;
 pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};
 pub use media_writes::MediaWrites;

@@ -16,28 +16,29 @@
 //! Searches and updates are made by as many threads as are asked for, everything else by one, and
 //! in the round with one thread only.
 
-mod bytes;
 mod expansion;
 mod full;
 mod search;
 mod shares;
 mod table;
-mod turns;
 mod updates;
 
 use super::paper::Paper;
-use crate::pool::memory;
+use crate::medium::Medium;
+use crate::options::Suite;
+use crate::pool::{flushed_memory, memory};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
 use firndex::Engine;
-use table::flushed_memory;
 
 /// The suite.
 pub const PAPER: Paper = Paper {
+    suite: Suite::Level,
     engine: Engine::Level,
     // Three tables with buckets of 32 bytes a slot.
     bytes_per_pair: 120,
+    media: &[Medium::Dram],
     round,
 };
 
@@ -47,7 +48,7 @@ fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     if setting.flushes {
         rows.extend(updates::rows(name, setting)?);
         if is_alone {
-            rows.extend(expansion::rows(name, setting, flushed_memory)?);
+            rows.extend(expansion::rows(name, setting, || flushed_memory(true))?);
         }
         return Ok(rows);
     }

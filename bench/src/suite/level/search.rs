@@ -9,12 +9,12 @@
 //! The same once more on medium `count`, with fewer pairs: lines of the pool that a search reads.
 
 use super::table::{EXPAND_AT, Table, shape_within};
-use super::turns::{OPS_PART, Turns};
 use crate::crew::{self, Timing};
 use crate::keys::{Keys, Writer};
 use crate::pool::memory;
 use crate::row::Row;
 use crate::setting::Setting;
+use crate::suite::paper::turns::{OPS_PART, Turns};
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::Medium;

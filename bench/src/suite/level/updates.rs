@@ -5,13 +5,14 @@
 //! where it overwrites them (`in-place`). At each load factor the tables take turns with the same keys,
 //! none of which is updated twice.
 
-use super::bytes::{Bytes, OfWord};
-use super::table::{Table, flushed_memory, shape_within};
-use super::turns::{OPS_PART, Turns};
+use super::table::{Table, shape_within};
 use crate::crew::{self, Timing};
 use crate::keys::Keys;
+use crate::pool::flushed_memory;
 use crate::row::Row;
 use crate::setting::Setting;
+use crate::suite::paper::bytes::{Bytes, OfWord};
+use crate::suite::paper::turns::{OPS_PART, Turns};
 use anyhow::{Context, Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::medium::{CacheFlush, Memory};
@@ -76,7 +77,7 @@ impl<V: OfWord> Updated for Table<Memory<CacheFlush>, Key, V> {
 fn table<V: OfWord + 'static>(design: Design, setting: &Setting) -> Result<Box<dyn Updated>> {
     let shape = Shape { design, ..Shape::default() };
     let shape = shape_within(shape, setting.pairs, LOAD_FACTOR_MAX);
-    Ok(Box::new(Table::<_, Key, V>::new(flushed_memory()?, shape, setting.seed)?))
+    Ok(Box::new(Table::<_, Key, V>::new(flushed_memory(true)?, shape, setting.seed)?))
 }
 
 pub(super) fn rows(name: &str, setting: &Setting) -> Result<Vec<Row>> {

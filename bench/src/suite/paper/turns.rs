@@ -4,11 +4,11 @@ use crate::crew::Timing;
 use crate::row::Row;
 
 /// Operations of a point of a series, as a part of the run's.
-pub(super) const OPS_PART: u64 = 16;
+pub(crate) const OPS_PART: u64 = 16;
 
 /// Slices of operations that several contenders took turns with, added up.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     ops: u64,
     elapsed_s: f64,
     /// Time that a thread had a processor, of the time in slices for which that is told.
@@ -17,7 +17,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub(super) fn add(&mut self, ops: usize, timing: Timing) {
+    pub(crate) fn add(&mut self, ops: usize, timing: Timing) {
         self.ops += ops as u64;
         self.elapsed_s += timing.elapsed_s;
         if let Some(share) = timing.cpu_share {
@@ -27,7 +27,7 @@ impl Turns {
     }
 
     /// The row with rate and mean latency.
-    pub(super) fn on(&self, row: Row) -> Row {
+    pub(crate) fn on(&self, row: Row) -> Row {
         let threads = row.threads.unwrap_or(1) as f64;
         let row = Row {
             mean_ns: Some(self.elapsed_s * threads * 1e9 / self.ops as f64),

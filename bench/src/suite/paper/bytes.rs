@@ -4,7 +4,7 @@ use index::Fixed;
 
 /// `N` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bytes<const N: usize>([u8; N]);
+pub(crate) struct Bytes<const N: usize>([u8; N]);
 
 impl<const N: usize> Fixed for Bytes<N> {
     const BYTES: usize = N;
@@ -29,7 +29,7 @@ impl<const N: usize> Fixed for Bytes<N> {
 }
 
 /// A key or a value that a word stands for: other words, other bytes.
-pub(super) trait OfWord: Fixed + std::fmt::Debug {
+pub(crate) trait OfWord: Fixed + std::fmt::Debug {
     /// What `word` stands for. All of its bytes depend on the word.
     fn of_word(word: u64) -> Self;
 }

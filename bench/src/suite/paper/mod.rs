@@ -1,0 +1,37 @@
+//! Suites that an engine's own paper is measured by, and what they share.
+
+pub(crate) mod bytes;
+pub(crate) mod table;
+pub(crate) mod turns;
+
+use super::{level, rewo};
+use crate::medium::Medium;
+use crate::options::Suite;
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::Result;
+use firndex::Engine;
+
+/// The suite of one engine's paper.
+pub struct Paper {
+    /// Which suite that is.
+    pub suite: Suite,
+    /// The engine that the paper is about; the suite is called like it.
+    pub engine: Engine,
+    /// Bytes that its tables take at once per pair, about.
+    pub bytes_per_pair: u64,
+    /// The media that it measures on.
+    pub media: &'static [Medium],
+    /// One round of all that goes with the setting's medium, flushes and threads.
+    pub round: fn(&str, &Setting) -> Result<Vec<Row>>,
+}
+
+/// All of them.
+pub const PAPERS: [&Paper; 2] = [&level::PAPER, &rewo::PAPER];
+
+impl Paper {
+    /// The paper that a suite is of, if it is of one.
+    pub fn of(suite: Suite) -> Option<&'static Paper> {
+        PAPERS.into_iter().find(|paper| paper.suite == suite)
+    }
+}

@@ -1,0 +1,154 @@
+//! Tables that are compared.
+
+use crate::direct::{Direct, settings};
+use crate::filling::{explained, fill};
+use crate::keys::Keys;
+use crate::map::Map;
+use crate::pool::without_facade;
+use crate::setting::Setting;
+use anyhow::{Context, Result, bail};
+use engines::Engine;
+use engines::engine::{PairSizes, Parameters, Wanted};
+use engines::level::LevelHashing;
+use engines::rewo::{self, Cached, RewoHash, Shape};
+use pmem::Medium;
+use std::sync::Arc;
+
+/// Load factor at which a table is as full as it gets here.
+pub(super) const LOAD_FACTOR_MAX: f64 = 0.8;
+
+/// What is entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Rewo-Hash with a cached table of this size.
+    Rewo(Cached),
+    /// Another engine, as users have it.
+    Other(Engine),
+}
+
+/// Rewo-Hash without a cached table.
+pub(super) const UNCACHED: Kind = Kind::Rewo(Cached::Nothing);
+/// Rewo-Hash as the paper has it.
+pub(super) const EIGHTH: Kind = Kind::Rewo(Cached::SmallerLog2(3));
+/// Rewo-Hash with a cached table as large as the other.
+pub(super) const WHOLE: Kind = Kind::Rewo(Cached::SmallerLog2(0));
+
+/// Rewo-Hash with and without its cached table, and all other engines.
+pub(super) fn lineup() -> Vec<Kind> {
+    let others = Engine::ALL.iter().filter(|engine| **engine != Engine::Rewo);
+    [EIGHTH, UNCACHED].into_iter().chain(others.map(|&engine| Kind::Other(engine))).collect()
+}
+
+impl Kind {
+    pub(super) fn name(self) -> String {
+        match self {
+            Kind::Rewo(Cached::ByMedium) => "rewo".into(),
+            Kind::Rewo(Cached::Nothing) => "rewo-c0".into(),
+            Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
+            Kind::Other(engine) => engine.name().into(),
+        }
+    }
+}
+
+/// A table that may not grow by itself.
+pub(super) struct Entrant<M: Medium> {
+    pub(super) name: String,
+    pub(super) map: Direct<M>,
+    /// The same table, where it can do what others cannot.
+    pub(super) own: Own<M>,
+    pub(super) capacity: u64,
+    /// Keys that it may have: as many as it has room for.
+    pub(super) keys: Keys,
+    /// How many of them it has: the first.
+    pub(super) pairs: u64,
+}
+
+/// A table of an engine that doubles when it is told to.
+pub(super) enum Own<M: Medium> {
+    Rewo(Arc<RewoHash<M>>),
+    Level(Arc<LevelHashing<M>>),
+    Other,
+}
+
+impl<M: Medium> Entrant<M> {
+    /// The largest empty table of which the setting's pairs fill [`LOAD_FACTOR_MAX`] or more; where there is none, the
+    /// smallest.
+    pub(super) fn new(
+        kind: Kind,
+        setting: &Setting,
+        memory: &dyn Fn() -> Result<M>,
+    ) -> Result<Self> {
+        let mut pairs = setting.pairs;
+        loop {
+            let setting = Setting { capacity: pairs, grows: false, ..setting.clone() };
+            let (map, own) = match kind {
+                Kind::Rewo(cached) => rewo_table(cached, memory()?, &setting)?,
+                Kind::Other(Engine::Level) => level_table(memory()?, &setting)?,
+                Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, Own::Other),
+            };
+            let capacity = map.facts().context("a table that does not know its size")?.capacity;
+            if capacity as f64 * LOAD_FACTOR_MAX <= setting.pairs as f64 || pairs <= 1 {
+                let keys = Keys::new(setting.seed, capacity);
+                return Ok(Entrant { name: kind.name(), map, own, capacity, keys, pairs: 0 });
+            }
+            pairs /= 2;
+        }
+    }
+
+    /// Inserts pairs up to this many, off the clock.
+    pub(super) fn fill(&mut self, pairs: u64, setting: &Setting) -> Result<()> {
+        if pairs > self.pairs {
+            let filled = fill(&self.map, self.keys, self.pairs..pairs, setting.threads);
+            explained(&self.map, setting, filled)
+                .with_context(|| format!("filling {} to {pairs} pairs", self.name))?;
+            self.pairs = pairs;
+        }
+        Ok(())
+    }
+
+    /// The number of pairs at this load factor.
+    pub(super) fn pairs_at(&self, load_factor: f64) -> u64 {
+        ((self.capacity as f64 * load_factor) as u64).max(1)
+    }
+
+    /// Doubles the table in this thread.
+    pub(super) fn double(&self) -> Result<()> {
+        let _write = self.map.pool().write()?;
+        match &self.own {
+            Own::Rewo(table) => Ok(table.extend()?),
+            Own::Level(table) => Ok(table.expand()?),
+            Own::Other => bail!("{} does not double when it is told to", self.name),
+        }
+    }
+}
+
+/// A table of Rewo-Hash for the setting's capacity.
+fn rewo_table<M: Medium>(
+    cached: Cached,
+    medium: M,
+    setting: &Setting,
+) -> Result<(Direct<M>, Own<M>)> {
+    let settings = settings(setting);
+    let shape = Shape { cached, ..Shape::for_pair_bytes(PairSizes::WORDS.pair_bytes()) };
+    let shape = shape.for_pairs(setting.capacity, settings.resize_at);
+    let engine = (rewo::ENGINE_ID, rewo::engine_params(&shape));
+    let pool = without_facade(medium, engine, (8, 8), setting.seed)?;
+    let table = Arc::new(RewoHash::open(Arc::clone(&pool), settings)?);
+    Ok((Direct::of(Arc::clone(&table) as _, pool), Own::Rewo(table)))
+}
+
+/// A table of Level hashing for the setting's capacity.
+fn level_table<M: Medium>(medium: M, setting: &Setting) -> Result<(Direct<M>, Own<M>)> {
+    let settings = settings(setting);
+    let parameters = Parameters::default();
+    let wanted = Wanted {
+        sizes: PairSizes::WORDS,
+        pairs: setting.capacity,
+        resize_at: settings.resize_at,
+        parameters: &parameters,
+    };
+    let engine = (Engine::Level.description().id, Engine::Level.engine_params(&wanted));
+    let pool = without_facade(medium, engine, (8, 8), setting.seed)?;
+    let table = Arc::new(LevelHashing::open(Arc::clone(&pool), settings)?);
+    Ok((Direct::of(Arc::clone(&table) as _, pool), Own::Level(table)))
+}

@@ -1,0 +1,82 @@
+//! Figures 10 and 11 and table 5: searches as tables fill up.
+//!
+//! At each load factor every table is searched in turns, for present keys by a zipfian law with the run's skew
+//! (`get_hit_zipf`) and each as often as the others (`get_hit_uniform`), and for absent keys (`get_miss`). Before each
+//! of these, other keys by the same law are looked up off the clock: they fill the cached tables.
+//!
+//! One table more has a cached table as large as itself, which is refilled at each load factor. If it holds every pair
+//! then, its rows are of contender `rewo-full`, else of `rewo-c1`.
+
+use super::compare::compare;
+use super::entrant::{Entrant, Own, WHOLE, lineup};
+use crate::crew;
+use crate::keys::Writer;
+use crate::map::Map;
+use crate::row::Row;
+use crate::setting::Setting;
+use crate::suite::paper::turns::OPS_PART;
+use anyhow::Result;
+use pmem::Medium;
+use workload::Part;
+use workload::ranks::{Distribution, RankStream, Ranks};
+
+/// Load factors at which is searched, in tenths.
+const LOAD_TENTHS: [u32; 4] = [2, 4, 6, 8];
+/// A cached table as large as this part of the pairs has been offered as many keys as it holds.
+const WARM_UP_PART: u64 = 8;
+
+pub(super) fn rows<M: Medium>(
+    setting: &Setting,
+    memory: &dyn Fn() -> Result<M>,
+) -> Result<Vec<Row>> {
+    let kinds = lineup().into_iter().chain([WHOLE]);
+    let mut entrants: Vec<Entrant<M>> =
+        kinds.map(|kind| Entrant::new(kind, setting, memory)).collect::<Result<_>>()?;
+    let ops = setting.ops.div_ceil(OPS_PART).max(16);
+    let warm_ups = ops.max(setting.pairs / WARM_UP_PART);
+    let mut rows = Vec::new();
+    for tenths in LOAD_TENTHS {
+        for entrant in &mut entrants {
+            entrant.fill(entrant.pairs_at(f64::from(tenths) / 10.0), setting)?;
+        }
+        if let Some(Entrant { name, own: Own::Rewo(table), .. }) = entrants.last_mut() {
+            *name = if table.refill() { "rewo-full".into() } else { WHOLE.name() };
+        }
+        let step = tenths / 2 - 1;
+        let zipf = Distribution::Zipfian { theta: setting.skew };
+        for (op, law) in [("get_hit_zipf", zipf), ("get_hit_uniform", Distribution::Uniform)] {
+            let words = |part, ops| -> Result<Vec<Vec<u64>>> {
+                entrants.iter().map(|entrant| stored(entrant, law, setting, part, ops)).collect()
+            };
+            let [warm_up, timed] = [Part::new(0, 2)?, Part::new(1, 2)?];
+            let is_right = |map: &_, key| Map::get(map, key) == Some(Writer::Insert.value(key));
+            for (entrant, words) in entrants.iter().zip(words(warm_up, warm_ups)?) {
+                crew::check("warming up", &words, setting.threads, &|words| {
+                    words.iter().filter(|&&key| !is_right(&entrant.map, key)).count() as u64
+                })?;
+            }
+            rows.extend(compare(op, step, &entrants, &words(timed, ops)?, setting, is_right)?);
+        }
+        let absent: Vec<Vec<u64>> = entrants
+            .iter()
+            .map(|entrant| (0..ops).map(|place| entrant.keys.absent(place)).collect())
+            .collect();
+        let is_right = |map: &_, key| Map::get(map, key).is_none();
+        rows.extend(compare("get_miss", step, &entrants, &absent, setting, is_right)?);
+    }
+    Ok(rows)
+}
+
+/// Keys that a table has, as often as a law wants them.
+fn stored<M: Medium>(
+    entrant: &Entrant<M>,
+    law: Distribution,
+    setting: &Setting,
+    part: Part,
+    count: u64,
+) -> Result<Vec<u64>> {
+    let mut words = vec![0; count as usize];
+    RankStream::new(law, entrant.pairs, setting.seed, part)?.fill(&mut words);
+    words.iter_mut().for_each(|word| *word = entrant.keys.key(*word));
+    Ok(words)
+}
