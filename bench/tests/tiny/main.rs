@@ -6,6 +6,7 @@ mod full;
 mod iceberg;
 mod level;
 mod refusals;
+mod rewo;
 mod suites;
 
 use bench::options::Suite;

@@ -3,7 +3,7 @@
 use crate::options;
 use bench::Options;
 use bench::options::Suite;
-use bench::suite::PAPER;
+use bench::suite::PAPERS;
 use firndex::Engine;
 use std::path::Path;
 
@@ -25,8 +25,10 @@ fn what_cannot_work_is_refused_before_anything_is_measured() {
         let message = refusal(suite, &options("--grow-from 4000"));
         assert!(message.contains("--grow-from 4000"), "{message}");
     }
-    let message = refusal(Suite::Level, &options(&format!("--engines {first}")));
-    assert!(message.contains(&format!("engine {} alone", PAPER.engine)), "{message}");
+    for paper in PAPERS {
+        let message = refusal(paper.suite, &options(&format!("--engines {first}")));
+        assert!(message.contains(&format!("about engine {}", paper.engine)), "{message}");
+    }
     let missing = Path::new("/nowhere/at/all");
     let files = [
         Options { json: Some(missing.into()), ..options("") },

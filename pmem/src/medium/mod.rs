@@ -6,7 +6,7 @@
 //! | `mapped` | a file mapped shared | every returned operation | a closed or synced pool |
 //! | `dax` | a file mapped with MAP_SYNC on a DAX file system | every returned operation | every returned operation |
 //! | `dram` or `mapped`, [flushed](Memory::flushed) | the same, paying for flushes and fences as `dax` does | as without | as without |
-//! | [`Delay`] | wraps another and adds latencies per line read and line flushed | as wrapped | as wrapped |
+//! | [`Delay`] | wraps another and adds latencies per line read and line flushed, and what blocks of 256 bytes cost | as wrapped | as wrapped |
 //! | [`Count`] | wraps another and counts lines, flushes and fences, and what Optane-like media would write | as wrapped | as wrapped |
 
 mod blocks;

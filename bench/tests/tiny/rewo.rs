@@ -1,0 +1,185 @@
+//! Suite `rewo`: the figures of the Rewo-Hash paper.
+
+use crate::{by, engines, has_percentiles, has_rate, is_positive, of, run};
+use bench::Row;
+use bench::options::Suite;
+
+/// Rewo-Hash as in the paper and without a cached table, and all other engines.
+fn lineup() -> Vec<&'static str> {
+    let others = engines().filter(|name| *name != "rewo");
+    ["rewo-c8", "rewo-c0"].into_iter().chain(others).collect()
+}
+
+/// An operation's rows on one medium with so many threads, in the order of their steps.
+fn series<'a>(
+    rows: &'a [Row],
+    contender: &str,
+    op: &str,
+    medium: &str,
+    threads: usize,
+) -> Vec<&'a Row> {
+    let found = by(rows, contender, op);
+    let is_of = |row: &&Row| row.medium.as_deref() == Some(medium) && row.threads == Some(threads);
+    found.into_iter().filter(is_of).collect()
+}
+
+fn load_factors(rows: &[&Row]) -> Vec<f64> {
+    rows.iter().map(|row| row.load_factor.unwrap()).collect()
+}
+
+fn are_near(found: &[f64], expected: &[f64]) -> bool {
+    let is_near = |(found, expected): (&f64, &f64)| (found - expected).abs() < 0.01;
+    found.len() == expected.len() && found.iter().zip(expected).all(is_near)
+}
+
+#[test]
+fn searches_are_measured_as_tables_fill() {
+    let rows = run(Suite::Rewo, "--flushes none");
+    for op in ["get_hit_zipf", "get_hit_uniform", "get_miss"] {
+        for contender in lineup() {
+            for (medium, threads) in [("dram", 1), ("dram", 2), ("optane", 1), ("optane", 2)] {
+                let found = series(&rows, contender, op, medium, threads);
+                assert!(are_near(&load_factors(&found), &[0.2, 0.4, 0.6, 0.8]), "{found:?}");
+                assert!(found.iter().all(|row| has_percentiles(row) && has_rate(row)));
+                let of_rate =
+                    |row: &Row| row.threads.unwrap() as f64 * 1e9 / row.ops_per_s.unwrap();
+                let is_mean = |row: &&Row| (row.mean_ns.unwrap() / of_rate(row) - 1.0).abs() < 1e-6;
+                assert!(found.iter().all(is_mean), "{found:?}");
+            }
+        }
+        let whole: Vec<&Row> = of(&rows, op)
+            .into_iter()
+            .filter(|row| ["rewo-full", "rewo-c1"].contains(&&*row.contender))
+            .collect();
+        assert_eq!(whole.len(), 4 * 4, "one of the two at each load factor");
+    }
+    // A fifth of the pairs has room in a cached table that is as large.
+    assert_eq!(series(&rows, "rewo-full", "get_miss", "optane", 1)[0].step, Some(0));
+}
+
+/// The medium's latency is in every search that is not answered from the cached table.
+#[test]
+fn optane_is_slower_and_a_full_cached_table_hides_it() {
+    let rows = run(Suite::Rewo, "--pairs 60k --ops 160k --flushes none --threads 1");
+    let p50_ns = |contender, op, medium, step: usize| {
+        series(&rows, contender, op, medium, 1)[step].p50_ns.unwrap()
+    };
+    for step in 0..4 {
+        let [dram, optane] =
+            ["dram", "optane"].map(|medium| p50_ns("rewo-c0", "get_hit_uniform", medium, step));
+        assert!(optane >= 170.0 && dram < optane, "step {step}: {dram}, {optane}");
+    }
+    let cached = p50_ns("rewo-full", "get_hit_uniform", "optane", 0);
+    let uncached = p50_ns("rewo-c0", "get_hit_uniform", "optane", 0);
+    assert!(cached < uncached, "{cached}, {uncached}");
+}
+
+#[test]
+fn changes_are_measured_in_emptier_and_fuller_tables() {
+    let rows = run(Suite::Rewo, "--flushes real --pairs 20k");
+    assert!(rows.iter().all(|row| row.op.ends_with("_durable")), "what is not flushed is not here");
+    for op in ["insert_durable", "update_durable", "remove_durable"] {
+        for contender in lineup() {
+            for (medium, threads) in [("dram", 1), ("dram", 2), ("optane", 1), ("optane", 2)] {
+                let found = series(&rows, contender, op, medium, threads);
+                assert!(are_near(&load_factors(&found), &[0.2, 0.8]), "{found:?}");
+                assert!(found.iter().all(|row| has_percentiles(row) && is_positive(row.mean_ns)));
+            }
+        }
+    }
+    for letter in ["a", "b", "c"] {
+        for contender in lineup() {
+            let found = by(&rows, contender, &format!("ycsb_{letter}_durable"));
+            assert!(are_near(&load_factors(&found), &[0.6; 4]), "two media and numbers of threads");
+            assert!(found.iter().all(|row| has_rate(row)), "{found:?}");
+        }
+        for law in ["zipf", "uniform"] {
+            for contender in ["rewo-c0", "rewo-c8", "rewo-c4", "rewo-c2", "rewo-c1"] {
+                let found = by(&rows, contender, &format!("cached_{letter}_{law}_durable"));
+                assert_eq!((found.len(), found[0].medium.as_deref()), (1, Some("optane")));
+                assert!(has_rate(found[0]) && is_positive(found[0].mean_ns));
+            }
+        }
+    }
+    for contender in ["rewo-c8", "rewo-c0", "level"] {
+        let found = by(&rows, contender, "double_durable");
+        assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [Some(1); 2]);
+        for row in found {
+            let rate = row.pairs.unwrap() as f64 / row.took_s.unwrap();
+            assert!((rate / row.ops_per_s.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
+            assert!((row.load_factor.unwrap() - 0.8).abs() < 0.01, "{row:?}");
+        }
+        for op in ["during_reads_durable", "during_updates_durable"] {
+            let found = by(&rows, contender, op);
+            let is_held = |row: &&Row| is_positive(row.ratio) && is_positive(row.took_s);
+            assert!(found.len() == 2 && found.iter().all(is_held), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn recovery_is_measured_with_and_without_a_refill() {
+    let rows = run(Suite::Rewo, "--flushes none");
+    for medium in ["dram", "optane"] {
+        for threads in [1, 2] {
+            for contender in ["rewo-c0", "rewo-c1"] {
+                let found = series(&rows, contender, "open", medium, threads);
+                assert_eq!(found.len(), 1);
+                assert!(has_rate(found[0]) && is_positive(found[0].took_s));
+            }
+        }
+        let refills = series(&rows, "rewo-c1", "refill", medium, 1);
+        assert!(refills.len() == 1 && has_rate(refills[0]), "by one thread, once");
+    }
+    assert!(of(&rows, "refill").iter().all(|row| row.contender == "rewo-c1"));
+}
+
+/// What an operation promises to write, and no more but for evictions.
+#[test]
+fn lines_blocks_flushes_and_fences_are_counted() {
+    let rows = run(Suite::Rewo, "--pairs 60k --flushes none --threads 1");
+    let one = |contender: &str, op: &str| {
+        let found = by(&rows, contender, op);
+        assert_eq!((found.len(), found[0].medium.as_deref()), (1, Some("count")), "{op}");
+        found[0]
+    };
+    for contender in ["rewo-15-slots", "rewo-15-slots-copied", "rewo-8-slots"] {
+        for op in ["insert", "update", "remove"] {
+            let [low, high] = ["60", "80"].map(|band| one(contender, &format!("{op}_to_{band}")));
+            assert_eq!([low.load_factor, high.load_factor], [Some(0.6), Some(0.8)]);
+            assert!(low.blocks_written.unwrap() <= 1.05, "{low:?}");
+            for row in [low, high] {
+                // As the buffer of blocks sees it, two changes may meet in one.
+                assert!((0.9..1.6).contains(&row.blocks_written.unwrap()), "{row:?}");
+                let costs = [row.flushes, row.fences].map(Option::unwrap);
+                assert!(costs.iter().all(|cost| (1.0..2.5).contains(cost)), "{row:?}");
+            }
+            let fences = [low.fences, high.fences].map(Option::unwrap);
+            assert!(fences[0] <= fences[1], "{op}: a fuller table costs no less: {fences:?}");
+        }
+        let removal = one(contender, "remove_to_80");
+        assert_eq!([removal.lines_written, removal.flushes, removal.fences], [Some(1.0); 3]);
+        let lines_read = |op: &str| one(contender, op).lines_read.unwrap();
+        assert!((1.0..1.4).contains(&lines_read("get_hit_to_80")));
+        assert!(lines_read("get_miss_to_80") < 0.2);
+        let double = one(contender, "double");
+        assert!(is_positive(double.blocks_written) && double.blocks_written.unwrap() < 1.0);
+    }
+    let fences = |contender| one(contender, "update_to_80").fences.unwrap();
+    assert_eq!(fences("rewo-15-slots"), 1.0, "a word is overwritten");
+    assert!(fences("rewo-15-slots-copied") > 1.3 && fences("rewo-8-slots") > 1.3);
+}
+
+#[test]
+fn load_factors_rise_with_the_items_that_may_be_moved() {
+    let rows = run(Suite::Rewo, "--pairs 60k --flushes none --threads 1");
+    for (slots, least) in [(15, 0.88), (8, 0.8)] {
+        let full = [0, 1, 2].map(|moves| {
+            let found = by(&rows, &format!("rewo-{slots}-slots-{moves}-moves"), "full");
+            assert_eq!(found.len(), 1);
+            found[0].load_factor.unwrap()
+        });
+        assert!(full.is_sorted_by(|less, more| less < more), "{slots} slots: {full:?}");
+        assert!((least..0.99).contains(&full[2]), "{slots} slots: {full:?}");
+    }
+}
