@@ -48,8 +48,8 @@ use firndex::Engine;
 pub const PAPER: Paper = Paper {
     suite: Suite::Rewo,
     engine: Engine::Rewo,
-    // Six tables, some of them with a cached one as large.
-    bytes_per_pair: 300,
+    // Six tables at once, of which one has a cached table as large.
+    bytes_per_pair: 200,
     media: &[Medium::Dram, Medium::Optane],
     round,
 };
