@@ -40,20 +40,27 @@ pub(crate) fn settings(setting: &Setting) -> Settings {
     Settings { resize_at: if setting.grows { default.resize_at } else { NEVER }, ..default }
 }
 
+/// A new pool on `medium` for a table of this engine and setting.
+pub(crate) fn pool_for<M: pmem::Medium>(
+    engine: Engine,
+    medium: M,
+    setting: &Setting,
+) -> Result<Arc<Pool<M>>> {
+    let wanted = Wanted {
+        sizes: PairSizes::WORDS,
+        pairs: setting.capacity,
+        resize_at: settings(setting).resize_at,
+        parameters: &Parameters::default(),
+    };
+    let numbered = (engine.description().id, engine.engine_params(&wanted));
+    without_facade(medium, numbered, (8, 8), setting.seed)
+}
+
 impl<M: pmem::Medium> Direct<M> {
     /// An empty table on `medium`.
     pub(crate) fn create(engine: Engine, medium: M, setting: &Setting) -> Result<Self> {
-        let settings = settings(setting);
-        let parameters = Parameters::default();
-        let wanted = Wanted {
-            sizes: PairSizes::WORDS,
-            pairs: setting.capacity,
-            resize_at: settings.resize_at,
-            parameters: &parameters,
-        };
-        let numbered = (engine.description().id, engine.engine_params(&wanted));
-        let pool = without_facade(medium, numbered, (8, 8), setting.seed)?;
-        let index = engine.open_words(Arc::clone(&pool), settings)?.engine;
+        let pool = pool_for(engine, medium, setting)?;
+        let index = engine.open_words(Arc::clone(&pool), settings(setting))?.engine;
         Ok(Direct::of(index.into(), pool))
     }
 

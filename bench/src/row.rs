@@ -1,5 +1,6 @@
 //! What a run says, row by row.
 
+use pmem::medium::{Cost, MediaWrites};
 use serde::Serialize;
 
 /// One figure with what it belongs to. `None`, `null` in JSON: does not apply.
@@ -94,6 +95,21 @@ impl Row {
             && self.threads == other.threads
             && self.batch == other.batch
             && self.step == other.step
+    }
+
+    /// Sets what each of so many operations cost; blocks are those that the media wrote for all of them.
+    #[must_use]
+    pub fn with_costs(self, ops: u64, cost: Cost, media: MediaWrites) -> Row {
+        let mean = |count: u64| Some(count as f64 / ops.max(1) as f64);
+        Row {
+            lines_read: mean(cost.lines_read),
+            lines_written: mean(cost.lines_written),
+            blocks_written: mean(media.block_writes),
+            flushes: mean(cost.flushes),
+            fences: mean(cost.fences),
+            write_amplification: (media.line_write_backs > 0).then(|| media.amplification()),
+            ..self
+        }
     }
 
     /// Sets the rate, and what it is relative to a ceiling per thread.

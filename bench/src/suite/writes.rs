@@ -77,19 +77,13 @@ impl<M: Map> Tally<'_, M> {
         });
         crate::crew::refuse_wrong(op, wrong, words.len() as u64)?;
         let facts = map.facts();
-        let mean = |count: u64| Some(count as f64 / words.len().max(1) as f64);
-        self.rows.push(Row {
+        let row = Row {
             batch,
             pairs: facts.as_ref().map(|facts| facts.pairs),
             load_factor: facts.map(|facts| facts.load_factor),
-            lines_read: mean(total.lines_read),
-            lines_written: mean(total.lines_written),
-            blocks_written: mean(media.block_writes),
-            flushes: mean(total.flushes),
-            fences: mean(total.fences),
-            write_amplification: (media.line_write_backs > 0).then(|| media.amplification()),
             ..self.setting.row("writes", op, self.name)
-        });
+        };
+        self.rows.push(row.with_costs(words.len() as u64, total, media));
         Ok(())
     }
 

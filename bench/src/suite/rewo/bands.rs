@@ -34,18 +34,13 @@ impl Bands {
     /// A row for each band: the means.
     pub(super) fn rows(&self, row: &Row) -> Vec<Row> {
         let of = |(step, (sum, percent)): (u32, (&Sum, u64))| {
-            let mean = |count: u64| Some(count as f64 / sum.ops.max(1) as f64);
-            Row {
+            let row = Row {
                 op: format!("{}_to_{percent}", row.op),
                 step: Some(step),
                 load_factor: Some(percent as f64 / 100.0),
-                lines_read: mean(sum.cost.lines_read),
-                lines_written: mean(sum.cost.lines_written),
-                blocks_written: mean(sum.media.block_writes),
-                flushes: mean(sum.cost.flushes),
-                fences: mean(sum.cost.fences),
                 ..row.clone()
-            }
+            };
+            row.with_costs(sum.ops, sum.cost, sum.media)
         };
         (0..).zip(self.sums.iter().zip(BANDS_PERCENT)).map(of).collect()
     }

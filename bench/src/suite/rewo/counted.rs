@@ -189,15 +189,7 @@ impl<K: OfWord, V: OfWord> Counted<K, V> {
         let doubled_slots = table.capacity();
         ensure!(doubled_slots == 2 * slots, "{slots} slots were doubled to {doubled_slots}");
         table.check(pairs, |number| pair(keys, number))?;
-        let mean = |count: u64| Some(count as f64 / pairs as f64);
-        Ok(Row {
-            load_factor: Some(pairs as f64 / slots as f64),
-            lines_read: mean(cost.lines_read),
-            lines_written: mean(cost.lines_written),
-            blocks_written: mean(media.block_writes),
-            flushes: mean(cost.flushes),
-            fences: mean(cost.fences),
-            ..row
-        })
+        let row = Row { load_factor: Some(pairs as f64 / slots as f64), ..row };
+        Ok(row.with_costs(pairs, cost, media))
     }
 }

@@ -6,7 +6,7 @@
 //! takes from it by using a processor of its own is in the figure.
 
 use super::compare::row;
-use super::entrant::{EIGHTH, Entrant, Kind, LOAD_FACTOR_MAX, UNCACHED};
+use super::entrant::{EIGHTH, Entrant, Kind, UNCACHED};
 use crate::crew;
 use crate::keys::Writer;
 use crate::map::Map;
@@ -47,16 +47,6 @@ pub(super) fn rows<M: Medium>(
     Ok(rows)
 }
 
-fn filled<M: Medium>(
-    kind: Kind,
-    setting: &Setting,
-    memory: &dyn Fn() -> Result<M>,
-) -> Result<Entrant<M>> {
-    let mut entrant = Entrant::new(kind, setting, memory)?;
-    entrant.fill(entrant.pairs_at(LOAD_FACTOR_MAX), setting)?;
-    Ok(entrant)
-}
-
 /// Fails unless a table has doubled and holds all of its pairs.
 fn check<M: Medium>(entrant: &Entrant<M>, is_value: impl Fn(u64, u64) -> bool) -> Result<()> {
     let facts = entrant.map.facts().context("a table that does not know its size")?;
@@ -79,7 +69,7 @@ fn is_any(key: u64, value: u64) -> bool {
 }
 
 fn alone<M: Medium>(kind: Kind, setting: &Setting, memory: &dyn Fn() -> Result<M>) -> Result<Row> {
-    let entrant = filled(kind, setting, memory)?;
+    let entrant = Entrant::filled(kind, setting, memory)?;
     let (done, timing) = crew::run(vec![()], |()| entrant.double())?;
     done.into_iter().collect::<Result<()>>()?;
     check(&entrant, is_first)?;
@@ -98,7 +88,7 @@ fn beside<M: Medium>(
     setting: &Setting,
     memory: &dyn Fn() -> Result<M>,
 ) -> Result<Row> {
-    let entrant = filled(kind, setting, memory)?;
+    let entrant = Entrant::filled(kind, setting, memory)?;
     let zipf = Distribution::Zipfian { theta: setting.skew };
     let mut words = vec![0; (setting.ops / OPS_PART).max(OPS_PER_LOOK as u64) as usize];
     RankStream::new(zipf, entrant.pairs, setting.seed, Part::WHOLE)?.fill(&mut words);

@@ -1,6 +1,6 @@
 //! Tables that are compared.
 
-use crate::direct::{Direct, settings};
+use crate::direct::{Direct, pool_for, settings};
 use crate::filling::{explained, fill};
 use crate::keys::Keys;
 use crate::map::Map;
@@ -8,7 +8,7 @@ use crate::pool::without_facade;
 use crate::setting::Setting;
 use anyhow::{Context, Result, bail};
 use engines::Engine;
-use engines::engine::{PairSizes, Parameters, Wanted};
+use engines::engine::PairSizes;
 use engines::level::LevelHashing;
 use engines::rewo::{self, Cached, RewoHash, Shape};
 use pmem::Medium;
@@ -95,6 +95,17 @@ impl<M: Medium> Entrant<M> {
         }
     }
 
+    /// As [`Entrant::new`], filled to [`LOAD_FACTOR_MAX`].
+    pub(super) fn filled(
+        kind: Kind,
+        setting: &Setting,
+        memory: &dyn Fn() -> Result<M>,
+    ) -> Result<Self> {
+        let mut entrant = Entrant::new(kind, setting, memory)?;
+        entrant.fill(entrant.pairs_at(LOAD_FACTOR_MAX), setting)?;
+        Ok(entrant)
+    }
+
     /// Inserts pairs up to this many, off the clock.
     pub(super) fn fill(&mut self, pairs: u64, setting: &Setting) -> Result<()> {
         if pairs > self.pairs {
@@ -139,16 +150,7 @@ fn rewo_table<M: Medium>(
 
 /// A table of Level hashing for the setting's capacity.
 fn level_table<M: Medium>(medium: M, setting: &Setting) -> Result<(Direct<M>, Own<M>)> {
-    let settings = settings(setting);
-    let parameters = Parameters::default();
-    let wanted = Wanted {
-        sizes: PairSizes::WORDS,
-        pairs: setting.capacity,
-        resize_at: settings.resize_at,
-        parameters: &parameters,
-    };
-    let engine = (Engine::Level.description().id, Engine::Level.engine_params(&wanted));
-    let pool = without_facade(medium, engine, (8, 8), setting.seed)?;
-    let table = Arc::new(LevelHashing::open(Arc::clone(&pool), settings)?);
+    let pool = pool_for(Engine::Level, medium, setting)?;
+    let table = Arc::new(LevelHashing::open(Arc::clone(&pool), settings(setting))?);
     Ok((Direct::of(Arc::clone(&table) as _, pool), Own::Level(table)))
 }

@@ -4,7 +4,7 @@
 //! threads together. `refill` is what one thread then takes to fill a cached table as large as the other. The paper's
 //! recovery is both.
 
-use super::entrant::{Entrant, Kind, LOAD_FACTOR_MAX, UNCACHED, WHOLE};
+use super::entrant::{Entrant, Kind, UNCACHED, WHOLE};
 use crate::direct::settings;
 use crate::keys::Writer;
 use crate::row::Row;
@@ -44,9 +44,7 @@ fn opened<M: Medium>(
     setting: &Setting,
     memory: &dyn Fn() -> Result<M>,
 ) -> Result<(Row, RewoHash<M>)> {
-    let mut entrant = Entrant::new(kind, setting, memory)?;
-    entrant.fill(entrant.pairs_at(LOAD_FACTOR_MAX), setting)?;
-    let Entrant { name, map, own, capacity, keys, pairs } = entrant;
+    let Entrant { name, map, own, capacity, keys, pairs } = Entrant::filled(kind, setting, memory)?;
     let pool = Arc::clone(map.pool());
     drop((map, own));
 
