@@ -26,9 +26,9 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
-    /// The Level hashing paper's measurements: load factors, searches, expansions, updates
+    /// A paper's own measurements of its table: load factors, searches, expansions, updates
     Level,
-    /// The Rewo-Hash paper's measurements: engines on dram and optane, cached tables, block writes
+    /// Another paper's: engines beside each other on dram and optane, cached tables, block writes
     Rewo,
     /// What the machine's memory allows
     Ceilings,

@@ -259,8 +259,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
-        Suite::Level => "level",
-        Suite::Rewo => "rewo",
+        Suite::Level | Suite::Rewo => Paper::of(suite).map_or("", |paper| paper.engine.name()),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

@@ -13,4 +13,11 @@ pub mod store;
 pub mod writes;
 pub mod ycsb;
 
-pub use paper::{PAPERS, Paper};
+pub use paper::Paper;
+
+/// All papers that have a suite of their own.
+pub const PAPERS: [&Paper; 2] = [&level::PAPER, &rewo::PAPER];
+
+/// The engine whose doublings are measured beside those of another paper's.
+pub(crate) const DOUBLES_TOO: firndex::Engine = level::PAPER.engine;
+pub(crate) use level::open_to_double;

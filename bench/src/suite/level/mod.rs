@@ -32,6 +32,8 @@ use crate::setting::Setting;
 use anyhow::Result;
 use firndex::Engine;
 
+pub(crate) use table::open_to_double;
+
 /// The suite.
 pub const PAPER: Paper = Paper {
     suite: Suite::Level,

@@ -1,10 +1,12 @@
 //! A Level hash table with its pool.
 
+use crate::direct::{Direct, pool_for, settings};
 use crate::pool::{NEVER, without_facade};
-use crate::suite::paper::table;
+use crate::setting::Setting;
+use crate::suite::paper::{Doubles, table};
 use anyhow::{Context, Result};
-use engines::Settings;
 use engines::level::{self, LevelHashing, Shape};
+use engines::{Engine, Settings};
 use index::Fixed;
 use pmem::Medium;
 use std::fmt::Debug;
@@ -31,6 +33,23 @@ impl<M: Medium, K: Fixed + Debug, V: Fixed + Debug> Table<M, K, V> {
         let _write = self.pool.write()?;
         self.index.expand().context("expanding in place")
     }
+}
+
+impl<M: Medium> Doubles for LevelHashing<M, u64, u64> {
+    fn double(&self) -> Result<()> {
+        Ok(self.expand()?)
+    }
+}
+
+/// A table for the setting's capacity, which doubles when it is told to.
+pub(crate) fn open_to_double<M: Medium>(
+    medium: M,
+    setting: &Setting,
+) -> Result<(Direct<M>, Arc<dyn Doubles>)> {
+    let pool = pool_for(Engine::Level, medium, setting)?;
+    let table: Arc<LevelHashing<M>> =
+        Arc::new(LevelHashing::open(Arc::clone(&pool), settings(setting))?);
+    Ok((Direct::of(Arc::clone(&table) as _, pool), table))
 }
 
 /// The largest shape of which `pairs` pairs fill at least the part `load_factor`; where there is none,

@@ -4,7 +4,7 @@ pub(crate) mod bytes;
 pub(crate) mod table;
 pub(crate) mod turns;
 
-use super::{level, rewo};
+use super::PAPERS;
 use crate::medium::Medium;
 use crate::options::Suite;
 use crate::row::Row;
@@ -26,8 +26,10 @@ pub struct Paper {
     pub round: fn(&str, &Setting) -> Result<Vec<Row>>,
 }
 
-/// All of them.
-pub const PAPERS: [&Paper; 2] = [&level::PAPER, &rewo::PAPER];
+/// A table that doubles when it is told to, in the calling thread, which holds the pool's right to write.
+pub(crate) trait Doubles: Send + Sync {
+    fn double(&self) -> Result<()>;
+}
 
 impl Paper {
     /// The paper that a suite is of, if it is of one.

@@ -12,9 +12,9 @@ use crate::keys::Writer;
 use crate::map::Map;
 use crate::row::Row;
 use crate::setting::Setting;
+use crate::suite::DOUBLES_TOO;
 use crate::suite::paper::turns::OPS_PART;
 use anyhow::{Context, Result, ensure};
-use engines::Engine;
 use pmem::Medium;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use workload::Part;
 use workload::ranks::{Distribution, RankStream, Ranks};
 
 /// Engines that double when they are told to.
-const KINDS: [Kind; 3] = [EIGHTH, UNCACHED, Kind::Other(Engine::Level)];
+const KINDS: [Kind; 3] = [EIGHTH, UNCACHED, Kind::Other(DOUBLES_TOO)];
 /// Tables that are doubled beside operations hold this part of the pairs.
 const BESIDE_PART: u64 = 4;
 /// Operations between two looks at whether the doubling is over.

@@ -1,15 +1,16 @@
 //! Tables that are compared.
 
-use crate::direct::{Direct, pool_for, settings};
+use crate::direct::{Direct, settings};
 use crate::filling::{explained, fill};
 use crate::keys::Keys;
 use crate::map::Map;
 use crate::pool::without_facade;
 use crate::setting::Setting;
+use crate::suite::paper::Doubles;
+use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
 use engines::Engine;
 use engines::engine::PairSizes;
-use engines::level::LevelHashing;
 use engines::rewo::{self, Cached, RewoHash, Shape};
 use pmem::Medium;
 use std::sync::Arc;
@@ -54,8 +55,10 @@ impl Kind {
 pub(super) struct Entrant<M: Medium> {
     pub(super) name: String,
     pub(super) map: Direct<M>,
-    /// The same table, where it can do what others cannot.
-    pub(super) own: Own<M>,
+    /// The same table, if it is of Rewo-Hash.
+    pub(super) own: Option<Arc<RewoHash<M>>>,
+    /// The same table, if it doubles when it is told to.
+    pub(super) doubles: Option<Arc<dyn Doubles>>,
     pub(super) capacity: u64,
     /// Keys that it may have: as many as it has room for.
     pub(super) keys: Keys,
@@ -63,11 +66,10 @@ pub(super) struct Entrant<M: Medium> {
     pub(super) pairs: u64,
 }
 
-/// A table of an engine that doubles when it is told to.
-pub(super) enum Own<M: Medium> {
-    Rewo(Arc<RewoHash<M>>),
-    Level(Arc<LevelHashing<M>>),
-    Other,
+impl<M: Medium> Doubles for RewoHash<M, u64, u64> {
+    fn double(&self) -> Result<()> {
+        Ok(self.extend()?)
+    }
 }
 
 impl<M: Medium> Entrant<M> {
@@ -81,15 +83,29 @@ impl<M: Medium> Entrant<M> {
         let mut pairs = setting.pairs;
         loop {
             let setting = Setting { capacity: pairs, grows: false, ..setting.clone() };
-            let (map, own) = match kind {
-                Kind::Rewo(cached) => rewo_table(cached, memory()?, &setting)?,
-                Kind::Other(Engine::Level) => level_table(memory()?, &setting)?,
-                Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, Own::Other),
+            let (map, own, doubles): (_, _, Option<Arc<dyn Doubles>>) = match kind {
+                Kind::Rewo(cached) => {
+                    let (map, table) = rewo_table(cached, memory()?, &setting)?;
+                    (map, Some(Arc::clone(&table)), Some(table))
+                }
+                Kind::Other(engine) if engine == DOUBLES_TOO => {
+                    let (map, table) = open_to_double(memory()?, &setting)?;
+                    (map, None, Some(table))
+                }
+                Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, None, None),
             };
             let capacity = map.facts().context("a table that does not know its size")?.capacity;
             if capacity as f64 * LOAD_FACTOR_MAX <= setting.pairs as f64 || pairs <= 1 {
                 let keys = Keys::new(setting.seed, capacity);
-                return Ok(Entrant { name: kind.name(), map, own, capacity, keys, pairs: 0 });
+                return Ok(Entrant {
+                    name: kind.name(),
+                    map,
+                    own,
+                    doubles,
+                    capacity,
+                    keys,
+                    pairs: 0,
+                });
             }
             pairs /= 2;
         }
@@ -125,10 +141,9 @@ impl<M: Medium> Entrant<M> {
     /// Doubles the table in this thread.
     pub(super) fn double(&self) -> Result<()> {
         let _write = self.map.pool().write()?;
-        match &self.own {
-            Own::Rewo(table) => Ok(table.extend()?),
-            Own::Level(table) => Ok(table.expand()?),
-            Own::Other => bail!("{} does not double when it is told to", self.name),
+        match &self.doubles {
+            Some(table) => table.double(),
+            None => bail!("{} does not double when it is told to", self.name),
         }
     }
 }
@@ -138,19 +153,12 @@ fn rewo_table<M: Medium>(
     cached: Cached,
     medium: M,
     setting: &Setting,
-) -> Result<(Direct<M>, Own<M>)> {
+) -> Result<(Direct<M>, Arc<RewoHash<M>>)> {
     let settings = settings(setting);
     let shape = Shape { cached, ..Shape::for_pair_bytes(PairSizes::WORDS.pair_bytes()) };
     let shape = shape.for_pairs(setting.capacity, settings.resize_at);
     let engine = (rewo::ENGINE_ID, rewo::engine_params(&shape));
     let pool = without_facade(medium, engine, (8, 8), setting.seed)?;
     let table = Arc::new(RewoHash::open(Arc::clone(&pool), settings)?);
-    Ok((Direct::of(Arc::clone(&table) as _, pool), Own::Rewo(table)))
-}
-
-/// A table of Level hashing for the setting's capacity.
-fn level_table<M: Medium>(medium: M, setting: &Setting) -> Result<(Direct<M>, Own<M>)> {
-    let pool = pool_for(Engine::Level, medium, setting)?;
-    let table = Arc::new(LevelHashing::open(Arc::clone(&pool), settings(setting))?);
-    Ok((Direct::of(Arc::clone(&table) as _, pool), Own::Level(table)))
+    Ok((Direct::of(Arc::clone(&table) as _, pool), table))
 }

@@ -44,9 +44,10 @@ fn opened<M: Medium>(
     setting: &Setting,
     memory: &dyn Fn() -> Result<M>,
 ) -> Result<(Row, RewoHash<M>)> {
-    let Entrant { name, map, own, capacity, keys, pairs } = Entrant::filled(kind, setting, memory)?;
+    let Entrant { name, map, own, doubles, capacity, keys, pairs } =
+        Entrant::filled(kind, setting, memory)?;
     let pool = Arc::clone(map.pool());
-    drop((map, own));
+    drop((map, own, doubles));
 
     let not_growing = Setting { grows: false, ..setting.clone() };
     let settings = Settings { recovery_threads: setting.threads, ..settings(&not_growing) };

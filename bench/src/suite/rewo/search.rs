@@ -8,7 +8,7 @@
 //! then, its rows are of contender `rewo-full`, else of `rewo-c1`.
 
 use super::compare::compare;
-use super::entrant::{Entrant, Own, WHOLE, lineup};
+use super::entrant::{Entrant, WHOLE, lineup};
 use crate::crew;
 use crate::keys::Writer;
 use crate::map::Map;
@@ -39,7 +39,7 @@ pub(super) fn rows<M: Medium>(
         for entrant in &mut entrants {
             entrant.fill(entrant.pairs_at(f64::from(tenths) / 10.0), setting)?;
         }
-        if let Some(Entrant { name, own: Own::Rewo(table), .. }) = entrants.last_mut() {
+        if let Some(Entrant { name, own: Some(table), .. }) = entrants.last_mut() {
             *name = if table.refill() { "rewo-full".into() } else { WHOLE.name() };
         }
         let step = tenths / 2 - 1;
