@@ -153,6 +153,8 @@ struct Core<M: Medium, K, V> {
     refills: Refills,
     desks: Desks,
     signal: Signal,
+    /// log2 of the buckets for which a helper was asked last to have memory at hand.
+    prepared_log2: AtomicU64,
     log: Log,
     /// Where the cursor of a resize is.
     cursor: Offset,
@@ -323,6 +325,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             refills: Refills::default(),
             desks: Desks::new(settings.synchronizers).map_err(reserve)?,
             signal: Signal::default(),
+            prepared_log2: AtomicU64::new(0),
             published: Published::new(geometry),
             progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
