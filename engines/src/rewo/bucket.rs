@@ -1,6 +1,7 @@
 //! A bucket: where it is, its record, its lock; and changes that share a fence.
 
 use super::Core;
+use super::cache::Busy;
 use super::geometry::{Geometry, Pair, pair_among, table_of};
 use super::layout::{BUCKET_BYTES, Hash, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
 use super::shadow::Order;
@@ -22,7 +23,13 @@ struct Pending {
 }
 
 /// What the cached table is told of a change when it is durable.
-type Completion<K, V> = (K, Hash, Option<V>);
+type Completion<V> = (Busy, Option<V>);
+
+/// How an entry comes to be busy.
+enum Marking<'a, K> {
+    Done(Option<Busy>),
+    Ordered(Order<'a, K>),
+}
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they hold
 /// until then; at most `MOST`.
@@ -33,7 +40,7 @@ pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize>
     count: usize,
     changes: [Pending; MOST],
     homes: [Option<Locked<'a>>; MOST],
-    completions: [Option<Completion<K, V>>; MOST],
+    completions: [Option<Completion<V>>; MOST],
     is_any_beyond: bool,
     /// Items that were inserted where they had not been, and removed.
     inserted: u64,
@@ -116,20 +123,18 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             // What a resize moves does not change.
             return self.put((bucket, slot), locked, item, hash, 0);
         }
-        let order = self.core.order_busy(item.0, hash);
+        let marking = self.core.order_busy(item.0, hash);
         let is_beyond = self.core.fill(self.core.at(bucket), slot, item);
-        if let Some(order) = order {
-            self.core.take_back(order);
-        }
+        let busy = self.core.settle_marking(marking);
         self.push_put(locked, Pending { bucket, slot, print: hash.print(), clear: 0, is_beyond });
-        self.complete_with(item.0, hash, Some(item.1));
+        self.complete_with(busy, Some(item.1));
     }
 
-    /// What the cached table is told when the change that was pushed last is durable.
+    /// What becomes of a busy entry when the change that was pushed last is durable.
     #[inline(always)]
-    pub(super) fn complete_with(&mut self, key: K, hash: Hash, value: Option<V>) {
-        if self.core.cache.is_some() {
-            self.completions[self.count - 1] = Some((key, hash, value));
+    pub(super) fn complete_with(&mut self, busy: Option<Busy>, value: Option<V>) {
+        if let Some(busy) = busy {
+            self.completions[self.count - 1] = Some((busy, value));
         }
     }
 
@@ -227,9 +232,9 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         for index in 0..self.count {
             core.show(&self.changes[index]);
             if let Some(cache) = &core.cache
-                && let Some((key, hash, value)) = self.completions[index].take()
+                && let Some((busy, value)) = self.completions[index].take()
             {
-                cache.complete(key, hash, value);
+                cache.complete(busy, value);
             }
             self.homes[index] = None;
         }
@@ -264,23 +269,29 @@ impl<M: Medium, K: Fixed, V: Fixed, const MOST: usize> Drop for Unfenced<'_, M, 
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Called before a change can be seen, its home being locked; `appears`: the key was absent.
+    /// Called before a change of a key that is there can be seen, its home being locked.
     #[inline(always)]
-    pub(super) fn mark_busy(&self, key: K, hash: Hash, appears: bool) {
-        if let Some(cache) = &self.cache {
-            cache.mark_busy(key, hash, appears);
+    pub(super) fn mark_busy(&self, key: K, hash: Hash) -> Option<Busy> {
+        self.cache.as_ref().and_then(|cache| cache.mark_busy(key, hash, false))
+    }
+
+    /// The same for a key that appears, or an order to do so.
+    #[inline(always)]
+    fn order_busy(&self, key: K, hash: Hash) -> Marking<'_, K> {
+        let Some(cache) = &self.cache else { return Marking::Done(None) };
+        match self.desks.order(key, hash) {
+            Some(order) => Marking::Ordered(order),
+            None => Marking::Done(cache.mark_busy(key, hash, true)),
         }
     }
 
-    /// [`Core::mark_busy`] for a key that appears, or an order to do so, to be taken back before it can be seen.
+    /// What has come of it; called before the key can be seen.
     #[inline(always)]
-    fn order_busy(&self, key: K, hash: Hash) -> Option<Order<'_, K>> {
-        let cache = self.cache.as_ref()?;
-        let order = self.desks.order(key, hash);
-        if order.is_none() {
-            cache.mark_busy(key, hash, true);
+    fn settle_marking(&self, marking: Marking<'_, K>) -> Option<Busy> {
+        match marking {
+            Marking::Done(busy) => busy,
+            Marking::Ordered(order) => self.take_back(order),
         }
-        order
     }
 
     #[inline(always)]

@@ -175,9 +175,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.update(unfenced, home, locked, (bucket, slot), (key, new), hash)
             }
             Change::Remove => {
-                self.mark_busy(key, hash, false);
+                let busy = self.mark_busy(key, hash);
                 unfenced.delete(bucket, locked, 1 << slot);
-                unfenced.complete_with(key, hash, None);
+                unfenced.complete_with(busy, None);
                 unfenced.end_change(home, 0, 1);
             }
         }
@@ -379,7 +379,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         hash: Hash,
     ) {
         let (medium, at) = (self.medium(), self.at(bucket));
-        self.mark_busy(item.0, hash, false);
+        let busy = self.mark_busy(item.0, hash);
         if self.shape.design.in_place_update
             && let Some(at) = self.bucket.value_word(at, slot)
         {
@@ -388,7 +388,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             medium.store(at, item.1.word(0));
             medium.flush(at);
             unfenced.overwritten(bucket, locked);
-            unfenced.complete_with(item.0, hash, Some(item.1));
+            unfenced.complete_with(busy, Some(item.1));
             unfenced.end_change(home, 0, 0);
             return;
         }
@@ -401,13 +401,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         match to {
             Some(to) => {
                 unfenced.put((bucket, to), locked, item, hash, 1 << slot);
-                unfenced.complete_with(item.0, hash, Some(item.1));
+                unfenced.complete_with(busy, Some(item.1));
                 unfenced.end_change(home, 0, 0);
             }
             None => {
                 self.update_logged(bucket, slot, item);
-                if let Some(cache) = &self.cache {
-                    cache.complete(item.0, hash, Some(item.1));
+                if let (Some(cache), Some(busy)) = (&self.cache, busy) {
+                    cache.complete(busy, Some(item.1));
                 }
             }
         }

@@ -23,31 +23,40 @@ type Probe<V> = (Option<(usize, V)>, u64);
 /// Most buckets that a search probes.
 const PROBES_MAX: usize = 2 * (SPAN_MAX as usize + 1);
 
+/// Misses of a thread of which one replaces another pair in the cached table.
+const MISSES_PER_REPLACEMENT: u64 = 4;
+
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// First in the cached table, and in the persistent one only if that cannot tell. What is found there is
-    /// cached.
+    /// First in the cached table, and in the persistent one only if that cannot tell.
     #[inline(never)]
     pub(super) fn get_cached(&self, cache: &Cache<K, V>, key: K) -> Option<V> {
         let hash = self.hash(key);
         let (word, found) = match cache.search(key, hash) {
             Answer::Hit(value) => (CACHE_HITS, Some(value)),
             Answer::Absent => (CACHE_ABSENT, None),
-            Answer::Unknown => {
-                let found = self.find(key, hash);
-                if let Some(found) = &found {
-                    self.fill_cache(cache, key, hash, found);
-                }
-                (CACHE_MISSES, found.map(|found| found.value))
-            }
+            Answer::Unknown => return self.get_uncached(cache, key, hash),
         };
         self.counts.add(thread_index(), word, 1);
         found
+    }
+
+    /// Searches the persistent table. What is found there is cached; in place of another pair only now and then:
+    /// pairs that are looked up often come to be cached all the same, and others seldom drop them.
+    #[inline(never)]
+    fn get_uncached(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<V> {
+        let misses = self.counts.add(thread_index(), CACHE_MISSES, 1);
+        let found = self.find(key, hash)?;
+        if misses % MISSES_PER_REPLACEMENT == 1 || cache.has_room(hash) {
+            self.fill_cache(cache, key, hash, &found);
+        }
+        Some(found.value)
     }
 
     /// Caches a key that was found in the persistent table, unless a writer of it is under way. What was found
     /// may be old by now. But under the home's lock it does not change, and if its bucket is as it was then, it
     /// is what is there: the pool need not be read again while others may wait.
     #[cold]
+    #[inline(never)]
     pub(super) fn fill_cache(&self, cache: &Cache<K, V>, key: K, hash: Hash, found: &Found<V>) {
         let Some(_home) = Locked::attempt(self.homes.get(hash.home())) else { return };
         if self.state(found.bucket).load(Ordering::Acquire) == found.state & !LOCK {

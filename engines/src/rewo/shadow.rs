@@ -7,6 +7,7 @@
 //! the cached table, as it does without such threads.
 
 use super::Core;
+use super::cache::Busy;
 use super::layout::Hash;
 use crate::workers::Workers;
 use index::Fixed;
@@ -24,7 +25,8 @@ const DESK_WORDS: usize = 32;
 // Words of a desk.
 const STATE: usize = 0;
 const HASH: usize = 1;
-const KEY: usize = 2;
+const BUSY: usize = 2;
+const KEY: usize = 3;
 
 // States of a desk.
 const FREE: u64 = 0;
@@ -53,6 +55,8 @@ pub(super) struct Desks {
 #[must_use]
 pub(super) struct Order<'a, K> {
     state: &'a AtomicU64,
+    /// Where the thread that carries it out says which entry is busy.
+    busy: &'a AtomicU64,
     key: K,
     hash: Hash,
 }
@@ -94,7 +98,7 @@ impl Desks {
             words.get(desk + KEY + word).store(key.word(word), Ordering::Relaxed);
         }
         state.store(ORDERED, Ordering::Release);
-        Some(Order { state, key, hash })
+        Some(Order { state, busy: words.get(desk + BUSY), key, hash })
     }
 
     #[cold]
@@ -155,23 +159,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let hash = Hash(words.get(first + HASH).load(Ordering::Relaxed));
         let key = K::of_words(|word| words.get(first + KEY + word).load(Ordering::Relaxed));
-        self.mark_busy(key, hash, true);
+        let busy = self.cache.as_ref().and_then(|cache| cache.mark_busy(key, hash, true));
+        words.get(first + BUSY).store(busy.map_or(0, Busy::word), Ordering::Relaxed);
         state.store(DONE, Ordering::Release);
         true
     }
 
-    /// Called before the key can be seen in the pool: after this, its entry is busy.
-    pub(super) fn take_back(&self, order: Order<'_, K>) {
-        let Order { state, key, hash } = order;
-        match state.compare_exchange(ORDERED, CLAIMED, Ordering::Acquire, Ordering::Acquire) {
-            Ok(_) => self.mark_busy(key, hash, true),
-            Err(_) => {
-                let mut turn = 0;
-                while state.load(Ordering::Acquire) != DONE {
-                    spin(&mut turn);
-                }
+    /// Called before the key can be seen in the pool: after this, its entry is busy, if it has one.
+    pub(super) fn take_back(&self, order: Order<'_, K>) -> Option<Busy> {
+        let Order { state, busy, key, hash } = order;
+        let taken_back =
+            state.compare_exchange(ORDERED, CLAIMED, Ordering::Acquire, Ordering::Acquire);
+        let busy = if taken_back.is_ok() {
+            self.cache.as_ref().and_then(|cache| cache.mark_busy(key, hash, true))
+        } else {
+            let mut turn = 0;
+            while state.load(Ordering::Acquire) != DONE {
+                spin(&mut turn);
             }
-        }
+            Busy::of_word(busy.load(Ordering::Relaxed))
+        };
         state.store(FREE, Ordering::Release);
+        busy
     }
 }
