@@ -319,23 +319,36 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         bucket as usize * RECORD_WORDS
     }
 
+    /// A bucket's record.
+    #[inline(always)]
+    fn record_of(&self, bucket: u64) -> &[AtomicU64; RECORD_WORDS] {
+        &self.records.as_slice().as_chunks().0[bucket as usize]
+    }
+
     /// The version of a bucket, and its lock.
     #[inline(always)]
     pub(super) fn state(&self, bucket: u64) -> &AtomicU64 {
-        self.records.get(self.record(bucket) + STATE)
+        &self.record_of(bucket)[STATE]
     }
 
     /// In which resize a bucket was emptied last.
     pub(super) fn mark(&self, bucket: u64) -> &AtomicU64 {
-        self.records.get(self.record(bucket) + MARK)
+        &self.record_of(bucket)[MARK]
     }
 
     /// The fingerprints of a bucket.
     #[inline(always)]
     pub(super) fn prints(&self, bucket: u64) -> [u64; 2] {
-        let record = self.record(bucket);
-        let words = &self.records.as_slice()[record + PRINTS..record + PRINTS + 2];
-        [words[0].load(Ordering::Acquire), words[1].load(Ordering::Acquire)]
+        self.state_and_prints(bucket).1
+    }
+
+    /// The state of a bucket, and its fingerprints, which are loaded after it.
+    #[inline(always)]
+    pub(super) fn state_and_prints(&self, bucket: u64) -> (u64, [u64; 2]) {
+        let record = self.record_of(bucket);
+        let state = record[STATE].load(Ordering::Acquire);
+        let load = |word: usize| record[word].load(Ordering::Acquire);
+        (state, [load(PRINTS), load(PRINTS + 1)])
     }
 
     /// Sets the fingerprint in a slot of a locked bucket; 0: it is empty.

@@ -55,16 +55,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn see(&self, two: &Two) -> Seen {
-        let states = two.buckets.map(|bucket| self.state(bucket).load(Ordering::Acquire));
-        Seen { states, prints: two.buckets.map(|bucket| self.prints(bucket)) }
+        // Not `map`, whose closures are not inlined into large functions.
+        let (first, first_prints) = self.state_and_prints(two.buckets[0]);
+        let (second, second_prints) = self.state_and_prints(two.buckets[1]);
+        Seen { states: [first, second], prints: [first_prints, second_prints] }
     }
 
     /// The slots of two buckets with the fingerprint of this hash.
     #[inline(always)]
     pub(super) fn slots_with(&self, seen: &Seen, hash: Hash) -> u32 {
-        let [first, second] =
-            seen.prints.map(|prints| self.bucket.slots_with(prints, hash.print()) as u32);
-        first | second << SECOND
+        let print = hash.print();
+        let first = self.bucket.slots_with(seen.prints[0], print) as u32;
+        first | (self.bucket.slots_with(seen.prints[1], print) as u32) << SECOND
     }
 
     /// `None`: a writer is in the way.
@@ -93,8 +95,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return is_unchanged.then_some(Some(Found { bucket, slot, value, state: now }));
         }
         fence(Ordering::Acquire);
-        let now = two.buckets.map(|bucket| self.state(bucket).load(Ordering::Relaxed));
-        let changes = (now[0] ^ seen.states[0]) | (now[1] ^ seen.states[1]);
+        let first = self.state(two.buckets[0]).load(Ordering::Relaxed);
+        let second = self.state(two.buckets[1]).load(Ordering::Relaxed);
+        let changes = (first ^ seen.states[0]) | (second ^ seen.states[1]);
         (changes & !LOCK == 0 && self.geometry() == two.geometry).then_some(None)
     }
 
@@ -114,14 +117,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn find(&self, key: K, hash: Hash) -> Option<Found<V>> {
-        let fast = self.two(hash).and_then(|two| {
+        if let Some(two) = self.two(hash) {
             let seen = self.see(&two);
-            self.find_fast(&two, &seen, self.slots_with(&seen, hash), key)
-        });
-        match fast {
-            Some(found) => found,
-            None => self.find_slow(key, hash),
+            if let Some(found) = self.find_fast(&two, &seen, self.slots_with(&seen, hash), key) {
+                return found;
+            }
         }
+        self.find_slow(key, hash)
     }
 
     /// As [`Core::mutate_slow`]; returns the state before, or `None`: it is left to that.
@@ -159,7 +161,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// The emptier of two buckets, and the slot there that an item goes to.
     #[inline(always)]
     pub(super) fn room(&self, seen: &Seen) -> Option<(usize, usize)> {
-        let empty = seen.prints.map(|prints| self.bucket.empty(prints));
+        let empty = [self.bucket.empty(seen.prints[0]), self.bucket.empty(seen.prints[1])];
         let nth = usize::from(empty[1].count_ones() > empty[0].count_ones());
         (empty[nth] != 0).then(|| (nth, empty[nth].trailing_zeros() as usize))
     }
