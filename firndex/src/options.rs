@@ -202,9 +202,10 @@ impl Options {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// use firndex::{Engine, Options};
+    /// use firndex::Options;
     ///
-    /// let table = Options::new().engine(Engine::Rewo).cached(1).in_memory_table()?;
+    /// // A pool that keeps an eighth as the size, opened with a cached table as large as the other.
+    /// let table = Options::new().parameter("cached", 8).cached(1).in_memory_table()?;
     /// table.put(1, 11)?;
     /// assert_eq!(table.get(1)?, Some(11));
     /// let cached = table.stats()?.cached.expect("there is one");

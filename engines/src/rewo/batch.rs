@@ -4,6 +4,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two, slot_of_two};
 use super::layout::Hash;
+use super::ops::Likely;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 
@@ -28,15 +29,15 @@ struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
     core: &'a Core<M, K, V>,
     items: &'a [T],
     key_of: F,
-    inserts: bool,
+    likely: Likely,
     known: [Known; BATCH],
 }
 
 impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T, F> {
     #[inline(always)]
-    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F, inserts: bool) -> Self {
+    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F, likely: Likely) -> Self {
         let known = [Known::default(); BATCH];
-        let mut ahead = Ahead { core, items, key_of, inserts, known };
+        let mut ahead = Ahead { core, items, key_of, likely, known };
         for index in 0..items.len().min(BATCH) {
             ahead.fetch_records(index);
         }
@@ -64,7 +65,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T,
             known.slots = self.core.slots_with(&known.seen, known.hash);
             let (nth, slot) = match self.core.room(&known.seen) {
                 _ if known.slots != 0 => slot_of_two(known.slots.trailing_zeros()),
-                Some(room) if self.inserts => room,
+                Some(room) if self.likely == Likely::Inserts => room,
                 _ => return,
             };
             self.core.prefetch_slot(self.core.at(two.buckets[nth]), slot);
@@ -96,7 +97,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let each = keys.iter().zip(out);
             return each.for_each(|(&key, out)| *out = self.get_cached(cache, key));
         }
-        let mut ahead = Ahead::new(self, keys, |&key| key, false);
+        let mut ahead = Ahead::new(self, keys, |&key| key, Likely::Updates);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
             let (key, known) = ahead.key(index);
             let fast = known
@@ -117,15 +118,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         items: &[T],
         out: &mut [Option<V>],
         key_of: impl Fn(&T) -> K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
         if const { are_words::<K, V>() } {
-            self.mutate_each(items, out, key_of, inserts, decide)
+            self.mutate_each(items, out, key_of, likely, decide)
         } else {
             // As in `mutate`.
             let decide = &decide as &dyn Fn(&T, Option<V>) -> Change<V>;
-            self.mutate_each(items, out, key_of, inserts, decide)
+            self.mutate_each(items, out, key_of, likely, decide)
         }
     }
 
@@ -134,15 +135,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         items: &[T],
         out: &mut [Option<V>],
         key_of: impl Fn(&T) -> K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
-        let mut ahead = Ahead::new(self, items, key_of, inserts);
+        let mut ahead = Ahead::new(self, items, key_of, likely);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
             let (key, known) = ahead.key(index);
             let (two, decide) = (known.two.as_ref(), |found| decide(item, found));
-            *out = self.mutate_hashed(&mut unfenced, key, known.hash, two, inserts, decide)?;
+            *out = self.mutate_hashed(&mut unfenced, key, known.hash, two, likely, decide)?;
             ahead.advance(index);
         }
         Ok(())

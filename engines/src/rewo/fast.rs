@@ -6,6 +6,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::geometry::Geometry;
 use super::layout::{Hash, LOCK, WRITING};
+use super::ops::Likely;
 use super::search::Found;
 use index::{Change, Fixed, is_same};
 use pmem::Medium;
@@ -134,20 +135,28 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         key: K,
         hash: Hash,
         two: &Two,
-        inserts: bool,
+        likely: Likely,
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>> {
         // As in `mutate_slow`.
-        let home = (inserts || self.cache.is_some()).then(|| unfenced.lock_home(hash));
+        let home =
+            (likely == Likely::Inserts || self.cache.is_some()).then(|| unfenced.lock_home(hash));
         let seen = self.see(two);
-        match self.find_fast(two, &seen, self.slots_with(&seen, hash), key)? {
+        let slots = self.slots_with(&seen, hash);
+        if slots != 0 && self.changes_meta(likely) {
+            // Beside the item, which may be in another line.
+            let (nth, _) = slot_of_two(slots.trailing_zeros());
+            self.medium().prefetch_write(self.at(two.buckets[nth]));
+        }
+        match self.find_fast(two, &seen, slots, key)? {
             Some(found) => {
                 let at = (found.bucket, found.slot);
                 self.change(unfenced, home, at, key, hash, decide).map(Some)
             }
             None => match decide(None) {
                 Change::Put(value) => {
-                    if !inserts || !self.insert_fast(unfenced, two, &seen, (key, value), hash) {
+                    if home.is_none() || !self.insert_fast(unfenced, two, &seen, (key, value), hash)
+                    {
                         return None;
                     }
                     unfenced.end_change(home, 1, 0);
@@ -155,6 +164,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
                 _ => Some(None),
             },
+        }
+    }
+
+    /// Whether the meta word is written when a key is found.
+    #[inline(always)]
+    fn changes_meta(&self, likely: Likely) -> bool {
+        let overwrites = const { V::BYTES == 8 } && self.shape.design.in_place_update;
+        match likely {
+            Likely::Inserts => false,
+            Likely::Updates => !overwrites,
+            Likely::Removes => true,
         }
     }
 

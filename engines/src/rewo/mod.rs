@@ -99,6 +99,7 @@ use layout::{
     BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, HOMES, LOG, LOG2_MAX, RECORD_WORDS, ROOT_LOG2,
     ROOT_LOWEST, ROOT_RESIZE, TABLES, TABLES_MAX,
 };
+use ops::Likely;
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, Offset, OpenError, Pool};
 use refill::Refills;
@@ -478,19 +479,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
     }
 
     fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |found| Change::if_absent(found, value))
+        self.core.mutate(key, Likely::Inserts, |found| Change::if_absent(found, value))
     }
 
     fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |found| Change::if_present(found, value))
+        self.core.mutate(key, Likely::Updates, |found| Change::if_present(found, value))
     }
 
     fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |_| Change::Put(value))
+        self.core.mutate(key, Likely::Inserts, |_| Change::Put(value))
     }
 
     fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |_| Change::Remove)
+        self.core.mutate(key, Likely::Removes, |_| Change::Remove)
     }
 
     fn compare_exchange(
@@ -499,8 +500,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>, Error> {
-        let inserts = expected.is_none() && new.is_some();
-        let found = self.core.mutate(key, inserts, |found| {
+        let likely = match (expected, new) {
+            (None, Some(_)) => Likely::Inserts,
+            (_, None) => Likely::Removes,
+            _ => Likely::Updates,
+        };
+        let found = self.core.mutate(key, likely, |found| {
             Change::if_expected(is_same_state(found, expected), new)
         })?;
         Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
@@ -512,20 +517,21 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
 
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
         let decide = |&(_, value): &(K, V), found| Change::if_absent(found, value);
-        self.core.mutate_many(pairs, out, key_of, true, decide)
+        self.core.mutate_many(pairs, out, key_of, Likely::Inserts, decide)
     }
 
     fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
         let decide = |&(_, value): &(K, V), found| Change::if_present(found, value);
-        self.core.mutate_many(pairs, out, key_of, false, decide)
+        self.core.mutate_many(pairs, out, key_of, Likely::Updates, decide)
     }
 
     fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.core.mutate_many(pairs, out, key_of, true, |&(_, value), _| Change::Put(value))
+        self.core
+            .mutate_many(pairs, out, key_of, Likely::Inserts, |&(_, value), _| Change::Put(value))
     }
 
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Change::Remove)
+        self.core.mutate_many(keys, out, |&key| key, Likely::Removes, |_, _| Change::Remove)
     }
 
     fn compare_exchange_many(
@@ -537,7 +543,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
             changes,
             out,
             |&(key, _, _)| key,
-            true,
+            Likely::Inserts,
             |&(_, expected, new), found| Change::if_expected(is_same_state(found, expected), new),
         )
     }

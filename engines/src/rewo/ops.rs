@@ -11,6 +11,15 @@ use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
 
+/// What a mutation is expected to do, by which it fetches memory ahead and takes locks. It may do something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Likely {
+    /// Puts something where nothing was.
+    Inserts,
+    Updates,
+    Removes,
+}
+
 /// How the attempt to place an item ended.
 pub(super) enum Placed {
     Done,
@@ -27,19 +36,18 @@ const LOOKS_MAX: u32 = 128;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
-    /// before. `decide` may be called several times. `inserts`: whether it is likely to put
-    /// something where nothing was.
+    /// before. `decide` may be called several times. `likely`: what it is expected to do.
     #[inline(always)]
     pub(super) fn mutate(
         &self,
         key: K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         if const { are_words::<K, V>() } {
-            self.mutate_one(key, inserts, decide)
+            self.mutate_one(key, likely, decide)
         } else {
-            self.mutate_dyn(key, inserts, &decide)
+            self.mutate_dyn(key, likely, &decide)
         }
     }
 
@@ -48,17 +56,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn mutate_dyn(
         &self,
         key: K,
-        inserts: bool,
+        likely: Likely,
         decide: &dyn Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
-        self.mutate_one(key, inserts, decide)
+        self.mutate_one(key, likely, decide)
     }
 
     #[inline(always)]
     fn mutate_one(
         &self,
         key: K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let hash = self.hash(key);
@@ -68,7 +76,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             self.prefetch_records(two);
         }
         let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, hash, two.as_ref(), inserts, decide)
+        self.mutate_hashed(&mut unfenced, key, hash, two.as_ref(), likely, decide)
     }
 
     /// [`Core::mutate`] of a key whose hash is known, and its two buckets if it has two.
@@ -79,15 +87,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         key: K,
         hash: Hash,
         two: Option<&Two>,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         if let Some(two) = two
-            && let Some(before) = self.mutate_fast(unfenced, key, hash, two, inserts, &decide)
+            && let Some(before) = self.mutate_fast(unfenced, key, hash, two, likely, &decide)
         {
             return Ok(before);
         }
-        self.mutate_otherwise(unfenced, key, hash, inserts, decide)
+        self.mutate_otherwise(unfenced, key, hash, likely, decide)
     }
 
     /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
@@ -99,10 +107,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
         hash: Hash,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
-        self.mutate_slow(unfenced, key, hash, inserts, &decide)
+        self.mutate_slow(unfenced, key, hash, likely, &decide)
     }
 
     #[cold]
@@ -112,14 +120,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
         hash: Hash,
-        mut inserts: bool,
+        mut likely: Likely,
         decide: &dyn Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key. (The slots' locks of the paper do
             // not do for that: two insertions of one key may go to different slots.)
-            let home = (inserts || self.cache.is_some()).then(|| unfenced.lock_home(hash));
+            let home = (likely == Likely::Inserts || self.cache.is_some())
+                .then(|| unfenced.lock_home(hash));
             if let Some(Found { bucket, slot, .. }) = self.find_slow(key, hash) {
                 match self.change(unfenced, home, (bucket, slot), key, hash, decide) {
                     Some(value) => return Ok(Some(value)),
@@ -129,7 +138,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             let Change::Put(value) = decide(None) else { return Ok(None) };
             if home.is_none() {
-                inserts = true;
+                likely = Likely::Inserts;
                 continue;
             }
             let geometry = self.geometry();
@@ -166,7 +175,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let locked = unfenced.lock(bucket);
         let at = self.at(bucket);
         let (found, value) = self.bucket.pair(self.medium(), at, slot);
-        if self.bucket.bitmap(self.medium().load(at)) & 1 << slot == 0 || !is_same(found, key) {
+        // Under the lock a fingerprint is shown if and only if the bit is set: the meta word, which may be in
+        // another line, need not be read.
+        if self.empty(bucket) & 1 << slot != 0 || !is_same(found, key) {
             return None;
         }
         match decide(Some(value)) {

@@ -1,5 +1,5 @@
 //! Fills of the cached table: `fill_cache` of `engines/src/rewo/search.rs`, `mark_busy`, `complete`, `insert` and
-//! `search` of `engines/src/rewo/cache.rs`, and the steps of a writer in `engines/src/rewo/ops.rs` and `bucket.rs`.
+//! `search` of `engines/src/rewo/cache/mod.rs`, and the steps of a writer in `engines/src/rewo/ops.rs` and `bucket.rs`.
 //!
 //! Property: a look-up that comes after one that found the new value does not find the old one, whatever a fill by
 //! another look-up does meanwhile; nor does anybody find a value that is not durable.

@@ -3,8 +3,6 @@
 #[path = "../explore/mod.rs"]
 mod explore;
 mod fills;
-#[path = "../plain/mod.rs"]
-mod plain;
 #[path = "../scene/mod.rs"]
 mod scene;
 

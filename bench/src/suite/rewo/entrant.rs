@@ -9,9 +9,9 @@ use crate::setting::Setting;
 use crate::suite::paper::Doubles;
 use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
-use engines::Engine;
 use engines::engine::PairSizes;
 use engines::rewo::{self, Cached, RewoHash, Shape};
+use engines::{Engine, Settings};
 use pmem::Medium;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub(super) const LOAD_FACTOR_MAX: f64 = 0.8;
 pub(super) enum Kind {
     /// Rewo-Hash with a cached table of this size.
     Rewo(Cached),
+    /// The same, brought up to date by a thread beside the writers.
+    Synchronized(Cached),
     /// Another engine, as users have it.
     Other(Engine),
 }
@@ -33,6 +35,14 @@ pub(super) const UNCACHED: Kind = Kind::Rewo(Cached::Nothing);
 pub(super) const EIGHTH: Kind = Kind::Rewo(Cached::SmallerLog2(3));
 /// Rewo-Hash with a cached table as large as the other.
 pub(super) const WHOLE: Kind = Kind::Rewo(Cached::SmallerLog2(0));
+
+/// The same, brought up to date by a thread beside the writers.
+const WHOLE_SYNCHRONIZED: Kind = Kind::Synchronized(Cached::SmallerLog2(0));
+
+/// What is compared in writing: also with a cached table that has everything while the table is emptier.
+pub(super) fn writers() -> Vec<Kind> {
+    lineup().into_iter().chain([WHOLE, WHOLE_SYNCHRONIZED]).collect()
+}
 
 /// Rewo-Hash with and without its cached table, and all other engines.
 pub(super) fn lineup() -> Vec<Kind> {
@@ -46,6 +56,7 @@ impl Kind {
             Kind::Rewo(Cached::ByMedium) => "rewo".into(),
             Kind::Rewo(Cached::Nothing) => "rewo-c0".into(),
             Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
+            Kind::Synchronized(cached) => format!("{}-s1", Kind::Rewo(cached).name()),
             Kind::Other(engine) => engine.name().into(),
         }
     }
@@ -84,8 +95,9 @@ impl<M: Medium> Entrant<M> {
         loop {
             let setting = Setting { capacity: pairs, grows: false, ..setting.clone() };
             let (map, own, doubles): (_, _, Option<Arc<dyn Doubles>>) = match kind {
-                Kind::Rewo(cached) => {
-                    let (map, table) = rewo_table(cached, memory()?, &setting)?;
+                Kind::Rewo(cached) | Kind::Synchronized(cached) => {
+                    let synchronizers = usize::from(matches!(kind, Kind::Synchronized(_)));
+                    let (map, table) = rewo_table(cached, synchronizers, memory()?, &setting)?;
                     (map, Some(Arc::clone(&table)), Some(table))
                 }
                 Kind::Other(engine) if engine == DOUBLES_TOO => {
@@ -151,10 +163,11 @@ impl<M: Medium> Entrant<M> {
 /// A table of Rewo-Hash for the setting's capacity.
 fn rewo_table<M: Medium>(
     cached: Cached,
+    synchronizers: usize,
     medium: M,
     setting: &Setting,
 ) -> Result<(Direct<M>, Arc<RewoHash<M>>)> {
-    let settings = settings(setting);
+    let settings = Settings { synchronizers, ..settings(setting) };
     let shape = Shape { cached, ..Shape::for_pair_bytes(PairSizes::WORDS.pair_bytes()) };
     let shape = shape.for_pairs(setting.capacity, settings.resize_at);
     let engine = (rewo::ENGINE_ID, rewo::engine_params(&shape));

@@ -4,7 +4,7 @@
 //! are inserted again before the table is filled further. All that an operation changed is looked up after it.
 
 use super::compare::compare;
-use super::entrant::{Entrant, lineup};
+use super::entrant::{Entrant, writers};
 use crate::keys::{Keys, Writer};
 use crate::map::Map;
 use crate::row::Row;
@@ -26,7 +26,7 @@ pub(super) fn rows<M: Medium>(
     setting: &Setting,
     memory: &dyn Fn() -> Result<M>,
 ) -> Result<Vec<Row>> {
-    let mut entrants: Vec<Entrant<M>> = lineup()
+    let mut entrants: Vec<Entrant<M>> = writers()
         .into_iter()
         .map(|kind| Entrant::new(kind, setting, memory))
         .collect::<Result<_>>()?;
