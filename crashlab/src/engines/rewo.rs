@@ -160,7 +160,8 @@ pub fn cached_tables() -> Vec<Setup> {
     let cached = |smaller_log2, shape| Shape { cached: Cached::SmallerLog2(smaller_log2), ..shape };
     let moved = Shape { design: MOVED, ..slots(4) };
     // The cached bucket has seven entries.
-    let seven = [SAME, OTHER, SAME, OTHER, SAME, OTHER, SAME];
+    let eight = [SAME, OTHER, SAME, OTHER, SAME, OTHER, SAME, OTHER];
+    let seven = &eight[..7];
     vec![
         filled("everything is cached", cached(0, slots(4)), [(0, 1); 2], &[SAME], &[]),
         filled(
@@ -170,8 +171,10 @@ pub fn cached_tables() -> Vec<Setup> {
             &seven[..6],
             &[],
         ),
-        filled("the cache is full", cached(2, slots(8)), [(0, 1); 2], &seven, &[]),
-        filled("the cache is full no longer", cached(2, slots(8)), [(0, 1); 2], &seven, &[2]),
+        filled("the cache is full", cached(2, slots(8)), [(0, 1); 2], seven, &[]),
+        filled("the cache is full no longer", cached(2, slots(8)), [(0, 1); 2], seven, &[2]),
+        // Partial-loaded, until a refill finds that there is room for all.
+        filled("the cache had overflowed", cached(2, slots(8)), [(0, 1); 2], &eight, &[2, 4]),
         filled("updates elsewhere are cached", cached(0, moved), [SAME; 2], &[SAME], &[]),
         filled(
             "what is evicted stays in the cache",
@@ -200,6 +203,7 @@ pub fn refilled_tables() -> Vec<Setup> {
         ["one entry is left in the cache", "a helper refills a cache for one entry more"],
         ["the cache is full", "a helper refills a cache that is too small"],
         ["the cache is full no longer", "a helper refills a cache that had been too small"],
+        ["the cache had overflowed", "a helper refills a cache that had overflowed"],
         [
             "the next insertion extends a cached table",
             "a helper refills a cached table beside an extension",
@@ -418,7 +422,8 @@ pub fn recovered_tables() -> Vec<Setup> {
 }
 
 /// How much a short run does.
-pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
+pub(crate) const EFFORT: Effort =
+    Effort { sites_one_in: 2, histories_in_tests: 300, ..Effort::FULL };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {

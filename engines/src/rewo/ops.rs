@@ -152,7 +152,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 Placed::NoRoom => {
                     drop(home);
                     unfenced.commit();
-                    self.make_room(geometry)?;
+                    self.make_room(geometry, hash)?;
                     // Another thread may be at it.
                     spin(&mut retries);
                 }

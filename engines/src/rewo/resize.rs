@@ -8,8 +8,8 @@
 use super::bucket::Unfenced;
 use super::geometry::{Geometry, Resize, SPAN_MAX};
 use super::layout::{
-    BUCKET_BYTES, LOG2_MAX, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE, TABLES,
-    slots_in,
+    BUCKET_BYTES, Hash, LOG2_MAX, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE,
+    TABLES, slots_in,
 };
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE, base_of};
@@ -29,6 +29,8 @@ const SHRINK_WITHIN: f64 = 0.9;
 const ATTEMPTS: u32 = 3;
 /// Buckets between two values of the cursor, at most.
 const CURSOR_STEP_MAX: u64 = 256;
+/// Steps by which one operation moves the cursor, at most: one bucket may have held it up for a long way.
+const CURSOR_STEPS_MAX: u64 = 16;
 /// Copies of a bucket's items that share their fences.
 const COPIES: usize = 8;
 
@@ -69,10 +71,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
-    /// Called when an item found no room under `geometry`. `Ok`: trying again makes sense.
+    /// Called when an item with this hash found no room under `geometry`. `Ok`: trying again makes sense.
     #[cold]
-    pub(super) fn make_room(&self, geometry: Geometry) -> Result<(), SpaceError> {
+    pub(super) fn make_room(&self, geometry: Geometry, hash: Hash) -> Result<(), SpaceError> {
         if geometry.is_resizing() {
+            // Half of what fills its buckets may have to move: to end the resize would take as long as the table
+            // is large.
+            let empties = |bucket: u64| {
+                geometry.sources().contains(&bucket)
+                    && !self.is_drained(geometry, bucket)
+                    && self.drain(geometry, bucket).is_ok()
+                    && self.is_drained(geometry, bucket)
+            };
+            let [first, second] = self.pair_among(geometry.log2(), hash).map(empties);
+            if first || second || self.geometry() != geometry {
+                return Ok(());
+            }
             self.finish_resize();
             if self.progress.undrained(geometry.generation()) == Some(0) {
                 // Whoever emptied the last bucket has not come to say so yet.
@@ -155,8 +169,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if let Some(extent) = extent {
             let base = base_of(table, &self.shape, extent.start);
             self.bases[table].store(base, Ordering::Release);
-            let records = RECORD_WORDS << (used_log2 - 1);
-            self.records.advise(records..2 * records, false);
+            // A helper has done so, or is at it: then this would wait for it, for milliseconds.
+            if self.prepared_log2.load(Ordering::Relaxed) != u64::from(used_log2) {
+                let records = RECORD_WORDS << (used_log2 - 1);
+                self.records.advise(records..2 * records, false);
+            }
         }
         self.start_resize(next, 0, next.sources().end - next.sources().start);
         self.resizes.fetch_add(1, Ordering::Relaxed);
@@ -349,7 +366,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let before = self.cursor();
         let mut cursor = before;
         let is_drained = |bucket| self.is_drained(geometry, bucket);
-        while sources.start + cursor + step <= sources.end
+        let end = sources.end.min(sources.start + before + CURSOR_STEPS_MAX * step);
+        while sources.start + cursor + step <= end
             && (sources.start + cursor..sources.start + cursor + step).all(is_drained)
         {
             cursor += step;
