@@ -422,8 +422,7 @@ pub fn recovered_tables() -> Vec<Setup> {
 }
 
 /// How much a short run does.
-pub(crate) const EFFORT: Effort =
-    Effort { sites_one_in: 2, histories_in_tests: 300, ..Effort::FULL };
+pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
