@@ -25,6 +25,7 @@ pub mod level;
 mod list;
 mod lock;
 mod log;
+mod mutation;
 mod packed;
 mod parallel;
 mod progress;

@@ -4,6 +4,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Four, Seen};
 use super::layout::{Hash, slot_of_four};
+use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 
@@ -108,9 +109,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         items: &[T],
         out: &mut [Option<V>],
         key_of: impl Fn(&T) -> K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
+        let inserts = likely == Likely::Inserts;
         if const { are_words::<K, V>() } {
             self.mutate_each(items, out, key_of, inserts, decide)
         } else {

@@ -71,15 +71,14 @@ pub use shape::{Design, Shape};
 use crate::Settings;
 use crate::engine::Describe;
 use crate::log::Log;
+use crate::mutation::{Likely, changes_by_mutation, key_of};
 use crate::packed::second_of;
 use crate::progress::Progress;
 use crate::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;
 use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;
-use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, Level, Occupancy, Shrunk, is_same_state,
-};
+use index::{Change, CheckReport, Error, Fixed, Index, Level, Occupancy, Shrunk, is_same_state};
 use layout::{
     BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, STRIPES,
 };
@@ -362,11 +361,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 }
 
-/// A function and no closure, of which each is a type of its own: so batches of pairs are compiled once.
-fn key_of<K: Fixed, V>(&(key, _): &(K, V)) -> K {
-    key
-}
-
 /// Which count is a level's.
 #[inline(always)]
 fn count_of(level: u32) -> usize {
@@ -402,70 +396,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
         self.core.get(key)
     }
 
-    fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |found| Change::if_absent(found, value))
-    }
-
-    fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |found| Change::if_present(found, value))
-    }
-
-    fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        self.core.mutate(key, true, |_| Change::Put(value))
-    }
-
-    fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        self.core.mutate(key, false, |_| Change::Remove)
-    }
-
-    fn compare_exchange(
-        &self,
-        key: K,
-        expected: Option<V>,
-        new: Option<V>,
-    ) -> Result<Exchange<V>, Error> {
-        let inserts = expected.is_none() && new.is_some();
-        let found = self.core.mutate(key, inserts, |found| {
-            Change::if_expected(is_same_state(found, expected), new)
-        })?;
-        Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
-    }
-
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         self.core.get_many(keys, out);
     }
 
-    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        let decide = |&(_, value): &(K, V), found| Change::if_absent(found, value);
-        self.core.mutate_many(pairs, out, key_of, true, decide)
-    }
-
-    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        let decide = |&(_, value): &(K, V), found| Change::if_present(found, value);
-        self.core.mutate_many(pairs, out, key_of, false, decide)
-    }
-
-    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.core.mutate_many(pairs, out, key_of, true, |&(_, value), _| Change::Put(value))
-    }
-
-    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
-        self.core.mutate_many(keys, out, |&key| key, false, |_, _| Change::Remove)
-    }
-
-    fn compare_exchange_many(
-        &self,
-        changes: &[(K, Option<V>, Option<V>)],
-        out: &mut [Option<V>],
-    ) -> Result<(), Error> {
-        self.core.mutate_many(
-            changes,
-            out,
-            |&(key, _, _)| key,
-            true,
-            |&(_, expected, new), found| Change::if_expected(is_same_state(found, expected), new),
-        )
-    }
+    changes_by_mutation!(K, V);
 
     fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
         self.core.for_each_part(0, 1, visit);

@@ -7,6 +7,7 @@ use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
 use super::search::Found;
 use crate::log::Entry;
+use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::sync::{Ordering, fence, spin};
 use pmem::{Medium, Offset};
@@ -24,15 +25,15 @@ pub(super) enum Placed {
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
-    /// before. `decide` may be called several times. `inserts`: whether it is likely to put
-    /// something where nothing was.
+    /// before. `decide` may be called several times. `likely`: what it is expected to do.
     #[inline(always)]
     pub(super) fn mutate(
         &self,
         key: K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
+        let inserts = likely == Likely::Inserts;
         if const { are_words::<K, V>() } {
             self.mutate_one(key, inserts, decide)
         } else {

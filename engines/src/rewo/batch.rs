@@ -4,7 +4,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two, slot_of_two};
 use super::layout::Hash;
-use super::ops::Likely;
+use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 

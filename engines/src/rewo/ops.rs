@@ -7,18 +7,10 @@ use super::geometry::Geometry;
 use super::layout::{Bucket, Hash, Locked, VERSION, WRITING, slots_in};
 use super::search::Found;
 use crate::log::Entry;
+use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
-
-/// What a mutation is expected to do, by which it fetches memory ahead and takes locks. It may do something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Likely {
-    /// Puts something where nothing was.
-    Inserts,
-    Updates,
-    Removes,
-}
 
 /// How the attempt to place an item ended.
 pub(super) enum Placed {

@@ -3,6 +3,7 @@
 mod scans;
 
 use super::*;
+use index::Index;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};

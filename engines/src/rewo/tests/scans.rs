@@ -1,6 +1,8 @@
 //! Scans on several threads, and items where they do not belong.
 
 use super::*;
+use crate::scan::Scanned;
+use index::Index;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
