@@ -76,8 +76,8 @@ pub(super) const LOG2_MAX: u32 = 32;
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
 /// Homes: locks by hash, under which all changes of a key happen. Many times as many as threads, few enough
-/// to stay in the caches. On a simulated machine a refill, which takes each once, must not take too many steps.
-pub(super) const HOMES: usize = if cfg!(feature = "simulated") { 1 << 3 } else { 1 << 13 };
+/// to stay in the caches.
+pub(super) const HOMES: usize = 1 << 13;
 /// Where the bits of a hash begin that choose the home: apart from the low ones of either choice, or the keys
 /// of one bucket would share few homes.
 const HOME_SHIFT: u32 = 20;

@@ -65,7 +65,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Whether that is so; of refills at once all say no but one.
     pub(super) fn refill(&self) -> bool {
         let Some(cache) = &self.cache else { return false };
-        let begun = cache.begin_refill(&self.homes);
+        let begun = cache.begin_refill();
         let misses_some = AtomicBool::new(false);
         self.for_each_on(self.settings.recovery_threads(), &|key: K, _: V| {
             if self.refills.is_stopped.load(Ordering::Relaxed) {

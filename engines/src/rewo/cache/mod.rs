@@ -16,15 +16,17 @@
 //! 4. An absence counts only if neither bucket has changed since it was read, nor the state, which changes
 //!    whenever the table comes to be full-loaded or partial-loaded.
 //! 5. It becomes full-loaded only by a refill that found room for every pair, if nothing was left out or dropped
-//!    meanwhile. Who leaves out or drops something holds the key's home and looks at the state first; the
-//!    refill, once it has said that it is under way, takes every home once: after that, all see it.
+//!    meanwhile. Who leaves a pair out or drops it looks at the state first, under a lock that the refill takes when it
+//!    comes to that pair: an insertion under that of the bucket in the pool, a look-up that drops an entry under the home
+//!    of its key. So either it sees that a refill is under way and says what it does, or the refill comes to the pair
+//!    later and sees what was done.
 //!
 //! When the persistent table is resized, this one begins anew: entries of an earlier epoch are none.
 
 mod bucket;
 mod state;
 
-use super::layout::{BUCKET_BYTES, HOMES, Hash, Locked};
+use super::layout::{BUCKET_BYTES, Hash, Locked};
 use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
 use index::Fixed;
 use index::hash::{h1, h2};
@@ -413,15 +415,10 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     }
 
     /// Begins a refill: after this, who leaves something out says so.
-    pub(super) fn begin_refill(&self, homes: &Array<AtomicU64>) -> State {
+    pub(super) fn begin_refill(&self) -> State {
         // Not what the state is by now: were something dropped meanwhile, that would be taken for part of it, and
         // what is dropped later not be noticed.
-        let state = self.change_state(|state| Some(state.refilling())).refilling();
-        // A writer that did not see this has ended before its home can be locked.
-        for home in 0..HOMES {
-            drop(Locked::wait(homes.get(home)));
-        }
-        state
+        self.change_state(|state| Some(state.refilling())).refilling()
     }
 
     /// Ends the refill that began with `begun`, for which everything was found room if `has_all`; whether the
@@ -442,23 +439,22 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
 mod tests {
     use super::*;
 
-    fn cache() -> (Cache<u64, u64>, Array<AtomicU64>) {
-        let cache = Cache::new(0, 16, 2).unwrap().unwrap();
-        (cache, Array::reserve(HOMES, HOMES).unwrap())
+    fn cache() -> Cache<u64, u64> {
+        Cache::new(0, 16, 2).unwrap().unwrap()
     }
 
     /// What was dropped during one refill is missing after it, whoever begins another one meanwhile.
     #[test]
     fn a_refill_does_not_forget_what_another_one_was_told() {
-        let (cache, homes) = cache();
-        let first = cache.begin_refill(&homes);
+        let cache = cache();
+        let first = cache.begin_refill();
         cache.leave_out();
-        let second = cache.begin_refill(&homes);
+        let second = cache.begin_refill();
         assert!(!cache.end_refill(first, true), "something was left out");
         assert!(!cache.state().is_full_loaded());
         // The first one's end has ended both.
         assert!(!cache.end_refill(second, true));
-        let third = cache.begin_refill(&homes);
+        let third = cache.begin_refill();
         assert!(cache.end_refill(third, true) && cache.state().is_full_loaded());
         cache.leave_out();
         assert!(!cache.state().is_full_loaded());
@@ -467,7 +463,7 @@ mod tests {
     /// Who has read the state before the table began anew takes nothing out of it.
     #[test]
     fn entries_outlive_who_has_an_older_state() {
-        let (cache, _) = cache();
+        let cache = cache();
         let old = cache.state();
         cache.fit(3);
         let hash = |key: u64| Hash(key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
