@@ -27,8 +27,23 @@ impl<M: Medium, K: Fixed, V: Fixed> Background for Core<M, K, V> {
 
     fn take_turn(&self) -> Result<(), Refused> {
         let _write = self.pool.write().map_err(|_| Refused)?;
+        let geometry = self.geometry();
+        let undrained = self.progress.undrained(geometry.generation());
         self.empty_next(BUCKETS_PER_TURN);
-        Ok(())
+        if self.geometry() != geometry
+            || self.progress.undrained(geometry.generation()) != undrained
+        {
+            self.visited_in_vain.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        // Once around, and nothing could be moved: what is left waits for room, which only writers make.
+        let visited = self.visited_in_vain.fetch_add(BUCKETS_PER_TURN, Ordering::Relaxed);
+        let sources = geometry.sources();
+        if visited + BUCKETS_PER_TURN < sources.end - sources.start {
+            return Ok(());
+        }
+        self.visited_in_vain.store(0, Ordering::Relaxed);
+        Err(Refused)
     }
 
     fn prepare(&self) {

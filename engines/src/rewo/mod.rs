@@ -153,6 +153,8 @@ struct Core<M: Medium, K, V> {
     signal: Signal,
     /// log2 of the buckets for which a helper was asked last to have memory at hand.
     prepared_log2: AtomicU64,
+    /// Buckets that helpers have visited since one could be emptied.
+    visited_in_vain: AtomicU64,
     log: Log,
     /// Where the cursor of a resize is.
     cursor: Offset,
@@ -324,6 +326,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             desks: Desks::new(settings.synchronizers).map_err(reserve)?,
             signal: Signal::default(),
             prepared_log2: AtomicU64::new(0),
+            visited_in_vain: AtomicU64::new(0),
             published: Published::new(geometry),
             progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,

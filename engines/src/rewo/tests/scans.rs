@@ -1,6 +1,7 @@
-//! Scans on several threads, and items where they do not belong.
+//! Scans on several threads, items where they do not belong, and helpers that can do nothing.
 
 use super::*;
+use crate::helper::Background;
 use crate::scan::Scanned;
 use index::Index;
 use std::collections::HashMap;
@@ -11,11 +12,15 @@ const KEYS: u64 = 400;
 
 /// A table whose buckets have one slot, so that each eviction can move any item.
 fn table() -> RewoHash<Dram> {
+    table_with(1)
+}
+
+fn table_with(evictions: u32) -> RewoHash<Dram> {
     let shape = Shape {
         slots: 1,
         initial_log2: 10,
         cached: Cached::Nothing,
-        design: Design { evictions: 1, ..Design::default() },
+        design: Design { evictions, ..Design::default() },
     };
     let settings = Settings { resize_at: 1.0, helpers: 0, ..Settings::default() };
     let table = table_of(shape, settings);
@@ -97,4 +102,25 @@ fn an_item_that_never_belonged_to_a_bucket_is_not_moved() {
     assert_eq!(core.bucket.key(core.medium(), core.at(bucket), 0), stranger);
     assert_eq!(core.bucket.bitmap(core.medium().load(core.at(bucket))), 1);
     assert!(!table.check().is_sound());
+}
+
+/// An item has no room where it must move. A helper that goes round for ever would keep a processor busy.
+#[test]
+fn a_helper_rests_when_nothing_can_be_moved() {
+    let table = table_with(0);
+    let core = &table.core;
+    core.begin_extension(core.geometry()).unwrap();
+    let geometry = core.geometry();
+    let source = geometry.sources().find(|&bucket| core.misplaced(geometry, bucket) != 0).unwrap();
+    let key = core.bucket.key(core.medium(), core.at(source), 0);
+    for (full, other) in core.pair_among(geometry.log2(), core.hash(key)).into_iter().zip(KEYS..) {
+        if core.empty(full) != 0 {
+            let _locked = layout::Locked::attempt(core.state(full)).unwrap();
+            core.put_locked(full, 0, (other, 1), core.hash(other).print());
+        }
+    }
+    let turns_max = 3 * geometry.sources().count();
+    let refused = (0..turns_max).find(|_| Background::take_turn(&**core).is_err());
+    assert!(refused.is_some() && core.geometry() == geometry, "{turns_max} turns");
+    assert!(core.misplaced(geometry, source) != 0);
 }
