@@ -17,6 +17,7 @@ macro_rules! for_each_engine {
     };
 }
 
+mod ahead;
 pub mod clevel;
 pub mod engine;
 mod helper;

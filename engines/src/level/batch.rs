@@ -1,21 +1,17 @@
-//! Batches: what their operations need is fetched some operations ahead.
+//! Batches, in which cache misses overlap and fences are shared.
 
 use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Four, Seen};
 use super::layout::{Hash, slot_of_four};
+use crate::ahead::{Ahead, BATCH, Foresee};
 use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 
-/// Operations of a batch whose buckets are being fetched at once, and most that share a fence.
-const BATCH: usize = 16;
-/// Operations ahead at which the bucket is fetched whose word was fetched at twice as many.
-const NEAR: usize = BATCH / 2;
-
-/// What is known of a key some operations ahead.
+/// What is known of a key before its turn.
 #[derive(Debug, Clone, Copy, Default)]
-struct Known {
+pub(super) struct Known {
     hash: Hash,
     /// Its buckets, their words, and the slots with its fingerprint.
     four: Option<Four>,
@@ -23,64 +19,24 @@ struct Known {
     slots: u32,
 }
 
-/// The keys of a batch. Words of the sidecar are fetched [`BATCH`] keys ahead, and the lines that
-/// these lead to [`NEAR`].
-struct Ahead<'a, M: Medium, K: Fixed, V: Fixed, T, F> {
-    core: &'a Core<M, K, V>,
-    items: &'a [T],
-    key_of: F,
-    inserts: bool,
-    known: [Known; BATCH],
-}
-
-impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T, F> {
-    #[inline(always)]
-    fn new(core: &'a Core<M, K, V>, items: &'a [T], key_of: F, inserts: bool) -> Self {
-        let known = [Known::default(); BATCH];
-        let mut ahead = Ahead { core, items, key_of, inserts, known };
-        for index in 0..items.len().min(BATCH) {
-            ahead.fetch_words(index);
-        }
-        for index in 0..items.len().min(NEAR) {
-            ahead.fetch_lines(index);
-        }
-        ahead
-    }
+impl<M: Medium, K: Fixed, V: Fixed> Foresee<K> for Core<M, K, V> {
+    type Known = Known;
 
     #[inline(always)]
-    fn fetch_words(&mut self, index: usize) {
-        let known = &mut self.known[index % BATCH];
-        known.hash = self.core.hash((self.key_of)(&self.items[index]));
-        known.four = self.core.four(known.hash);
+    fn foresee(&self, key: K, known: &mut Known) {
+        known.hash = self.hash(key);
+        known.four = self.four(known.hash);
         if let Some(four) = &known.four {
-            self.core.prefetch_words(four);
+            self.prefetch_words(four);
         }
     }
 
     #[inline(always)]
-    fn fetch_lines(&mut self, index: usize) {
-        let known = &mut self.known[index % BATCH];
+    fn look(&self, known: &mut Known, likely: Likely) {
         if let Some(four) = &known.four {
-            known.seen = self.core.see(four);
-            known.slots = self.core.slots_with(&known.seen, known.hash);
-            self.core.prefetch_item(four, &known.seen, known.slots, self.inserts);
-        }
-    }
-
-    /// The key numbered `index`, which is one more each time.
-    #[inline(always)]
-    fn key(&self, index: usize) -> (K, &Known) {
-        ((self.key_of)(&self.items[index]), &self.known[index % BATCH])
-    }
-
-    /// Goes on from the key numbered `index`.
-    #[inline(always)]
-    fn advance(&mut self, index: usize) {
-        if index + BATCH < self.items.len() {
-            self.fetch_words(index + BATCH);
-        }
-        if index + NEAR < self.items.len() {
-            self.fetch_lines(index + NEAR);
+            known.seen = self.see(four);
+            known.slots = self.slots_with(&known.seen, known.hash);
+            self.prefetch_item(four, &known.seen, known.slots, likely == Likely::Inserts);
         }
     }
 }
@@ -88,7 +44,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, T, F: Fn(&T) -> K> Ahead<'a, M, K, V, T,
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// [`Core::get`] for many keys, with their cache misses overlapped.
     pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        let mut ahead = Ahead::new(self, keys, |&key| key, false);
+        let mut ahead = Ahead::new(self, keys, |&key| key, Likely::Updates);
         for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
             let (key, known) = ahead.key(index);
             let fast = known
@@ -112,13 +68,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
-        let inserts = likely == Likely::Inserts;
         if const { are_words::<K, V>() } {
-            self.mutate_each(items, out, key_of, inserts, decide)
+            self.mutate_each(items, out, key_of, likely, decide)
         } else {
             // As in `mutate`.
             let decide = &decide as &dyn Fn(&T, Option<V>) -> Change<V>;
-            self.mutate_each(items, out, key_of, inserts, decide)
+            self.mutate_each(items, out, key_of, likely, decide)
         }
     }
 
@@ -127,11 +82,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         items: &[T],
         out: &mut [Option<V>],
         key_of: impl Fn(&T) -> K,
-        inserts: bool,
+        likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
+        let inserts = likely == Likely::Inserts;
         let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
-        let mut ahead = Ahead::new(self, items, key_of, inserts);
+        let mut ahead = Ahead::new(self, items, key_of, likely);
         for (index, (item, out)) in items.iter().zip(out).enumerate() {
             let (key, known) = ahead.key(index);
             let (four, decide) = (known.four.as_ref(), |found| decide(item, found));

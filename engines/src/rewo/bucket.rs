@@ -247,8 +247,8 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     }
 
     /// The copies are durable: shows them, and deletes what was copied, with one word. The copies stay
-    /// locked until that is durable: else somebody could change one, and a search or a crash bring back
-    /// what stood here.
+    /// locked until that is durable: when a shrink is turned back, searches come to a copy first, and else
+    /// somebody could change one, and a crash bring back what stood here.
     fn delete_copied(&mut self, source: u64) {
         let core = self.core;
         for change in &mut self.changes[..self.count] {

@@ -104,9 +104,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
+        let hash = self.hash(key);
         match &self.cache {
-            Some(cache) => self.get_cached(cache, key),
-            None => self.get_persistent(key, self.hash(key)),
+            Some(cache) => self.get_cached(cache, key, hash),
+            None => self.get_persistent(key, hash),
         }
     }
 

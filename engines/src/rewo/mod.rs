@@ -9,12 +9,13 @@
 //! | directory, owner table, bit set, MSB | `geometry`: the owner is where the first choice lies |
 //! | Cached Table, cache_search (algorithm 1), cache_overflow, full-loaded, partial-loaded | `cache` |
 //! | submit_cache_insert | `search`: `fill_cache` |
+//! | shadowing synchronization, SYNC signal, frontend-backend thread pool (section 3.5) | `shadow`: orders on desks |
 //! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `geometry::pair_among` |
 //! | pm_search (algorithm 2) | `search`: `find_slow`; `fast`: `find_fast` |
 //! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `update`, `change`; `bucket`: `Unfenced` |
 //! | cuckoo_move, eviction | `ops`: `evict`, `move_item` |
 //! | extend, shrink, rehash_count (section 3.6) | `resize`: `begin_extension`, `begin_shrink`, then `drain` bucket by bucket; the cursor |
-//! | rewo_recover (algorithm 6) | `recover` |
+//! | rewo_recover (algorithm 6), refilling the Cached Table (section 3.7) | `recover`, `refill` |
 //!
 //! Invariants:
 //!
@@ -53,7 +54,12 @@
 //! 10. Entries of the cached table change under the lock of their key's home, and are busy while their key
 //!     changes; the head of `cache` has the argument. The paper's locks of entries let a look-up that missed cache
 //!     the old value after a writer has replaced it. No item of the cached table is moved to its other bucket.
+//!     Its buckets have fingerprints, too. Of look-ups that could only replace an entry one in a few does: the others
+//!     are spared the work, and pairs that are looked up often come to be cached all the same.
 //! 11. The cached table begins anew when a resize changes its size.
+//! 12. A writer brings the cached table up to date itself, unless it is asked to leave the marking of new entries to
+//!     threads beside it. It never waits for one that has not begun (the paper's writer does), and what is durable it
+//!     shows itself.
 
 mod batch;
 mod bucket;

@@ -29,8 +29,7 @@ const MISSES_PER_REPLACEMENT: u64 = 4;
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// First in the cached table, and in the persistent one only if that cannot tell.
     #[inline(never)]
-    pub(super) fn get_cached(&self, cache: &Cache<K, V>, key: K) -> Option<V> {
-        let hash = self.hash(key);
+    pub(super) fn get_cached(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<V> {
         let (word, found) = match cache.search(key, hash) {
             Answer::Hit(value) => (CACHE_HITS, Some(value)),
             Answer::Absent => (CACHE_ABSENT, None),

@@ -159,6 +159,14 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         Bucket::new(&self.words.as_slice().as_chunks().0[number])
     }
 
+    /// Hints that a key is about to be searched.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, hash: Hash) {
+        let [first, second] = Self::pair(self.state(), hash);
+        self.words.prefetch(WORDS * first);
+        self.words.prefetch(WORDS * second);
+    }
+
     /// Algorithm 1. Takes no lock and waits for nobody.
     #[inline(always)]
     pub(super) fn search(&self, key: K, hash: Hash) -> Answer<V> {
