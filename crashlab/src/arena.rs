@@ -29,8 +29,8 @@ pub const SAMPLED: Bounds = Bounds {
 pub struct Effort {
     /// Random histories.
     pub histories: u64,
-    /// Of the directed histories of several threads, one in so many is used to try the sites.
-    pub sites_one_in: u64,
+    /// Of the directed histories of several threads, one in so many is run, to try the sites.
+    pub directed_one_in: u64,
     /// Whether all short histories of one thread are run, too.
     pub is_exhaustive: bool,
     /// Random histories in the default tests.
@@ -40,7 +40,7 @@ pub struct Effort {
 impl Effort {
     /// That of targets whose operations take few steps.
     pub(crate) const FULL: Effort =
-        Effort { histories: 5000, sites_one_in: 1, is_exhaustive: true, histories_in_tests: 600 };
+        Effort { histories: 5000, directed_one_in: 1, is_exhaustive: true, histories_in_tests: 600 };
 }
 
 /// A lab on some subject in some setup.

@@ -64,12 +64,14 @@ pub fn short(target: Target, workers: usize) -> Vec<Campaign> {
         seed: 1,
         directed: true,
         directed_one_in: 1,
-        sites: effort.sites_one_in == 1,
+        sites: effort.directed_one_in == 1,
         workers,
     };
     let mut all = vec![random.clone()];
-    if effort.sites_one_in > 1 {
-        let directed_one_in = effort.sites_one_in;
+    if effort.directed_one_in > 1 {
+        // The trial of sites runs its sample of the directed histories; all of them would take minutes.
+        all[0].directed = false;
+        let directed_one_in = effort.directed_one_in;
         all.push(Campaign { sites: true, directed_one_in, histories: 0, ..random.clone() });
     }
     if effort.is_exhaustive {

@@ -153,7 +153,7 @@ pub fn recovered_tables() -> Vec<Setup> {
 
 /// Operations take many steps: sites are broken for a sample of the histories of several threads.
 pub(crate) const EFFORT: Effort =
-    Effort { histories: 1000, sites_one_in: 8, is_exhaustive: false, histories_in_tests: 100 };
+    Effort { histories: 1000, directed_one_in: 8, is_exhaustive: false, histories_in_tests: 100 };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {

@@ -23,19 +23,34 @@ pub(crate) fn register_process() {
     thread::watch_forks();
 }
 
-/// Spins before a waiting thread gives its processor away.
+/// Turns before a waiting thread offers its processor to others.
 const SPINS_BEFORE_YIELD: u32 = 64;
+/// Turns before a waiting thread sleeps.
+const TURNS_BEFORE_SLEEP: u32 = 96;
+/// How long it sleeps for one turn; the kernel adds about as much.
+const NAP: std::time::Duration = std::time::Duration::from_micros(50);
 
 /// One turn of waiting for another thread; `turn` starts at 0 and counts the turns.
 ///
-/// After some turns the processor is given away: whoever is waited for may have been preempted.
+/// After some turns the processor is given away: whoever is waited for may have been preempted. Yielding does not
+/// help a thread that waits for another processor's turn, and burns milliseconds; a processor that falls idle
+/// takes that thread over.
 #[inline]
 pub fn spin(turn: &mut u32) {
     *turn = turn.saturating_add(1);
     if *turn < SPINS_BEFORE_YIELD {
         std::hint::spin_loop();
     } else {
+        give_way(*turn);
+    }
+}
+
+#[cold]
+fn give_way(turn: u32) {
+    if turn < TURNS_BEFORE_SLEEP {
         std::thread::yield_now();
+    } else {
+        std::thread::sleep(NAP);
     }
 }
 
