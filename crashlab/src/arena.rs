@@ -39,8 +39,12 @@ pub struct Effort {
 
 impl Effort {
     /// That of targets whose operations take few steps.
-    pub(crate) const FULL: Effort =
-        Effort { histories: 5000, directed_one_in: 1, is_exhaustive: true, histories_in_tests: 600 };
+    pub(crate) const FULL: Effort = Effort {
+        histories: 5000,
+        directed_one_in: 1,
+        is_exhaustive: true,
+        histories_in_tests: 600,
+    };
 }
 
 /// A lab on some subject in some setup.

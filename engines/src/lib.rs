@@ -13,12 +13,14 @@ macro_rules! for_each_engine {
             Level level,
             Clevel clevel,
             Rewo rewo,
+            Pfht pfht,
         }
     };
 }
 
 mod ahead;
 pub mod clevel;
+mod directory;
 pub mod engine;
 mod helper;
 pub mod iceberg;
@@ -29,6 +31,7 @@ mod log;
 mod mutation;
 mod packed;
 mod parallel;
+pub mod pfht;
 mod progress;
 pub mod rewo;
 mod scan;

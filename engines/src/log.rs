@@ -160,15 +160,27 @@ impl Log {
         level: u32,
         bucket: u64,
     ) -> Option<(usize, V)> {
+        let entry = self.update_in(medium, bucket, |of| of == level)?;
+        Some((entry.slot, entry.value?))
+    }
+
+    /// As [`Log::update_of`], of a level that `is_wanted`: the entry.
+    pub(crate) fn update_in<M: Medium, V: Fixed>(
+        &self,
+        medium: &M,
+        bucket: u64,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Option<Entry<V>> {
         (0..ENTRIES).find_map(|index| {
             let entry = Self::decode::<M, V>(medium, self.at(index));
-            let is_of_bucket = entry.level == level && entry.index == bucket;
-            let value = entry.value.filter(|_| is_of_bucket)?;
+            if !is_wanted(entry.level) || entry.index != bucket || entry.value.is_none() {
+                return None;
+            }
             // Of this bucket is also what an update that is over left here, and maybe a mixture with
             // what another thread is writing over it: neither has this checksum.
             let is_whole =
                 medium.load(self.at(index).word(CHECKSUM)) == self.checksum(Self::words(&entry));
-            is_whole.then_some((entry.slot, value))
+            is_whole.then_some(entry)
         })
     }
 

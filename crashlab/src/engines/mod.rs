@@ -4,6 +4,7 @@
 pub mod clevel;
 pub mod iceberg;
 pub mod level;
+pub mod pfht;
 pub mod rewo;
 
 use crate::arena::{Arena, Effort};

@@ -2,9 +2,9 @@
 
 use super::Core;
 use super::cache::Busy;
-use super::geometry::{Geometry, Pair, pair_among, table_of};
-use super::layout::{BUCKET_BYTES, Hash, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
+use super::layout::{BUCKET_BYTES, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
 use super::shadow::Order;
+use crate::directory::{Geometry, Hash, Pair, pair_among, table_of};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};

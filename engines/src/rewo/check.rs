@@ -2,7 +2,8 @@
 
 use super::Core;
 use super::cache::Cache;
-use super::layout::{LOCK, slots_in};
+use super::layout::LOCK;
+use crate::directory::slots_in;
 use index::{CheckReport, Fixed, is_same_state};
 use pmem::Medium;
 use pmem::sync::Ordering;

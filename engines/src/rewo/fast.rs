@@ -4,9 +4,9 @@
 
 use super::Core;
 use super::bucket::Unfenced;
-use super::geometry::Geometry;
-use super::layout::{Hash, LOCK, WRITING};
+use super::layout::{LOCK, WRITING};
 use super::search::Found;
+use crate::directory::{Geometry, Hash};
 use crate::mutation::Likely;
 use index::{Change, Fixed, is_same};
 use pmem::Medium;

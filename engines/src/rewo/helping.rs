@@ -1,8 +1,8 @@
 //! What helpers do: they empty buckets during a resize, and have memory at hand for the next data table.
 
 use super::Core;
-use super::geometry::Geometry;
 use super::layout::{BUCKET_BYTES, RECORD_WORDS};
+use crate::directory::Geometry;
 use crate::helper::{Background, Refused, Signal};
 use index::Fixed;
 use pmem::Medium;

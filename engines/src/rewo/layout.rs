@@ -17,6 +17,7 @@
 //! Buckets of all data tables are numbered together: the first table has the lowest numbers, and each further
 //! table as many as all before it.
 
+use crate::directory::LOG2_MAX;
 use crate::packed::Packed;
 use index::Fixed;
 use index::fingerprint::match_two_words;
@@ -70,40 +71,11 @@ pub(super) const PARAM_DESIGN: usize = 1;
 /// Engine parameter: how large the cached table is.
 pub(super) const PARAM_CACHE: usize = 2;
 
-/// Most buckets, as log2: a hash has 32 bits for each choice of a bucket.
-pub(super) const LOG2_MAX: u32 = 32;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
-/// Homes: locks by hash, under which all changes of a key happen. Many times as many as threads, few enough
-/// to stay in the caches.
-pub(super) const HOMES: usize = 1 << 13;
-/// Where the bits of a hash begin that choose the home: apart from the low ones of either choice, or the keys
-/// of one bucket would share few homes.
-const HOME_SHIFT: u32 = 20;
-
 /// The lock of a bucket or of a home, held until dropped.
 pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
-
-/// The hash of a key: its low and its high half each choose a bucket.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hash(pub(super) u64);
-
-impl Hash {
-    /// The home whose lock excludes other changes of the key.
-    #[inline(always)]
-    pub(super) fn home(self) -> usize {
-        (self.0 >> HOME_SHIFT) as usize & (HOMES - 1)
-    }
-
-    /// The fingerprint: 1 to 255.
-    #[inline(always)]
-    pub(super) fn print(self) -> u8 {
-        // Mixed: the bits that chose the bucket are equal for all keys in it.
-        let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        1 + ((mixed * 255) >> 32) as u8
-    }
-}
 
 /// The bytes of a bucket whose items are a `K` and a `V`.
 #[derive(Debug)]
@@ -260,13 +232,4 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     ) {
         Packed::fill(medium, at, self.item_at(slot), key, value);
     }
-}
-
-/// The slots of a set of bits, lowest first.
-pub(super) fn slots_in(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let slot = (bits != 0).then(|| bits.trailing_zeros() as usize);
-        bits &= bits.wrapping_sub(1);
-        slot
-    })
 }

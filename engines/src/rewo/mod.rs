@@ -6,11 +6,11 @@
 //! |---|---|
 //! | Persistent Table, data table, bucket, slot | `layout` |
 //! | meta: bitmap, lockmap, fingerprints | the first word of a bucket |
-//! | directory, owner table, bit set, MSB | `geometry`: the owner is where the first choice lies |
+//! | directory, owner table, bit set, MSB | `directory`: the owner is where the first choice lies |
 //! | Cached Table, cache_search (algorithm 1), cache_overflow, full-loaded, partial-loaded | `cache` |
 //! | submit_cache_insert | `search`: `fill_cache` |
 //! | shadowing synchronization, SYNC signal, frontend-backend thread pool (section 3.5) | `shadow`: orders on desks |
-//! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `geometry::pair_among` |
+//! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `directory` |
 //! | pm_search (algorithm 2) | `search`: `find_slow`; `fast`: `find_fast` |
 //! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `update`, `change`; `bucket`: `Unfenced` |
 //! | cuckoo_move, eviction | `ops`: `evict`, `move_item` |
@@ -67,7 +67,6 @@ mod cache;
 mod check;
 mod engine;
 mod fast;
-mod geometry;
 mod helping;
 mod layout;
 mod ops;
@@ -87,6 +86,7 @@ pub use layout::SLOTS_MAX;
 pub use shape::{Cached, Design, Shape};
 
 use crate::Settings;
+use crate::directory::{Geometry, HOMES, LOG2_MAX, Published, Resize, SPAN_MAX, table_log2};
 use crate::engine::Describe;
 use crate::helper::{Helpers, Signal};
 use crate::log::Log;
@@ -96,12 +96,11 @@ use crate::scan::Scans;
 use crate::sizes::check_sizes;
 use crate::workers::Workers;
 use cache::Cache;
-use geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2};
 use index::hash::Hasher;
 use index::{CacheUse, Error, Fixed, Level, Occupancy};
 use layout::{
-    BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, HOMES, LOG, LOG2_MAX, RECORD_WORDS, ROOT_LOG2,
-    ROOT_LOWEST, ROOT_RESIZE, TABLES, TABLES_MAX,
+    BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, LOG, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST,
+    ROOT_RESIZE, TABLES, TABLES_MAX,
 };
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, Offset, OpenError, Pool};

@@ -3,9 +3,9 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::fast::Two;
-use super::geometry::Geometry;
-use super::layout::{Bucket, Hash, Locked, VERSION, WRITING, slots_in};
+use super::layout::{Bucket, Locked, VERSION, WRITING};
 use super::search::Found;
+use crate::directory::{Geometry, Hash, slots_in};
 use crate::log::Entry;
 use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words, is_same};

@@ -6,8 +6,8 @@
 //! anywhere, recovery leaves what a crash leaves, and runs again.
 
 use super::Core;
-use super::geometry::Geometry;
-use super::layout::{BUCKET_BYTES, slots_in};
+use super::layout::BUCKET_BYTES;
+use crate::directory::{Geometry, slots_in};
 use crate::log::Entry;
 use crate::parallel::in_parallel;
 use index::Fixed;

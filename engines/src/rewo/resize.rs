@@ -6,14 +6,13 @@
 //! empties the last table.
 
 use super::bucket::Unfenced;
-use super::geometry::{Geometry, Resize, SPAN_MAX};
 use super::layout::{
-    BUCKET_BYTES, Hash, LOG2_MAX, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE,
-    TABLES, slots_in,
+    BUCKET_BYTES, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE, TABLES,
 };
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE, base_of};
 use crate::Settings;
+use crate::directory::{Geometry, Hash, LOG2_MAX, Resize, SPAN_MAX, slots_in};
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::sync::{Ordering, spin, thread_index};

@@ -1,9 +1,9 @@
 //! Search: algorithms 1 and 2 (section 3.3).
 
 use super::cache::{Answer, Cache};
-use super::geometry::SPAN_MAX;
-use super::layout::{Hash, LOCK, Locked, WRITING, slots_in};
+use super::layout::{LOCK, Locked, WRITING};
 use super::{CACHE_ABSENT, CACHE_HITS, CACHE_MISSES, Core};
+use crate::directory::{Hash, SPAN_MAX, slots_in};
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, thread_index};

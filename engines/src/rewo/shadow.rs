@@ -8,7 +8,7 @@
 
 use super::Core;
 use super::cache::Busy;
-use super::layout::Hash;
+use crate::directory::Hash;
 use crate::workers::Workers;
 use index::Fixed;
 use pmem::sync::{Array, AtomicBool, AtomicU64, Ordering, spin, thread_index};

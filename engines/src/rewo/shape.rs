@@ -1,6 +1,7 @@
 //! What a table is fixed to at creation.
 
-use super::layout::{LOG2_MAX, PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
+use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
+use crate::directory::LOG2_MAX;
 
 /// Which of the design decisions are in force. All of them, but for measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

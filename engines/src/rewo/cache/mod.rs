@@ -26,7 +26,8 @@
 mod bucket;
 mod state;
 
-use super::layout::{BUCKET_BYTES, Hash, Locked};
+use super::layout::{BUCKET_BYTES, Locked};
+use crate::directory::Hash;
 use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
 use index::Fixed;
 use index::hash::{h1, h2};

@@ -3,6 +3,7 @@
 pub(crate) mod clevel;
 pub(crate) mod iceberg;
 pub(crate) mod level;
+pub(crate) mod pfht;
 pub(crate) mod rewo;
 
 use crate::harness::Engine;

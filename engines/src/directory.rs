@@ -1,21 +1,51 @@
-//! Which data tables there are, which of them owns a key, and which resize is under way (section 3.6).
+//! Tables of two choices that double: which data tables there are, which of them owns a key, and which resize is
+//! under way. From Rewo-Hash's lightweight resizing (Li, Huang: *A Read-Efficient and Write-Optimized Hash Table for
+//! Intel Optane DC Persistent Memory*, section 3.6).
 //!
-//! The paper has a directory: an entry for each data table, with the bit set of the keys that it owns. Each
+//! That has a directory: an entry for each data table, with the bit set of the keys that it owns. Each
 //! doubling adds a table as large as all before it, and looks at one more bit of the keys; the highest bit that
 //! is set, of those that are looked at, names the owner. Here these are the bits of a key's first choice above
 //! those that choose among the buckets of the first table. Then, with the buckets of all tables numbered together,
 //! the owner is the table in which the first choice lies, and a doubling needs no directory.
 
-use super::layout::Hash;
 use index::hash::{h1, h2};
 use pmem::sync::{AtomicU64, Ordering};
 
+/// Most buckets, as log2: a hash has 32 bits for each choice of a bucket.
+pub(crate) const LOG2_MAX: u32 = 32;
+/// Homes: locks by hash, under which all changes of a key happen. Many times as many as threads, few enough
+/// to stay in the caches.
+pub(crate) const HOMES: usize = 1 << 13;
+/// Where the bits of a hash begin that choose the home: apart from the low ones of either choice, or the keys
+/// of one bucket would share few homes.
+const HOME_SHIFT: u32 = 20;
+
 /// Most doublings whose items are being moved at once.
-pub(super) const SPAN_MAX: u32 = 15;
+pub(crate) const SPAN_MAX: u32 = 15;
+
+/// The hash of a key: its low and its high half each choose a bucket.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hash(pub(crate) u64);
+
+impl Hash {
+    /// The home whose lock excludes other changes of the key.
+    #[inline(always)]
+    pub(crate) fn home(self) -> usize {
+        (self.0 >> HOME_SHIFT) as usize & (HOMES - 1)
+    }
+
+    /// The fingerprint: 1 to 255.
+    #[inline(always)]
+    pub(crate) fn print(self) -> u8 {
+        // Mixed: the bits that chose the bucket are equal for all keys in it.
+        let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        1 + ((mixed * 255) >> 32) as u8
+    }
+}
 
 /// The resize that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Resize {
+pub(crate) enum Resize {
     /// None.
     No = 0,
     /// The last table was added: its items move there from all others.
@@ -26,7 +56,7 @@ pub(super) enum Resize {
 
 impl Resize {
     /// What an engine root says.
-    pub(super) fn of_root(root: u64) -> Option<Resize> {
+    pub(crate) fn of_root(root: u64) -> Option<Resize> {
         [Resize::No, Resize::Extend, Resize::Shrink].into_iter().find(|&each| each as u64 == root)
     }
 }
@@ -42,10 +72,10 @@ impl Resize {
 /// `log2` is that of the buckets among which a key's place is. Its item may still be where it was among
 /// fewer buckets (from `lowest` on) while the table is extended, and among twice as many while it shrinks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Geometry(u64);
+pub(crate) struct Geometry(u64);
 
 /// The two buckets of a key among some number of buckets, by number; they may be one.
-pub(super) type Pair = [u64; 2];
+pub(crate) type Pair = [u64; 2];
 
 impl Geometry {
     const LOG2_MASK: u32 = 63;
@@ -54,7 +84,7 @@ impl Geometry {
     const LOWEST_SHIFT: u32 = 8;
     const GENERATION_SHIFT: u32 = 14;
 
-    pub(super) fn new(log2: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
+    pub(crate) fn new(log2: u32, lowest: u32, resize: Resize, generation: u64) -> Geometry {
         Geometry(
             u64::from(log2)
                 | (resize as u64) << Self::RESIZE_SHIFT
@@ -64,24 +94,24 @@ impl Geometry {
     }
 
     /// The geometry after this one.
-    pub(super) fn next(self, log2: u32, lowest: u32, resize: Resize) -> Geometry {
+    pub(crate) fn next(self, log2: u32, lowest: u32, resize: Resize) -> Geometry {
         Geometry::new(log2, lowest, resize, self.generation() + 1)
     }
 
     /// log2 of the buckets among which keys have their places.
     #[inline(always)]
-    pub(super) fn log2(self) -> u32 {
+    pub(crate) fn log2(self) -> u32 {
         self.0 as u32 & Self::LOG2_MASK
     }
 
     /// log2 of the fewest buckets among which an item may still be where it was.
     #[inline(always)]
-    pub(super) fn lowest(self) -> u32 {
+    pub(crate) fn lowest(self) -> u32 {
         (self.0 >> Self::LOWEST_SHIFT) as u32 & Self::LOG2_MASK
     }
 
     #[inline(always)]
-    pub(super) fn resize(self) -> Resize {
+    pub(crate) fn resize(self) -> Resize {
         match self.0 >> Self::RESIZE_SHIFT & Self::RESIZE_MASK {
             0 => Resize::No,
             1 => Resize::Extend,
@@ -90,27 +120,27 @@ impl Geometry {
     }
 
     #[inline(always)]
-    pub(super) fn is_resizing(self) -> bool {
+    pub(crate) fn is_resizing(self) -> bool {
         self.0 & Self::RESIZE_MASK << Self::RESIZE_SHIFT != 0
     }
 
-    pub(super) fn generation(self) -> u64 {
+    pub(crate) fn generation(self) -> u64 {
         self.0 >> Self::GENERATION_SHIFT
     }
 
     /// log2 of all buckets that may hold items.
-    pub(super) fn used_log2(self) -> u32 {
+    pub(crate) fn used_log2(self) -> u32 {
         self.log2() + u32::from(self.resize() == Resize::Shrink)
     }
 
     /// The number of all buckets that may hold items.
-    pub(super) fn buckets(self) -> u64 {
+    pub(crate) fn buckets(self) -> u64 {
         1 << self.used_log2()
     }
 
     /// The buckets that a resize empties of what is not in its place: when extending, all but those of
     /// the last table; when shrinking, those of the last table.
-    pub(super) fn sources(self) -> std::ops::Range<u64> {
+    pub(crate) fn sources(self) -> std::ops::Range<u64> {
         match self.resize() {
             Resize::No => 0..0,
             Resize::Extend => 0..1 << (self.log2() - 1),
@@ -120,7 +150,7 @@ impl Geometry {
 
     /// log2 of the buckets among which a key's item may be, in the order in which it moves.
     #[inline(always)]
-    pub(super) fn places(self) -> impl Iterator<Item = u32> {
+    pub(crate) fn places(self) -> impl Iterator<Item = u32> {
         let (log2, resize) = (self.log2(), self.resize());
         let count = match resize {
             Resize::No => 1,
@@ -136,18 +166,18 @@ impl Geometry {
 
 /// The data table of a bucket: 0 for those below `1 << first_log2`.
 #[inline(always)]
-pub(super) fn table_of(bucket: u64, first_log2: u32) -> usize {
+pub(crate) fn table_of(bucket: u64, first_log2: u32) -> usize {
     (u64::BITS - (bucket >> first_log2).leading_zeros()) as usize
 }
 
 /// log2 of the buckets of a data table.
-pub(super) fn table_log2(table: usize, first_log2: u32) -> u32 {
+pub(crate) fn table_log2(table: usize, first_log2: u32) -> u32 {
     first_log2 + (table as u32).saturating_sub(1)
 }
 
 /// The buckets of a key among `1 << log2`. The second choice is in the table in which the first one is.
 #[inline(always)]
-pub(super) fn pair_among(log2: u32, first_log2: u32, hash: Hash) -> Pair {
+pub(crate) fn pair_among(log2: u32, first_log2: u32, hash: Hash) -> Pair {
     let first = h1(hash.0) & ((1 << log2) - 1);
     // Of the owner: its first bucket is its size, but for the first table, which begins at 0.
     let size = 1 << (first | 1 << first_log2).ilog2();
@@ -156,19 +186,28 @@ pub(super) fn pair_among(log2: u32, first_log2: u32, hash: Hash) -> Pair {
 
 /// The present geometry.
 #[derive(Debug, Default)]
-pub(super) struct Published(AtomicU64);
+pub(crate) struct Published(AtomicU64);
 
 impl Published {
-    pub(super) fn new(geometry: Geometry) -> Published {
+    pub(crate) fn new(geometry: Geometry) -> Published {
         Published(AtomicU64::new(geometry.0))
     }
 
     #[inline(always)]
-    pub(super) fn geometry(&self) -> Geometry {
+    pub(crate) fn geometry(&self) -> Geometry {
         Geometry(self.0.load(Ordering::Acquire))
     }
 
-    pub(super) fn publish(&self, geometry: Geometry) {
+    pub(crate) fn publish(&self, geometry: Geometry) {
         self.0.store(geometry.0, Ordering::Release);
     }
+}
+
+/// The slots of a set of bits, lowest first.
+pub(crate) fn slots_in(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let slot = (bits != 0).then(|| bits.trailing_zeros() as usize);
+        bits &= bits.wrapping_sub(1);
+        slot
+    })
 }

@@ -1,0 +1,242 @@
+//! What lies where: buckets and the stash's nodes in the pool, a record for each bucket in the sidecar.
+//!
+//! ```text
+//! pool, bucket of two lines, of pairs of a word and a word
+//!   | key 0 | value 0 | key 1 | value 1 | … | key 7 | value 7 |        key 0: the slot is empty
+//!
+//! pool, bucket of two lines, of other pairs
+//!   | bitmap | item 0 | item 1 | … |                                   item = key, value, packed
+//!
+//! pool, node of the stash, in one line if it fits
+//!   | state | item |                                                   state 1: in use
+//!
+//! sidecar, two words per bucket
+//!    63 … 35   34 … 3       2         1        0
+//!   | mark   | version | STASHED | WRITING | LOCK |    | fingerprints of slots 0 to 7 |
+//! ```
+//!
+//! A fingerprint is a byte, 0 for an empty slot. Buckets of all data tables are numbered together: the first table
+//! has the lowest numbers, and each further table as many as all before it. So are the stash's nodes.
+
+use crate::packed::Packed;
+use index::fingerprint::match_word;
+use index::{Fixed, are_words};
+use pmem::{LINE, Medium, Offset, WORD};
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Bytes of a bucket: two lines, the paper's choice (section 4.1).
+pub(super) const BUCKET_BYTES: u64 = 2 * LINE;
+/// Most slots of a bucket.
+pub const SLOTS_MAX: u32 = 8;
+
+/// The bucket is locked. Who holds the lock alone changes the bucket and its record.
+pub(super) const LOCK: u64 = 1;
+/// A value of the bucket, or of a node that belongs to it, is being overwritten, and is in the log.
+pub(super) const WRITING: u64 = 1 << 1;
+/// The stash has a node of a key whose first choice the bucket is.
+pub(super) const STASHED: u64 = 1 << 2;
+/// One version; every change of what a bucket shows is a new one.
+const VERSION: u64 = 1 << 3;
+/// Where the mark begins: the resize in which the bucket was emptied last.
+const MARK_SHIFT: u32 = 35;
+const VERSION_MASK: u64 = (1 << MARK_SHIFT) - VERSION;
+
+/// Words of a bucket's record.
+pub(super) const RECORD_WORDS: usize = 2;
+/// Word of a record: the state.
+pub(super) const STATE: usize = 0;
+/// Word of a record: the fingerprints.
+pub(super) const PRINTS: usize = 1;
+
+/// The first nodes of the stash, which only the key 0 takes, of pairs of words: two, since a resize copies it.
+pub(super) const NODES_OF_ZERO: u64 = 2;
+
+/// Owner of the extents of data tables; their index is the table's.
+pub(super) const TABLES: u8 = 1;
+/// Owner of the extent with the cursor.
+pub(super) const CURSOR: u8 = 2;
+/// Owner of the extent with the log.
+pub(super) const LOG: u8 = 3;
+/// Owner of the extents of the stash; their index is that of the data table that they came with.
+pub(super) const STASH_OWNER: u8 = 4;
+/// Bytes of the extent of the cursor.
+pub(super) const CURSOR_BYTES: u64 = LINE;
+
+/// Engine root: log2 of the buckets of all tables.
+pub(super) const ROOT_LOG2: usize = 0;
+/// Engine root: what resize is under way.
+pub(super) const ROOT_RESIZE: usize = 1;
+/// Engine root: log2 of the buckets among which a key may still be where it was before.
+pub(super) const ROOT_LOWEST: usize = 2;
+
+/// Engine parameter: the slots of a bucket, and log2 of the buckets of the first table.
+pub(super) const PARAM_SIZES: usize = 0;
+/// Engine parameter: the design decisions in force.
+pub(super) const PARAM_DESIGN: usize = 1;
+/// Engine parameter: the stash, in hundredths of the table.
+pub(super) const PARAM_STASH: usize = 2;
+
+/// Most buckets, as log2: a link of the stash has 32 bits for a bucket.
+pub(super) const LOG2_MAX: u32 = crate::directory::LOG2_MAX - 1;
+/// Most data tables.
+pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
+
+/// The lock of a bucket or of a home, held until dropped.
+pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+
+/// The state with the next version.
+#[inline(always)]
+pub(super) fn with_new_version(state: u64) -> u64 {
+    state & !VERSION_MASK | state.wrapping_add(VERSION) & VERSION_MASK
+}
+
+/// The state of a bucket that was emptied in the resize of this generation.
+pub(super) fn with_mark(state: u64, generation: u64) -> u64 {
+    state & !(u64::MAX << MARK_SHIFT) | generation << MARK_SHIFT
+}
+
+/// Whether the state says that the bucket was emptied in the resize of this generation.
+pub(super) fn has_mark(state: u64, generation: u64) -> bool {
+    state >> MARK_SHIFT == generation << MARK_SHIFT >> MARK_SHIFT
+}
+
+/// The bytes of a bucket whose items are a `K` and a `V`.
+#[derive(Debug)]
+pub(super) struct Bucket<K, V> {
+    pub(super) slots: u32,
+    pair: PhantomData<fn() -> (K, V)>,
+}
+
+/// Most slots of a bucket that holds pairs of so many bytes, `words` telling whether key and value are a word each.
+pub(super) const fn slots_for(pair_bytes: u64, words: bool) -> u32 {
+    let bytes = if words { BUCKET_BYTES } else { BUCKET_BYTES - WORD };
+    let fitting = bytes / if pair_bytes == 0 { 1 } else { pair_bytes };
+    if fitting < SLOTS_MAX as u64 { fitting as u32 } else { SLOTS_MAX }
+}
+
+impl<K: Fixed, V: Fixed> Bucket<K, V> {
+    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
+    /// Key and value are a word each: a slot is in use if its key is not 0, and there is no bitmap.
+    pub(super) const WORDS: bool = are_words::<K, V>();
+
+    pub(super) fn new(slots: u32) -> Result<Self, String> {
+        let most = slots_for(Self::ITEM_BYTES, Self::WORDS);
+        if K::BYTES == 0 || slots == 0 || slots > most {
+            return Err(format!(
+                "{slots} items of {} and {} bytes; a bucket holds 1 to {most}, and a key has at least one byte",
+                K::BYTES,
+                V::BYTES,
+            ));
+        }
+        Ok(Bucket { slots, pair: PhantomData })
+    }
+
+    /// The bits of all slots.
+    #[inline(always)]
+    pub(super) fn full(&self) -> u64 {
+        (1 << self.slots) - 1
+    }
+
+    /// Whether a key can be in a slot: a word that is 0 cannot.
+    #[inline(always)]
+    pub(super) fn takes(key: K) -> bool {
+        !Self::WORDS || key.word(0) != 0
+    }
+
+    /// The slots in use.
+    pub(super) fn bitmap<M: Medium>(&self, medium: &M, at: Offset) -> u64 {
+        if Self::WORDS {
+            let is_used = |slot: &u32| medium.load(at.add(self.item_at(*slot as usize))) != 0;
+            return (0..self.slots).filter(is_used).fold(0, |slots, slot| slots | 1 << slot);
+        }
+        medium.load(at) & self.full()
+    }
+
+    /// Whether a slot is in use and has this key.
+    #[inline(always)]
+    pub(super) fn has_key<M: Medium>(&self, medium: &M, at: Offset, slot: usize, key: K) -> bool {
+        (Self::WORDS || medium.load(at) & 1 << slot != 0)
+            && Packed::<K, V>::has_key(medium, at, self.item_at(slot), key)
+    }
+
+    /// The slots with this fingerprint, of a record's word of fingerprints.
+    #[inline(always)]
+    pub(super) fn slots_with(&self, prints: u64, print: u8) -> u64 {
+        u64::from(match_word::<0>(prints, print)) & self.full()
+    }
+
+    /// The empty slots.
+    #[inline(always)]
+    pub(super) fn empty(&self, prints: u64) -> u64 {
+        self.slots_with(prints, 0)
+    }
+
+    /// Byte of the bucket at which the item in `slot` begins.
+    #[inline(always)]
+    pub(super) fn item_at(&self, slot: usize) -> u64 {
+        let first = if Self::WORDS { 0 } else { WORD };
+        first + slot as u64 * Self::ITEM_BYTES
+    }
+
+    /// The bytes of the item in `slot` that are not in the line of the bitmap; none if there is no bitmap.
+    #[inline(always)]
+    pub(super) fn beyond_bitmap(&self, slot: usize) -> Range<u64> {
+        let at = self.item_at(slot);
+        if Self::WORDS { at..at } else { at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE) }
+    }
+
+    /// The word that is the value in `slot`, if one word it is.
+    #[inline(always)]
+    pub(super) fn value_word(&self, at: Offset, slot: usize) -> Option<Offset> {
+        Packed::<K, V>::value_word(at, self.item_at(slot))
+    }
+
+    /// The key in `slot`.
+    #[inline(always)]
+    pub(super) fn key<M: Medium>(&self, medium: &M, at: Offset, slot: usize) -> K {
+        Packed::<K, V>::key(medium, at, self.item_at(slot))
+    }
+
+    /// The key and the value in `slot`.
+    #[inline(always)]
+    pub(super) fn pair<M: Medium>(&self, medium: &M, at: Offset, slot: usize) -> (K, V) {
+        Packed::<K, V>::pair(medium, at, self.item_at(slot))
+    }
+
+    /// Stores the item into `slot`. Neighbours' bytes stay as they are; the bucket is locked.
+    ///
+    /// Of words the value first, and the key only after it, in one line: a key that survives a crash has its value.
+    /// The value only after what stood here before: a displaced key is erased, and the slot filled again, without a
+    /// fence in between.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn fill<M: Medium>(
+        &self,
+        medium: &M,
+        at: Offset,
+        slot: usize,
+        (key, value): (K, V),
+    ) {
+        if Self::WORDS {
+            let at = at.add(self.item_at(slot));
+            medium.store_release(at.word(1), value.word(0));
+            medium.store_release(at, key.word(0));
+        } else {
+            Packed::fill(medium, at, self.item_at(slot), key, value);
+        }
+    }
+}
+
+/// A node of the stash that holds a `K` and a `V`.
+pub(super) struct Node<K, V>(PhantomData<fn() -> (K, V)>);
+
+impl<K: Fixed, V: Fixed> Node<K, V> {
+    /// Byte at which the item begins; before it is the state.
+    pub(super) const ITEM: u64 = WORD;
+    /// So that a node is in one line, or begins at one.
+    pub(super) const BYTES: u64 = (WORD + Packed::<K, V>::ITEM_BYTES).next_power_of_two();
+
+    /// Whether state and item are in one line.
+    pub(super) const IN_ONE_LINE: bool = Self::BYTES <= LINE;
+}

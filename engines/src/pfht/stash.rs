@@ -1,0 +1,377 @@
+//! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
+//!
+//! Which node is in which chain is volatile: a node in the pool has a state and a pair, and links are rebuilt. A node
+//! belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to each other share a
+//! chain, so each link tells whose the node is.
+//!
+//! A chain's head has a version that grows with every change. A reader, which takes no lock, knows by it whether what
+//! it walked was one chain all along; if not it walks again. Who changes a chain holds its lock for some volatile
+//! stores, never across a fence.
+
+use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
+use super::shape::Shape;
+use crate::packed::Packed;
+use index::Fixed;
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
+use pmem::{Medium, Offset};
+use std::io;
+use std::marker::PhantomData;
+
+/// State of a node that holds a pair.
+pub(super) const IN_USE: u64 = 1;
+
+/// Buckets that share a chain.
+const BUCKETS_PER_CHAIN: u64 = 8;
+/// Steps after which a reader asks whether it has strayed from its chain.
+const STEPS_BETWEEN_CHECKS: usize = 8;
+
+// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the end.
+const LINK_MASK: u64 = (1 << 32) - 1;
+const OWNER_SHIFT: u32 = 32;
+const CHAIN_LOCK: u64 = 1 << 32;
+const CHAIN_VERSION: u64 = 1 << 33;
+const CHAIN_VERSION_MASK: u64 = !(CHAIN_VERSION - 1);
+
+type LockedChain<'a> = crate::lock::Locked<'a, CHAIN_LOCK>;
+
+/// No place of nodes: those are aligned.
+const NO_BASE: u64 = u64::MAX;
+
+fn link_of(word: u64) -> Option<u64> {
+    (word & LINK_MASK).checked_sub(1)
+}
+
+/// The bucket that a linked node belongs to; its number is kept one higher, so that 0 is not linked.
+fn owner_of(word: u64) -> Option<u64> {
+    (word >> OWNER_SHIFT).checked_sub(1)
+}
+
+/// Which nodes are free.
+#[derive(Debug, Default)]
+struct Free {
+    list: Vec<u64>,
+    /// Nodes from here on were never used.
+    fresh: u64,
+    /// All nodes.
+    count: u64,
+}
+
+pub(super) struct Stash<K, V> {
+    /// The first node of those that came with each data table.
+    firsts: [u64; TABLES_MAX + 1],
+    /// Where those are; [`NO_BASE`] if they are not there yet.
+    bases: [AtomicU64; TABLES_MAX],
+    heads: Array<AtomicU64>,
+    links: Array<AtomicU64>,
+    free: Mutex<Free>,
+    pair: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K: Fixed, V: Fixed> Stash<K, V> {
+    /// An empty one, for tables of up to `1 << log2_max` buckets of which there are `1 << log2_now`.
+    pub(super) fn new(shape: &Shape, log2_max: u32, log2_now: u32) -> io::Result<Self> {
+        let mut firsts = [0; TABLES_MAX + 1];
+        for table in 0..TABLES_MAX {
+            firsts[table + 1] = firsts[table] + shape.nodes_of(table);
+        }
+        let nodes = |log2: u32| firsts[1 + log2.saturating_sub(shape.initial_log2) as usize];
+        let chains = |log2: u32| (1u64 << log2).div_ceil(BUCKETS_PER_CHAIN) as usize;
+        let links_max = nodes(log2_max).max(nodes(log2_now)) as usize;
+        let chains_max = chains(log2_max).max(chains(log2_now));
+        let free = Free { fresh: Self::first_node(), count: 0, list: Vec::new() };
+        Ok(Stash {
+            bases: std::array::from_fn(|_| AtomicU64::new(NO_BASE)),
+            heads: Array::reserve(chains_max, chains(log2_now))?,
+            links: Array::reserve(links_max, nodes(log2_now) as usize)?,
+            free: Mutex::new(free),
+            firsts,
+            pair: PhantomData,
+        })
+    }
+
+    /// The first node that any key may take.
+    fn first_node() -> u64 {
+        if Bucket::<K, V>::WORDS { NODES_OF_ZERO } else { 0 }
+    }
+
+    /// Bytes of the nodes that come with a data table.
+    pub(super) fn bytes_of(&self, table: usize) -> u64 {
+        Self::BYTES * (self.firsts[table + 1] - self.firsts[table])
+    }
+
+    /// Those of the first one.
+    pub(super) fn first_bytes(shape: &Shape) -> u64 {
+        Self::BYTES * shape.nodes_of(0)
+    }
+
+    /// Bytes of a node.
+    pub(super) const BYTES: u64 = Node::<K, V>::BYTES;
+
+    /// Adds the nodes that come with a data table; tables come in their order.
+    pub(super) fn add(&self, table: usize, start: Offset) {
+        self.bases[table].store(start.0, Ordering::Release);
+        let mut free = self.free.lock();
+        free.count = free.count.max(self.firsts[table + 1]);
+    }
+
+    /// How many data tables have brought nodes.
+    pub(super) fn tables(&self) -> usize {
+        let is_there = |base: &&AtomicU64| base.load(Ordering::Acquire) != NO_BASE;
+        self.bases.iter().take_while(is_there).count()
+    }
+
+    /// All nodes.
+    pub(super) fn nodes(&self) -> u64 {
+        self.free.lock().count
+    }
+
+    /// Nodes in use. Exact when nothing writes.
+    pub(super) fn len(&self) -> u64 {
+        let free = self.free.lock();
+        let zero = (0..Self::first_node()).filter(|&node| self.is_linked(node)).count() as u64;
+        free.fresh - Self::first_node() - free.list.len() as u64 + zero
+    }
+
+    fn is_linked(&self, node: u64) -> bool {
+        owner_of(self.link_word(node).load(Ordering::Relaxed)).is_some()
+    }
+
+    /// Where a node is.
+    pub(super) fn at(&self, node: u64) -> Offset {
+        let table = self.firsts.partition_point(|&first| first <= node) - 1;
+        let base = self.bases[table].load(Ordering::Acquire);
+        Offset(base.wrapping_add((node - self.firsts[table]) * Self::BYTES))
+    }
+
+    /// A free node for a key; `takes`: whether a slot could have it. `None`: the stash is full.
+    pub(super) fn take_node(&self, takes: bool) -> Option<u64> {
+        if !takes {
+            // Whoever asks holds the lock of the bucket to which the key belongs, and of the one that it leaves.
+            return (0..NODES_OF_ZERO).find(|&node| !self.is_linked(node));
+        }
+        let mut free = self.free.lock();
+        if let Some(node) = free.list.pop() {
+            return Some(node);
+        }
+        if free.fresh >= free.count {
+            return None;
+        }
+        free.fresh += 1;
+        Some(free.fresh - 1)
+    }
+
+    /// Gives a node back that is in no chain.
+    pub(super) fn give_back(&self, node: u64) {
+        if node >= Self::first_node() {
+            self.free.lock().list.push(node);
+        }
+    }
+
+    fn head(&self, bucket: u64) -> &AtomicU64 {
+        self.heads.get((bucket / BUCKETS_PER_CHAIN) as usize)
+    }
+
+    fn link_word(&self, node: u64) -> &AtomicU64 {
+        self.links.get(node as usize)
+    }
+
+    /// The node of a key that belongs to a bucket, for a reader without locks.
+    pub(super) fn find<M: Medium>(&self, medium: &M, bucket: u64, key: K) -> Option<u64> {
+        loop {
+            let head = self.head(bucket).load(Ordering::Acquire);
+            link_of(head)?;
+            if let Some(found) = self.walk(medium, bucket, head, key) {
+                return found;
+            }
+        }
+    }
+
+    /// `None` if the chain changed meanwhile.
+    fn walk<M: Medium>(&self, medium: &M, bucket: u64, head: u64, key: K) -> Option<Option<u64>> {
+        let is_same = || {
+            fence(Ordering::Acquire);
+            (self.head(bucket).load(Ordering::Relaxed) ^ head) & !CHAIN_LOCK == 0
+        };
+        let mut link = head;
+        let mut steps = 0;
+        while let Some(node) = link_of(link) {
+            let word = self.link_word(node).load(Ordering::Acquire);
+            let at = self.at(node);
+            if owner_of(word) == Some(bucket)
+                && Packed::<K, V>::has_key(medium, at, Node::<K, V>::ITEM, key)
+            {
+                if medium.load(at) == IN_USE {
+                    return is_same().then_some(Some(node));
+                }
+                // A removal that has not passed its fence: make the absence durable.
+                medium.persist(at);
+            }
+            steps += 1;
+            if steps % STEPS_BETWEEN_CHECKS == 0 && !is_same() {
+                return None;
+            }
+            link = word;
+        }
+        is_same().then_some(None)
+    }
+
+    /// The pair of a node.
+    pub(super) fn pair<M: Medium>(&self, medium: &M, node: u64) -> (K, V) {
+        let at = self.at(node);
+        // Apart: a node need not be aligned to two words.
+        (
+            Packed::<K, V>::key(medium, at, Node::<K, V>::ITEM),
+            Packed::<K, V>::value(medium, at, Node::<K, V>::ITEM),
+        )
+    }
+
+    /// The nodes that belong to a locked bucket.
+    pub(super) fn nodes_of(&self, bucket: u64) -> Vec<u64> {
+        let head = self.head(bucket);
+        let _locked = LockedChain::wait(head);
+        let mut link = head.load(Ordering::Relaxed);
+        let mut nodes = Vec::new();
+        while let Some(node) = link_of(link) {
+            link = self.link_word(node).load(Ordering::Relaxed);
+            if owner_of(link) == Some(bucket) {
+                nodes.push(node);
+            }
+        }
+        nodes
+    }
+
+    /// Stores a pair into a node that is in no chain, and flushes it; a fence is still to come.
+    pub(super) fn fill<M: Medium>(&self, medium: &M, node: u64, (key, value): (K, V)) {
+        let at = self.at(node);
+        // A reader that sees these stores also sees the version of the chain that the node has left.
+        fence(Ordering::Release);
+        Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
+        if !Node::<K, V>::IN_ONE_LINE {
+            medium.flush_range(at, Self::BYTES);
+            medium.fence();
+        }
+        // Last: a state that survives a crash has its pair.
+        medium.store_release(at, IN_USE);
+        medium.flush(at);
+    }
+
+    /// Stores the value of a node in use.
+    pub(super) fn fill_value<M: Medium>(&self, medium: &M, node: u64, value: V) {
+        Packed::<K, V>::fill_value(medium, self.at(node), Node::<K, V>::ITEM, value);
+    }
+
+    /// Erases a node in the pool, and flushes that; a fence is still to come.
+    pub(super) fn erase<M: Medium>(&self, medium: &M, node: u64) {
+        let at = self.at(node);
+        medium.store(at, 0);
+        medium.flush(at);
+    }
+
+    /// Flushes a node.
+    pub(super) fn flush<M: Medium>(&self, medium: &M, node: u64) {
+        medium.flush_range(self.at(node), Self::BYTES);
+    }
+
+    /// The word that is a node's value, if one word it is.
+    pub(super) fn value_word(&self, node: u64) -> Option<Offset> {
+        Packed::<K, V>::value_word(self.at(node), Node::<K, V>::ITEM)
+    }
+
+    /// Gives a node to a bucket, whose lock is held.
+    pub(super) fn link(&self, bucket: u64, node: u64) {
+        let head = self.head(bucket);
+        let _locked = LockedChain::wait(head);
+        let before = head.load(Ordering::Relaxed);
+        let word = (bucket + 1) << OWNER_SHIFT | before & LINK_MASK;
+        // Release: a reader that strays here through a node that was used again must notice the new version.
+        self.link_word(node).store(word, Ordering::Release);
+        head.store(next_version(before) | CHAIN_LOCK | (node + 1), Ordering::Release);
+    }
+
+    /// Takes a node from a bucket, whose lock is held. The version changes before the node can be used again.
+    pub(super) fn unlink(&self, bucket: u64, node: u64) {
+        let head = self.head(bucket);
+        let _locked = LockedChain::wait(head);
+        let before = head.load(Ordering::Relaxed);
+        let after = self.link_word(node).load(Ordering::Relaxed) & LINK_MASK;
+        let mut first = before & LINK_MASK;
+        if link_of(before) == Some(node) {
+            first = after;
+        } else {
+            let mut link = before;
+            while let Some(previous) = link_of(link) {
+                let word = self.link_word(previous);
+                link = word.load(Ordering::Relaxed);
+                if link_of(link) == Some(node) {
+                    word.store(link & !LINK_MASK | after, Ordering::Release);
+                    break;
+                }
+            }
+        }
+        head.store(next_version(before) | CHAIN_LOCK | first, Ordering::Release);
+        if node < Self::first_node() {
+            self.link_word(node).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the key
+    /// already, `may_erase` is asked, and the node erased, durably. Returns the nodes in use.
+    pub(super) fn rebuild<M: Medium, E>(
+        &self,
+        medium: &M,
+        mut owner: impl FnMut(K) -> Option<u64>,
+        may_erase: impl Fn() -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let mut used = 0;
+        let mut erased = false;
+        let count = self.nodes();
+        let mut free = self.free.lock();
+        for node in 0..count {
+            if medium.load(self.at(node)) != IN_USE {
+                continue;
+            }
+            let (key, _) = self.pair(medium, node);
+            let is_new = |bucket: &u64| self.find(medium, *bucket, key).is_none();
+            let Some(bucket) = owner(key).filter(is_new) else {
+                may_erase()?;
+                self.erase(medium, node);
+                erased = true;
+                continue;
+            };
+            used += 1;
+            self.link(bucket, node);
+            if node >= free.fresh {
+                // Skipped nodes are free; those after the last one in use stay fresh.
+                let skipped = free.fresh..node;
+                free.list.extend(skipped);
+                free.fresh = node + 1;
+            }
+        }
+        if erased {
+            medium.fence();
+        }
+        Ok(used)
+    }
+
+    /// The key of a node in use; `None` too if there is no such node.
+    pub(super) fn key_in_use<M: Medium>(&self, medium: &M, node: u64) -> Option<K> {
+        let is_used = node < self.nodes() && medium.load(self.at(node)) == IN_USE;
+        is_used.then(|| self.pair(medium, node).0)
+    }
+
+    /// Visits the key and the state of every node that was ever used, in a chain or not.
+    pub(super) fn for_each_used<M: Medium>(&self, medium: &M, mut visit: impl FnMut(u64, K)) {
+        for node in (0..self.nodes()).filter(|&node| medium.load(self.at(node)) == IN_USE) {
+            visit(node, self.pair(medium, node).0);
+        }
+    }
+
+    /// Bytes of the sidecar for so many buckets.
+    pub(super) fn sidecar_bytes(&self, buckets: u64) -> u64 {
+        (buckets.div_ceil(BUCKETS_PER_CHAIN) + self.nodes()) * size_of::<u64>() as u64
+    }
+}
+
+fn next_version(head: u64) -> u64 {
+    (head & CHAIN_VERSION_MASK).wrapping_add(CHAIN_VERSION)
+}

@@ -1,0 +1,78 @@
+//! The engine as an [`Index`].
+
+use super::Pfht;
+use crate::mutation::{Likely, changes_by_mutation, key_of};
+use crate::scan::Scanned;
+use index::{Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Shrunk, is_same_state};
+use pmem::Medium;
+use std::sync::Weak;
+use std::time::Duration;
+
+impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
+    fn get(&self, key: K) -> Option<V> {
+        self.core.get(key)
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        self.core.get_many(keys, out);
+    }
+
+    changes_by_mutation!(K, V);
+
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(0, 1, visit);
+    }
+
+    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        self.core.for_each_part(part, parts, visit);
+    }
+
+    fn len(&self) -> u64 {
+        self.core.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.core.occupancy()
+    }
+
+    fn check(&self) -> CheckReport {
+        self.core.check()
+    }
+
+    fn settle(&self) {
+        self.core.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.core.finish_resize();
+        let geometry = self.core.geometry();
+        if !self.core.begin_shrink(geometry)? {
+            return Ok(Shrunk::Kept);
+        }
+        self.core.finish_resize();
+        let has_halved = self.core.geometry().log2() < geometry.log2();
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
+    }
+
+    fn set_chore(&self, chore: Weak<dyn Chore>) {
+        self.core.signal.set_chore(chore);
+    }
+
+    fn wake_for_chore(&self) {
+        self.core.signal.wake();
+    }
+
+    fn scan_time(&self) -> Duration {
+        self.scan_time
+    }
+
+    #[cfg(feature = "simulated")]
+    fn expect_help(&self) {
+        self.core.signal.expect_turns();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn help(&self) {
+        self.core.signal.take_one_round(&*self.core);
+    }
+}
