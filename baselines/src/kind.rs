@@ -103,6 +103,11 @@ impl Shape {
         Shape { kind, slots, stash: STASH_PAIRS, width, moves_max: MOVES_MAX, seed }
     }
 
+    /// The shape of the table that lies on `medium`.
+    pub fn on<M: Medium>(medium: &M) -> Result<Shape, OpenError> {
+        Shape::of_words(Region::shape(medium)?)
+    }
+
     fn words(&self) -> [u64; SHAPE_WORDS] {
         [self.kind as u64, self.slots, self.stash, self.width, self.moves_max, self.seed]
     }
@@ -168,6 +173,5 @@ pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Table>
 
 /// Opens the table that lies on `medium`, whatever ended its last use. What lies there is trusted to be a table.
 pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Table>, OpenError> {
-    let shape = Shape::of_words(Region::shape(&*medium)?)?;
-    shape.over(medium, false)
+    Shape::on(&*medium)?.over(medium, false)
 }

@@ -18,7 +18,9 @@
 //! as often as it takes: cells are set, not changed. The fence of 4 is needed, since the next transaction's records
 //! overwrite these.
 //!
-//! After a process was killed in 4, what opening reads as 0 may not be durable. So opening persists line 0.
+//! What opening reads as the commit word may not be durable, if a process was killed. Were cells written in place then,
+//! a crash could leave some of them without the commit; or, if it is 0, the old commit with the next records. So opening
+//! first persists line 0.
 
 use pmem::{LINE, Medium, Offset, SpaceError};
 use std::sync::Arc;
@@ -173,9 +175,9 @@ impl<M: Medium> Region<M> {
             let is_pair = at & IS_PAIR != 0;
             region.pending.push(Record { at: Offset(at & !IS_PAIR), is_pair, words: [low, high] });
         }
-        if records == 0 {
-            region.medium.persist(COMMIT_AT);
-        } else {
+        // Whichever it is, it may be what a killed process stored last.
+        region.medium.persist(COMMIT_AT);
+        if records > 0 {
             region.finish();
         }
         Ok(region)

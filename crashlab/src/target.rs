@@ -1,8 +1,8 @@
-//! What is on trial together: the pool alone, the heap alone, or an engine with everything on it.
+//! What is on trial together: the pool alone, the heap alone, the classic tables, or an engine with everything on it.
 
 use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{directed, syncing, writers_of_the_heap};
-use crate::subject::{HeapSubject, PoolSubject};
+use crate::boundaries::{alone_in, directed, syncing, writers_of_the_heap};
+use crate::subject::{BaselineSubject, HeapSubject, PoolSubject};
 use crate::trial::Directed;
 use crate::{deep, setups};
 use engines::Engine;
@@ -14,6 +14,8 @@ pub enum Target {
     Pool,
     /// The heap and its epochs alone.
     Heap,
+    /// The classic tables, which have one thread.
+    Baselines,
     /// An engine, as a table and as a store.
     Engine(Engine),
 }
@@ -22,7 +24,7 @@ impl Target {
     /// All of them.
     pub fn all() -> Vec<Target> {
         let engines = Engine::ALL.iter().copied().map(Target::Engine);
-        [Target::Pool, Target::Heap].into_iter().chain(engines).collect()
+        [Target::Pool, Target::Heap, Target::Baselines].into_iter().chain(engines).collect()
     }
 
     /// Its name on the command line.
@@ -30,6 +32,7 @@ impl Target {
         match self {
             Target::Pool => PoolSubject::NAME,
             Target::Heap => HeapSubject::NAME,
+            Target::Baselines => BaselineSubject::NAME,
             Target::Engine(engine) => engine.name(),
         }
     }
@@ -43,6 +46,13 @@ impl Target {
     pub fn effort(self) -> Effort {
         match self {
             Target::Pool | Target::Heap => Effort { histories_in_tests: 400, ..Effort::FULL },
+            // Threads take turns here: there is little that more histories would show.
+            Target::Baselines => Effort {
+                histories: 1000,
+                is_exhaustive: false,
+                histories_in_tests: 300,
+                ..Effort::FULL
+            },
             Target::Engine(engine) => crate::engines::effort(engine),
         }
     }
@@ -61,6 +71,7 @@ impl Target {
                 all.extend(writers_of_the_heap());
                 all
             }
+            Target::Baselines => alone_in::<BaselineSubject>(setups::classic::classic()),
             Target::Engine(engine) => crate::engines::histories(engine),
         }
     }
@@ -72,6 +83,7 @@ impl Target {
                 .chain(arenas_of::<PoolSubject>(setups::synced_pool()))
                 .collect(),
             Target::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
+            Target::Baselines => arenas_of::<BaselineSubject>(setups::classic::classic()).collect(),
             Target::Engine(engine) => crate::engines::arenas(engine),
         }
     }

@@ -1,4 +1,4 @@
-//! Short random runs on every engine, the pool and the heap. The directed histories, which do
+//! Short random runs on every engine, the pool, the heap and the classic tables. The directed histories, which do
 //! more, are run by the tests in `broken.rs`.
 
 use crashlab::campaign::Campaign;
@@ -44,6 +44,11 @@ fn the_pool_survives() {
 #[test]
 fn the_heap_survives() {
     crash(Target::Heap);
+}
+
+#[test]
+fn the_classic_tables_survive() {
+    crash(Target::Baselines);
 }
 
 macro_rules! engines_survive {

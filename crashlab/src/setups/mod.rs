@@ -1,7 +1,8 @@
-//! The boundaries around which histories are explored: what is the same for all engines, the pool's, and the
-//! heap's. Those of an engine are in its file in [`engines`](crate::engines).
+//! The boundaries around which histories are explored: what is the same for all engines, the pool's, the heap's,
+//! and those of the classic tables. Those of an engine are in its file in [`engines`](crate::engines).
 
 pub mod choices;
+pub mod classic;
 mod closing;
 mod helped;
 mod stores;

@@ -1,11 +1,13 @@
-//! What the lab crashes: engines, byte stores, the pool alone and the heap alone, each behind the
+//! What the lab crashes: engines, byte stores, classic tables, the pool alone and the heap alone, each behind the
 //! same small face.
 
+mod baseline;
 mod heap;
 mod pool;
 mod store;
 mod table;
 
+pub use baseline::BaselineSubject;
 pub use heap::HeapSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
