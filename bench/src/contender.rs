@@ -5,7 +5,7 @@ use crate::medium::Medium;
 use crate::options::Suite;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::suite::{self, Paper};
+use crate::suite;
 use anyhow::Result;
 use firndex::Engine;
 
@@ -86,10 +86,9 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
             },
             Suite::Space => suite::space::round(name, open, setting),
             Suite::Writes => suite::writes::round(name, open, setting),
-            Suite::Level | Suite::Rewo | Suite::Ceilings | Suite::All => match Paper::of(suite) {
-                Some(paper) => (paper.round)(name, setting),
-                None => Ok(Vec::new()),
-            },
+            Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => {
+                Ok(Vec::new())
+            }
         }
     }
 }

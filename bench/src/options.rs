@@ -1,6 +1,7 @@
 //! What can be chosen on the command line.
 
 use crate::medium::Medium;
+use crate::suite::Paper;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ pub enum Suite {
     Level,
     /// Another paper's: engines beside each other on dram and optane, cached tables, block writes
     Rewo,
+    /// Another paper's: classic tables beside an engine, writes per insertion, load factors 0.90 and 0.95
+    Pfht,
     /// What the machine's memory allows
     Ceilings,
     /// All of them in turn
@@ -76,9 +79,10 @@ pub struct Options {
     /// Numbers of threads, each measured
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
-    /// Pairs stored in tables sized for them in advance (k, M and G are understood)
-    #[arg(long, default_value = "14M", value_parser = count)]
-    pub pairs: u64,
+    /// Pairs stored in tables sized for them in advance (k, M and G are understood) [default: 14M, or as the suite's
+    /// paper has it]
+    #[arg(long, value_parser = count)]
+    pub pairs: Option<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
     #[arg(long, value_parser = count)]
     pub grow_from: Option<u64>,
@@ -119,6 +123,8 @@ pub struct Options {
     pub again: Option<Vec<OsString>>,
 }
 
+/// Pairs if nothing is said.
+const PAIRS_DEFAULT: u64 = 14_000_000;
 /// Pairs from which growth is measured if nothing is said.
 const GROW_FROM_DEFAULT: u64 = 1_000_000;
 /// ... and the part of all pairs that this is at most.
@@ -127,6 +133,12 @@ const GROW_FROM_PART: u64 = 16;
 const OPS_DEFAULT: u64 = 16 << 20;
 
 impl Options {
+    /// Pairs to store in a suite.
+    pub fn pairs(&self, suite: Suite) -> u64 {
+        let of_paper = Paper::of(suite).and_then(|paper| paper.pairs);
+        self.pairs.or(of_paper).unwrap_or(PAIRS_DEFAULT)
+    }
+
     /// Operations of each kind.
     pub fn ops(&self) -> u64 {
         self.ops.unwrap_or(OPS_DEFAULT)
@@ -134,7 +146,8 @@ impl Options {
 
     /// Pairs from which growth is measured.
     pub fn grow_from(&self) -> u64 {
-        self.grow_from.unwrap_or(GROW_FROM_DEFAULT.min(self.pairs / GROW_FROM_PART))
+        self.grow_from
+            .unwrap_or_else(|| GROW_FROM_DEFAULT.min(self.pairs(Suite::Resize) / GROW_FROM_PART))
     }
 
     /// Where pools are made.

@@ -6,6 +6,7 @@ use crate::medium::Medium;
 use crate::options::{Options, Suite};
 use crate::suite::{PAPERS, Paper};
 use anyhow::{Context, Result, ensure};
+use firndex::Engine;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
-    if let Some(engine) = Paper::of(suite).map(|paper| paper.engine.name()) {
+    if let Some(engine) = Paper::of(suite).and_then(Paper::engine).map(Engine::name) {
         ensure!(
             options.engines.is_empty() || options.engines.iter().any(|name| name == engine),
             "suite {engine} is about engine {engine}, and --engines leaves it out"
@@ -25,7 +26,7 @@ pub(crate) fn check(
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }
-    let (from, pairs) = (options.grow_from(), options.pairs);
+    let (from, pairs) = (options.grow_from(), options.pairs(suite));
     ensure!(
         from < pairs || !matches!(suite, Suite::Resize | Suite::All),
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"

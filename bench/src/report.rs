@@ -2,6 +2,7 @@
 
 use crate::machine::Machine;
 use crate::row::Row;
+use crate::suite::{Claim, PAPERS};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -42,6 +43,9 @@ const COLUMNS: &[Column] = &[
     ("amplif.", |row| number(row.write_amplification, 2)),
     ("log-free", |row| percents(row.log_free)),
     ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
+    ("writes", |row| number(row.writes, 2)),
+    ("stashed", |row| number(row.stashed, 4)),
+    ("paper", |row| number(row.paper, 2)),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];
 /// With a processor for less of the time than this, threads were held up by others: only that is
@@ -55,14 +59,18 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
     for (name, fact) in machine.lines() {
         writeln!(out, "{name}: {fact}")?;
     }
-    for rows in rows.chunk_by(|one, next| one.suite == next.suite) {
-        writeln!(out, "\n{}", rows[0].suite)?;
+    for rows_of_suite in rows.chunk_by(|one, next| one.suite == next.suite) {
+        let suite = rows_of_suite[0].suite;
+        writeln!(out, "\n{suite}")?;
         // A series in time is for a chart.
         let (series, rows): (Vec<&Row>, Vec<&Row>) =
-            rows.iter().partition(|row| row.at_s.is_some());
+            rows_of_suite.iter().partition(|row| row.at_s.is_some());
         table(out, &rows)?;
         if !series.is_empty() {
             writeln!(out, "and {} rows of a timeline (--json, --html)", series.len())?;
+        }
+        if let Some(paper) = PAPERS.iter().find(|paper| paper.name == suite) {
+            Claim::print(&(paper.claims)(rows_of_suite), out)?;
         }
     }
     Ok(())

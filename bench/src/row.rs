@@ -68,6 +68,12 @@ pub struct Row {
     pub log_free: Option<f64>,
     /// Bytes per pair, everything included.
     pub bytes_per_pair: Option<f64>,
+    /// Writes by the count of the paper that the suite is of.
+    pub writes: Option<f64>,
+    /// Part of the slots that is in a stash.
+    pub stashed: Option<f64>,
+    /// What the paper has for the row: writes, or bytes per pair.
+    pub paper: Option<f64>,
     /// Part of the time that the threads had a processor: well below 1, others used the machine.
     pub cpu_share: Option<f64>,
     /// Seconds from the beginning of the measurement, for rows of a series.
@@ -167,6 +173,8 @@ fn median_of(group: &[Row]) -> Row {
         write_amplification: median_by(|row| row.write_amplification),
         log_free: median_by(|row| row.log_free),
         bytes_per_pair: median_by(|row| row.bytes_per_pair),
+        writes: median_by(|row| row.writes),
+        stashed: median_by(|row| row.stashed),
         cpu_share: median_by(|row| row.cpu_share),
         at_s: median_by(|row| row.at_s),
         ..group[0].clone()

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 13] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
@@ -29,6 +29,7 @@ const SUITES: [Suite; 12] = [
     Suite::Writes,
     Suite::Level,
     Suite::Rewo,
+    Suite::Pfht,
 ];
 
 impl Suite {
@@ -50,7 +51,7 @@ impl Suite {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
-            Suite::Level | Suite::Rewo => {
+            Suite::Level | Suite::Rewo | Suite::Pfht => {
                 Paper::of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
             }
             Suite::Space | Suite::Store => {
@@ -86,10 +87,8 @@ impl Suite {
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
-            Suite::Level | Suite::Rewo => {
-                Paper::of(self).is_some_and(|paper| contender.engine() == Some(paper.engine))
-            }
-            Suite::Ceilings | Suite::All => false,
+            // Measured by itself.
+            Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => false,
             _ => true,
         }
     }
@@ -168,7 +167,10 @@ impl Runner<'_> {
                 (self.progress)(&format!("{said}, ceilings"));
                 all_ceilings = self.ceilings(medium)?;
                 for (threads, ceilings) in &all_ceilings {
-                    rows.extend(ground::rows(&self.setting(medium, *threads), ceilings));
+                    rows.extend(ground::rows(
+                        &self.setting(Suite::Ceilings, medium, *threads),
+                        ceilings,
+                    ));
                 }
             }
             for suite in suites {
@@ -178,9 +180,12 @@ impl Runner<'_> {
                         let setting = Setting {
                             flushes,
                             ceilings: ceilings.map(|(_, ceilings)| *ceilings),
-                            ..self.setting(medium, threads)
+                            ..self.setting(suite, medium, threads)
                         };
-                        rows.extend(self.contenders(suite, &setting, &said)?);
+                        rows.extend(match Paper::of(suite) {
+                            Some(paper) => self.paper(paper, &setting, &said)?,
+                            None => self.contenders(suite, &setting, &said)?,
+                        });
                     }
                 }
             }
@@ -208,14 +213,28 @@ impl Runner<'_> {
         Ok(rows)
     }
 
-    fn setting(&self, medium: Medium, threads: usize) -> Setting {
+    /// A paper's suite measures its engine and whatever else it compares that with.
+    fn paper(&self, paper: &Paper, setting: &Setting, said: &str) -> Result<Vec<Row>> {
+        let is_chosen = |contender: &&dyn Contender| match (contender.engine(), paper.engine()) {
+            (Some(chosen), Some(engine)) => chosen == engine,
+            (chosen, _) => chosen.is_some(),
+        };
+        if !self.contenders.iter().any(is_chosen) {
+            return Ok(Vec::new());
+        }
+        let with = if setting.flushes { " with flushes" } else { "" };
+        (self.progress)(&format!("{said}, {}, {} threads{with}", paper.name, setting.threads));
+        (paper.round)(paper.name, setting).with_context(|| format!("suite {}", paper.name))
+    }
+
+    fn setting(&self, suite: Suite, medium: Medium, threads: usize) -> Setting {
         let options = self.options;
         Setting {
             medium,
             directory: options.directory(),
             flushes: false,
-            pairs: options.pairs,
-            capacity: options.pairs,
+            pairs: options.pairs(suite),
+            capacity: options.pairs(suite),
             grows: options.load_factor.is_none(),
             load_factor: options.load_factor,
             ops: options.ops(),
@@ -230,7 +249,7 @@ impl Runner<'_> {
     }
 
     fn ceilings(&self, medium: Medium) -> Result<Vec<(usize, Ceilings)>> {
-        let ground = Ground::new(&self.setting(medium, 1))?;
+        let ground = Ground::new(&self.setting(Suite::Ceilings, medium, 1))?;
         let measure = |&threads: &usize| Ok((threads, ground.measure(threads, self.options.seed)?));
         self.options.threads.iter().map(measure).collect()
     }
@@ -259,7 +278,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
-        Suite::Level | Suite::Rewo => Paper::of(suite).map_or("", |paper| paper.engine.name()),
+        Suite::Level | Suite::Rewo | Suite::Pfht => Paper::of(suite).map_or("", |paper| paper.name),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

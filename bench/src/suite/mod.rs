@@ -5,6 +5,7 @@ pub mod level;
 pub mod load_factor;
 pub mod micro;
 pub mod paper;
+pub mod pfht;
 pub mod recovery;
 pub mod resize;
 pub mod rewo;
@@ -13,11 +14,11 @@ pub mod store;
 pub mod writes;
 pub mod ycsb;
 
-pub use paper::Paper;
+pub use paper::{Claim, Paper};
 
 /// All papers that have a suite of their own.
-pub const PAPERS: [&Paper; 2] = [&level::PAPER, &rewo::PAPER];
+pub const PAPERS: [&Paper; 3] = [&level::PAPER, &rewo::PAPER, &pfht::PAPER];
 
 /// The engine whose doublings are measured beside those of another paper's.
-pub(crate) const DOUBLES_TOO: firndex::Engine = level::PAPER.engine;
+pub(crate) use level::ENGINE as DOUBLES_TOO;
 pub(crate) use level::open_to_double;

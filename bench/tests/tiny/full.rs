@@ -202,7 +202,7 @@ fn engines_are_filled_as_far_as_they_go() {
 fn a_load_factor_that_cannot_be_reached_is_said_to_be_too_high() {
     let arguments = "--load-factor 0.95 --threads 1 --flushes none --pairs 20k --engines";
     for suite in [Suite::Micro, Suite::Latency, Suite::Writes] {
-        let options = options(&format!("{arguments} {}", PAPERS[0].engine));
+        let options = options(&format!("{arguments} {}", PAPERS[0].name));
         let error = run_with(suite, &options, &bench::table::engines()).unwrap_err();
         let message = format!("{error:#}");
         assert!(message.contains("--load-factor 0.95") && message.contains("full"), "{message}");

@@ -5,6 +5,7 @@ mod broken;
 mod full;
 mod iceberg;
 mod level;
+mod pfht;
 mod refusals;
 mod rewo;
 mod suites;

@@ -33,6 +33,7 @@ Examples:
   firndex bench load-factor                           how fast as tables fill, and how far they go
   firndex bench level --html page.html                the figures that a paper has of its table
   firndex bench rewo --pairs 2M --threads 1           the same of another, on slow memory, too
+  firndex bench pfht --pairs 2M --threads 1           classic tables, by another paper
   firndex bench micro --peers --flushes none          beside other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure

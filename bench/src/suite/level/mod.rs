@@ -34,14 +34,19 @@ use firndex::Engine;
 
 pub(crate) use table::open_to_double;
 
+/// The engine that it is about.
+pub(crate) const ENGINE: Engine = Engine::Level;
+
 /// The suite.
 pub const PAPER: Paper = Paper {
     suite: Suite::Level,
-    engine: Engine::Level,
+    name: ENGINE.name(),
     // Three tables with buckets of 32 bytes a slot.
     bytes_per_pair: 120,
     media: &[Medium::Dram],
+    pairs: None,
     round,
+    claims: |_| Vec::new(),
 };
 
 fn round(name: &str, setting: &Setting) -> Result<Vec<Row>> {

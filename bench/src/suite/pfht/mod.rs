@@ -1,0 +1,103 @@
+//! The measurements of Debnath et al., Revisiting Hash Table Design for Phase Change Memory (INFLOW 2015): classic
+//! tables ([`baselines`]) beside the paper's own, if that engine is built, at load factors 0.90 and 0.95.
+//!
+//! Workload `wo`, write-once: an empty table is filled. Workload `wh`, write-heavy: then pairs are removed and others
+//! inserted, so that it stays as full. The paper alternates the two; here some pairs in a row are removed and as many
+//! inserted, so that no clock is read in between (a thousandth of the slots, at most 64).
+//!
+//! Without flushes, on `dram`:
+//!
+//! * `insert_wo_90` to `get_miss_wh_95` (figure 2). The column `writes` is table 2: by the rule of [`baselines`], or, of
+//!   an engine that has no log, twice the lines that it writes back and two more, as for one cell each. `paper` is the
+//!   paper's figure, `stashed` the part of the slots that is in a stash.
+//! * `memory_90`, `memory_95` (table 3): bytes per slot.
+//! * `stash_wo_95` and its like (section 3.1.2): the stash that hopscotch hashing needs, with room for a tenth.
+//! * Contenders that the paper leaves out: `probing-shift`, `chained`, `array` and `path`.
+//!
+//! With flushes, on `delay-0-150`, as the paper's emulator has it:
+//!
+//! * the same operations (figure 3);
+//! * `cache_95_90` and its like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90; a miss evicts a random
+//!   pair and inserts the missing one. A rate counts each call on the table.
+//!
+//! `--pairs` are the slots. A table that refuses a pair has a row `full_…` instead. What takes longer than
+//! [`PHASE_MAX`](tested::PHASE_MAX) is cut short: linear probing that has no empty slot left visits them all. Everything
+//! is done by one thread, in the round with one thread.
+
+mod caching;
+mod claims;
+mod counted;
+mod figures;
+mod stash;
+mod tested;
+mod workloads;
+
+use super::paper::Paper;
+use crate::medium::Medium;
+use crate::options::Suite;
+use crate::pool::{delayed_memory, memory};
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::Result;
+use baselines::Kind;
+use tested::Entry;
+
+/// The suite.
+pub const PAPER: Paper = Paper {
+    suite: Suite::Pfht,
+    name: "pfht",
+    // One table at a time, of which chained hashing's is the largest; keys are numbers.
+    bytes_per_pair: 48,
+    pairs: Some(25_000_000),
+    media: &[Medium::Dram, PCM],
+    round,
+    claims: claims::claims,
+};
+
+/// Phase change memory as the paper emulates it: 150 ns more for each write.
+const PCM: Medium = Medium::Delay { read_ns: 0, write_back_ns: 150 };
+
+/// Load factors, in percent.
+const LOADS: [u64; 2] = [90, 95];
+
+/// What the paper compares on phase change memory, and the same with removals that leave no marks.
+const COMPARED: [Kind; 6] = [
+    Kind::Probing,
+    Kind::ProbingShift,
+    Kind::Hopscotch,
+    Kind::Cuckoo24,
+    Kind::Cuckoo28,
+    Kind::Cuckoo34,
+];
+
+fn round(_: &str, setting: &Setting) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    if setting.threads > 1 {
+        return Ok(rows);
+    }
+    let own = PAPER.engine().map(Entry::Own);
+    match (setting.medium, setting.flushes) {
+        (Medium::Dram, false) => {
+            for load in LOADS {
+                for entry in Kind::ALL.into_iter().map(Entry::Classic).chain(own) {
+                    rows.extend(workloads::rows(entry, load, setting, &memory)?);
+                }
+                rows.extend(stash::rows(load, setting)?);
+                if let Some(engine) = PAPER.engine() {
+                    rows.extend(counted::rows(engine, load, setting)?);
+                }
+            }
+        }
+        (PCM, true) => {
+            let memory = || delayed_memory(setting.medium, true);
+            for load in LOADS {
+                for entry in COMPARED.into_iter().map(Entry::Classic).chain(own) {
+                    rows.extend(workloads::rows(entry, load, setting, &memory)?);
+                    rows.extend(caching::rows(entry, load, setting, &memory)?);
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(rows)
+}

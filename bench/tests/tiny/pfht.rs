@@ -1,0 +1,86 @@
+//! The suite of classic tables beside the paper's own.
+
+use crate::{by, has_rate, is_positive, options, run};
+use baselines::Kind;
+use bench::options::Suite;
+use bench::{Medium, Row};
+
+const LOADS: [&str; 2] = ["90", "95"];
+/// Those that fill a small table to 0.95.
+const FILLING: [&str; 5] = ["probing", "probing-shift", "cuckoo-2-8", "cuckoo-3-4", "chained"];
+
+fn writes(rows: &[Row], contender: &str, op: &str) -> f64 {
+    by(rows, contender, op)[0].writes.unwrap()
+}
+
+#[test]
+fn every_table_goes_through_both_workloads() {
+    let rows = run(Suite::Pfht, "--flushes none --threads 1 --pairs 8k");
+    for load in LOADS {
+        for name in FILLING {
+            for op in
+                ["insert_wo", "get_hit_wo", "get_miss_wo", "insert_wh", "remove_wh", "get_miss_wh"]
+            {
+                let found = by(&rows, name, &format!("{op}_{load}"));
+                assert!(found.len() == 1 && has_rate(found[0]), "{name}: {op}: {found:?}");
+                assert_eq!(found[0].medium.as_deref(), Some("dram"));
+                let share = load.parse::<f64>().unwrap() / 100.0;
+                assert!((found[0].load_factor.unwrap() - share).abs() < 0.01, "{found:?}");
+            }
+        }
+        for kind in Kind::ALL {
+            let is_there = |row: &Row| {
+                row.contender == kind.name()
+                    && (row.op == format!("memory_{load}") || row.op == format!("full_wo_{load}"))
+            };
+            assert!(rows.iter().any(is_there), "{kind:?} at {load}");
+        }
+        for workload in ["wo", "wh"] {
+            let op = format!("insert_{workload}_{load}");
+            assert_eq!(writes(&rows, "probing", &op), 4.0);
+            assert!(writes(&rows, "cuckoo-2-8", &op) > 4.0);
+            assert_eq!(by(&rows, "probing", &op)[0].paper, Some(4.0));
+        }
+        assert_eq!(by(&rows, "probing", &format!("memory_{load}"))[0].bytes_per_pair, Some(16.0));
+    }
+    let hopscotch = writes(&rows, "hopscotch", "insert_wo_90");
+    assert!((6.0..8.0).contains(&hopscotch), "{hopscotch}");
+    let stashed = by(&rows, "hopscotch", "stash_wh_95")[0].stashed.unwrap();
+    assert!((0.0..0.1).contains(&stashed), "{stashed}");
+}
+
+#[test]
+fn slow_writes_are_paid_for_and_caches_keep_their_load() {
+    let rows = run(Suite::Pfht, "--flushes real --threads 1 --pairs 8k");
+    let medium = Medium::Delay { read_ns: 0, write_back_ns: 150 }.to_string();
+    for name in ["probing", "cuckoo-3-4"] {
+        for load in LOADS {
+            for hits in ["95", "90"] {
+                let row = by(&rows, name, &format!("cache_{hits}_{load}_durable"))[0];
+                assert!(has_rate(row) && row.medium.as_ref() == Some(&medium), "{row:?}");
+                let share = load.parse::<f64>().unwrap() / 100.0;
+                assert!((row.load_factor.unwrap() - share).abs() < 0.01, "{row:?}");
+            }
+            let insert = by(&rows, name, &format!("insert_wo_{load}_durable"))[0];
+            // Four flushes at least.
+            assert!(insert.mean_ns.unwrap() > 0.98 * 600.0, "{insert:?}");
+            assert!(is_positive(insert.writes));
+        }
+    }
+}
+
+#[test]
+fn what_the_paper_says_is_printed_beside_it() {
+    let options = options("--flushes none --threads 1 --pairs 8k");
+    let mut text = Vec::new();
+    let engines = bench::table::engines();
+    bench::run(Suite::Pfht, &options, &engines, &mut text, &|_| ()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let claims: Vec<&str> = text.lines().filter(|line| line.starts_with("table 2")).collect();
+    assert_eq!(claims.len(), 6, "{text}");
+    let probing = "table 2, writes per insertion: probing: 4.00, 4.00, 4.00, 4.00 (wo_90, wo_95, wh_90, wh_95)";
+    let after = text.split_once(probing).unwrap().1;
+    let expected = "\n    measured: 4.00, 4.00, 4.00, 4.00\n    as in the paper: yes\n";
+    assert!(after.starts_with(expected), "{text}");
+    assert!(text.contains("as in the paper: not to be told"));
+}
