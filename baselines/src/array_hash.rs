@@ -10,8 +10,8 @@
 //!
 //! An array of *n* pairs has room for *n* rounded up to a power of two, as a general allocator would round it. An
 //! insertion into a full array takes one of twice the size and copies all pairs. A removal moves the last pair into the
-//! gap; an array of half the size suffices then and again, and its upper half is given back in place. All of it, the
-//! allocator's words included, is in one transaction, so a crash loses no array.
+//! gap, or, if half the size suffices then, copies all pairs into such an array; where there is none, the upper half is
+//! given back in place. All of it, the allocator's words included, is in one transaction, so a crash loses no array.
 //!
 //! An array is freed by linking it: its first word names the next one. Taking an array of a size of which none is free
 //! takes new units, or halves a larger one. Halves are not joined again.
@@ -167,22 +167,35 @@ impl Scheme for ArrayHash {
         let bucket = self.bucket(key);
         let (array, pairs) = self.array(region, bucket);
         let last = self.unit(region, array + pairs - 1);
-        if at != last {
-            let (key, value) = region.load_pair(last);
-            region.set_pair(at, key, value);
-        }
-        let left = match (size_log2(pairs), size_log2(pairs - 1)) {
+        // Read before its unit may be given back.
+        let last_pair = region.load_pair(last);
+        let smaller = match (size_log2(pairs), size_log2(pairs - 1)) {
             (Some(size), None) => {
                 self.give(region, array, size);
                 NONE
             }
-            (before, Some(size)) if before != Some(size) => {
-                self.give(region, array + (1 << size), size);
-                array
-            }
+            (Some(before), Some(size)) if before != size => match self.take(region, size) {
+                Ok(smaller) => {
+                    for pair in 0..pairs - 1 {
+                        let from = self.unit(region, array + pair);
+                        let (key, value) =
+                            if from == at { last_pair } else { region.load_pair(from) };
+                        region.set_pair(self.unit(region, smaller + pair), key, value);
+                    }
+                    self.give(region, array, before);
+                    smaller
+                }
+                Err(Full) => {
+                    self.give(region, array + (1 << size), size);
+                    array
+                }
+            },
             _ => array,
         };
-        region.set_pair(Self::directory(region, bucket), left, pairs - 1);
+        if smaller == array && at != last {
+            region.set_pair(at, last_pair.0, last_pair.1);
+        }
+        region.set_pair(Self::directory(region, bucket), smaller, pairs - 1);
     }
 
     fn for_each<M: Medium>(&self, region: &Region<M>, visit: &mut dyn FnMut(Offset)) {

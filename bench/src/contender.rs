@@ -24,6 +24,9 @@ pub trait Contender: Sync {
     /// Whether it can lie on this medium, with flushes that are real or not.
     fn lies_on(&self, medium: Medium, flushes: bool) -> bool;
 
+    /// Whether it grows. What does not is measured only if it is asked for by name, and where nothing has to grow.
+    fn grows(&self) -> bool;
+
     /// Which of firndex's engines it is, if it is one.
     fn engine(&self) -> Option<Engine>;
 
@@ -41,6 +44,8 @@ pub struct Opener<O> {
     pub threads_max: usize,
     /// Which of firndex's engines, if they are built on one.
     pub engine: Option<Engine>,
+    /// Whether they grow.
+    pub grows: bool,
     /// Media, with flushes that are real or not, that it makes maps on.
     pub lies_on: fn(Medium, bool) -> bool,
     /// Makes an empty map with room for a setting's [`Setting::capacity`].
@@ -62,6 +67,10 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
 
     fn lies_on(&self, medium: Medium, flushes: bool) -> bool {
         (self.lies_on)(medium, flushes)
+    }
+
+    fn grows(&self) -> bool {
+        self.grows
     }
 
     fn engine(&self) -> Option<Engine> {

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ceilings;
+pub mod classic;
 pub mod contender;
 pub mod crew;
 pub mod direct;

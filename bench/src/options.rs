@@ -64,7 +64,8 @@ pub enum Flushes {
 /// The benchmark's options; a program's command line holds them with [`clap::Args`].
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Contenders by name; all engines (and with --peers all peers) if left out
+    /// Contenders by name; all engines (and with --peers all peers) if left out. Classic tables, such as probing and
+    /// cuckoo-2-8, are measured if they are named, with one thread
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Also measure other authors' maps; needs a checkout, builds them with peers/run

@@ -87,6 +87,7 @@ impl Suite {
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
+            Suite::Resize | Suite::Space => contender.grows(),
             // Measured by itself.
             Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => false,
             _ => true,
@@ -284,10 +285,11 @@ fn name(suite: Suite) -> &'static str {
     }
 }
 
-/// The contenders asked for; all if none was.
+/// The contenders asked for; all that grow if none was.
 fn choose<'a>(options: &Options, contenders: &'a [Box<dyn Contender>]) -> Vec<&'a dyn Contender> {
     let is_wanted = |contender: &&dyn Contender| {
-        options.engines.is_empty() || options.engines.iter().any(|name| name == contender.name())
+        let is_named = options.engines.iter().any(|name| name == contender.name());
+        is_named || options.engines.is_empty() && contender.grows()
     };
     contenders.iter().map(|contender| &**contender).filter(is_wanted).collect()
 }

@@ -108,6 +108,7 @@ fn opener<O>(engine: Engine, lies_on: fn(Medium, bool) -> bool, open: O) -> Open
         version: env!("CARGO_PKG_VERSION").to_owned(),
         threads_max: usize::MAX,
         engine: Some(engine),
+        grows: true,
         lies_on,
         open,
     }

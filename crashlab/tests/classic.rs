@@ -22,8 +22,8 @@ fn setups_show_what_they_are_there_for() {
         ("a freed node", Action::Remove, 3),
         // Copied, and new; directory, units used, and the old array in its list.
         ("an array to be doubled", insert, 4 + 1 + 1 + 1 + 2),
-        // The last pair in the gap; directory; the half in its list.
-        ("an array to be halved", Action::Remove, 1 + 1 + 2),
+        // Copied; directory; two arrays out of lists and in.
+        ("an array to be halved", Action::Remove, 4 + 1 + 1 + 2),
         ("an array of one pair", Action::Remove, 1 + 2),
         ("pairs that hop", insert, 4),
         ("pairs to displace, two lines", insert, 2),

@@ -33,6 +33,7 @@ impl ForEach for Contenders {
             version: P::VERSION.to_owned(),
             threads_max: P::THREADS_MAX,
             engine: None,
+            grows: true,
             // They keep nothing, so there is nothing that they would flush.
             lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
             open: |setting: &Setting| P::open(setting.capacity),

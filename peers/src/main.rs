@@ -37,6 +37,7 @@ fn main() -> ExitCode {
 
 fn measure(Arguments { suite, options }: Arguments) -> Result<()> {
     let mut contenders = bench::table::engines();
+    contenders.extend(bench::classic::tables());
     contenders.extend(peers::contenders());
     let tell = |what: &str| eprintln!("{what}");
     bench::run(suite, &options, &contenders, &mut io::stdout(), &tell)?;

@@ -83,6 +83,7 @@ fn broken(fault: Fault) -> [Box<dyn Contender>; 1] {
         version: "0".into(),
         threads_max: 2,
         engine: None,
+        grows: true,
         lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
         open: move |_: &Setting| Ok(Broken { pairs: Mutex::default(), fault }),
     })]

@@ -105,6 +105,7 @@ fn small(when: When) -> [Box<dyn Contender>; 1] {
         threads_max: 2,
         // The suite takes engines only.
         engine: Some(Engine::ALL[0]),
+        grows: true,
         lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
         open: move |_: &Setting| {
             Ok(Small { when, pairs: Mutex::default(), failure: OnceLock::new() })

@@ -1,6 +1,6 @@
 //! The suite of classic tables beside the paper's own.
 
-use crate::{by, has_rate, is_positive, options, run};
+use crate::{by, has_rate, is_positive, options, run, run_with};
 use baselines::Kind;
 use bench::options::Suite;
 use bench::{Medium, Row};
@@ -66,6 +66,27 @@ fn slow_writes_are_paid_for_and_caches_keep_their_load() {
             assert!(insert.mean_ns.unwrap() > 0.98 * 600.0, "{insert:?}");
             assert!(is_positive(insert.writes));
         }
+    }
+}
+
+/// By name, in suites that one thread can run.
+#[test]
+fn classic_tables_are_contenders() {
+    let names: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
+    let tables = bench::classic::tables();
+    for suite in [Suite::Micro, Suite::Ycsb, Suite::Latency] {
+        let named = options(&format!("--media dram,delay-0-150 --engines {}", names.join(",")));
+        let rows = run_with(suite, &named, &tables).unwrap();
+        for name in &names {
+            let found: Vec<&Row> = rows.iter().filter(|row| row.contender == *name).collect();
+            for medium in ["dram", "delay-0-150"] {
+                let is_on = |row: &&Row| row.medium.as_deref() == Some(medium);
+                assert!(found.iter().any(is_on), "{suite:?}: {name} on {medium}");
+            }
+            assert!(found.iter().all(|row| row.threads == Some(1) && is_positive(row.ops_per_s)));
+        }
+        let rows = run_with(suite, &options("--threads 1"), &tables).unwrap();
+        assert!(!rows.iter().any(|row| names.contains(&&*row.contender)), "nobody asked");
     }
 }
 

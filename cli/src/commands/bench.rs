@@ -51,9 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         return Err(become_peers());
     }
     let bar = progress::waiting("bench");
-    let engines = bench::table::engines();
+    let mut contenders = bench::table::engines();
+    contenders.extend(bench::classic::tables());
     let tell = |what: &str| bar.set_message(what.to_owned());
-    bench::run(arguments.suite, &arguments.options, &engines, &mut io::stdout(), &tell)?;
+    bench::run(arguments.suite, &arguments.options, &contenders, &mut io::stdout(), &tell)?;
     bar.finish_and_clear();
     Ok(Status::Done)
 }
