@@ -12,7 +12,9 @@
 //! neighbourhood reaches it moves there, and leaves an empty slot nearer to the home. If there is none, the pair goes
 //! to the stash. An empty stash is not searched.
 //!
-//! An insertion writes two cells, slot and bitmap, and two more for each pair that moves.
+//! An insertion writes two cells, slot and bitmap, and two more for each pair that moves: its new slot, and its home's
+//! bitmap. Its old slot is written by what comes there next. In the write-heavy workload the paper counts twice as many
+//! writes for moves, as if each were an insertion and a removal.
 //!
 //! Departures:
 //!

@@ -101,3 +101,48 @@ fn round(_: &str, setting: &Setting) -> Result<Vec<Row>> {
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engines::Engine;
+
+    fn setting(medium: Medium) -> Setting {
+        Setting {
+            medium,
+            directory: std::env::temp_dir(),
+            flushes: medium == PCM,
+            pairs: 4000,
+            capacity: 4000,
+            grows: true,
+            load_factor: None,
+            ops: 2000,
+            threads: 1,
+            batch: 32,
+            skew: 0.99,
+            seed: 1,
+            grow_from: 500,
+            again: None,
+            ceilings: None,
+        }
+    }
+
+    /// The paper's own may not be built; what measures it takes any engine.
+    #[test]
+    fn engines_go_through_what_the_classic_tables_do() {
+        // Not every engine gets as full as the paper's.
+        let (mut timed, mut counted, mut cached) = (0, 0, 0);
+        for &engine in Engine::ALL {
+            let entry = Entry::Own(engine);
+            let rows = workloads::rows(entry, 60, &setting(Medium::Dram), &memory).unwrap();
+            timed += rows.iter().filter(|row| row.op == "insert_wh_60").count();
+            let rows = counted::rows(engine, 60, &setting(Medium::Dram)).unwrap();
+            // A line at least, as of one cell.
+            assert!(rows.iter().all(|row| row.writes.unwrap() >= 4.0), "{rows:?}");
+            counted += rows.len();
+            let memory = || delayed_memory(PCM, true);
+            cached += caching::rows(entry, 60, &setting(PCM), &memory).unwrap().len();
+        }
+        assert!(timed > 0 && counted > 0 && cached > 0, "{timed} {counted} {cached}");
+    }
+}
