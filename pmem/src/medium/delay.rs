@@ -117,6 +117,10 @@ impl<M: Medium> Delay<M> {
     /// Requests lines without waiting for them.
     #[inline(always)]
     fn approach(&self, lines: Range<u64>) {
+        // The account of lines costs more than a load where none is far away.
+        if self.read_ticks_max == 0 {
+            return;
+        }
         NEAR.with(|near| {
             for line in lines {
                 self.request(near, line);
@@ -127,6 +131,9 @@ impl<M: Medium> Delay<M> {
     /// Requests lines, all at once, and waits until the last has arrived.
     #[inline(always)]
     fn arrive(&self, lines: Range<u64>) {
+        if self.read_ticks_max == 0 {
+            return;
+        }
         NEAR.with(|near| {
             let last = lines.clone().map(|line| self.request(near, line)).max();
             if let Some(arrival) = last.filter(|&arrival| arrival != HERE) {

@@ -12,6 +12,7 @@ const INSERT: &str = "insert_";
 const MEMORY_OF: &str = "memory_";
 /// The paper's own table.
 const OWN: &str = super::PAPER.name;
+const OWN_WORDS: &str = "the paper's table";
 const CUCKOOS: [&str; 3] = ["cuckoo-2-4", "cuckoo-2-8", "cuckoo-3-4"];
 
 struct Rows<'a>(&'a [Row]);
@@ -72,7 +73,7 @@ impl Rows<'_> {
         Claim {
             place,
             says: says.to_owned(),
-            measured: format!("{op}: {fast} over {}: {}", others.join(", "), shown(&ratios)),
+            measured: format!("{} ({op}: {fast} over {})", shown(&ratios), others.join(", ")),
             holds: known.map(|ratios| ratios.iter().all(|&ratio| ratio >= times)),
         }
     }
@@ -172,5 +173,12 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
         measured: format!("{} of the slots", shown(&[stash])),
         holds: stash.map(|stash| stash <= 0.03),
     });
+    // What was not asked for is left out; that the paper's own table is missing is said.
+    let is_about_own = |claim: &Claim| claim.says.contains(OWN) || claim.says.contains(OWN_WORDS);
+    let is_measured = |claim: &Claim| claim.measured.starts_with(|c: char| c.is_ascii_digit());
+    all.retain(|claim| is_measured(claim) || is_about_own(claim));
+    for claim in all.iter_mut().filter(|claim| claim.holds.is_none() && is_about_own(claim)) {
+        claim.measured = format!("nothing: there are no such rows of {OWN}");
+    }
     all
 }
