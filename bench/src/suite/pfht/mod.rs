@@ -20,9 +20,9 @@
 //! * `cache_95_90` and its like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90; a miss evicts a random
 //!   pair and inserts the missing one. A rate counts each call on the table.
 //!
-//! `--pairs` are the slots. A table that refuses a pair has a row `full_…` instead. What takes longer than
-//! [`PHASE_MAX`](tested::PHASE_MAX) is cut short: linear probing that has no empty slot left visits them all. Everything
-//! is done by one thread, in the round with one thread.
+//! `--pairs` are the slots. A table that refuses a pair has a row `full_…` instead. A phase that takes longer than half
+//! a minute is cut short: linear probing that has no empty slot left visits them all. Everything is done by one thread,
+//! in the round with one thread.
 
 mod caching;
 mod claims;
