@@ -7,7 +7,7 @@
 //! pool, bucket of two lines, of other pairs
 //!   | bitmap | item 0 | item 1 | … |                                   item = key, value, packed
 //!
-//! pool, node of the stash, in one line if it fits
+//! pool, node of the stash
 //!   | state | item |                                                   state 1: in use
 //!
 //! sidecar, two words per bucket
@@ -234,9 +234,15 @@ pub(super) struct Node<K, V>(PhantomData<fn() -> (K, V)>);
 impl<K: Fixed, V: Fixed> Node<K, V> {
     /// Byte at which the item begins; before it is the state.
     pub(super) const ITEM: u64 = WORD;
-    /// So that a node is in one line, or begins at one.
-    pub(super) const BYTES: u64 = (WORD + Packed::<K, V>::ITEM_BYTES).next_power_of_two();
+    /// Of words so many that each node is in one line.
+    pub(super) const BYTES: u64 = {
+        let bytes = (WORD + Packed::<K, V>::ITEM_BYTES).next_multiple_of(WORD);
+        if are_words::<K, V>() { bytes.next_power_of_two() } else { bytes }
+    };
 
-    /// Whether state and item are in one line.
-    pub(super) const IN_ONE_LINE: bool = Self::BYTES <= LINE;
+    /// Whether the node at an offset is in one line.
+    #[inline(always)]
+    pub(super) fn is_in_one_line(at: Offset) -> bool {
+        at.0 / LINE == (at.0 + Self::BYTES - 1) / LINE
+    }
 }

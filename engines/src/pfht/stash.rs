@@ -246,7 +246,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         // A reader that sees these stores also sees the version of the chain that the node has left.
         fence(Ordering::Release);
         Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
-        if !Node::<K, V>::IN_ONE_LINE {
+        if !Node::<K, V>::is_in_one_line(at) {
             medium.flush_range(at, Self::BYTES);
             medium.fence();
         }
