@@ -1,6 +1,6 @@
 //! Tables of two choices that double: which data tables there are, which of them owns a key, and which resize is
-//! under way. From Rewo-Hash's lightweight resizing (Li, Huang: *A Read-Efficient and Write-Optimized Hash Table for
-//! Intel Optane DC Persistent Memory*, section 3.6).
+//! under way. From Li, Huang: *A Read-Efficient and Write-Optimized Hash Table for Intel Optane DC Persistent Memory*
+//! (lightweight resizing, section 3.6).
 //!
 //! That has a directory: an entry for each data table, with the bit set of the keys that it owns. Each
 //! doubling adds a table as large as all before it, and looks at one more bit of the keys; the highest bit that

@@ -210,7 +210,6 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// The value only after what stood here before: a displaced key is erased, and the slot filled again, without a
     /// fence in between.
     #[inline(always)]
-    #[track_caller]
     pub(super) fn fill<M: Medium>(
         &self,
         medium: &M,

@@ -1,4 +1,4 @@
-//! Resizing, beside running operations. The paper has none; this is Rewo-Hash's (section 3.6 there).
+//! Resizing, beside running operations. The paper has none; this is that of `directory`.
 //!
 //! An extension adds a data table as large as all before it, with as many nodes for the stash, and about half of the
 //! items of each of these move there. Whoever inserts or removes meanwhile empties some buckets besides of what has to

@@ -268,6 +268,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     }
 
     /// Flushes a node.
+    #[track_caller]
     pub(super) fn flush<M: Medium>(&self, medium: &M, node: u64) {
         medium.flush_range(self.at(node), Self::BYTES);
     }

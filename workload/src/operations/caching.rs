@@ -1,4 +1,4 @@
-//! The simulated cache of the PFHT paper, section 4.6.
+//! The simulated cache of Debnath et al., *Revisiting Hash Table Design for Phase Change Memory*, section 4.6.
 
 use super::Operation;
 use crate::random::{Purpose, Random};

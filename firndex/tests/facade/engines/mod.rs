@@ -3,6 +3,7 @@
 mod clevel;
 mod iceberg;
 mod level;
+mod pfht;
 mod rewo;
 
 use firndex::{Engine, Options};
@@ -38,6 +39,7 @@ impl Anatomy {
             Some(Engine::Level) => level::dissect,
             Some(Engine::Clevel) => clevel::dissect,
             Some(Engine::Rewo) => rewo::dissect,
+            Some(Engine::Pfht) => pfht::dissect,
             // Words that may be anything.
             _ => |_: &[u8], extent: &Extent, anatomy: &mut Anatomy| {
                 anatomy.states.extend(range(extent).step_by(8));
