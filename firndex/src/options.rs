@@ -220,13 +220,14 @@ impl Options {
 
     /// Fills that table in the background after opening, and again when the table has doubled or halved
     /// (default: no, it fills as look-ups come). Once it has all pairs, it also knows which keys are absent.
+    /// Meanwhile the table does not halve.
     pub fn refill_cache(mut self, refill: bool) -> Self {
         self.settings.refills_cache = refill;
         self
     }
 
     /// Threads that bring that table up to date beside the writer of a new pair (default: 0, the writer does it
-    /// itself, which is faster where processors are few). Idle, they sleep.
+    /// itself). Idle, they sleep.
     pub fn synchronizers(mut self, threads: usize) -> Self {
         self.settings.synchronizers = threads;
         self

@@ -115,3 +115,59 @@ impl Queue {
         before.unwrap_or_else(|until| until).max(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES_PER_BLOCK: u64 = MEDIA_BLOCK / LINE;
+    const NOW: u64 = 1 << 40;
+    const READ_TICKS: u64 = 5000;
+
+    fn media(read_busy_ns: u64, write_busy_ns: u64) -> MediaBlocks {
+        MediaBlocks::new(&Blocks { near_read_ns: 100, read_busy_ns, write_busy_ns })
+    }
+
+    #[test]
+    fn further_lines_of_a_block_come_from_its_buffer() {
+        let media = media(0, 0);
+        let line = 7 * LINES_PER_BLOCK;
+        let arrival = NOW + READ_TICKS;
+        assert_eq!(media.read(line, NOW, READ_TICKS), arrival);
+        // No sooner than the block.
+        assert_eq!(media.read(line + 1, NOW, READ_TICKS), arrival);
+        let later = arrival + 1;
+        assert_eq!(media.read(line + 2, later, READ_TICKS), later + ticks::from_ns(100));
+        let next_block = line + LINES_PER_BLOCK;
+        assert_eq!(media.read(next_block, later, READ_TICKS), later + READ_TICKS);
+    }
+
+    #[test]
+    fn blocks_are_read_one_after_another() {
+        let arrivals = |media: &MediaBlocks| -> Vec<u64> {
+            let lines = (100..108).map(|block| block * LINES_PER_BLOCK);
+            lines.map(|line| media.read(line, NOW, READ_TICKS)).collect()
+        };
+        let busy = ticks::from_ns(50);
+        let queued: Vec<u64> = (0..8).map(|nth| NOW + nth * busy + READ_TICKS).collect();
+        assert_eq!(arrivals(&media(50, 0)), queued);
+        // Another thread's buffer: those blocks are near by now.
+        let unlimited = std::thread::spawn(move || arrivals(&media(0, 0))).join().unwrap();
+        assert_eq!(unlimited, [NOW + READ_TICKS; 8]);
+    }
+
+    #[test]
+    fn write_backs_wait_once_the_buffer_is_full() {
+        let media = media(0, 50);
+        let busy = ticks::from_ns(50);
+        let full = BUFFER_BLOCKS as u64;
+        for block in 0..full + 8 {
+            let waits = media.write_back((500 + block) * LINES_PER_BLOCK, NOW);
+            assert_eq!(waits, block.saturating_sub(full) * busy, "block {block}");
+        }
+        // One block, over and over, is combined.
+        assert_eq!(media.write_back((507 + full) * LINES_PER_BLOCK + 1, NOW), 0);
+        // What was asked for is done after a while.
+        assert_eq!(media.write_back(1000 * LINES_PER_BLOCK, NOW + (full + 8) * busy), 0);
+    }
+}

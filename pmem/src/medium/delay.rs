@@ -370,64 +370,29 @@ mod tests {
         medium
     }
 
-    /// As [`delays`], which also takes less than `ns_max` in one of some attempts: others may hold up the others.
-    #[track_caller]
-    fn delays_between(ns: Range<u64>, mut action: impl FnMut(u64)) {
-        let took: Vec<u64> = (0..10)
-            .map(|attempt| {
-                let started = Instant::now();
-                action(attempt);
-                started.elapsed().as_nanos() as u64
-            })
-            .collect();
-        assert!(took.iter().all(|&took| took >= ns.start / 100 * 99), "{took:?} beside {ns:?}");
-        assert!(took.iter().any(|&took| took < ns.end), "{took:?} beside {ns:?}");
-    }
-
+    /// How long, `blocks` tells; that it is waited for, this.
     #[test]
-    fn further_lines_of_a_block_come_from_its_buffer() {
-        let medium = slow_blocks(0, 0);
-        let read = SLOW.read_ns;
-        delays_between(read..2 * read, |block| {
-            medium.load(Offset(256 * block));
-        });
-        delays_between(read / 4..read / 2, |block| {
-            medium.load(Offset(256 * block + 64));
-        });
-        // Both requested at once, the second waits for its block, and no longer.
-        delays_between(read..5 * read / 4, |block| {
-            let at = Offset(8192 + 256 * block);
-            medium.prefetch(at);
-            medium.prefetch(at.add(LINE));
-            medium.load(at);
-            medium.load(at.add(LINE));
-        });
-    }
-
-    #[test]
-    fn blocks_are_read_one_after_another() {
-        // Eight requested at once: each keeps the media busy as long as a read takes.
-        let read = SLOW.read_ns;
-        let read_eight = |medium: &Delay<Dram>, attempt: u64| {
-            let blocks = (0..8).map(|block| Offset((attempt * 8 + block) * 256));
-            blocks.clone().for_each(|at| medium.prefetch(at));
-            blocks.for_each(|at| _ = medium.load(at));
+    fn blocks_are_waited_for() {
+        let took_at_least = |ns: u64, action: &dyn Fn()| {
+            let started = Instant::now();
+            action();
+            let elapsed = started.elapsed();
+            assert!(elapsed >= Duration::from_nanos(ns / 100 * 99), "{elapsed:?} for {ns} ns");
         };
-        let limited = slow_blocks(read, 0);
-        delays_between(8 * read..10 * read, |attempt| read_eight(&limited, attempt));
-        let unlimited = slow_blocks(0, 0);
-        delays_between(read..2 * read, |attempt| read_eight(&unlimited, attempt));
-    }
-
-    #[test]
-    fn write_backs_wait_once_the_buffer_is_full() {
+        let read = SLOW.read_ns;
+        let medium = slow_blocks(read, 0);
+        let eight = (0..8).map(|block| Offset(256 * block));
+        took_at_least(8 * read, &|| {
+            // All requested at once: each keeps the media busy as long as a read takes.
+            eight.clone().for_each(|at| medium.prefetch(at));
+            eight.clone().for_each(|at| _ = medium.load(at));
+        });
+        took_at_least(read / 4, &|| _ = medium.load(Offset(LINE)));
         let busy = 1_000_000;
-        let blocks = super::super::blocks::BUFFER_BLOCKS as u64;
         let medium = slow_blocks(0, busy);
-        let started = Instant::now();
-        (0..blocks + 8).for_each(|block| medium.flush(Offset(256 * block)));
-        assert!(started.elapsed() >= Duration::from_nanos(7 * busy), "{:?}", started.elapsed());
-        // One block, over and over, is combined.
-        delays_between(0..busy, |_| (0..1000).for_each(|_| medium.flush(Offset(256 * blocks))));
+        let blocks = super::super::blocks::BUFFER_BLOCKS as u64;
+        took_at_least(7 * busy, &|| {
+            (0..blocks + 8).for_each(|block| medium.flush(Offset(256 * block)));
+        });
     }
 }
