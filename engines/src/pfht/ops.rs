@@ -5,6 +5,7 @@ use super::bucket::Unfenced;
 use super::fast::Two;
 use super::layout::{BUCKET_BYTES, Bucket, LOCK, Locked, WRITING, with_new_version};
 use super::search::{Found, Spot};
+use super::stash::Stash;
 use crate::directory::{Geometry, Hash, slots_in};
 use crate::log::Entry;
 use crate::mutation::Likely;
@@ -403,7 +404,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             Spot::Node(node) => {
                 self.stash.fill_value(medium, node, value);
-                self.stash.flush(medium, node);
+                medium.flush_range(self.stash.at(node), Stash::<K, V>::BYTES);
             }
         }
         medium.fence();

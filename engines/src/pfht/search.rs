@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::layout::{Bucket, LOCK, STASHED, WRITING};
+use super::stash::Stash;
 use crate::directory::{Hash, SPAN_MAX, slots_in};
 use index::{Fixed, is_same};
 use pmem::sync::{Ordering, fence};
@@ -126,7 +127,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                         self.flush_beyond(at, slot);
                         self.flush_use(at, slot);
                     }
-                    Spot::Node(node) => self.stash.flush(medium, node),
+                    Spot::Node(node) => {
+                        medium.flush_range(self.stash.at(node), Stash::<K, V>::BYTES);
+                    }
                 }
                 medium.fence();
             }

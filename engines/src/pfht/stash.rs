@@ -267,12 +267,6 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         medium.flush(at);
     }
 
-    /// Flushes a node.
-    #[track_caller]
-    pub(super) fn flush<M: Medium>(&self, medium: &M, node: u64) {
-        medium.flush_range(self.at(node), Self::BYTES);
-    }
-
     /// The word that is a node's value, if one word it is.
     pub(super) fn value_word(&self, node: u64) -> Option<Offset> {
         Packed::<K, V>::value_word(self.at(node), Node::<K, V>::ITEM)
