@@ -18,7 +18,7 @@ use crate::setups::{
 use crate::subject::{
     HASH_SEED, LongKey, LongTableSubject, Setup, StoreSubject, TableSubject, lengthened,
 };
-use crate::trial::Directed;
+use crate::trial::{Directed, every_access};
 use engines::Engine;
 use engines::pfht::{Design, Shape, engine_params};
 use index::hash::Hasher;
@@ -418,6 +418,8 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
     all.extend(late::<TableSubject>(&words[0]));
     all.extend(displacements_beside_extensions());
+    all.extend(updates_into_earlier_slots());
+    all.extend(nodes_used_again());
     all.extend(several_that_resize::<TableSubject>(&words));
     all.extend(writers_of_the_heap());
     all
@@ -429,4 +431,39 @@ fn displacements_beside_extensions() -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
     let extender = vec![one(1, Action::Insert(3)), Op::Settle];
     vec![shared::<TableSubject>(&setup, vec![vec![one(0, Action::Insert(2))], extender], 2)]
+}
+
+/// A long pair is updated into a slot before its own, while a look-up goes from slot to slot.
+fn updates_into_earlier_slots() -> Vec<Directed> {
+    let name = "an update of a long pair on pfht into a slot before its own";
+    let look = |name, shape| {
+        let setup =
+            filled_with(hash_of_long, name, shape, [OTHER, SAME_MOVES], &[SAME, SAME], &[0]);
+        // The second filler.
+        let one = |action| vec![Op::One(3, action)];
+        let program = vec![one(Action::Update(3)), one(Action::Get)];
+        Directed::new::<LongTableSubject>(setup, every_access(program, 0, 3))
+    };
+    let paper = Shape { design: Design::PAPER, ..slots(3) };
+    vec![look(name, slots(3)), look("such an update as in the paper", paper)]
+}
+
+/// The one node of the stash is given back and taken for another bucket, while somebody reads it.
+fn nodes_used_again() -> Vec<Directed> {
+    let setup = Setup {
+        resize_at: 2.0,
+        is_tight: true,
+        ..filled(
+            "a node of the stash can be used again",
+            stashing(1),
+            [SAME, SAME_MOVES],
+            &[OTHER, SAME, OTHER],
+            &[],
+        )
+    };
+    let one = |key, action| vec![Op::One(key, action)];
+    // The last filler is in the stash.
+    let program = vec![one(4, Action::Get), one(4, Action::Remove), one(0, Action::Insert(3))];
+    let look = every_access(program, 0, 2);
+    vec![Directed::new::<TableSubject>(setup, look)]
 }

@@ -160,6 +160,13 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
             && Packed::<K, V>::has_key(medium, at, self.item_at(slot), key)
     }
 
+    /// The slots that can have a key, as one word tells: with a look for each slot a key could be in none, which goes
+    /// from one slot to another. Of words each key tells for itself.
+    #[inline(always)]
+    pub(super) fn in_use<M: Medium>(&self, medium: &M, at: Offset) -> u64 {
+        if Self::WORDS { self.full() } else { medium.load(at) & self.full() }
+    }
+
     /// The slots with this fingerprint, of a record's word of fingerprints.
     #[inline(always)]
     pub(super) fn slots_with(&self, prints: u64, print: u8) -> u64 {

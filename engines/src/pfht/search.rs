@@ -98,8 +98,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             } else {
                 self.bucket.full()
             };
+            let has_key = |&slot: &usize| is_same(self.bucket.key(medium, at, slot), key);
             let in_slot = Bucket::<K, V>::takes(key)
-                .then(|| slots_in(shown).find(|&slot| self.bucket.has_key(medium, at, slot, key)))
+                .then(|| slots_in(shown & self.bucket.in_use(medium, at)).find(has_key))
                 .flatten();
             let mut spot = in_slot.map(Spot::Slot);
             if spot.is_none() && is_first && (state & STASHED != 0 || !sticky_bit) {
