@@ -483,8 +483,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         if let Some(node) = change.unstashed {
             self.stash.unlink(change.bucket, node);
-            self.stash.give_back(node);
             self.forget_stash_if_empty(change.bucket);
+            // After the new version: a search that found the node may read another item's value there.
+            self.stash.give_back(node);
         }
     }
 

@@ -132,8 +132,9 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         free.fresh - Self::first_node() - free.list.len() as u64 + zero
     }
 
+    /// Whether a node of [`NODES_OF_ZERO`] is in a chain, or not given back yet.
     fn is_linked(&self, node: u64) -> bool {
-        owner_of(self.link_word(node).load(Ordering::Relaxed)).is_some()
+        owner_of(self.link_word(node).load(Ordering::Acquire)).is_some()
     }
 
     /// Where a node is.
@@ -160,10 +161,12 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         Some(free.fresh - 1)
     }
 
-    /// Gives a node back that is in no chain.
+    /// Gives a node back that is in no chain, once its bucket has a new version.
     pub(super) fn give_back(&self, node: u64) {
         if node >= Self::first_node() {
             self.free.lock().list.push(node);
+        } else {
+            self.link_word(node).store(0, Ordering::Release);
         }
     }
 
@@ -304,9 +307,6 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
             }
         }
         head.store(next_version(before) | CHAIN_LOCK | first, Ordering::Release);
-        if node < Self::first_node() {
-            self.link_word(node).store(0, Ordering::Relaxed);
-        }
     }
 
     /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the key
