@@ -238,7 +238,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let used = 1 + (geometry.used_log2() - shape.initial_log2) as usize;
         let has_base = |base: &AtomicU64| base.load(Ordering::Relaxed) != NO_BASE;
-        if let Some(table) = bases[..used].iter().position(|base| !has_base(base)) {
+        let tables = bases.iter().filter(|base| has_base(base)).count();
+        if let Some(table) = bases[..used.max(tables)].iter().position(|base| !has_base(base)) {
             return Err(corrupt(format!("data table {table} has no extent")));
         }
         let only = |owner, bytes, what| match pool.extents_of(owner).as_slice() {
@@ -260,7 +261,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let stash = Stash::new(&shape, log2_max, geometry.used_log2()).map_err(reserve)?;
         for extent in pool.extents_of(STASH_OWNER) {
             let table = usize::from(extent.index);
-            if table != stash.tables() || extent.bytes != stash.bytes_of(table) {
+            let is_next = table == stash.tables() && table < tables;
+            if !is_next || extent.bytes != stash.bytes_of(table) {
                 return Err(corrupt(format!(
                     "the stash's extent {table} has {} bytes, expected {}, and one for each data table",
                     extent.bytes,
@@ -269,9 +271,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             stash.add(table, extent.start);
         }
-        if stash.tables() < used {
+        // With fewer, a resize would later leave a gap among the nodes.
+        if stash.tables() < tables {
             return Err(corrupt(format!(
-                "the stash has {} extents, expected one for each of {used} data tables",
+                "the stash has {} extents, expected one for each of {tables} data tables",
                 stash.tables()
             )));
         }

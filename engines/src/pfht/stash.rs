@@ -57,8 +57,9 @@ struct Free {
 }
 
 pub(super) struct Stash<K, V> {
-    /// The first node of those that came with each data table.
-    firsts: [u64; TABLES_MAX + 1],
+    /// The first node of those that come with each data table; there is one more than there can be, since pools and
+    /// helpers ask for its size.
+    firsts: [u64; TABLES_MAX + 2],
     /// Where those are; [`NO_BASE`] if they are not there yet.
     bases: [AtomicU64; TABLES_MAX],
     heads: Array<AtomicU64>,
@@ -70,8 +71,8 @@ pub(super) struct Stash<K, V> {
 impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// An empty one, for tables of up to `1 << log2_max` buckets of which there are `1 << log2_now`.
     pub(super) fn new(shape: &Shape, log2_max: u32, log2_now: u32) -> io::Result<Self> {
-        let mut firsts = [0; TABLES_MAX + 1];
-        for table in 0..TABLES_MAX {
+        let mut firsts = [0; TABLES_MAX + 2];
+        for table in 0..=TABLES_MAX {
             firsts[table + 1] = firsts[table] + shape.nodes_of(table);
         }
         let nodes = |log2: u32| firsts[1 + log2.saturating_sub(shape.initial_log2) as usize];
@@ -266,7 +267,8 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// Erases a node in the pool, and flushes that; a fence is still to come.
     pub(super) fn erase<M: Medium>(&self, medium: &M, node: u64) {
         let at = self.at(node);
-        medium.store(at, 0);
+        // Release: who sees that a copied item has gone here sees its copy.
+        medium.store_release(at, 0);
         medium.flush(at);
     }
 
