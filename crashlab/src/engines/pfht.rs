@@ -420,6 +420,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(displacements_beside_extensions());
     all.extend(updates_into_earlier_slots());
     all.extend(nodes_used_again());
+    all.extend(displacements_beside_look_ups());
     all.extend(several_that_resize::<TableSubject>(&words));
     all.extend(writers_of_the_heap());
     all
@@ -466,4 +467,19 @@ fn nodes_used_again() -> Vec<Directed> {
     let program = vec![one(4, Action::Get), one(4, Action::Remove), one(0, Action::Insert(3))];
     let look = every_access(program, 0, 2);
     vec![Directed::new::<TableSubject>(setup, look)]
+}
+
+/// An item is displaced, and its slot filled again, while somebody reads it there.
+fn displacements_beside_look_ups() -> Vec<Directed> {
+    let one = |key, action| vec![Op::One(key, action)];
+    let look = |name, shape, changes| {
+        let setup = filled(name, shape, [OTHER, OTHER_MOVES], &[(0, 1)], &[]);
+        let program = vec![one(2, Action::Get), one(0, Action::Insert(3))];
+        Directed::new::<TableSubject>(setup, every_access(program, 0, changes))
+    };
+    let paper = Shape { design: Design::PAPER, ..slots(1) };
+    vec![
+        look("an item can be displaced as in the paper", paper, 2),
+        look("an item can be displaced that is read", slots(1), 3),
+    ]
 }
