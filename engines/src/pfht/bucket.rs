@@ -438,8 +438,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let gone = Pending { bucket, clear: 1 << slot, ..Pending::default() };
         if Bucket::<K, V>::WORDS {
             self.show_locked(&gone);
-            // What is put there is ordered after it. Release: who sees that it has gone sees that it is elsewhere.
-            self.medium().store_release(self.at(bucket).add(self.bucket.item_at(slot)), 0);
+            // Who sees that it has gone sees that it is elsewhere. (What is put there then is ordered after it.)
+            fence(Ordering::Release);
+            self.medium().store(self.at(bucket).add(self.bucket.item_at(slot)), 0);
         } else {
             self.erase(bucket, 1 << slot);
             self.medium().fence();

@@ -207,8 +207,9 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
                 if medium.load(at) == IN_USE {
                     return is_same().then_some(Some(node));
                 }
-                // A removal that has not passed its fence: make the absence durable.
-                medium.persist(at);
+                // A removal that has not passed its fence: the absence is to be durable. Its bucket is locked, so the
+                // caller fences.
+                medium.flush(at);
             }
             steps += 1;
             if steps % STEPS_BETWEEN_CHECKS == 0 && !is_same() {
