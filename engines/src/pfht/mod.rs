@@ -64,7 +64,7 @@ pub use layout::SLOTS_MAX;
 pub use shape::{Design, Shape};
 
 use crate::Settings;
-use crate::directory::{Geometry, HOMES, LOG2_MAX, Published, Resize, SPAN_MAX, table_log2};
+use crate::directory::{Geometry, HOMES, Published, Resize, SPAN_MAX, table_log2};
 use crate::engine::Describe;
 use crate::helper::{Helpers, Signal};
 use crate::log::Log;
@@ -75,8 +75,8 @@ use crate::sizes::check_sizes;
 use index::hash::Hasher;
 use index::{Error, Fixed, Level, Occupancy};
 use layout::{
-    BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, LOG, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST,
-    ROOT_RESIZE, STASH_OWNER, TABLES, TABLES_MAX,
+    BUCKET_BYTES, Bucket, CURSOR, CURSOR_BYTES, LOG, LOG2_MAX, RECORD_WORDS, ROOT_LOG2,
+    ROOT_LOWEST, ROOT_RESIZE, STASH_OWNER, TABLES, TABLES_MAX,
 };
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, Offset, OpenError, Pool};
@@ -86,7 +86,7 @@ use std::time::{Duration, Instant};
 
 /// No base of a table: those are aligned.
 const NO_BASE: u64 = u64::MAX;
-/// Bases that there is room for: more than tables, and a power of two.
+/// Bases that there is room for: at least as many as tables, and a power of two.
 const BASES: usize = TABLES_MAX.next_power_of_two();
 
 /// Words of a thread's counts: items inserted less items deleted; its insertions and removals.

@@ -8,13 +8,13 @@
 
 use super::bucket::Unfenced;
 use super::layout::{
-    BUCKET_BYTES, Bucket, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE, STASH_OWNER,
-    STASHED, TABLES,
+    BUCKET_BYTES, Bucket, LOG2_MAX, Locked, RECORD_WORDS, ROOT_LOG2, ROOT_LOWEST, ROOT_RESIZE,
+    STASH_OWNER, STASHED, TABLES,
 };
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE, base_of};
 use crate::Settings;
-use crate::directory::{Geometry, Hash, LOG2_MAX, Resize, SPAN_MAX, slots_in};
+use crate::directory::{Geometry, Hash, Resize, SPAN_MAX, slots_in};
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::sync::{Ordering, spin, thread_index};

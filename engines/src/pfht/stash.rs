@@ -8,7 +8,7 @@
 //! it walked was one chain all along; if not it walks again. Who changes a chain holds its lock for some volatile
 //! stores, never across a fence.
 
-use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
+use super::layout::{Bucket, LOG2_MAX, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
 use crate::packed::Packed;
 use index::Fixed;
@@ -28,6 +28,7 @@ const STEPS_BETWEEN_CHECKS: usize = 8;
 // A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the end.
 const LINK_MASK: u64 = (1 << 32) - 1;
 const OWNER_SHIFT: u32 = 32;
+const _: () = assert!(LOG2_MAX < u64::BITS - OWNER_SHIFT);
 const CHAIN_LOCK: u64 = 1 << 32;
 const CHAIN_VERSION: u64 = 1 << 33;
 const CHAIN_VERSION_MASK: u64 = !(CHAIN_VERSION - 1);

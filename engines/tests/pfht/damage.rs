@@ -76,6 +76,19 @@ fn data_tables_with_gaps_are_refused() {
     }
 }
 
+/// A link of the stash has 32 bits for a bucket, and tells one that is none.
+#[test]
+fn more_buckets_than_the_stash_can_link_are_refused() {
+    let (image, mut superblock) = grown(0, 3);
+    // The buckets of all tables, and those among which a key may be where it was before.
+    superblock.engine_roots[0] = 32;
+    superblock.engine_roots[2] = 32;
+    match open(&with_superblock(&image, &superblock), NEVER) {
+        Err(OpenError::Corrupt { found }) => assert!(found.contains("to 2^31"), "{found}"),
+        other => panic!("{:?}", other.map(|_| "it was opened")),
+    }
+}
+
 #[test]
 fn more_of_the_stash_than_there_can_be_is_refused() {
     let (image, sound) = grown(0, 0);
