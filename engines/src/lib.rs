@@ -20,7 +20,7 @@ macro_rules! for_each_engine {
 
 mod ahead;
 pub mod clevel;
-mod directory;
+mod doubling;
 pub mod engine;
 mod helper;
 pub mod iceberg;

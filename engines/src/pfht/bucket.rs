@@ -2,10 +2,9 @@
 
 use super::Core;
 use super::layout::{
-    BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, STASHED, STATE, has_mark, with_mark,
-    with_new_version,
+    BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, STASHED, STATE, with_new_version,
 };
-use crate::directory::{Geometry, Hash, Pair, pair_among, slots_in, table_of};
+use crate::doubling::{Doubles, Geometry, Hash, slots_in};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
@@ -172,7 +171,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     #[inline(always)]
     pub(super) fn end_change(&mut self, home: Option<Locked<'a>>, inserted: u64, removed: u64) {
         self.homes[self.count - 1] = home;
-        self.core.count(inserted.wrapping_sub(removed));
+        self.core.tables.count(inserted.wrapping_sub(removed));
         self.inserted += inserted;
         self.removed += removed;
         self.commit_if_full();
@@ -271,18 +270,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Hash(self.hashed(key))
     }
 
-    /// The two buckets of a key among `1 << log2`.
-    #[inline(always)]
-    pub(super) fn pair_among(&self, log2: u32, hash: Hash) -> Pair {
-        pair_among(log2, self.shape.initial_log2, hash)
-    }
-
     /// Where a bucket begins.
     #[inline(always)]
     pub(super) fn at(&self, bucket: u64) -> Offset {
-        let table = table_of(bucket, self.shape.initial_log2);
-        let base = self.bases[table % self.bases.len()].load(Ordering::Relaxed);
-        Offset(base.wrapping_add(bucket.wrapping_mul(BUCKET_BYTES)))
+        self.tables.at::<BUCKET_BYTES>(bucket)
     }
 
     /// Index of the first word of a bucket's record.
@@ -330,16 +321,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn set_state(&self, bucket: u64, change: impl FnOnce(u64) -> u64) {
         let state = self.state(bucket);
         state.store(change(state.load(Ordering::Relaxed)), Ordering::Release);
-    }
-
-    /// Whether a bucket was emptied in the resize of this geometry.
-    pub(super) fn is_drained(&self, geometry: Geometry, bucket: u64) -> bool {
-        has_mark(self.state(bucket).load(Ordering::Acquire), geometry.generation())
-    }
-
-    /// Says so; the bucket is locked.
-    pub(super) fn mark_drained(&self, geometry: Geometry, bucket: u64) {
-        self.set_state(bucket, |state| with_mark(state, geometry.generation()));
     }
 
     /// Waits for the lock of a bucket while `geometry` lasts, and calls `before_waiting` before it does.

@@ -2,20 +2,20 @@
 
 use super::Core;
 use super::layout::{Bucket, LOCK, STASHED};
-use crate::directory::slots_in;
+use crate::doubling::{Doubles, slots_in};
 use index::{CheckReport, Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn check(&self) -> CheckReport {
-        let _at_rest = self.signal.hold();
+        let _at_rest = self.tables.signal.hold();
         let mut report = CheckReport::default();
         for bucket in 0..self.geometry().buckets() {
             self.check_bucket(bucket, &mut report);
         }
         self.check_stash(&mut report);
-        let counted = self.len();
+        let counted = self.tables.len();
         if counted != report.pairs {
             let pairs = report.pairs;
             report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));

@@ -52,24 +52,8 @@ pub(super) const PRINTS: usize = 1;
 /// The first nodes of the stash, which only the key 0 takes, of pairs of words: two, since a resize copies it.
 pub(super) const NODES_OF_ZERO: u64 = 2;
 
-/// Owner of the extents of data tables; their index is the table's.
-pub(super) const TABLES: u8 = 1;
-/// Owner of the extent with the cursor.
-pub(super) const CURSOR: u8 = 2;
-/// Owner of the extent with the log.
-pub(super) const LOG: u8 = 3;
 /// Owner of the extents of the stash; their index is that of the data table that they came with.
 pub(super) const STASH_OWNER: u8 = 4;
-/// Bytes of the extent of the cursor.
-pub(super) const CURSOR_BYTES: u64 = LINE;
-
-/// Engine root: log2 of the buckets of all tables.
-pub(super) const ROOT_LOG2: usize = 0;
-/// Engine root: what resize is under way.
-pub(super) const ROOT_RESIZE: usize = 1;
-/// Engine root: log2 of the buckets among which a key may still be where it was before.
-pub(super) const ROOT_LOWEST: usize = 2;
-
 /// Engine parameter: the slots of a bucket, and log2 of the buckets of the first table.
 pub(super) const PARAM_SIZES: usize = 0;
 /// Engine parameter: the design decisions in force.
@@ -78,7 +62,7 @@ pub(super) const PARAM_DESIGN: usize = 1;
 pub(super) const PARAM_STASH: usize = 2;
 
 /// Most buckets, as log2: a link of the stash has 32 bits for a bucket.
-pub(super) const LOG2_MAX: u32 = crate::directory::LOG2_MAX - 1;
+pub(super) const LOG2_MAX: u32 = crate::doubling::LOG2_MAX - 1;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 

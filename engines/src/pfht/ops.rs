@@ -6,27 +6,20 @@ use super::fast::Two;
 use super::layout::{BUCKET_BYTES, Bucket, LOCK, Locked, WRITING, with_new_version};
 use super::search::{Found, Spot};
 use super::stash::Stash;
-use crate::directory::{Geometry, Hash, slots_in};
+use crate::doubling::{Doubles, Geometry, Hash, Placed, slots_in};
 use crate::log::Entry;
 use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
 
-/// How the attempt to place an item ended.
-pub(super) enum Placed {
-    Done,
-    /// The geometry has changed.
-    Stale,
-    /// Its buckets have no room, none could be made, and the stash is full.
-    NoRoom,
-}
-
 /// What an insertion finds out of a full bucket.
 enum Displaced<'a> {
     /// An item went to its other bucket, which is locked still: this slot is empty.
     Room(usize, Locked<'a>),
     No,
+    /// As [`Displaced::No`], but somebody held a bucket that may have room.
+    Busy,
     Stale,
 }
 
@@ -143,6 +136,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     return Ok(None);
                 }
                 Placed::Stale => {}
+                Placed::Busy => spin(&mut retries),
                 Placed::NoRoom => {
                     drop(home);
                     unfenced.commit();
@@ -209,14 +203,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         item: (K, V),
         hash: Hash,
     ) -> Placed {
+        let mut no_room = Placed::NoRoom;
         if Bucket::<K, V>::takes(item.0) {
-            match self.insert_into_table(unfenced, geometry, item, hash) {
-                Placed::NoRoom => {}
+            no_room = match self.insert_into_table(unfenced, geometry, item, hash) {
+                placed @ (Placed::NoRoom | Placed::Busy) => placed,
                 other => return other,
-            }
+            };
         }
         let [first, _] = self.pair_among(geometry.log2(), hash);
-        self.insert_into_stash(unfenced, geometry, first, item)
+        match self.insert_into_stash(unfenced, geometry, first, item) {
+            Placed::NoRoom => no_room,
+            other => other,
+        }
     }
 
     /// Of that, into the main table.
@@ -259,6 +257,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     ) -> Placed {
         // Else an item could not be moved to a bucket that is locked for a change before this one.
         unfenced.commit();
+        let mut no_room = Placed::NoRoom;
         for bucket in pair {
             let Some(locked) = self.lock_under(geometry, bucket, || {}) else {
                 return Placed::Stale;
@@ -271,6 +270,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 match self.displace(geometry, bucket) {
                     Displaced::Room(slot, to) => (slot, Some(to)),
                     Displaced::No => continue,
+                    Displaced::Busy => {
+                        no_room = Placed::Busy;
+                        continue;
+                    }
                     Displaced::Stale => return Placed::Stale,
                 }
             };
@@ -278,7 +281,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             unfenced.hold(displaced_to);
             return Placed::Done;
         }
-        Placed::NoRoom
+        no_room
     }
 
     #[cold]
@@ -316,6 +319,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// is only tried for: whoever holds it may be waiting for this one.
     fn displace(&self, geometry: Geometry, from: u64) -> Displaced<'_> {
         let medium = self.medium();
+        let mut no_room = Displaced::No;
         for slot in slots_in(self.bucket.full()) {
             let item = self.bucket.pair(medium, self.at(from), slot);
             let hash = self.hash(item.0);
@@ -323,7 +327,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if to == from || self.empty(to) == 0 {
                     continue;
                 }
-                let Some(locked) = Locked::attempt(self.state(to)) else { continue };
+                let Some(locked) = Locked::attempt(self.state(to)) else {
+                    no_room = Displaced::Busy;
+                    continue;
+                };
                 if self.geometry() != geometry {
                     // The bucket may have been emptied for good.
                     return Displaced::Stale;
@@ -338,7 +345,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 return Displaced::Room(slot, locked);
             }
         }
-        Displaced::No
+        no_room
     }
 
     /// Update: in place if one word is all that changes; else into an empty slot of the bucket, and one word shows

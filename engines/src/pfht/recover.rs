@@ -7,11 +7,9 @@
 use super::Core;
 use super::layout::{Bucket, STASHED};
 use super::search::Spot;
-use crate::directory::{Geometry, Hash, slots_in};
+use crate::doubling::{Doubles, Geometry, Hash, slots_in};
 use crate::log::Entry;
-use crate::parallel::in_parallel;
 use index::Fixed;
-use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
@@ -22,39 +20,28 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         let buckets = 0..geometry.buckets();
-        let pairs = self.in_parallel(buckets.clone(), |range| Ok(self.rebuild(range)))?;
-        self.at_open.store(pairs, Ordering::Relaxed);
+        let pairs = self
+            .tables
+            .in_parallel(buckets.clone(), BUCKETS_PER_THREAD, |range| Ok(self.rebuild(range)))?;
+        self.tables.set_at_open(pairs);
         for (at, entry) in self.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
-        let twice = self.in_parallel(buckets, |range| self.deduplicate(geometry, range))?;
+        let twice = self
+            .tables
+            .in_parallel(buckets, BUCKETS_PER_THREAD, |range| self.deduplicate(geometry, range))?;
         let stashed = self.recover_stash(geometry)?;
-        self.at_open.store(pairs - twice + stashed, Ordering::Relaxed);
+        self.tables.set_at_open(pairs - twice + stashed);
         if !geometry.is_resizing() {
             return Ok(());
         }
         let sources = geometry.sources();
-        let passed = self.cursor().min(sources.end - sources.start);
-        let undrained =
-            self.in_parallel(sources, |range| Ok(self.find_undrained(geometry, range, passed)))?;
-        if undrained == 0 && !self.pool.is_read_only() {
-            self.end_resize(geometry);
-        } else {
-            self.start_resize(geometry, passed, undrained);
-        }
+        let passed = self.tables.cursor().min(sources.end - sources.start);
+        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, |range| {
+            Ok(self.find_undrained(geometry, range, passed))
+        })?;
+        self.resume(passed, undrained);
         Ok(())
-    }
-
-    /// Runs `work` over parts of some buckets.
-    fn in_parallel(
-        &self,
-        buckets: Range<u64>,
-        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
-    ) -> Result<u64, OpenError> {
-        let (start, count) = (buckets.start, buckets.end - buckets.start);
-        in_parallel(&self.settings, count, BUCKETS_PER_THREAD, |range| {
-            work(start + range.start..start + range.end)
-        })
     }
 
     /// Rebuilds the records of buckets; returns the number of items.
@@ -73,13 +60,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         items
     }
 
-    fn unless_read_only(&self) -> Result<(), OpenError> {
-        if self.pool.is_read_only() { Err(OpenError::NeedsRecovery) } else { Ok(()) }
-    }
-
     fn replay(&self, geometry: Geometry, at: Offset, entry: &Entry<V>) -> Result<(), OpenError> {
         let Some(value) = entry.value else { return Ok(()) };
-        self.unless_read_only()?;
+        self.tables.unless_read_only()?;
         let spot = Spot::of_log(entry.level, entry.slot);
         let key = match spot {
             Spot::Slot(slot) => {
@@ -136,7 +119,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
             }
             if twice != 0 {
-                self.unless_read_only()?;
+                self.tables.unless_read_only()?;
                 self.delete_slots(bucket, twice);
                 deleted += u64::from(twice.count_ones());
             }
@@ -159,7 +142,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 first
             })
         };
-        self.stash.rebuild(self.medium(), owner, || self.unless_read_only())
+        self.stash.rebuild(self.medium(), owner, || self.tables.unless_read_only())
     }
 
     /// The number of buckets that a resize has not emptied, of which it has emptied the first `passed`; marks the

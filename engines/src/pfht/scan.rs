@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::layout::{Locked, STASHED};
-use crate::directory::slots_in;
+use crate::doubling::slots_in;
 use crate::scan::{Scanned, Scans};
 use index::Fixed;
 use pmem::Medium;

@@ -1,6 +1,7 @@
 //! The engine as an [`Index`].
 
 use super::Pfht;
+use crate::doubling::Doubles;
 use crate::mutation::{Likely, changes_by_mutation, key_of};
 use crate::scan::Scanned;
 use index::{Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Shrunk, is_same_state};
@@ -28,7 +29,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
     }
 
     fn len(&self) -> u64 {
-        self.core.len()
+        self.core.tables.len()
     }
 
     fn occupancy(&self) -> Occupancy {
@@ -55,11 +56,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
     }
 
     fn set_chore(&self, chore: Weak<dyn Chore>) {
-        self.core.signal.set_chore(chore);
+        self.core.tables.signal.set_chore(chore);
     }
 
     fn wake_for_chore(&self) {
-        self.core.signal.wake();
+        self.core.tables.signal.wake();
     }
 
     fn scan_time(&self) -> Duration {
@@ -68,11 +69,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
 
     #[cfg(feature = "simulated")]
     fn expect_help(&self) {
-        self.core.signal.expect_turns();
+        self.core.tables.signal.expect_turns();
     }
 
     #[cfg(feature = "simulated")]
     fn help(&self) {
-        self.core.signal.take_one_round(&*self.core);
+        self.core.tables.signal.take_one_round(&*self.core);
     }
 }

@@ -4,7 +4,7 @@ use super::Core;
 use super::cache::Busy;
 use super::layout::{BUCKET_BYTES, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
 use super::shadow::Order;
-use crate::directory::{Geometry, Hash, Pair, pair_among, table_of};
+use crate::doubling::{Doubles, Geometry, Hash};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};
@@ -188,7 +188,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     #[inline(always)]
     pub(super) fn end_change(&mut self, home: Option<Locked<'a>>, inserted: u64, removed: u64) {
         self.homes[self.count - 1] = home;
-        self.core.count(inserted.wrapping_sub(removed));
+        self.core.tables.count(inserted.wrapping_sub(removed));
         self.inserted += inserted;
         self.removed += removed;
         self.commit_if_full();
@@ -299,18 +299,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Hash(self.hashed(key))
     }
 
-    /// The two buckets of a key among `1 << log2`.
-    #[inline(always)]
-    pub(super) fn pair_among(&self, log2: u32, hash: Hash) -> Pair {
-        pair_among(log2, self.shape.initial_log2, hash)
-    }
-
     /// Where a bucket begins.
     #[inline(always)]
     pub(super) fn at(&self, bucket: u64) -> Offset {
-        let table = table_of(bucket, self.shape.initial_log2);
-        let base = self.bases[table % self.bases.len()].load(Ordering::Relaxed);
-        Offset(base.wrapping_add(bucket.wrapping_mul(BUCKET_BYTES)))
+        self.tables.at::<BUCKET_BYTES>(bucket)
     }
 
     /// Index of the first word of a bucket's record.

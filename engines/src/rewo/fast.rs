@@ -6,7 +6,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::layout::{LOCK, WRITING};
 use super::search::Found;
-use crate::directory::{Geometry, Hash};
+use crate::doubling::{Doubles, Geometry, Hash};
 use crate::mutation::Likely;
 use index::{Change, Fixed, is_same};
 use pmem::Medium;

@@ -17,7 +17,6 @@
 //! Buckets of all data tables are numbered together: the first table has the lowest numbers, and each further
 //! table as many as all before it.
 
-use crate::directory::LOG2_MAX;
 use crate::packed::Packed;
 use index::Fixed;
 use index::fingerprint::match_two_words;
@@ -48,31 +47,12 @@ pub(super) const PRINTS: usize = 1;
 /// Word of a record: the resize in which the bucket was emptied last.
 pub(super) const MARK: usize = 3;
 
-/// Owner of the extents of data tables; their index is the table's.
-pub(super) const TABLES: u8 = 1;
-/// Owner of the extent with the cursor.
-pub(super) const CURSOR: u8 = 2;
-/// Owner of the extent with the log.
-pub(super) const LOG: u8 = 3;
-/// Bytes of the extent of the cursor.
-pub(super) const CURSOR_BYTES: u64 = LINE;
-
-/// Engine root: log2 of the buckets of all tables.
-pub(super) const ROOT_LOG2: usize = 0;
-/// Engine root: what resize is under way.
-pub(super) const ROOT_RESIZE: usize = 1;
-/// Engine root: log2 of the buckets among which a key may still be where it was before.
-pub(super) const ROOT_LOWEST: usize = 2;
-
 /// Engine parameter: the slots of a bucket, and log2 of the buckets of the first table.
 pub(super) const PARAM_SIZES: usize = 0;
 /// Engine parameter: the design decisions in force.
 pub(super) const PARAM_DESIGN: usize = 1;
 /// Engine parameter: how large the cached table is.
 pub(super) const PARAM_CACHE: usize = 2;
-
-/// Most data tables.
-pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
 /// The lock of a bucket or of a home, held until dropped.
 pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;

@@ -5,23 +5,12 @@ use super::bucket::Unfenced;
 use super::fast::Two;
 use super::layout::{Bucket, Locked, VERSION, WRITING};
 use super::search::Found;
-use crate::directory::{Geometry, Hash, slots_in};
+use crate::doubling::{Doubles, Geometry, Hash, Placed, slots_in};
 use crate::log::Entry;
 use crate::mutation::Likely;
 use index::{Change, Error, Fixed, are_words, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
-
-/// How the attempt to place an item ended.
-pub(super) enum Placed {
-    Done,
-    /// The geometry has changed.
-    Stale,
-    /// Neither its buckets have room nor could any be made.
-    NoRoom,
-    /// As [`Placed::NoRoom`], but somebody held a bucket to which an item could have been moved.
-    Busy,
-}
 
 /// Buckets that an eviction looks at for room, at most: each may be a miss of the caches.
 const LOOKS_MAX: u32 = 128;

@@ -7,11 +7,10 @@
 
 use super::Core;
 use super::layout::BUCKET_BYTES;
-use crate::directory::{Geometry, slots_in};
+use crate::doubling::{Doubles, Geometry, slots_in};
 use crate::log::Entry;
-use crate::parallel::in_parallel;
 use index::Fixed;
-use pmem::sync::{Mutex, Ordering};
+use pmem::sync::Mutex;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
@@ -23,8 +22,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let geometry = self.geometry();
         let locked = Mutex::new(Vec::new());
         let pairs =
-            self.in_parallel(0..geometry.buckets(), |range| self.rebuild(range, &locked))?;
-        self.at_open.store(pairs, Ordering::Relaxed);
+            self.tables.in_parallel(0..geometry.buckets(), BUCKETS_PER_THREAD, |range| {
+                self.rebuild(range, &locked)
+            })?;
+        self.tables.set_at_open(pairs);
         for (at, entry) in self.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
@@ -40,27 +41,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return Ok(());
         }
         let sources = geometry.sources();
-        let passed = self.cursor().min(sources.end - sources.start);
-        let undrained =
-            self.in_parallel(sources, |range| self.deduplicate(geometry, range, passed))?;
-        if undrained == 0 && !self.pool.is_read_only() {
-            self.end_resize(geometry);
-        } else {
-            self.start_resize(geometry, passed, undrained);
-        }
+        let passed = self.tables.cursor().min(sources.end - sources.start);
+        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, |range| {
+            self.deduplicate(geometry, range, passed)
+        })?;
+        self.resume(passed, undrained);
         Ok(())
-    }
-
-    /// Runs `work` over parts of some buckets.
-    fn in_parallel(
-        &self,
-        buckets: Range<u64>,
-        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
-    ) -> Result<u64, OpenError> {
-        let (start, count) = (buckets.start, buckets.end - buckets.start);
-        in_parallel(&self.settings, count, BUCKETS_PER_THREAD, |range| {
-            work(start + range.start..start + range.end)
-        })
     }
 
     /// Rebuilds the records of buckets; returns the number of items. Buckets with locked slots are added to
@@ -95,13 +81,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(items)
     }
 
-    fn unless_read_only(&self) -> Result<(), OpenError> {
-        if self.pool.is_read_only() { Err(OpenError::NeedsRecovery) } else { Ok(()) }
-    }
-
     fn replay(&self, geometry: Geometry, at: Offset, entry: &Entry<V>) -> Result<(), OpenError> {
         let Some(value) = entry.value else { return Ok(()) };
-        self.unless_read_only()?;
+        self.tables.unless_read_only()?;
         let (medium, bucket, slot) = (self.medium(), entry.index, entry.slot);
         if entry.level == 0
             && bucket < geometry.buckets()
@@ -121,7 +103,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Deletes the items in a bucket's locked slots if they have been copied elsewhere, and unlocks all
     /// slots.
     fn unlock_slots(&self, geometry: Geometry, bucket: u64) -> Result<(), OpenError> {
-        self.unless_read_only()?;
+        self.tables.unless_read_only()?;
         let meta = self.medium().load(self.at(bucket));
         let locked = self.bucket.lockmap(meta);
         let mut twice = 0;
@@ -131,7 +113,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         }
         self.delete_slots(bucket, twice, self.bucket.lock_bits(locked));
-        self.count(0u64.wrapping_sub(u64::from(twice.count_ones())));
+        self.tables.count(0u64.wrapping_sub(u64::from(twice.count_ones())));
         Ok(())
     }
 
@@ -186,9 +168,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
             }
             if twice != 0 {
-                self.unless_read_only()?;
+                self.tables.unless_read_only()?;
                 self.delete_slots(bucket, twice, 0);
-                self.count(0u64.wrapping_sub(u64::from(twice.count_ones())));
+                self.tables.count(0u64.wrapping_sub(u64::from(twice.count_ones())));
             }
             if misplaced & !twice == 0 {
                 self.mark_drained(geometry, bucket);

@@ -30,7 +30,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Starts the thread that refills, if there is a cached table and the settings ask for it.
     pub(super) fn start_refiller(core: &Arc<Self>) -> Result<Workers, OpenError> {
         // A simulated machine has no threads of the table's own: there, helpers refill.
-        let is_refilled = core.settings.refills_cache && !cfg!(feature = "simulated");
+        let is_refilled = core.tables.settings.refills_cache && !cfg!(feature = "simulated");
         let count = usize::from(core.cache.is_some() && is_refilled);
         let workers = Workers::start(count, "firndex-refill", &core.refills.is_stopped, |_| {
             let core = Arc::clone(core);
@@ -42,7 +42,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Ends it.
     pub(super) fn stop_refiller(&self, workers: Workers) {
-        workers.stop(&self.refills.is_stopped, self.pool.is_inherited());
+        workers.stop(&self.refills.is_stopped, self.tables.pool.is_inherited());
     }
 
     /// Refills the cached table, and again when it has begun anew, until the table is closed.
@@ -67,7 +67,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let Some(cache) = &self.cache else { return false };
         let begun = cache.begin_refill();
         let misses_some = AtomicBool::new(false);
-        self.for_each_on(self.settings.recovery_threads(), &|key: K, _: V| {
+        self.for_each_on(self.tables.settings.recovery_threads(), &|key: K, _: V| {
             if self.refills.is_stopped.load(Ordering::Relaxed) {
                 misses_some.store(true, Ordering::Relaxed);
                 return ControlFlow::Break(());

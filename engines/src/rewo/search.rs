@@ -3,7 +3,7 @@
 use super::cache::{Answer, Cache};
 use super::layout::{LOCK, Locked, WRITING};
 use super::{CACHE_ABSENT, CACHE_HITS, CACHE_MISSES, Core};
-use crate::directory::{Hash, SPAN_MAX, slots_in};
+use crate::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, thread_index};
@@ -35,7 +35,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             Answer::Absent => (CACHE_ABSENT, None),
             Answer::Unknown => return self.get_uncached(cache, key, hash),
         };
-        self.counts.add(thread_index(), word, 1);
+        self.tables.counts.add(thread_index(), word, 1);
         found
     }
 
@@ -43,7 +43,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// pairs that are looked up often come to be cached all the same, and others seldom drop them.
     #[inline(never)]
     fn get_uncached(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<V> {
-        let misses = self.counts.add(thread_index(), CACHE_MISSES, 1);
+        let misses = self.tables.counts.add(thread_index(), CACHE_MISSES, 1);
         let found = self.find(key, hash)?;
         if misses % MISSES_PER_REPLACEMENT == 1 || cache.has_room(hash) {
             self.fill_cache(cache, key, hash, &found);

@@ -8,7 +8,7 @@
 
 use super::Core;
 use super::cache::Busy;
-use crate::directory::Hash;
+use crate::doubling::Hash;
 use crate::workers::Workers;
 use index::Fixed;
 use pmem::sync::{Array, AtomicBool, AtomicU64, Ordering, spin, thread_index};
@@ -112,8 +112,9 @@ impl Desks {
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Starts the threads that the settings ask for, if there is a cached table that they can serve.
     pub(super) fn start_synchronizers(core: &Arc<Self>) -> Result<Workers, OpenError> {
-        let asked = core.settings.synchronizers;
-        let count = if core.cache.is_some() && !core.pool.is_read_only() { asked } else { 0 };
+        let asked = core.tables.settings.synchronizers;
+        let count =
+            if core.cache.is_some() && !core.tables.pool.is_read_only() { asked } else { 0 };
         let workers = Workers::start(count, "firndex-sync", &core.desks.is_stopped, |_| {
             let core = Arc::clone(core);
             move || core.synchronize()
@@ -124,7 +125,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Ends them.
     pub(super) fn stop_synchronizers(&self, workers: Workers) {
-        workers.stop(&self.desks.is_stopped, self.pool.is_inherited());
+        workers.stop(&self.desks.is_stopped, self.tables.pool.is_inherited());
     }
 
     /// Carries out orders until the table is closed; asleep while there are none.

@@ -1,7 +1,7 @@
 //! What a table is fixed to at creation.
 
 use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
-use crate::directory::LOG2_MAX;
+use crate::doubling::LOG2_MAX;
 
 /// Which of the design decisions are in force. All of them, but for measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

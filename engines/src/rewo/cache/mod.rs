@@ -27,7 +27,7 @@ mod bucket;
 mod state;
 
 use super::layout::{BUCKET_BYTES, Locked};
-use crate::directory::Hash;
+use crate::doubling::Hash;
 use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
 use index::Fixed;
 use index::hash::{h1, h2};

@@ -4,6 +4,7 @@ use super::*;
 use crate::helper::Background;
 use crate::scan::Scanned;
 use index::Index;
+use pmem::sync::Mutex;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
