@@ -1,9 +1,71 @@
 //! Histories around tables that change buckets under locks, and that are resized bucket by bucket.
 
-use crate::boundaries::{interleaved, shared};
+use crate::arena::{Arena, arenas_of};
+use crate::boundaries::{
+    alone_in, directed, helped, interleaved, repeating, shared, store_histories, syncing,
+    writers_of_the_heap,
+};
+use crate::deep::{late, looking_up_fillers};
 use crate::history::{Action, Op};
-use crate::subject::{Setup, Subject, TableSubject};
+use crate::subject::{LongTableSubject, Setup, StoreSubject, Subject, TableSubject};
 use crate::trial::Directed;
+
+/// The setups of such an engine.
+pub(crate) struct Setups {
+    pub(crate) words: Vec<Setup>,
+    /// Of pairs that are longer than two words.
+    pub(crate) long: Vec<Setup>,
+    /// A table in which two keys' changes can share a fence.
+    pub(crate) two_buckets: Setup,
+    pub(crate) synced: Vec<Setup>,
+    pub(crate) helped: Vec<Setup>,
+    /// Recovered by two threads.
+    pub(crate) recovered: Vec<Setup>,
+    pub(crate) stores: Vec<Setup>,
+    /// Whether an update of a word takes several steps.
+    pub(crate) is_moved: fn(&Setup) -> bool,
+}
+
+impl Setups {
+    /// Where random histories begin.
+    pub(crate) fn arenas(self) -> impl Iterator<Item = Arena> {
+        arenas_of::<TableSubject>(self.words)
+            .chain(arenas_of::<LongTableSubject>(self.long))
+            .chain(arenas_of::<TableSubject>(self.synced))
+            .chain(arenas_of::<TableSubject>(self.helped))
+            .chain(arenas_of::<TableSubject>(self.recovered))
+            .chain(arenas_of::<StoreSubject>(self.stores))
+    }
+
+    /// Directed histories.
+    pub(crate) fn histories(self) -> Vec<Directed> {
+        let Setups { words, long, two_buckets, synced, helped: with_helper, .. } = self;
+        let moved = words.iter().filter(|setup| (self.is_moved)(setup));
+        let mut all = directed::<TableSubject>(&words);
+        all.extend(directed::<LongTableSubject>(&long));
+        all.extend(resizing::<TableSubject>(&words));
+        all.extend(resizing::<LongTableSubject>(&long));
+        all.extend(several_that_resize::<TableSubject>(&words));
+        all.extend(moved.flat_map(updating::<TableSubject>));
+        all.extend(long.iter().flat_map(updating::<LongTableSubject>));
+        all.extend(sharing_fences(&two_buckets));
+        all.extend(repeating::<TableSubject>(&two_buckets));
+        all.extend(syncing::<TableSubject>(&synced));
+        all.extend(helped::<TableSubject>(&with_helper));
+        all.extend(alone_in::<TableSubject>(self.recovered));
+        all.extend(looking_up_fillers::<TableSubject>(&words, 4));
+        all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
+        all.extend(late::<TableSubject>(&words[0]));
+        let stores = self.stores;
+        all.extend(repeating::<StoreSubject>(&stores[0]));
+        all.extend(directed::<StoreSubject>(&stores[..1]));
+        all.extend(alone_in::<StoreSubject>(stores[1..].to_vec()));
+        all.extend(resizing::<StoreSubject>(&stores));
+        all.extend(store_histories::<StoreSubject>(stores[0].clone()));
+        all.extend(writers_of_the_heap());
+        all
+    }
+}
 
 /// Updates that take several steps, beside others of the same key.
 pub(crate) fn updating<S: Subject>(setup: &Setup) -> Vec<Directed> {

@@ -2,24 +2,31 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::error::{Error, Result};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Set by the signal's handler itself. Ctrl-C also ends the writing process, and a flag set by the
+/// thread below could come after the run has noticed that and given up.
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Removes the directory if a signal ends this process, and then lets the signal end it, so that
 /// whoever sent it sees what they expect. The writing process dies with this one.
 pub fn remove_on_signal(directory: PathBuf) -> Result<()> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM]).map_err(Error::system("watching for Ctrl-C"))?;
+    let failed = Error::system("watching for Ctrl-C");
+    let mut signals = [SIGINT, SIGTERM]
+        .into_iter()
+        .try_for_each(|signal| flag::register(signal, Arc::clone(&INTERRUPTED)).map(drop))
+        .and_then(|()| Signals::new([SIGINT, SIGTERM]))
+        .map_err(failed)?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            INTERRUPTED.store(true, Ordering::SeqCst);
             // Whether it worked makes no difference to what must follow.
             let _ = std::fs::remove_dir_all(&directory);
             let _ = emulate_default_handler(signal);

@@ -31,6 +31,7 @@ mod log;
 mod mutation;
 mod packed;
 mod parallel;
+mod paths;
 pub mod pfht;
 mod progress;
 pub mod rewo;

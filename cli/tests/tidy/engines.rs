@@ -10,7 +10,7 @@ const ALLOWED: &[&str] = &[
     "bench/src/machine.rs",
     "bench/src/suite/mod.rs",
     "engines/src/lib.rs",
-    "engines/tests/conformance/engines/mod.rs",
+    "conformance/suite/engines/mod.rs",
     "firndex/tests/facade/engines/mod.rs",
     // Workloads as papers have them.
     "workload/src/operations/papers.rs",

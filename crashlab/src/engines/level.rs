@@ -1,18 +1,13 @@
 //! Level hashing before the lab, with one or two buckets in a level: its boundaries, and histories around
 //! them.
 
-use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{
-    alone_in, directed, repeating, shared, store_histories, syncing, writers_of_the_heap,
-};
-use crate::bucketwise::{resizing, several_that_resize, sharing_fences, updating};
-use crate::deep::{late, looking_up_fillers};
+use crate::arena::{Arena, Effort};
+use crate::boundaries::shared;
+use crate::bucketwise::Setups;
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_items};
-use crate::subject::{
-    HASH_SEED, LongKey, LongTableSubject, Setup, StoreSubject, TableSubject, lengthened,
-};
+use crate::subject::{HASH_SEED, LongKey, Setup, TableSubject, lengthened};
 use crate::trial::Directed;
 use engines::Engine;
 use engines::level::{Design, Shape, engine_params};
@@ -326,45 +321,34 @@ pub fn recovered_tables() -> Vec<Setup> {
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
 
+/// The setups of words, long pairs and stores.
+fn setups() -> Setups {
+    Setups {
+        words: tables(),
+        long: long_tables(),
+        two_buckets: two_buckets(),
+        synced: synced_tables(),
+        helped: Vec::new(),
+        recovered: recovered_tables(),
+        stores: stores(),
+        is_moved,
+    }
+}
+
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
-    arenas_of::<TableSubject>(tables())
-        .chain(arenas_of::<LongTableSubject>(long_tables()))
-        .chain(arenas_of::<TableSubject>(synced_tables()))
-        .chain(arenas_of::<TableSubject>(recovered_tables()))
-        .chain(arenas_of::<StoreSubject>(stores()))
-        .collect()
+    setups().arenas().collect()
 }
 
 /// Its directed histories.
 pub(crate) fn histories() -> Vec<Directed> {
-    let (words, long) = (tables(), long_tables());
-    let mut all = directed::<TableSubject>(&words);
-    all.extend(directed::<LongTableSubject>(&long));
-    all.extend(resizing::<TableSubject>(&words));
-    all.extend(resizing::<LongTableSubject>(&long));
-    all.extend(words.iter().filter(is_moved).flat_map(updating::<TableSubject>));
-    all.extend(long.iter().flat_map(updating::<LongTableSubject>));
-    all.extend(sharing_fences(&two_buckets()));
-    all.extend(syncing::<TableSubject>(&synced_tables()));
-    all.extend(alone_in::<TableSubject>(recovered_tables()));
-    all.extend(repeating::<TableSubject>(&two_buckets()));
-    let stores = stores();
-    all.extend(repeating::<StoreSubject>(&stores[0]));
-    all.extend(directed::<StoreSubject>(&stores[..1]));
-    all.extend(alone_in::<StoreSubject>(stores[1..].to_vec()));
-    all.extend(resizing::<StoreSubject>(&stores));
-    all.extend(store_histories::<StoreSubject>(stores[0].clone()));
-    all.extend(looking_up_fillers::<TableSubject>(&words, 4));
-    all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
-    all.extend(late::<TableSubject>(&words[0]));
+    let mut all = setups().histories();
     all.extend(movements_beside_resizes());
-    all.extend(writers_of_the_heap());
     all
 }
 
 /// Whether an update takes several steps: it writes the pair elsewhere.
-fn is_moved(setup: &&Setup) -> bool {
+fn is_moved(setup: &Setup) -> bool {
     Shape::decode(&setup.engine_params).is_ok_and(|shape| !shape.design.in_place_update)
 }
 
@@ -374,7 +358,5 @@ fn movements_beside_resizes() -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
     let expander = vec![one(1, Action::Insert(3)), Op::Settle];
     let mover = vec![one(0, Action::Insert(2))];
-    let mut all = vec![shared::<TableSubject>(&setup, vec![mover, expander], 2)];
-    all.extend(several_that_resize::<TableSubject>(&tables()));
-    all
+    vec![shared::<TableSubject>(&setup, vec![mover, expander], 2)]
 }

@@ -4,24 +4,19 @@
 //! Choices are those of a key among 16 buckets. Among 2^n the first one is the low n bits of h1; its highest bit
 //! tells the data table, and the low bits of h2 the other bucket there.
 
-use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{
-    alone_in, directed, helped, repeating, shared, store_histories, syncing, writers_of_the_heap,
-};
-use crate::bucketwise::{resizing, several_that_resize, sharing_fences, updating};
-use crate::deep::{late, looking_up_fillers};
+use crate::arena::{Arena, Effort};
+use crate::boundaries::shared;
+use crate::bucketwise::Setups;
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
     SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_helper, with_items, with_synced,
 };
-use crate::subject::{
-    HASH_SEED, LongKey, LongTableSubject, Setup, StoreSubject, TableSubject, lengthened,
-};
+use crate::subject::{HASH_SEED, LongKey, LongTableSubject, Setup, TableSubject, lengthened};
 use crate::trial::{Directed, every_access};
 use engines::Engine;
 use engines::pfht::{Design, Shape, engine_params};
-use index::hash::Hasher;
+use index::hash::{Hasher, h1};
 
 /// Both choices are the second bucket of the first data table, or both are the first one.
 const SAME: Choices = (1, 1);
@@ -384,45 +379,33 @@ pub fn recovered_tables() -> Vec<Setup> {
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
 
+/// The setups of words, long pairs and stores.
+fn setups() -> Setups {
+    Setups {
+        words: tables(),
+        long: long_tables(),
+        two_buckets: two_buckets(),
+        synced: synced_tables(),
+        helped: helped_tables(),
+        recovered: recovered_tables(),
+        stores: stores(),
+        is_moved: |_| false,
+    }
+}
+
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
-    arenas_of::<TableSubject>(tables())
-        .chain(arenas_of::<LongTableSubject>(long_tables()))
-        .chain(arenas_of::<TableSubject>(synced_tables()))
-        .chain(arenas_of::<TableSubject>(helped_tables()))
-        .chain(arenas_of::<TableSubject>(recovered_tables()))
-        .chain(arenas_of::<StoreSubject>(stores()))
-        .collect()
+    setups().arenas().collect()
 }
 
 /// Its directed histories.
 pub(crate) fn histories() -> Vec<Directed> {
-    let (words, long) = (tables(), long_tables());
-    let mut all = directed::<TableSubject>(&words);
-    all.extend(directed::<LongTableSubject>(&long));
-    all.extend(resizing::<TableSubject>(&words));
-    all.extend(resizing::<LongTableSubject>(&long));
-    all.extend(long.iter().flat_map(updating::<LongTableSubject>));
-    all.extend(sharing_fences(&two_buckets()));
-    all.extend(syncing::<TableSubject>(&synced_tables()));
-    all.extend(helped::<TableSubject>(&helped_tables()));
-    all.extend(alone_in::<TableSubject>(recovered_tables()));
-    all.extend(repeating::<TableSubject>(&two_buckets()));
-    let stores = stores();
-    all.extend(repeating::<StoreSubject>(&stores[0]));
-    all.extend(directed::<StoreSubject>(&stores[..1]));
-    all.extend(alone_in::<StoreSubject>(stores[1..].to_vec()));
-    all.extend(resizing::<StoreSubject>(&stores));
-    all.extend(store_histories::<StoreSubject>(stores[0].clone()));
-    all.extend(looking_up_fillers::<TableSubject>(&words, 4));
-    all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
-    all.extend(late::<TableSubject>(&words[0]));
+    let mut all = setups().histories();
+    all.push(nodes_freed_beside_key_0());
     all.extend(displacements_beside_extensions());
     all.extend(updates_into_earlier_slots());
     all.extend(nodes_used_again());
     all.extend(displacements_beside_look_ups());
-    all.extend(several_that_resize::<TableSubject>(&words));
-    all.extend(writers_of_the_heap());
     all
 }
 
@@ -467,6 +450,28 @@ fn nodes_used_again() -> Vec<Directed> {
     let program = vec![one(4, Action::Get), one(4, Action::Remove), one(0, Action::Insert(3))];
     let look = every_access(program, 0, 2);
     vec![Directed::new::<TableSubject>(setup, look)]
+}
+
+/// The node of another key of its bucket becomes free, whose first word is then 0, while somebody looks for the key 0.
+fn nodes_freed_beside_key_0() -> Directed {
+    let is_second = h1(hash_of_word(0)) & 1 != 0;
+    let (its_own, other) = if is_second { (SAME, OTHER) } else { (OTHER, SAME) };
+    let mut setup = Setup {
+        resize_at: 2.0,
+        is_tight: true,
+        ..filled(
+            "a node of the stash is freed beside key 0",
+            stashing(1),
+            [its_own, its_own],
+            &[its_own, other, its_own],
+            &[],
+        )
+    };
+    setup.keys[0] = 0;
+    let one = |key, action| vec![Op::One(key, action)];
+    // The last filler is in the stash.
+    let program = vec![one(0, Action::Get), one(4, Action::Remove)];
+    Directed::new::<TableSubject>(setup, every_access(program, 0, 2))
 }
 
 /// An item is displaced, and its slot filled again, while somebody reads it there.

@@ -5,19 +5,15 @@
 //! tells the data table, and the low bits of h2 the other bucket there.
 
 use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{
-    alone_in, directed, helped, repeating, shared, store_histories, syncing, writers_of_the_heap,
-};
-use crate::bucketwise::{resizing, several_that_resize, sharing_fences, updating};
-use crate::deep::{late, looking_up_fillers};
+use crate::boundaries::{directed, helped, shared};
+use crate::bucketwise::{Setups, resizing, updating};
+use crate::deep::looking_up_fillers;
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
     SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_helper, with_items, with_synced,
 };
-use crate::subject::{
-    HASH_SEED, LongKey, LongTableSubject, Setup, StoreSubject, TableSubject, lengthened,
-};
+use crate::subject::{HASH_SEED, LongKey, LongTableSubject, Setup, TableSubject, lengthened};
 use crate::trial::{Directed, every_access};
 use engines::Engine;
 use engines::rewo::{Cached, Design, Shape, engine_params};
@@ -424,14 +420,24 @@ pub fn recovered_tables() -> Vec<Setup> {
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
 
+/// The setups of words, long pairs and stores.
+fn setups() -> Setups {
+    Setups {
+        words: tables(),
+        long: long_tables(),
+        two_buckets: two_buckets(),
+        synced: synced_tables(),
+        helped: helped_tables(),
+        recovered: recovered_tables(),
+        stores: stores(),
+        is_moved,
+    }
+}
+
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
-    arenas_of::<TableSubject>(tables())
-        .chain(arenas_of::<LongTableSubject>(long_tables()))
-        .chain(arenas_of::<TableSubject>(synced_tables()))
-        .chain(arenas_of::<TableSubject>(helped_tables()))
-        .chain(arenas_of::<TableSubject>(recovered_tables()))
-        .chain(arenas_of::<StoreSubject>(stores()))
+    setups()
+        .arenas()
         .chain(arenas_of::<TableSubject>(cached_tables()))
         .chain(arenas_of::<LongTableSubject>(cached_long_tables()))
         .chain(arenas_of::<TableSubject>(refilled_tables()))
@@ -440,30 +446,8 @@ pub(crate) fn arenas() -> Vec<Arena> {
 
 /// Its directed histories.
 pub(crate) fn histories() -> Vec<Directed> {
-    let (words, long) = (tables(), long_tables());
-    let mut all = directed::<TableSubject>(&words);
-    all.extend(directed::<LongTableSubject>(&long));
-    all.extend(resizing::<TableSubject>(&words));
-    all.extend(resizing::<LongTableSubject>(&long));
-    all.extend(words.iter().filter(is_moved).flat_map(updating::<TableSubject>));
-    all.extend(long.iter().flat_map(updating::<LongTableSubject>));
-    all.extend(sharing_fences(&two_buckets()));
-    all.extend(syncing::<TableSubject>(&synced_tables()));
-    all.extend(helped::<TableSubject>(&helped_tables()));
-    all.extend(alone_in::<TableSubject>(recovered_tables()));
-    all.extend(repeating::<TableSubject>(&two_buckets()));
-    let stores = stores();
-    all.extend(repeating::<StoreSubject>(&stores[0]));
-    all.extend(directed::<StoreSubject>(&stores[..1]));
-    all.extend(alone_in::<StoreSubject>(stores[1..].to_vec()));
-    all.extend(resizing::<StoreSubject>(&stores));
-    all.extend(store_histories::<StoreSubject>(stores[0].clone()));
-    all.extend(looking_up_fillers::<TableSubject>(&words, 4));
-    all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
-    all.extend(late::<TableSubject>(&words[0]));
+    let mut all = setups().histories();
     all.extend(evictions_beside_extensions());
-    all.extend(several_that_resize::<TableSubject>(&words));
-    all.extend(writers_of_the_heap());
     let (cached, cached_long) = (cached_tables(), cached_long_tables());
     all.extend(directed::<TableSubject>(&cached));
     all.extend(directed::<LongTableSubject>(&cached_long));
@@ -478,7 +462,7 @@ pub(crate) fn histories() -> Vec<Directed> {
 }
 
 /// Whether an update takes several steps: it writes the pair elsewhere.
-fn is_moved(setup: &&Setup) -> bool {
+fn is_moved(setup: &Setup) -> bool {
     Shape::decode(&setup.engine_params).is_ok_and(|shape| !shape.design.in_place_update)
 }
 

@@ -5,7 +5,7 @@
 //! the items are copied, with few fences, and then deleted there. A shrink is the mirror: it empties the last table.
 
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
-use super::tables::{CHANGES, TABLES, Tables, write_roots};
+use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
 use crate::helper::Refused;
 use pmem::pool::Draft;
@@ -105,12 +105,13 @@ pub(crate) trait Doubles {
         pair_among(log2, self.tables().form.initial_log2, hash)
     }
 
-    /// Counts changes of the calling thread, and does what they do besides.
+    /// Counts pairs that the calling thread has inserted and removed, and does what that does besides.
     #[inline(always)]
     fn look_after(&self, inserted: u64, removed: u64) {
-        let changes = inserted + removed;
-        let before =
-            self.tables().counts.add(thread_index(), CHANGES, changes).wrapping_sub(changes);
+        let (thread, changes) = (thread_index(), inserted + removed);
+        let counts = &self.tables().counts;
+        counts.add(thread, PAIRS, inserted.wrapping_sub(removed));
+        let before = counts.add(thread, CHANGES, changes).wrapping_sub(changes);
         let geometry = self.tables().geometry();
         if geometry.is_resizing() {
             self.empty_next(changes * BUCKETS_PER_CHANGE);

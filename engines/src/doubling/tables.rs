@@ -33,7 +33,7 @@ const BASES: usize = 64;
 const NO_BASE: u64 = u64::MAX;
 
 /// Words of a thread's counts: items inserted less items deleted; its insertions and removals.
-const PAIRS: usize = 0;
+pub(super) const PAIRS: usize = 0;
 pub(super) const CHANGES: usize = 1;
 /// From here on the words are the engine's.
 pub(crate) const ENGINE_COUNTS: usize = 2;
@@ -195,11 +195,8 @@ impl<M: Medium> Tables<M> {
     }
 
     /// Adds to the calling thread's count of pairs.
-    #[inline(always)]
     pub(crate) fn count(&self, difference: u64) {
-        if difference != 0 {
-            self.counts.add(thread_index(), PAIRS, difference);
-        }
+        self.counts.add(thread_index(), PAIRS, difference);
     }
 
     /// Sets the number of pairs that recovery has found.

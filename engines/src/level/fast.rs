@@ -3,10 +3,12 @@
 //! path, in `search` and `ops`.
 
 use super::Core;
+use super::batch::Known;
 use super::bucket::Unfenced;
 use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, LOCK, WRITING, next_version, slot_of_four};
 use super::search::Found;
+use crate::mutation::Likely;
 use index::hash::{h1, h2};
 use index::{Change, Fixed, is_same};
 use pmem::Medium;
@@ -123,13 +125,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         &'a self,
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        hash: Hash,
-        four: &Four,
-        inserts: bool,
+        known: &Known,
+        likely: Likely,
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>> {
+        let hash = known.hash;
+        let four = known.four.as_ref()?;
         // As in `mutate_slow`.
-        let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
+        let stripe = (likely == Likely::Inserts).then(|| unfenced.lock_stripe(hash.stripe()));
         let seen = self.see(four);
         match self.find_fast(four, &seen, self.slots_with(&seen, hash), key)? {
             Some(found) => {
@@ -138,7 +141,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             None => match decide(None) {
                 Change::Put(value) => {
-                    if !inserts
+                    if stripe.is_none()
                         || !self.insert_fast(unfenced, four, &seen.words, (key, value), hash)
                     {
                         return None;

@@ -73,6 +73,7 @@ use crate::engine::Describe;
 use crate::log::Log;
 use crate::mutation::{Likely, changes_by_mutation, key_of};
 use crate::packed::second_of;
+use crate::paths::Paths;
 use crate::progress::Progress;
 use crate::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;

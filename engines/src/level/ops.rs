@@ -2,13 +2,12 @@
 
 use super::Core;
 use super::bucket::Unfenced;
-use super::fast::Four;
 use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
 use super::search::Found;
 use crate::log::Entry;
 use crate::mutation::Likely;
-use index::{Change, Error, Fixed, are_words, is_same};
+use index::{Change, Error, Fixed, is_same};
 use pmem::sync::{Ordering, fence, spin};
 use pmem::{Medium, Offset};
 
@@ -24,103 +23,23 @@ pub(super) enum Placed {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
-    /// before. `decide` may be called several times. `likely`: what it is expected to do.
-    #[inline(always)]
-    pub(super) fn mutate(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        let inserts = likely == Likely::Inserts;
-        if const { are_words::<K, V>() } {
-            self.mutate_one(key, inserts, decide)
-        } else {
-            self.mutate_dyn(key, inserts, &decide)
-        }
-    }
-
-    /// Of types that are not words a program may have many. Behind a virtual call their mutations are
-    /// compiled once a type, not once for each operation, which would take far longer than it saves.
+    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may be
+    /// called several times. `likely`: what it is expected to do.
+    #[cold]
     #[inline(never)]
-    fn mutate_dyn(
-        &self,
+    pub(super) fn mutate_slow<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        inserts: bool,
+        mut likely: Likely,
         decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        self.mutate_one(key, inserts, decide)
-    }
-
-    #[inline(always)]
-    fn mutate_one(
-        &self,
-        key: K,
-        inserts: bool,
-        decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
         let hash = self.hash(key);
-        let four = self.four(hash);
-        if let Some(four) = &four {
-            // Before the stripe's lock, whose instruction waits for all earlier stores: so the misses
-            // overlap with the fence of the operation before.
-            self.prefetch_likely(four);
-            self.prefetch_words(four);
-        }
-        let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, hash, four.as_ref(), inserts, decide)
-    }
-
-    /// [`Core::mutate`] of a key whose hash is known, and its four buckets if it has four.
-    #[inline(always)]
-    pub(super) fn mutate_hashed<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        hash: Hash,
-        four: Option<&Four>,
-        inserts: bool,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        if let Some(four) = four
-            && let Some(before) = self.mutate_fast(unfenced, key, hash, four, inserts, &decide)
-        {
-            return Ok(before);
-        }
-        self.mutate_otherwise(unfenced, key, hash, inserts, decide)
-    }
-
-    /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
-    /// path `decide` goes to memory, since that has an address of it.
-    #[cold]
-    #[inline(never)]
-    fn mutate_otherwise<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        hash: Hash,
-        inserts: bool,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        self.mutate_slow(unfenced, key, hash, inserts, &decide)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn mutate_slow<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        hash: Hash,
-        mut inserts: bool,
-        decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key. (The buckets' locks do
             // not do for that: two insertions of one key may go to different buckets.)
-            let stripe = inserts.then(|| unfenced.lock_stripe(hash.stripe()));
+            let stripe = (likely == Likely::Inserts).then(|| unfenced.lock_stripe(hash.stripe()));
             if let Some(Found { bucket, slot, .. }) = self.find_slow(key, hash) {
                 match self.change(unfenced, stripe, (bucket, slot), key, hash, decide) {
                     Some(value) => return Ok(Some(value)),
@@ -130,7 +49,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             let Change::Put(value) = decide(None) else { return Ok(None) };
             if stripe.is_none() {
-                inserts = true;
+                likely = Likely::Inserts;
                 continue;
             }
             let geometry = self.geometry();

@@ -20,9 +20,18 @@ struct Pending {
     clear: u64,
     /// Whether the bitmap is to be changed after a fence, since the item is not in its line.
     is_beyond: bool,
-    /// The node of the stash that is to be given to the bucket, or taken from it.
-    stashed: Option<u64>,
-    unstashed: Option<u64>,
+    node: NodeChange,
+}
+
+/// What becomes of a node of the stash.
+#[derive(Debug, Clone, Copy, Default)]
+enum NodeChange {
+    #[default]
+    None,
+    /// It is given to the bucket.
+    Stashed(u64),
+    /// It is taken from it.
+    Unstashed(u64),
 }
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they hold
@@ -138,7 +147,10 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     /// Puts an item into a node of the stash, for its first bucket, which is locked and which this takes over.
     pub(super) fn stash(&mut self, bucket: u64, locked: Locked<'a>, node: u64, item: (K, V)) {
         self.core.stash.fill(self.core.medium(), node, item);
-        self.push(locked, Pending { bucket, stashed: Some(node), ..Pending::default() });
+        self.push(
+            locked,
+            Pending { bucket, node: NodeChange::Stashed(node), ..Pending::default() },
+        );
     }
 
     /// Deletes what is in a slot of a locked bucket.
@@ -151,7 +163,10 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     /// Deletes a node that belongs to a locked bucket.
     pub(super) fn unstash(&mut self, bucket: u64, locked: Locked<'a>, node: u64) {
         self.core.stash.erase(self.core.medium(), node);
-        self.push(locked, Pending { bucket, unstashed: Some(node), ..Pending::default() });
+        self.push(
+            locked,
+            Pending { bucket, node: NodeChange::Unstashed(node), ..Pending::default() },
+        );
     }
 
     /// Takes over a locked bucket in which a value was overwritten.
@@ -171,7 +186,6 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     #[inline(always)]
     pub(super) fn end_change(&mut self, home: Option<Locked<'a>>, inserted: u64, removed: u64) {
         self.homes[self.count - 1] = home;
-        self.core.tables.count(inserted.wrapping_sub(removed));
         self.inserted += inserted;
         self.removed += removed;
         self.commit_if_full();
@@ -252,7 +266,8 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             core.stash.erase(core.medium(), node);
         }
         core.medium().fence();
-        let gone = Pending { bucket: source, clear: slots, unstashed: node, ..Pending::default() };
+        let node = node.map_or(NodeChange::None, NodeChange::Unstashed);
+        let gone = Pending { bucket: source, clear: slots, node, ..Pending::default() };
         core.show_locked(&gone);
     }
 }
@@ -440,34 +455,38 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// is was shown, in another version: a search that saw neither looks again.
     #[inline(always)]
     fn show_locked(&self, change: &Pending) {
+        let bucket = change.bucket;
         if change.print != 0 {
-            self.set_print(change.bucket, change.slot, change.print);
-            self.set_state(change.bucket, with_new_version);
+            self.set_print(bucket, change.slot, change.print);
+            self.set_state(bucket, with_new_version);
         }
         if change.clear != 0 {
             let mut clear = change.clear;
             while clear != 0 {
-                self.set_print(change.bucket, clear.trailing_zeros() as usize, 0);
+                self.set_print(bucket, clear.trailing_zeros() as usize, 0);
                 clear &= clear - 1;
             }
-            self.set_state(change.bucket, with_new_version);
+            self.set_state(bucket, with_new_version);
         }
-        if change.stashed.is_some() || change.unstashed.is_some() {
-            self.show_nodes(change);
+        if !matches!(change.node, NodeChange::None) {
+            self.show_node(change);
         }
     }
 
     #[cold]
-    fn show_nodes(&self, change: &Pending) {
-        if let Some(node) = change.stashed {
-            self.stash.link(change.bucket, node);
-            self.set_state(change.bucket, |state| with_new_version(state | STASHED));
-        }
-        if let Some(node) = change.unstashed {
-            self.stash.unlink(change.bucket, node);
-            self.forget_stash_if_empty(change.bucket);
-            // After the new version: a search that found the node may read another item's value there.
-            self.stash.give_back(node);
+    fn show_node(&self, &Pending { bucket, node, .. }: &Pending) {
+        match node {
+            NodeChange::None => {}
+            NodeChange::Stashed(node) => {
+                self.stash.link(bucket, node);
+                self.set_state(bucket, |state| with_new_version(state | STASHED));
+            }
+            NodeChange::Unstashed(node) => {
+                self.stash.unlink(bucket, node);
+                self.forget_stash_if_empty(bucket);
+                // After the new version: a search that found the node may read another item's value there.
+                self.stash.give_back(node);
+            }
         }
     }
 
@@ -475,7 +494,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn delete_node(&self, bucket: u64, node: u64) {
         self.stash.erase(self.medium(), node);
         self.medium().fence();
-        self.show_nodes(&Pending { bucket, unstashed: Some(node), ..Pending::default() });
+        self.show_node(&Pending {
+            bucket,
+            node: NodeChange::Unstashed(node),
+            ..Pending::default()
+        });
     }
 
     /// A node was taken from a locked bucket.
@@ -488,6 +511,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// [`Core::show_locked`], and gives the lock back.
     #[inline(always)]
     fn show(&self, change: &Pending) {
+        if change.print != 0 && change.clear == 0 {
+            // As nearly always: in one step.
+            self.set_print(change.bucket, change.slot, change.print);
+            self.set_state(change.bucket, |state| with_new_version(state) & !LOCK);
+            return;
+        }
         self.show_locked(change);
         self.set_state(change.bucket, |state| state & !LOCK);
     }

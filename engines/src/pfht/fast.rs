@@ -3,6 +3,7 @@
 //! to the slow path, in `search` and `ops`.
 
 use super::Core;
+use super::batch::Known;
 use super::bucket::Unfenced;
 use super::layout::{LOCK, STASHED, WRITING};
 use super::search::{Found, Spot};
@@ -129,22 +130,21 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         &'a self,
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        hash: Hash,
-        two: &Two,
+        known: &Known,
         likely: Likely,
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>> {
+        let &Known { hash, ref seen, slots, .. } = known;
+        let two = known.two.as_ref()?;
         // What is there needs no home: its bucket's lock excludes other changes.
         let home = (likely == Likely::Inserts).then(|| unfenced.lock_home(hash));
-        let seen = self.see(two);
-        let slots = self.slots_with(&seen, hash);
-        match self.find_fast(two, &seen, slots, key)? {
+        match self.find_fast(two, seen, slots, key)? {
             Some(Found { bucket, spot, .. }) => {
                 self.change(unfenced, home, (bucket, spot), key, decide).map(Some)
             }
             None => match decide(None) {
                 Change::Put(value) => {
-                    if home.is_none() || !self.insert_fast(unfenced, two, &seen, (key, value), hash)
+                    if home.is_none() || !self.insert_fast(unfenced, two, seen, (key, value), hash)
                     {
                         return None;
                     }

@@ -7,7 +7,10 @@
 //! pool, bucket of two lines, of other pairs
 //!   | bitmap | item 0 | item 1 | … |                                   item = key, value, packed
 //!
-//! pool, node of the stash
+//! pool, node of the stash, of pairs of a word and a word
+//!   | key | value |                          key 0: the node is free; the two nodes of the key 0 have 1 there
+//!
+//! pool, node of the stash, of other pairs
 //!   | state | item |                                                   state 1: in use
 //!
 //! sidecar, two words per bucket
@@ -49,6 +52,8 @@ pub(super) const STATE: usize = 0;
 /// Word of a record: the fingerprints.
 pub(super) const PRINTS: usize = 1;
 
+/// First word of a node in use, unless that is its key.
+const IN_USE: u64 = 1;
 /// The first nodes of the stash, which only the key 0 takes, of pairs of words: two, since a resize copies it.
 pub(super) const NODES_OF_ZERO: u64 = 2;
 
@@ -218,17 +223,32 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     }
 }
 
-/// A node of the stash that holds a `K` and a `V`.
+/// A node of the stash that holds a `K` and a `V`. Its first word tells whether it does: 0 if not.
 pub(super) struct Node<K, V>(PhantomData<fn() -> (K, V)>);
 
 impl<K: Fixed, V: Fixed> Node<K, V> {
-    /// Byte at which the item begins; before it is the state.
-    pub(super) const ITEM: u64 = WORD;
-    /// Of words so many that each node is in one line.
-    pub(super) const BYTES: u64 = {
-        let bytes = (WORD + Packed::<K, V>::ITEM_BYTES).next_multiple_of(WORD);
-        if are_words::<K, V>() { bytes.next_power_of_two() } else { bytes }
-    };
+    /// Byte at which the item begins.
+    pub(super) const ITEM: u64 = if are_words::<K, V>() { 0 } else { WORD };
+    /// Bytes of a node; one of words is in one line.
+    pub(super) const BYTES: u64 = (Self::ITEM + Packed::<K, V>::ITEM_BYTES).next_multiple_of(WORD);
+
+    /// The first word of a node in use: a key that a slot could have tells for itself.
+    #[inline(always)]
+    pub(super) fn in_use(key: K) -> u64 {
+        if Bucket::<K, V>::WORDS && Bucket::<K, V>::takes(key) { key.word(0) } else { IN_USE }
+    }
+
+    /// Whether that is the first word of a node in use.
+    #[inline(always)]
+    pub(super) fn is_in_use(node: u64, word: u64) -> bool {
+        if Self::has_own_key(node) { word != 0 } else { word == IN_USE }
+    }
+
+    /// Whether the key of a node is its first word.
+    #[inline(always)]
+    pub(super) fn has_own_key(node: u64) -> bool {
+        Bucket::<K, V>::WORDS && node >= NODES_OF_ZERO
+    }
 
     /// Whether the node at an offset is in one line.
     #[inline(always)]

@@ -2,14 +2,13 @@
 
 use super::Core;
 use super::bucket::Unfenced;
-use super::fast::Two;
 use super::layout::{BUCKET_BYTES, Bucket, LOCK, Locked, WRITING, with_new_version};
 use super::search::{Found, Spot};
 use super::stash::Stash;
 use crate::doubling::{Doubles, Geometry, Hash, Placed, slots_in};
 use crate::log::Entry;
 use crate::mutation::Likely;
-use index::{Change, Error, Fixed, are_words, is_same};
+use index::{Change, Error, Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, spin};
 
@@ -24,94 +23,18 @@ enum Displaced<'a> {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state
-    /// before. `decide` may be called several times. `likely`: what it is expected to do.
-    #[inline(always)]
-    pub(super) fn mutate(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        if const { are_words::<K, V>() } {
-            self.mutate_one(key, likely, decide)
-        } else {
-            self.mutate_dyn(key, likely, &decide)
-        }
-    }
-
-    /// Of types that are not words a program may have many: compiled once a type, not once for each operation.
-    #[inline(never)]
-    fn mutate_dyn(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        self.mutate_one(key, likely, decide)
-    }
-
-    #[inline(always)]
-    fn mutate_one(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        let hash = self.hash(key);
-        let two = self.two(hash);
-        if let Some(two) = &two {
-            // Before the home's lock, whose instruction waits for all earlier stores.
-            self.prefetch_records(two);
-        }
-        let mut unfenced = Unfenced::<M, K, V, 1>::new(self);
-        self.mutate_hashed(&mut unfenced, key, hash, two.as_ref(), likely, decide)
-    }
-
-    /// [`Core::mutate`] of a key whose hash is known, and its two buckets if it has two.
-    #[inline(always)]
-    pub(super) fn mutate_hashed<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        hash: Hash,
-        two: Option<&Two>,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        if let Some(two) = two
-            && let Some(before) = self.mutate_fast(unfenced, key, hash, two, likely, &decide)
-        {
-            return Ok(before);
-        }
-        self.mutate_otherwise(unfenced, key, hash, likely, decide)
-    }
-
-    /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
-    /// path `decide` goes to memory, since that has an address of it.
+    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may be
+    /// called several times. `likely`: what it is expected to do.
     #[cold]
     #[inline(never)]
-    fn mutate_otherwise<'a, const MOST: usize>(
+    pub(super) fn mutate_slow<'a, const MOST: usize>(
         &'a self,
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        hash: Hash,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        self.mutate_slow(unfenced, key, hash, likely, &decide)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn mutate_slow<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        hash: Hash,
         mut likely: Likely,
         decide: &dyn Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
+        let hash = self.hash(key);
         let mut retries = 0;
         loop {
             // An absence lasts only while nobody else may insert this key: two insertions of one key may go to

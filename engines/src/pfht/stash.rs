@@ -1,6 +1,6 @@
 //! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
 //!
-//! Which node is in which chain is volatile: a node in the pool has a state and a pair, and links are rebuilt. A node
+//! Which node is in which chain is volatile: a node in the pool has a pair only, and links are rebuilt. A node
 //! belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to each other share a
 //! chain, so each link tells whose the node is.
 //!
@@ -16,9 +16,6 @@ use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
 use pmem::{Medium, Offset};
 use std::io;
 use std::marker::PhantomData;
-
-/// State of a node that holds a pair.
-pub(super) const IN_USE: u64 = 1;
 
 /// Buckets that share a chain.
 const BUCKETS_PER_CHAIN: u64 = 8;
@@ -202,15 +199,16 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         while let Some(node) = link_of(link) {
             let word = self.link_word(node).load(Ordering::Acquire);
             let at = self.at(node);
-            if owner_of(word) == Some(bucket)
-                && Packed::<K, V>::has_key(medium, at, Node::<K, V>::ITEM, key)
-            {
-                if medium.load(at) == IN_USE {
+            if owner_of(word) == Some(bucket) {
+                // Loaded once: a removal may erase it at any time.
+                let first = medium.load(at);
+                if !Node::<K, V>::is_in_use(node, first) {
+                    // A removal that has not passed its fence, perhaps of this key: the absence is to be durable. Its
+                    // bucket is locked, so the caller fences.
+                    medium.flush(at);
+                } else if index::is_same(self.key(medium, node, first), key) {
                     return is_same().then_some(Some(node));
                 }
-                // A removal that has not passed its fence: the absence is to be durable. Its bucket is locked, so the
-                // caller fences.
-                medium.flush(at);
             }
             steps += 1;
             if steps % STEPS_BETWEEN_CHECKS == 0 && !is_same() {
@@ -221,14 +219,25 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         is_same().then_some(None)
     }
 
+    /// The key of a node whose first word is this.
+    fn key<M: Medium>(&self, medium: &M, node: u64, first: u64) -> K {
+        if Bucket::<K, V>::WORDS {
+            return K::of_words(|_| if Node::<K, V>::has_own_key(node) { first } else { 0 });
+        }
+        Packed::<K, V>::key(medium, self.at(node), Node::<K, V>::ITEM)
+    }
+
     /// The pair of a node.
     pub(super) fn pair<M: Medium>(&self, medium: &M, node: u64) -> (K, V) {
-        let at = self.at(node);
         // Apart: a node need not be aligned to two words.
-        (
-            Packed::<K, V>::key(medium, at, Node::<K, V>::ITEM),
-            Packed::<K, V>::value(medium, at, Node::<K, V>::ITEM),
-        )
+        let at = self.at(node);
+        let value = Packed::<K, V>::value(medium, at, Node::<K, V>::ITEM);
+        (self.key(medium, node, medium.load(at)), value)
+    }
+
+    /// Whether a node has a pair.
+    fn is_in_use<M: Medium>(&self, medium: &M, node: u64) -> bool {
+        Node::<K, V>::is_in_use(node, medium.load(self.at(node)))
     }
 
     /// The nodes that belong to a locked bucket.
@@ -251,13 +260,17 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let at = self.at(node);
         // A reader that sees these stores also sees the version of the chain that the node has left.
         fence(Ordering::Release);
-        Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
+        if Bucket::<K, V>::WORDS {
+            medium.store_release(at.word(1), value.word(0));
+        } else {
+            Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
+        }
         if !Node::<K, V>::is_in_one_line(at) {
             medium.flush_range(at, Self::BYTES);
             medium.fence();
         }
-        // Last: a state that survives a crash has its pair.
-        medium.store_release(at, IN_USE);
+        // Last: a first word that survives a crash has its pair.
+        medium.store_release(at, Node::<K, V>::in_use(key));
         medium.flush(at);
     }
 
@@ -326,7 +339,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let count = self.nodes();
         let mut free = self.free.lock();
         for node in 0..count {
-            if medium.load(self.at(node)) != IN_USE {
+            if !self.is_in_use(medium, node) {
                 continue;
             }
             let (key, _) = self.pair(medium, node);
@@ -354,13 +367,13 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
 
     /// The key of a node in use; `None` too if there is no such node.
     pub(super) fn key_in_use<M: Medium>(&self, medium: &M, node: u64) -> Option<K> {
-        let is_used = node < self.nodes() && medium.load(self.at(node)) == IN_USE;
+        let is_used = node < self.nodes() && self.is_in_use(medium, node);
         is_used.then(|| self.pair(medium, node).0)
     }
 
     /// Visits the key and the state of every node that was ever used, in a chain or not.
     pub(super) fn for_each_used<M: Medium>(&self, medium: &M, mut visit: impl FnMut(u64, K)) {
-        for node in (0..self.nodes()).filter(|&node| medium.load(self.at(node)) == IN_USE) {
+        for node in (0..self.nodes()).filter(|&node| self.is_in_use(medium, node)) {
             visit(node, self.pair(medium, node).0);
         }
     }

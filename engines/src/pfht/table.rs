@@ -3,6 +3,7 @@
 use super::Pfht;
 use crate::doubling::Doubles;
 use crate::mutation::{Likely, changes_by_mutation, key_of};
+use crate::paths::Paths;
 use crate::scan::Scanned;
 use index::{Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Shrunk, is_same_state};
 use pmem::Medium;

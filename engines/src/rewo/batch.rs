@@ -3,20 +3,21 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two, slot_of_two};
-use crate::ahead::{Ahead, BATCH, Foresee};
+use crate::ahead::{BATCH, Foresee};
 use crate::doubling::Hash;
 use crate::mutation::Likely;
-use index::{Change, Error, Fixed, are_words};
+use crate::paths::{Paths, get_each};
+use index::{Change, Error, Fixed};
 use pmem::Medium;
 
 /// What is known of a key before its turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
-    hash: Hash,
+    pub(super) hash: Hash,
     /// Its buckets, what they show, and the slots with its fingerprint.
-    two: Option<Two>,
-    seen: Seen,
-    slots: u32,
+    pub(super) two: Option<Two>,
+    pub(super) seen: Seen,
+    pub(super) slots: u32,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Foresee<K> for Core<M, K, V> {
@@ -46,71 +47,60 @@ impl<M: Medium, K: Fixed, V: Fixed> Foresee<K> for Core<M, K, V> {
     }
 }
 
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// [`Core::get`] for many keys, with their cache misses overlapped.
-    pub(super) fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        if let Some(cache) = &self.cache {
-            for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-                let mut hashes = [Hash::default(); BATCH];
-                for (hash, &key) in hashes.iter_mut().zip(keys) {
-                    *hash = self.hash(key);
-                    cache.prefetch(*hash);
-                }
-                for ((out, &key), hash) in out.iter_mut().zip(keys).zip(hashes) {
-                    *out = self.get_cached(cache, key, hash);
-                }
+impl<M: Medium, K: Fixed, V: Fixed> Paths<K, V> for Core<M, K, V> {
+    type Unfenced<'a, const MOST: usize>
+        = Unfenced<'a, M, K, V, MOST>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn unfenced<const MOST: usize>(&self) -> Self::Unfenced<'_, MOST> {
+        Unfenced::new(self)
+    }
+
+    #[inline(always)]
+    fn get_fast(&self, key: K, known: &Known) -> Option<Option<V>> {
+        let found = self.find_fast(known.two.as_ref()?, &known.seen, known.slots, key)?;
+        Some(found.map(|found| found.value))
+    }
+
+    fn get_slow(&self, key: K) -> Option<V> {
+        self.get_slow(key)
+    }
+
+    #[inline(always)]
+    fn mutate_fast<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Self::Unfenced<'a, MOST>,
+        key: K,
+        known: &Known,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        self.mutate_fast(unfenced, key, known, likely, decide)
+    }
+
+    fn mutate_slow<'a, const MOST: usize>(
+        &'a self,
+        unfenced: &mut Self::Unfenced<'a, MOST>,
+        key: K,
+        likely: Likely,
+        decide: &dyn Fn(Option<V>) -> Change<V>,
+    ) -> Result<Option<V>, Error> {
+        self.mutate_slow(unfenced, key, likely, decide)
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let Some(cache) = &self.cache else { return get_each(self, keys, out) };
+        for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            let mut hashes = [Hash::default(); BATCH];
+            for (hash, &key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hash(key);
+                cache.prefetch(*hash);
             }
-            return;
+            for ((out, &key), hash) in out.iter_mut().zip(keys).zip(hashes) {
+                *out = self.get_cached(cache, key, hash);
+            }
         }
-        let mut ahead = Ahead::new(self, keys, |&key| key, Likely::Updates);
-        for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
-            let (key, known) = ahead.key(index);
-            let fast = known
-                .two
-                .as_ref()
-                .and_then(|two| self.find_fast(two, &known.seen, known.slots, key));
-            *out = match fast {
-                Some(found) => found.map(|found| found.value),
-                None => self.get_slow(key),
-            };
-            ahead.advance(index);
-        }
-    }
-
-    /// [`Core::mutate`] for many keys, with their cache misses overlapped and sharing fences.
-    pub(super) fn mutate_many<T>(
-        &self,
-        items: &[T],
-        out: &mut [Option<V>],
-        key_of: impl Fn(&T) -> K,
-        likely: Likely,
-        decide: impl Fn(&T, Option<V>) -> Change<V>,
-    ) -> Result<(), Error> {
-        if const { are_words::<K, V>() } {
-            self.mutate_each(items, out, key_of, likely, decide)
-        } else {
-            // As in `mutate`.
-            let decide = &decide as &dyn Fn(&T, Option<V>) -> Change<V>;
-            self.mutate_each(items, out, key_of, likely, decide)
-        }
-    }
-
-    fn mutate_each<T>(
-        &self,
-        items: &[T],
-        out: &mut [Option<V>],
-        key_of: impl Fn(&T) -> K,
-        likely: Likely,
-        decide: impl Fn(&T, Option<V>) -> Change<V>,
-    ) -> Result<(), Error> {
-        let mut unfenced = Unfenced::<M, K, V, BATCH>::new(self);
-        let mut ahead = Ahead::new(self, items, key_of, likely);
-        for (index, (item, out)) in items.iter().zip(out).enumerate() {
-            let (key, known) = ahead.key(index);
-            let (two, decide) = (known.two.as_ref(), |found| decide(item, found));
-            *out = self.mutate_hashed(&mut unfenced, key, known.hash, two, likely, decide)?;
-            ahead.advance(index);
-        }
-        Ok(())
     }
 }

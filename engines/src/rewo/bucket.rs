@@ -188,7 +188,6 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
     #[inline(always)]
     pub(super) fn end_change(&mut self, home: Option<Locked<'a>>, inserted: u64, removed: u64) {
         self.homes[self.count - 1] = home;
-        self.core.tables.count(inserted.wrapping_sub(removed));
         self.inserted += inserted;
         self.removed += removed;
         self.commit_if_full();

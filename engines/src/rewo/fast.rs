@@ -3,6 +3,7 @@
 //! path, in `search` and `ops`.
 
 use super::Core;
+use super::batch::Known;
 use super::bucket::Unfenced;
 use super::layout::{LOCK, WRITING};
 use super::search::Found;
@@ -134,29 +135,28 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         &'a self,
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         key: K,
-        hash: Hash,
-        two: &Two,
+        known: &Known,
         likely: Likely,
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>> {
+        let &Known { hash, ref seen, slots, .. } = known;
+        let two = known.two.as_ref()?;
         // As in `mutate_slow`.
         let home =
             (likely == Likely::Inserts || self.cache.is_some()).then(|| unfenced.lock_home(hash));
-        let seen = self.see(two);
-        let slots = self.slots_with(&seen, hash);
         if slots != 0 && self.changes_meta(likely) {
             // Beside the item, which may be in another line.
             let (nth, _) = slot_of_two(slots.trailing_zeros());
             self.medium().prefetch_write(self.at(two.buckets[nth]));
         }
-        match self.find_fast(two, &seen, slots, key)? {
+        match self.find_fast(two, seen, slots, key)? {
             Some(found) => {
                 let at = (found.bucket, found.slot);
                 self.change(unfenced, home, at, key, hash, decide).map(Some)
             }
             None => match decide(None) {
                 Change::Put(value) => {
-                    if home.is_none() || !self.insert_fast(unfenced, two, &seen, (key, value), hash)
+                    if home.is_none() || !self.insert_fast(unfenced, two, seen, (key, value), hash)
                     {
                         return None;
                     }

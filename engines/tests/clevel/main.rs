@@ -1,4 +1,4 @@
-//! Clevel hashing: what is its own. What every engine owes is in `tests/conformance`, what crashes
+//! Clevel hashing: what is its own. What every engine owes is in `conformance`, what crashes
 //! and frozen threads leave in `crashlab`.
 
 #[path = "../common/mod.rs"]

@@ -42,7 +42,7 @@ pub(crate) const TABLES: u8 = 1;
 pub(crate) const CURSOR: u8 = 2;
 pub(crate) const STASH: u8 = 4;
 pub(crate) const BUCKET_BYTES: u64 = 128;
-pub(crate) const NODE_BYTES: u64 = 32;
+pub(crate) const NODE_BYTES: u64 = 16;
 /// Slots of a bucket of words.
 pub(crate) const SLOTS: u32 = 8;
 

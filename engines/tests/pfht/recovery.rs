@@ -14,7 +14,6 @@ use pmem::{Offset, OpenError, Pool, WORD};
 use std::sync::Arc;
 
 const LOG2: u32 = 3;
-const IN_USE: u64 = 1;
 /// The first node that any key may take.
 const NODE: u64 = 2;
 
@@ -38,7 +37,9 @@ fn put_into_slot(table: &Words, image: &mut Image, at: [u64; 2], pair: [u64; 2])
 }
 
 fn put_into_node(table: &Words, image: &mut Image, number: u64, [key, value]: [u64; 2]) {
-    image.words(node(table, number), 3 * WORD).copy_from_slice(&[IN_USE, key, value]);
+    // The key 0 is told by its nodes.
+    let first = if number < NODE { 1 } else { key };
+    image.words(node(table, number), 2 * WORD).copy_from_slice(&[first, value]);
 }
 
 /// A table with a pair of which both buckets are others, in its first one.

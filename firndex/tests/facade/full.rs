@@ -173,28 +173,35 @@ fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
     removed..end + added
 }
 
+/// On all engines at once: whoever finds no room waits a while for others to let some go.
 fn exercise_store_at_its_limit(len: usize) {
-    for &engine in Engine::ALL {
-        let directory = places::in_ram();
-        let path = directory.path().join("pool");
-        let options = Options::new().engine(engine).max_bytes(6 << 20);
-        let store = options.open_or_create_store(&path).unwrap();
-        let mut keys = exercise_full_store(&store, len);
-        let refused = store.insert("new", vec![0; 6 << 20]);
-        assert_limit_is_named(&is_full(refused), 6 << 20);
-        drop(store);
-        let store = options.open_or_create_store(&path).unwrap();
-        keys.end = fill_store(&store, keys.end, len);
-        update_all(&store, keys.clone(), len);
-        drop(store);
-        let store = Store::open(&path).unwrap();
-        assert_store_has(&store, keys.clone(), len);
-        let end = keys.end + 100;
-        for key in keys.end..end {
-            store.put(key_of(key), value_of(key, len)).unwrap();
+    std::thread::scope(|scope| {
+        for &engine in Engine::ALL {
+            scope.spawn(move || exercise_engine_at_its_limit(engine, len));
         }
-        assert_store_has(&store, keys.start..end, len);
+    });
+}
+
+fn exercise_engine_at_its_limit(engine: Engine, len: usize) {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let options = Options::new().engine(engine).max_bytes(6 << 20);
+    let store = options.open_or_create_store(&path).unwrap();
+    let mut keys = exercise_full_store(&store, len);
+    let refused = store.insert("new", vec![0; 6 << 20]);
+    assert_limit_is_named(&is_full(refused), 6 << 20);
+    drop(store);
+    let store = options.open_or_create_store(&path).unwrap();
+    keys.end = fill_store(&store, keys.end, len);
+    update_all(&store, keys.clone(), len);
+    drop(store);
+    let store = Store::open(&path).unwrap();
+    assert_store_has(&store, keys.clone(), len);
+    let end = keys.end + 100;
+    for key in keys.end..end {
+        store.put(key_of(key), value_of(key, len)).unwrap();
     }
+    assert_store_has(&store, keys.start..end, len);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Moves of an item beside a look-up of it: `displace`, `insert_displacing` (`engines/src/pfht/ops.rs`), `put_locked`,
-//! `empty_slot`, `show_locked`, `delete_copied` and `show_nodes` (`bucket.rs`), `link`, `unlink`, `erase` and `find`
+//! `empty_slot`, `show_locked`, `delete_copied` and `show_node` (`bucket.rs`), `link`, `unlink`, `erase` and `find`
 //! (`stash.rs`), `probe` and `find_slow` (`search.rs`).
 //!
 //! Property: a key that is there all the time is found, with its value, whether it goes from one bucket to another

@@ -110,12 +110,14 @@ impl MappedFile {
 }
 
 macro_rules! file_backing {
-    ($(#[$doc:meta])* $name:ident in $directory:expr) => {
+    ($(#[$doc:meta])* $name:ident in $directory:expr, thrift $thrift:literal) => {
         $(#[$doc])*
         pub(crate) struct $name(MappedFile);
 
         impl Backing for $name {
             type Medium = Mapped;
+            /// An engine runs the code here that it runs on [`Dram`].
+            const THRIFT: u64 = $thrift;
 
             fn empty(limit_bytes: u64) -> (Self, Mapped) {
                 let file = MappedFile::empty(&Self::directory());
@@ -146,12 +148,12 @@ macro_rules! file_backing {
 
 file_backing! {
     /// A file in the directory for temporary files.
-    TempFile in std::env::temp_dir()
+    TempFile in std::env::temp_dir(), thrift 2
 }
 file_backing! {
     /// A file in shared memory, or where there is none, as [`TempFile`].
     SharedMemory in {
         let shared = PathBuf::from("/dev/shm");
         if shared.is_dir() { shared } else { std::env::temp_dir() }
-    }
+    }, thrift 8
 }

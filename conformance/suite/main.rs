@@ -4,7 +4,7 @@
 //! for every engine on every medium: `<engine>::<medium>::<theme>::<test>`. What the suite must know of an
 //! engine stands in `engines/<engine>.rs`.
 
-#[path = "../common/mod.rs"]
+#[path = "../../engines/tests/common/mod.rs"]
 mod common;
 mod cost;
 mod cuts;
