@@ -402,6 +402,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
 pub(crate) fn histories() -> Vec<Directed> {
     let mut all = setups().histories();
     all.push(nodes_freed_beside_key_0());
+    all.push(removals_of_what_left_the_stash());
     all.extend(displacements_beside_extensions());
     all.extend(updates_into_earlier_slots());
     all.extend(nodes_used_again());
@@ -471,6 +472,25 @@ fn nodes_freed_beside_key_0() -> Directed {
     let one = |key, action| vec![Op::One(key, action)];
     // The last filler is in the stash.
     let program = vec![one(0, Action::Get), one(4, Action::Remove)];
+    Directed::new::<TableSubject>(setup, every_access(program, 0, 2))
+}
+
+/// An extension makes room in the bucket to which a node belongs, and moves the node's item there, where somebody
+/// removes it: the node must not bring it back.
+fn removals_of_what_left_the_stash() -> Directed {
+    let setup = Setup {
+        resize_at: 0.9,
+        ..filled(
+            "an extension moves an item out of the stash into the bucket beside it",
+            stashing(1),
+            [SAME_MOVES, SAME],
+            &[OTHER_MOVES, SAME, OTHER],
+            &[],
+        )
+    };
+    let one = |key, action| Op::One(key, action);
+    // The last filler is in the stash.
+    let program = vec![vec![one(0, Action::Insert(3)), Op::Settle], vec![one(4, Action::Remove)]];
     Directed::new::<TableSubject>(setup, every_access(program, 0, 2))
 }
 

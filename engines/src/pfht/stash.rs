@@ -261,7 +261,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         // A reader that sees these stores also sees the version of the chain that the node has left.
         fence(Ordering::Release);
         if Bucket::<K, V>::WORDS {
-            medium.store_release(at.word(1), value.word(0));
+            medium.store(at.word(1), value.word(0));
         } else {
             Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
         }
