@@ -1,16 +1,13 @@
-//! What CI runs of the lab on one engine, up to the first violation: `campaign ENGINE`. Exit status
-//! 3 says that one was found. The program that replants bugs (`crashlab/mutants/run`) asks it.
+//! The lab on one engine, up to the first violation: `campaign ENGINE`. Exit status 3 says that one was found. The
+//! program that plants bugs (`crashlab/mutants/run`) asks it.
 
-use crashlab::campaign::{Campaign, short};
+use crashlab::campaign::{Campaign, full};
 use crashlab::target::Target;
 
-/// As in CI, save that sites are not broken; where operations take many steps as in the tests.
-fn campaigns(target: Target) -> Vec<Campaign> {
-    let effort = target.effort();
-    let histories = if effort.is_exhaustive { effort.histories } else { effort.histories_in_tests };
-    let is_run = |campaign: &Campaign| campaign.directed_one_in == 1;
-    let all = short(target, 2).into_iter().filter(is_run);
-    all.map(|campaign| Campaign { histories, sites: false, ..campaign }).collect()
+/// More than in CI: all directed histories, random ones, and those of one thread of up to three operations.
+fn campaigns(target: Target) -> [Campaign; 2] {
+    let random = full(target, 2);
+    [random.clone(), Campaign { threads: 1, directed: false, ..random }]
 }
 
 fn main() {

@@ -29,22 +29,18 @@ pub const SAMPLED: Bounds = Bounds {
 pub struct Effort {
     /// Random histories.
     pub histories: u64,
-    /// Of the directed histories of several threads, one in so many is run, to try the sites.
+    /// Of the directed histories of several threads, one in so many is run.
     pub directed_one_in: u64,
-    /// Whether all short histories of one thread are run, too.
-    pub is_exhaustive: bool,
+    /// All histories of one thread of up to so many operations are run, too; none if 0.
+    pub exhaustive_ops: usize,
     /// Random histories in the default tests.
     pub histories_in_tests: u64,
 }
 
 impl Effort {
-    /// That of targets whose operations take few steps.
-    pub(crate) const FULL: Effort = Effort {
-        histories: 5000,
-        directed_one_in: 1,
-        is_exhaustive: true,
-        histories_in_tests: 600,
-    };
+    /// That of an engine whose operations take few steps.
+    pub(crate) const OF_ENGINE: Effort =
+        Effort { histories: 1500, directed_one_in: 8, exhaustive_ops: 2, histories_in_tests: 300 };
 }
 
 /// A lab on some subject in some setup.

@@ -1,11 +1,11 @@
 //! A crash run as the command line asks for it.
 
-use crate::arena::{EXHAUSTIVE, Running, SAMPLED};
+use crate::arena::{EXHAUSTIVE, Effort, Running, SAMPLED};
 use crate::lab::Counters;
 use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::target::Target;
-use crate::trial;
+use crate::trial::{self, Directed};
 use pmem::sync::simulated::fault::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -51,33 +51,35 @@ pub struct Report {
     pub time: Duration,
 }
 
-/// What a short run does on a target, as CI's is: random histories of three threads, all short ones of one,
-/// and each site broken in turn.
+/// What a short run does on a target, as CI's is: a sample of the directed histories, each site broken in turn, random
+/// histories of three threads, and all short ones of one.
 pub fn short(target: Target, workers: usize) -> Vec<Campaign> {
-    let effort = target.effort();
-    let random = Campaign {
+    let Effort { histories, directed_one_in, exhaustive_ops, .. } = target.effort();
+    let random = Campaign { histories, directed_one_in, sites: true, ..full(target, workers) };
+    let exhaustive = Campaign {
+        threads: 1,
+        ops: exhaustive_ops,
+        directed: false,
+        sites: false,
+        ..random.clone()
+    };
+    if exhaustive_ops == 0 { vec![random] } else { vec![random, exhaustive] }
+}
+
+/// All directed histories, and random ones of three threads.
+pub fn full(target: Target, workers: usize) -> Campaign {
+    Campaign {
         target,
         threads: 3,
         ops: 3,
-        histories: effort.histories,
+        histories: 5000,
         time: None,
         seed: 1,
         directed: true,
         directed_one_in: 1,
-        sites: effort.directed_one_in == 1,
+        sites: false,
         workers,
-    };
-    let mut all = vec![random.clone()];
-    if effort.directed_one_in > 1 {
-        // The trial of sites runs its sample of the directed histories; all of them would take minutes.
-        all[0].directed = false;
-        let directed_one_in = effort.directed_one_in;
-        all.push(Campaign { sites: true, directed_one_in, histories: 0, ..random.clone() });
     }
-    if effort.is_exhaustive {
-        all.push(Campaign { threads: 1, directed: false, sites: false, ..random });
-    }
-    all
 }
 
 impl Campaign {
@@ -86,10 +88,11 @@ impl Campaign {
         let start = Instant::now();
         silence_panics();
         let mut report = Report::default();
-        let mut directed = self.target.directed();
-        directed.retain(|directed| directed.is_sampled(self.directed_one_in, self.seed));
+        let is_sampled = |one: &Directed| one.is_sampled(self.directed_one_in, self.seed);
+        let (directed, others): (Vec<_>, Vec<_>) =
+            self.target.directed().into_iter().partition(is_sampled);
         if self.sites {
-            match trial::trial(&directed, self.workers) {
+            match trial::trial(&directed, &others, self.workers) {
                 Ok(trial) => {
                     report.counters += trial.counters;
                     report.sites = trial.sites;

@@ -45,13 +45,18 @@ impl Target {
     /// How much a short run does on it.
     pub fn effort(self) -> Effort {
         match self {
-            Target::Pool | Target::Heap => Effort { histories_in_tests: 400, ..Effort::FULL },
+            Target::Pool | Target::Heap => Effort {
+                directed_one_in: 1,
+                exhaustive_ops: 3,
+                histories_in_tests: 400,
+                ..Effort::OF_ENGINE
+            },
             // Threads take turns here: there is little that more histories would show.
             Target::Baselines => Effort {
                 histories: 1000,
-                is_exhaustive: false,
-                histories_in_tests: 300,
-                ..Effort::FULL
+                directed_one_in: 1,
+                exhaustive_ops: 0,
+                ..Effort::OF_ENGINE
             },
             Target::Engine(engine) => crate::engines::effort(engine),
         }

@@ -98,6 +98,9 @@ pub const BOUNDS: Bounds = Bounds {
     kills_one_in: 1,
 };
 
+/// The corners, hardly more.
+const FEW_IMAGES: Bounds = Bounds { images: 4, images_nested: 2, nested_one_in: 64, ..BOUNDS };
+
 fn run<S: Subject>(setup: &Setup, look: &Look, bounds: Bounds) -> Result<Counters, Failure> {
     let bounds = match look {
         Look::Exhaustive(_) => bounds,
@@ -152,8 +155,12 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 }
 
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
-/// threads of the operating system.
-pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
+/// threads of the operating system. A site that they do not notice, `others` are asked about.
+pub fn trial(
+    histories: &[Directed],
+    others: &[Directed],
+    threads: usize,
+) -> Result<Trial, Failure> {
     let mut looked = look_at_each(histories, BOUNDS, threads)?;
     // What is noticed at all is mostly noticed by a short one.
     looked.sort_by_key(|looked| looked.counters.recoveries);
@@ -165,8 +172,11 @@ pub fn trial(histories: &[Directed], threads: usize) -> Result<Trial, Failure> {
         while let Some(&site) = sites.get(next.fetch_add(1, Ordering::Relaxed)) {
             // The others do not come across it: they would do what they did.
             let concerned = looked.iter().filter(|looked| looked.places.contains(&site));
-            let concerned = concerned.map(|looked| looked.directed);
-            if caught_among(concerned, Mutation { site, fault: Fault::Dropped }).is_none() {
+            let concerned: Vec<_> = concerned.map(|looked| looked.directed).collect();
+            let mutation = Mutation { site, fault: Fault::Dropped };
+            let caught = caught_among(&concerned, mutation)
+                .or_else(|| caught_among(&others.iter().collect::<Vec<_>>(), mutation));
+            if caught.is_none() {
                 unnoticed.push(site);
             }
         }
@@ -238,15 +248,14 @@ fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
 
 /// What the directed histories say of a broken place; `None` if they do not notice.
 pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> {
-    caught_among(histories, mutation)
+    caught_among(&histories.iter().collect::<Vec<_>>(), mutation)
 }
 
-fn caught_among<'a>(
-    histories: impl IntoIterator<Item = &'a Directed>,
-    mutation: Mutation,
-) -> Option<Failure> {
+/// Few images first, of all histories: nearly every fault shows in one of those.
+fn caught_among(histories: &[&Directed], mutation: Mutation) -> Option<Failure> {
     mutate(Some(mutation));
-    let found = histories.into_iter().find_map(|directed| directed.run(BOUNDS).err());
+    let run = |bounds| histories.iter().find_map(|directed| directed.run(bounds).err());
+    let found = run(FEW_IMAGES).or_else(|| run(BOUNDS));
     mutate(None);
     found
 }

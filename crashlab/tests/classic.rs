@@ -45,7 +45,7 @@ fn setups_show_what_they_are_there_for() {
 #[test]
 fn every_site_is_noticed() {
     silence_panics();
-    let trial = trial::trial(&Target::Baselines.directed(), 2).unwrap();
+    let trial = trial::trial(&Target::Baselines.directed(), &[], 2).unwrap();
     let unnoticed: Vec<String> = trial.unnoticed.iter().map(trial::place).collect();
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
     let own = trial.sites.iter().filter(|site| trial::path(site).starts_with("baselines/"));

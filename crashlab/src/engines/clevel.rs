@@ -151,9 +151,9 @@ pub fn recovered_tables() -> Vec<Setup> {
     recovered(tables(), &names)
 }
 
-/// Operations take many steps: sites are broken for a sample of the histories of several threads.
+/// Operations take many steps.
 pub(crate) const EFFORT: Effort =
-    Effort { histories: 1000, directed_one_in: 8, is_exhaustive: false, histories_in_tests: 100 };
+    Effort { histories: 500, histories_in_tests: 100, ..Effort::OF_ENGINE };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {

@@ -42,7 +42,7 @@ macro_rules! of_engines {
         pub(crate) fn effort(engine: Engine) -> Effort {
             match engine {
                 $(Engine::$engine => $module::EFFORT,)+
-                _ => Effort::FULL,
+                _ => Effort::OF_ENGINE,
             }
         }
 

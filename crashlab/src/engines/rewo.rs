@@ -418,7 +418,7 @@ pub fn recovered_tables() -> Vec<Setup> {
 }
 
 /// How much a short run does.
-pub(crate) const EFFORT: Effort = Effort { histories_in_tests: 300, ..Effort::FULL };
+pub(crate) const EFFORT: Effort = Effort::OF_ENGINE;
 
 /// The setups of words, long pairs and stores.
 fn setups() -> Setups {
