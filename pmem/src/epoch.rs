@@ -58,19 +58,26 @@ const QUIET_TRIES_MAX: u32 =
 pub struct Retries {
     tries: u32,
     quiet_tries: u32,
+    /// Whether more might have come when the last try began.
+    was_waiting: bool,
 }
 
 impl Retries {
     /// After a try for which there was no space, and an [`Epochs::collect`] after it that said whether
     /// `more_may_come`: whether there is to be another one, which then begins after a pause. The second
-    /// one is everybody's; further ones need a reason.
+    /// one is everybody's, and so is one after what might come has come: perhaps later than the try that it
+    /// was wanted for. Further ones need a reason.
     pub fn go_on(&mut self, has_reason: bool, more_may_come: bool) -> bool {
         self.tries += 1;
         self.quiet_tries = if more_may_come { 0 } else { self.quiet_tries + 1 };
+        let has_come = self.was_waiting && !more_may_come;
+        self.was_waiting = more_may_come;
         if self.tries == 1 {
             return true;
         }
-        let goes_on = has_reason && self.tries < TRIES_MAX && self.quiet_tries <= QUIET_TRIES_MAX;
+        let goes_on = (has_reason || has_come)
+            && self.tries < TRIES_MAX
+            && self.quiet_tries <= QUIET_TRIES_MAX;
         if goes_on {
             pause();
         }
@@ -424,7 +431,13 @@ mod tests {
             let mut retries = Retries::default();
             (1..).find(|&tried| !retries.go_on(has_reason, more_may_come(tried))).unwrap()
         };
+        assert_eq!(tries(false, |_| false), 2);
         assert_eq!(tries(false, |_| true), 2);
+        assert_eq!(
+            tries(false, |tried| tried == 1),
+            3,
+            "what came after the second is for a third"
+        );
         assert_eq!(tries(true, |_| true), TRIES_MAX);
         assert_eq!(tries(true, |_| false), QUIET_TRIES_MAX + 1);
         assert_eq!(tries(true, |tried| tried % 3 == 0), TRIES_MAX);
