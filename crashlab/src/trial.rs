@@ -75,8 +75,18 @@ impl Directed {
         Directed { name, is_always, run: Box::new(run) }
     }
 
+    /// Puts it into every sample: what else it would take to notice some site costs more.
+    pub(crate) fn always(self) -> Directed {
+        Directed { is_always: true, ..self }
+    }
+
+    /// Leaves it to chance whether it is in a sample, as if it were of several threads.
+    pub(crate) fn by_chance(self) -> Directed {
+        Directed { is_always: false, ..self }
+    }
+
     /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
-    /// of one thread and of the heap. Which ones, the seed decides and nothing else.
+    /// of one thread and of the heap, but for exceptions. Which ones, the seed decides and nothing else.
     pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
         let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         self.is_always || hash.is_multiple_of(one_in.max(1))
@@ -155,7 +165,8 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 }
 
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
-/// threads of the operating system. A site that they do not notice, `others` are asked about.
+/// threads of the operating system. A site that they do not notice, `others` are asked about: those are not run
+/// unbroken, so what is known of them is only that they notice.
 pub fn trial(
     histories: &[Directed],
     others: &[Directed],

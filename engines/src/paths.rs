@@ -54,7 +54,8 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
-        if const { is_inlined::<K, V>() } {
+        // Of types that are not words a program may have many: their copies of the fast path would add up.
+        if const { are_words::<K, V>() } {
             mutate_one(self, key, likely, decide)
         } else {
             mutate_dyn(self, key, likely, &decide)
@@ -76,7 +77,7 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
-        if const { is_inlined::<K, V>() } {
+        if const { are_words::<K, V>() } {
             mutate_each(self, items, out, key_of, likely, decide)
         } else {
             // As in `mutate`.
@@ -84,12 +85,6 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
             mutate_each(self, items, out, key_of, likely, decide)
         }
     }
-}
-
-/// Whether each operation has a copy of its own of the fast path. Of types that are not words a program may have many,
-/// and with debug assertions compiling counts for more than running.
-const fn is_inlined<K: Fixed, V: Fixed>() -> bool {
-    are_words::<K, V>() && !cfg!(debug_assertions)
 }
 
 /// [`Paths::get_many`] by the fast path, where that suffices.

@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
     /// What CI does on each engine, whose file in the lab says how much that is: random histories of
-    /// three threads, all short ones of one, and each site broken
+    /// three threads, all short ones of one, a sample of the directed histories, and each site broken
     #[arg(long, conflicts_with_all = ["threads", "ops", "histories", "minutes", "seed", "sites", "one_in"])]
     short: bool,
     /// Print one JSON object

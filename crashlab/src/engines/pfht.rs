@@ -402,7 +402,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
 pub(crate) fn histories() -> Vec<Directed> {
     let mut all = setups().histories();
     all.push(nodes_freed_beside_key_0());
-    all.push(removals_of_what_left_the_stash());
+    all.push(removals_of_what_left_the_stash().always());
     all.extend(displacements_beside_extensions());
     all.extend(updates_into_earlier_slots());
     all.extend(nodes_used_again());

@@ -165,7 +165,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         let in_place = || match spot {
             Spot::Slot(slot) => self.bucket.pair(medium, self.at(bucket), slot).1,
-            Spot::Node(node) => self.stash.pair(medium, node).1,
+            Spot::Node(node) => self.stash.value(medium, node),
         };
         if state & WRITING == 0 {
             return Some(in_place());

@@ -1,6 +1,7 @@
 //! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
 //!
-//! Which node is in which chain is volatile: a node in the pool has a pair only, and links are rebuilt. A node
+//! Which node is in which chain is volatile: a node in the pool tells whether it is in use and its pair, and links
+//! are rebuilt. A node
 //! belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to each other share a
 //! chain, so each link tells whose the node is.
 //!
@@ -230,9 +231,12 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// The pair of a node.
     pub(super) fn pair<M: Medium>(&self, medium: &M, node: u64) -> (K, V) {
         // Apart: a node need not be aligned to two words.
-        let at = self.at(node);
-        let value = Packed::<K, V>::value(medium, at, Node::<K, V>::ITEM);
-        (self.key(medium, node, medium.load(at)), value)
+        (self.key(medium, node, medium.load(self.at(node))), self.value(medium, node))
+    }
+
+    /// The value of a node.
+    pub(super) fn value<M: Medium>(&self, medium: &M, node: u64) -> V {
+        Packed::<K, V>::value(medium, self.at(node), Node::<K, V>::ITEM)
     }
 
     /// Whether a node has a pair.
@@ -371,7 +375,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         is_used.then(|| self.pair(medium, node).0)
     }
 
-    /// Visits the key and the state of every node that was ever used, in a chain or not.
+    /// Visits the number and the key of every node in use, in a chain or not.
     pub(super) fn for_each_used<M: Medium>(&self, medium: &M, mut visit: impl FnMut(u64, K)) {
         for node in (0..self.nodes()).filter(|&node| self.is_in_use(medium, node)) {
             visit(node, self.pair(medium, node).0);
