@@ -57,21 +57,16 @@ fn searches_are_measured_as_tables_fill() {
     assert_eq!(series(&rows, "rewo-full", "get_miss", "optane", 1)[0].step, Some(0));
 }
 
-/// The medium's latency is in every search that is not answered from the cached table.
+/// What the medium adds is waited for however busy the machine is: a lower bound, and the only one on
+/// time that a test may set.
 #[test]
-fn optane_is_slower_and_a_full_cached_table_hides_it() {
+fn optane_is_waited_for_where_nothing_is_cached() {
     let rows = run(Suite::Rewo, "--pairs 60k --ops 160k --flushes none --threads 1");
-    let p50_ns = |contender, op, medium, step: usize| {
-        series(&rows, contender, op, medium, 1)[step].p50_ns.unwrap()
-    };
-    for step in 0..4 {
-        let [dram, optane] =
-            ["dram", "optane"].map(|medium| p50_ns("rewo-c0", "get_hit_uniform", medium, step));
-        assert!(optane >= 170.0 && dram < optane, "step {step}: {dram}, {optane}");
+    let found = series(&rows, "rewo-c0", "get_hit_uniform", "optane", 1);
+    assert_eq!(found.len(), 4);
+    for row in found {
+        assert!(row.p50_ns.unwrap() >= 170.0, "{row:?}");
     }
-    let cached = p50_ns("rewo-full", "get_hit_uniform", "optane", 0);
-    let uncached = p50_ns("rewo-c0", "get_hit_uniform", "optane", 0);
-    assert!(cached < uncached, "{cached}, {uncached}");
 }
 
 #[test]
