@@ -240,18 +240,15 @@ impl Sim {
         held(&self.log).lines[from.line() as usize..].iter().any(|line| !line.is_empty())
     }
 
-    #[inline]
     fn word(&self, at: Offset) -> &AtomicU64 {
         assert!(at.0.is_multiple_of(WORD), "{at} is misaligned");
         &self.words[(at.0 / WORD) as usize]
     }
 
-    #[inline]
     fn address(&self, at: Offset) -> usize {
         std::ptr::from_ref(self.word(at)).addr()
     }
 
-    #[inline]
     fn see(&self, at: Offset) -> u64 {
         let stored = self.word(at).load(Relaxed);
         seen(self.address(at), stored)
@@ -386,7 +383,6 @@ impl Medium for Sim {
         if self.is_mapped { MediumKind::Mapped } else { MediumKind::Dax }
     }
 
-    #[inline]
     fn load(&self, at: Offset) -> u64 {
         access(self.address(at), Touch::Reads);
         self.see(at)

@@ -26,14 +26,12 @@ macro_rules! atomic {
             }
 
             /// As in std.
-            #[inline]
             pub fn load(&self, _order: Ordering) -> $value {
                 access(self.address(), Touch::Reads);
                 $from_word(seen(self.address(), $to_word(self.0.load(Relaxed))))
             }
 
             /// As in std.
-            #[inline]
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 access(self.address(), Touch::Writes);

@@ -87,7 +87,6 @@ pub fn record_sites<R>(work: impl FnOnce() -> R) -> (R, BTreeSet<Site>) {
 }
 
 /// The fault at this place, if there is one.
-#[inline]
 pub(crate) fn fault_at(kind: SiteKind, place: &'static Location<'static>) -> Option<Fault> {
     if RECORDING.get() {
         let (file, line, column) = (place.file(), place.line(), place.column());

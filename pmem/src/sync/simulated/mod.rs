@@ -120,7 +120,6 @@ pub fn show_all() {
 }
 
 /// Before an access.
-#[inline]
 pub(crate) fn access(address: usize, touch: Touch) {
     MACHINE.with(|machine| {
         if let Some(hook) = machine.context.get().hook {
@@ -143,7 +142,6 @@ pub(crate) fn is_unseen(address: usize, thread: usize) -> bool {
 }
 
 /// What the running thread sees at an address that holds `stored`.
-#[inline]
 pub(crate) fn seen(address: usize, stored: u64) -> u64 {
     MACHINE.with(|machine| {
         if machine.unseen_len.get() == 0 || !machine.context.get().delays {
@@ -157,7 +155,6 @@ pub(crate) fn seen(address: usize, stored: u64) -> u64 {
 }
 
 /// Before a store to `address`, which holds `before`, that need not be visible at once.
-#[inline]
 pub(crate) fn delay(address: usize, before: u64) {
     MACHINE.with(|machine| {
         let context = machine.context.get();
@@ -181,7 +178,6 @@ pub(crate) fn pass(address: usize) {
 
 /// Before a read-modify-write at `address`: it acts on what was stored there last. If it releases,
 /// nothing that its thread stored before stays behind.
-#[inline]
 pub(crate) fn modify(address: usize, order: Ordering) {
     MACHINE.with(|machine| {
         if machine.unseen_len.get() != 0 {
@@ -227,7 +223,6 @@ pub fn spin(turn: &mut u32) {
 pub fn pause() {}
 
 /// The number of the running simulated thread.
-#[inline]
 pub fn thread_index() -> usize {
     context().thread.min(THREADS_MAX)
 }
@@ -248,7 +243,6 @@ pub fn forks() -> u32 {
 }
 
 /// Nothing: a store that has not been shown is what the heavy side forces out.
-#[inline]
 pub fn light_barrier() {}
 
 /// Forces every thread's stores out.
