@@ -3,13 +3,10 @@
 //!
 //! Property: no slot is two threads'. A slot is plain memory, which whoever gets it writes.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
+use crate::plain::{Plain, RACE};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use plain::{Plain, RACE};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]

@@ -4,13 +4,10 @@
 //! Property: two threads never use the line of one number at the same time, and what the earlier owner
 //! stored there comes before whatever the later one does.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
+use crate::plain::{Plain, RACE};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
-use plain::{Plain, RACE};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]

@@ -6,13 +6,10 @@
 //! Property: an item is not reclaimed while a reader that pinned before it was unlinked may still
 //! use it. The item is plain memory: its use and its reclamation must not race.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
+use crate::plain::{Plain, RACE};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
-use plain::{Plain, RACE};
 use std::sync::Arc;
 
 const PRODUCTION: Ordering = Ordering::AcqRel;

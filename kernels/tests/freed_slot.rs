@@ -10,13 +10,10 @@
 //! one word and then read the other's, one sees the other; so a `SeqCst` fence stands between the
 //! two `SeqCst` accesses of each.
 
-mod explore;
-mod plain;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
+use crate::plain::{Plain, RACE};
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::thread;
-use plain::{Plain, RACE};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]

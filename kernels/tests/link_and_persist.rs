@@ -7,9 +7,7 @@
 //! The durable copy is another atomic, brought up to the word by a flush with its fence, and read
 //! relaxed: so a reader must know of the flush, not only come after it.
 
-mod explore;
-
-use explore::{breaks, holds};
+use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use std::sync::Arc;

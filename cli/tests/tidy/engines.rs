@@ -12,6 +12,7 @@ const ALLOWED: &[&str] = &[
     "engines/src/lib.rs",
     "conformance/suite/engines/mod.rs",
     "firndex/tests/facade/engines/mod.rs",
+    "kernels/tests/main.rs",
     // Workloads as papers have them.
     "workload/src/operations/papers.rs",
 ];

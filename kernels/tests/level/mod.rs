@@ -1,14 +1,11 @@
 //! The orderings of Level hashing: whole operations.
 
-#[path = "../scene/mod.rs"]
-mod scene;
-
-use engines::Engine;
-use engines::level::{Shape, engine_params};
-use scene::Made;
-use scene::tables::{
+use crate::scene::Made;
+use crate::scene::tables::{
     KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled, look_ups_do_not_go_back,
 };
+use engines::Engine;
+use engines::level::{Shape, engine_params};
 
 /// One bucket in the bottom level.
 fn small() -> Made {

@@ -1,17 +1,13 @@
 //! The orderings of PFHT: whole operations, and a kernel restated.
 
-#[path = "../explore/mod.rs"]
-mod explore;
 mod moves;
-#[path = "../scene/mod.rs"]
-mod scene;
 
-use engines::Engine;
-use engines::pfht::{Design, Shape, engine_params};
-use scene::Made;
-use scene::tables::{
+use crate::scene::Made;
+use crate::scene::tables::{
     KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled, look_ups_do_not_go_back,
 };
+use engines::Engine;
+use engines::pfht::{Design, Shape, engine_params};
 
 /// One bucket of two slots, and a node.
 fn small() -> Made {

@@ -1,25 +1,19 @@
 //! The orderings of IcebergHT: whole operations, and kernels restated.
 
 mod chain_versions;
-#[path = "../explore/mod.rs"]
-mod explore;
 mod fingerprint_then_slot;
 mod lock_then_geometry;
 mod moves;
-#[path = "../plain/mod.rs"]
-mod plain;
-#[path = "../scene/mod.rs"]
-mod scene;
 
+use crate::scene::tables::{
+    FILLING, KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled,
+    look_ups_do_not_go_back,
+};
+use crate::scene::{HASH_SEED, Made};
 use engines::Engine;
 use engines::iceberg::hash::h0;
 use engines::iceberg::{Shape, engine_params};
 use index::hash::Hasher;
-use scene::tables::{
-    FILLING, KEY, NEW, bystander_is_found, changes_of_one_key_are_ordered, filled,
-    look_ups_do_not_go_back,
-};
-use scene::{HASH_SEED, Made};
 
 /// One block in each level.
 fn of_one_block() -> Made {

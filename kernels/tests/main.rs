@@ -1,0 +1,17 @@
+//! All kernels in one program: their times differ much, and so they share the processors.
+
+mod cache;
+mod clevel;
+mod ended_number;
+mod epoch;
+mod epoch_advance;
+mod explore;
+mod freed_slot;
+mod gate;
+mod iceberg;
+mod level;
+mod link_and_persist;
+mod pfht;
+mod plain;
+mod rewo;
+mod scene;
