@@ -148,7 +148,7 @@ macro_rules! file_backing {
 
 file_backing! {
     /// A file in the directory for temporary files.
-    TempFile in std::env::temp_dir(), thrift 2
+    TempFile in std::env::temp_dir(), thrift 4
 }
 file_backing! {
     /// A file in shared memory, or where there is none, as [`TempFile`].

@@ -153,7 +153,7 @@ pub fn recovered_tables() -> Vec<Setup> {
 
 /// Operations take many steps.
 pub(crate) const EFFORT: Effort =
-    Effort { histories: 100, exhaustive_ops: 0, histories_in_tests: 100, ..Effort::OF_ENGINE };
+    Effort { histories: 100, exhaustive_ops: 0, histories_in_tests: 60, ..Effort::OF_ENGINE };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
