@@ -86,7 +86,8 @@ impl Directed {
     }
 
     /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
-    /// of one thread and of the heap, but for exceptions. Which ones, the seed decides and nothing else.
+    /// of one thread and of the heap, unless [`Directed::always`] or [`Directed::by_chance`] says otherwise.
+    /// Which ones, the seed decides and nothing else.
     pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
         let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         self.is_always || hash.is_multiple_of(one_in.max(1))

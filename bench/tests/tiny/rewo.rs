@@ -57,8 +57,8 @@ fn searches_are_measured_as_tables_fill() {
     assert_eq!(series(&rows, "rewo-full", "get_miss", "optane", 1)[0].step, Some(0));
 }
 
-/// What the medium adds is waited for however busy the machine is: a lower bound, and the only one on
-/// time that a test may set.
+/// What the medium adds is waited for however busy the machine is: of times a test may ask for a lower
+/// bound, and for nothing else. That a full cached table hides the medium, the engine's own tests show by counting.
 #[test]
 fn optane_is_waited_for_where_nothing_is_cached() {
     let rows = run(Suite::Rewo, "--pairs 60k --ops 160k --flushes none --threads 1");

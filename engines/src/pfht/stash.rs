@@ -1,9 +1,8 @@
 //! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
 //!
-//! Which node is in which chain is volatile: a node in the pool tells whether it is in use and its pair, and links
-//! are rebuilt. A node
-//! belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to each other share a
-//! chain, so each link tells whose the node is.
+//! Which node is in which chain is volatile: a node in the pool tells its pair and whether it is in use, and links are
+//! rebuilt. A node belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to
+//! each other share a chain, so each link tells whose the node is.
 //!
 //! A chain's head has a version that grows with every change. A reader, which takes no lock, knows by it whether what
 //! it walked was one chain all along; if not it walks again. Who changes a chain holds its lock for some volatile
