@@ -85,9 +85,9 @@ impl Directed {
         Directed { is_always: false, ..self }
     }
 
-    /// Whether it belongs to a sample of one in so many of those of several threads, which takes all
-    /// of one thread and of the heap, unless [`Directed::always`] or [`Directed::by_chance`] says otherwise.
-    /// Which ones, the seed decides and nothing else.
+    /// Whether it belongs to a sample. The sample takes one in `one_in` of the histories of several threads,
+    /// and all of those of one thread and of the heap, unless the history itself says otherwise.
+    /// Nothing but the seed decides which ones.
     pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
         let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         self.is_always || hash.is_multiple_of(one_in.max(1))
