@@ -7,10 +7,10 @@ use std::path::Path;
 
 pub(crate) type Words = [u64; COPY_WORDS];
 
-/// What a closed table holds in these tests.
 /// The engine of a test that is about no engine in particular.
 pub(crate) const PREFERRED: Engine = Engine::ALL[0];
 
+/// What a closed table holds in these tests.
 pub(crate) const PAIRS: u64 = 1500;
 
 pub(crate) fn value_of(key: u64) -> u64 {
@@ -35,7 +35,9 @@ pub(crate) fn make_table_on(engine: Engine, path: &Path) {
         }
     }
     let stats = table.stats().unwrap();
-    assert!(stats.levels[..levels].iter().all(|level| level.pairs > 0), "{stats:?}");
+    // A helper may be about to give up a level that it has drained: which ones hold pairs is left open.
+    let used = stats.levels.iter().filter(|level| level.pairs > 0).count();
+    assert!(used >= levels, "{stats:?}");
     table.close().unwrap();
 }
 
