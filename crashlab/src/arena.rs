@@ -40,7 +40,7 @@ pub struct Effort {
 impl Effort {
     /// That of an engine whose operations take few steps.
     pub(crate) const OF_ENGINE: Effort =
-        Effort { histories: 1500, directed_one_in: 8, exhaustive_ops: 2, histories_in_tests: 300 };
+        Effort { histories: 600, directed_one_in: 8, exhaustive_ops: 2, histories_in_tests: 300 };
 }
 
 /// A lab on some subject in some setup.

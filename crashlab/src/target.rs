@@ -47,13 +47,13 @@ impl Target {
         match self {
             Target::Pool | Target::Heap => Effort {
                 directed_one_in: 1,
-                exhaustive_ops: 3,
+                exhaustive_ops: 2,
                 histories_in_tests: 400,
                 ..Effort::OF_ENGINE
             },
             // Threads take turns here: there is little that more histories would show.
             Target::Baselines => Effort {
-                histories: 1000,
+                histories: 400,
                 directed_one_in: 1,
                 exhaustive_ops: 0,
                 ..Effort::OF_ENGINE

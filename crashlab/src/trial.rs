@@ -56,6 +56,8 @@ pub struct Directed {
     pub name: String,
     /// Whether it is in every sample: it is of one thread, or short.
     is_always: bool,
+    /// Whether it is all histories of one thread.
+    is_exhaustive: bool,
     run: Box<dyn Fn(Bounds) -> Result<Counters, Failure> + Send + Sync>,
 }
 
@@ -63,7 +65,8 @@ impl Directed {
     /// On a subject of type `S`, in this setup.
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
         let name = format!("{}, {}: {look}", S::name(&setup), setup.name);
-        let is_always = matches!(look, Look::Exhaustive(_)) || S::IS_ALWAYS_SAMPLED;
+        let is_exhaustive = matches!(look, Look::Exhaustive(_));
+        let is_always = is_exhaustive || S::IS_ALWAYS_SAMPLED;
         let run = move |bounds| {
             let ran = catch_unwind(AssertUnwindSafe(|| run::<S>(&setup, &look, bounds)));
             // Before or after a history: what panics in it is told with it.
@@ -72,7 +75,7 @@ impl Directed {
                 Err(Failure::new::<S>(&setup, format!("panic: {text}")))
             })
         };
-        Directed { name, is_always, run: Box::new(run) }
+        Directed { name, is_always, is_exhaustive, run: Box::new(run) }
     }
 
     /// Puts it into every sample: what else it would take to notice some site costs more.
@@ -165,6 +168,9 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
     is_strict && !is_lab
 }
 
+/// So many of the shortest histories are asked about a broken site before those of one thread.
+const SHORTEST: usize = 16;
+
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
 /// threads of the operating system. A site that they do not notice, `others` are asked about: those are not run
 /// unbroken, so what is known of them is only that they notice.
@@ -174,8 +180,11 @@ pub fn trial(
     threads: usize,
 ) -> Result<Trial, Failure> {
     let mut looked = look_at_each(histories, BOUNDS, threads)?;
-    // What is noticed at all is mostly noticed by a short one.
+    // What is noticed at all is mostly noticed by a short one, and what those miss by a history of one thread.
     looked.sort_by_key(|looked| looked.counters.recoveries);
+    if let Some((_, longer)) = looked.split_at_mut_checked(SHORTEST) {
+        longer.sort_by_key(|looked| !looked.directed.is_exhaustive);
+    }
     let (counters, places) = sum(&looked);
     let sites: Vec<Site> = places.into_iter().filter(is_on_trial).collect();
     let next = AtomicUsize::new(0);
