@@ -12,8 +12,10 @@ use pmem::Medium;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A phase is cut short after this time.
-pub(super) const PHASE_MAX: Duration = Duration::from_secs(30);
+/// A phase is cut short after this time ...
+const PHASE_MAX: Duration = Duration::from_secs(30);
+/// ... and a table that is not full after this one is given up.
+const FILLING_MAX: Duration = Duration::from_secs(600);
 /// Operations between two looks at the clock.
 pub(super) const CHUNK: usize = 64;
 /// Of the slots one in so many is in the stash of hopscotch hashing: 3 %.
@@ -176,6 +178,10 @@ impl Clocked {
 
     pub(super) fn is_over(&self) -> bool {
         self.elapsed >= PHASE_MAX
+    }
+
+    pub(super) fn is_filling_over(&self) -> bool {
+        self.elapsed >= FILLING_MAX
     }
 
     /// The row with rate and mean latency.

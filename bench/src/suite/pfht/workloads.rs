@@ -44,7 +44,7 @@ impl Filled {
         filled.live.reserve_exact(usize::try_from(pairs)?);
         let mut clocked = Clocked::default();
         let mut is_full = false;
-        while filled.next < pairs && !is_full && !clocked.is_over() {
+        while filled.next < pairs && !is_full && !clocked.is_filling_over() {
             let some = (CHUNK as u64).min(pairs - filled.next);
             is_full = !filled.insert_new(some, &mut clocked)?;
         }
