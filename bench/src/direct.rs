@@ -7,7 +7,7 @@ use anyhow::Result;
 use engines::engine::{PairSizes, Parameters, Wanted};
 use engines::{Engine, Settings};
 use index::Index;
-use pmem::medium::{CacheFlush, Count, Delay, Dram, Memory};
+use pmem::medium::{Count, Delay, Dram, Memory};
 use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ pub struct Direct<M: pmem::Medium> {
     failure: OnceLock<Failure>,
 }
 
-impl Direct<Delay<Memory<CacheFlush>>> {
+impl Direct<Delay<Memory>> {
     /// An empty table behind the latencies of the setting's medium; those of write-backs only where
     /// flushes are real.
     pub fn delayed(engine: Engine, setting: &Setting) -> Result<Self> {

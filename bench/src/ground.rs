@@ -7,7 +7,7 @@ use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result};
 use index::fingerprint::{Isa, match_line, scan_line};
-use pmem::medium::{CacheFlush, Memory, WriteBack};
+use pmem::medium::{CacheFlush, Memory};
 use pmem::sync::{Array, Line, Ordering};
 use pmem::{LINE, Medium as _, Offset};
 use std::fs::File;
@@ -39,8 +39,8 @@ const STALL_TIME: Duration = Duration::from_millis(200);
 
 /// Memory to measure on, with flushes or without.
 pub struct Ground {
-    kept: Memory<pmem::medium::KernelKeeps>,
-    flushed: Option<Memory<CacheFlush>>,
+    kept: Memory,
+    flushed: Option<Memory>,
     lines: u64,
     /// A line for each block, as a table's sidecar.
     sidecar: Array<Line>,
@@ -188,7 +188,7 @@ impl Ground {
     }
 }
 
-fn persists<W: WriteBack>(memory: &Memory<W>, offsets: &[u64]) -> u64 {
+fn persists(memory: &Memory, offsets: &[u64]) -> u64 {
     for &at in offsets {
         memory.store_release(Offset(at + 8), at);
         memory.persist(Offset(at));

@@ -75,7 +75,7 @@ pub(crate) fn memory() -> Result<Dram> {
 }
 
 /// Anonymous memory with flushes as on dax, or with none.
-pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory<CacheFlush>> {
+pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory> {
     let flush = if flushes {
         CacheFlush::detect().context("this machine has no flush instruction")?
     } else {
@@ -85,7 +85,7 @@ pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory<CacheFlush>> {
 }
 
 /// Anonymous memory behind the latencies of a medium; those of write-backs only where flushes are real.
-pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Delay<Memory<CacheFlush>>> {
+pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Delay<Memory>> {
     let Some(mut latency) = medium.latency() else { bail!("medium {medium} has no latencies") };
     if !flushes {
         latency.write_back_ns = 0;

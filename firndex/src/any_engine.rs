@@ -6,12 +6,9 @@ use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
 use index::{Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
-use pmem::medium::{KernelKeeps, Memory};
+use pmem::medium::Memory;
 use std::ops::Deref;
 use std::sync::Arc;
-
-/// Memory where a flush costs nothing: the medium for which operations are compiled into their callers.
-pub(crate) type Unflushed = Memory<KernelKeeps>;
 
 /// What knows how many pairs it has.
 pub(crate) trait Counted {
@@ -34,14 +31,14 @@ impl Counted for dyn Records {
 /// callers.
 pub(crate) struct AnyEngine<T: Counted + ?Sized> {
     /// Of the same table or store, if pairs are words.
-    inlined: Option<Inlined<Unflushed>>,
+    inlined: Option<Inlined<Memory>>,
     any: Box<T>,
     /// The pool that is told, in the end, how many pairs there are.
     pool: Option<Arc<dyn PoolHandle>>,
 }
 
 impl<T: Counted + ?Sized> AnyEngine<T> {
-    pub(crate) fn new(any: Box<T>, inlined: Option<Inlined<Unflushed>>) -> Self {
+    pub(crate) fn new(any: Box<T>, inlined: Option<Inlined<Memory>>) -> Self {
         AnyEngine { inlined, any, pool: None }
     }
 
@@ -74,7 +71,7 @@ impl<T: Counted + ?Sized> Deref for AnyEngine<T> {
 impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
     /// Keys and values of other sizes compile to the virtual call alone.
     #[inline(always)]
-    fn of_words(&self) -> Option<&Inlined<Unflushed>> {
+    fn of_words(&self) -> Option<&Inlined<Memory>> {
         if const { are_words::<K, V>() } { self.inlined.as_ref() } else { None }
     }
 

@@ -40,11 +40,6 @@ impl Contents {
         }
     }
 
-    /// Whether the engine keeps pairs of words: in a table of such, and under every store.
-    pub(crate) fn are_words(self) -> bool {
-        self.sizes() == PairSizes::WORDS
-    }
-
     /// The engine of a new pool: the one asked for, or else the first that takes it with these parameters.
     pub(crate) fn engine(self, asked: Option<Engine>, parameters: &Parameters) -> Result<Engine> {
         let sizes = self.sizes();

@@ -1,6 +1,6 @@
 //! From a path to an engine on a medium.
 
-use crate::any_engine::{AnyEngine, Unflushed};
+use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
@@ -43,16 +43,6 @@ impl Kind {
     }
 }
 
-/// A pool on one of the real media. The engines are compiled once for each variant: tables of words and
-/// stores, which are what speed is measured by, for both.
-enum AnyPool {
-    /// Flushes cost nothing: `dram` and `mapped`, if the engine keeps pairs of words.
-    Unflushed(Pool<Unflushed>),
-    /// Flushes are what the medium says: `dax`, any medium with [`Options::force_flushes`], and all of them
-    /// if pairs are of other sizes.
-    Flushed(Pool<Memory<CacheFlush>>),
-}
-
 pub(crate) fn table<K: Fixed, V: Fixed>(
     options: &Options,
     path: &Path,
@@ -83,10 +73,7 @@ fn try_table<K: Fixed, V: Fixed>(
 ) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::table::<K, V>())?;
-    let (mut index, handle) = match pool {
-        AnyPool::Unflushed(pool) => table_unflushed(pool, engine, options)?,
-        AnyPool::Flushed(pool) => table_flushed(pool, engine, options)?,
-    };
+    let (mut index, handle) = table_parts(pool, engine, options)?;
     index.count_in(&handle)?;
     file.publish()?;
     Ok(Table::new(index, Handle::new(handle, Some(file), engine, started.elapsed())))
@@ -95,10 +82,7 @@ fn try_table<K: Fixed, V: Fixed>(
 fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
-    let (mut records, handle) = match pool {
-        AnyPool::Unflushed(pool) => store_unflushed(pool, engine, options)?,
-        AnyPool::Flushed(pool) => store_flushed(pool, engine, options)?,
-    };
+    let (mut records, handle) = store_parts(pool, engine, options)?;
     records.count_in(&handle)?;
     file.publish()?;
     Ok(Store::new(records, Handle::new(handle, Some(file), engine, started.elapsed())))
@@ -107,10 +91,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
 pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
-    let (mut index, handle) = match pool {
-        AnyPool::Unflushed(pool) => table_unflushed(pool, engine, options)?,
-        AnyPool::Flushed(pool) => table_flushed(pool, engine, options)?,
-    };
+    let (mut index, handle) = table_parts(pool, engine, options)?;
     index.count_in(&handle)?;
     Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
 }
@@ -118,10 +99,7 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
-    let (mut records, handle) = match pool {
-        AnyPool::Unflushed(pool) => store_unflushed(pool, engine, options)?,
-        AnyPool::Flushed(pool) => store_flushed(pool, engine, options)?,
-    };
+    let (mut records, handle) = store_parts(pool, engine, options)?;
     records.count_in(&handle)?;
     Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
 }
@@ -129,38 +107,9 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
 type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);
 type StoreParts = (AnyEngine<dyn Records>, Arc<dyn PoolHandle>);
 
-/// For a pool whose pairs are words, as those of all stores are: there the hot path is compiled into its
-/// callers.
-fn table_unflushed<K: Fixed, V: Fixed>(
-    pool: Pool<Unflushed>,
-    engine: Engine,
-    options: &Options,
-) -> Result<TableParts<K, V>> {
-    let pool = Arc::new(pool);
-    let opened = words_unflushed(Arc::clone(&pool), engine, options)?;
-    Ok((AnyEngine::new(word_types::boxed(opened.engine), opened.inlined), pool))
-}
-
-/// Not generic: so the engines are compiled here, once, and not in every crate that opens a table.
-fn words_unflushed(
-    pool: Arc<Pool<Unflushed>>,
-    engine: Engine,
-    options: &Options,
-) -> std::result::Result<Opened<dyn Index<u64, u64>, Unflushed>, OpenError> {
-    engine.open_words(pool, options.settings)
-}
-
-/// As [`words_unflushed`].
-fn words_flushed(
-    pool: Arc<Pool<Memory<CacheFlush>>>,
-    engine: Engine,
-    options: &Options,
-) -> std::result::Result<Box<dyn Index<u64, u64>>, OpenError> {
-    Ok(engine.open_words(pool, options.settings)?.engine)
-}
-
-fn table_flushed<K: Fixed, V: Fixed>(
-    pool: Pool<Memory<CacheFlush>>,
+/// Where pairs are words, as those of all stores are, the hot path is compiled into its callers.
+fn table_parts<K: Fixed, V: Fixed>(
+    pool: Pool<Memory>,
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
@@ -168,31 +117,28 @@ fn table_flushed<K: Fixed, V: Fixed>(
     let same = Arc::clone(&pool);
     // Engines are not compiled anew for each type of 8 bytes.
     let index = if const { index::are_words::<K, V>() } {
-        word_types::boxed(words_flushed(same, engine, options)?)
+        let opened = words(same, engine, options)?;
+        AnyEngine::new(word_types::boxed(opened.engine), opened.inlined)
     } else {
-        engine.open_pairs(same, options.settings)?
+        AnyEngine::new(engine.open_pairs(same, options.settings)?, None)
     };
-    Ok((AnyEngine::new(index, None), pool))
+    Ok((index, pool))
 }
 
-fn hasher_of<M: pmem::Medium>(pool: &Pool<M>) -> Hasher {
-    Hasher::new(pool.superblock().hash_seed)
-}
-
-fn store_unflushed(pool: Pool<Unflushed>, engine: Engine, options: &Options) -> Result<StoreParts> {
-    let pool = Arc::new(pool);
-    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
-    Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
-}
-
-fn store_flushed(
-    pool: Pool<Memory<CacheFlush>>,
+/// Not generic: so the engines are compiled here, once, and not in every crate that opens a table.
+fn words(
+    pool: Arc<Pool<Memory>>,
     engine: Engine,
     options: &Options,
-) -> Result<StoreParts> {
+) -> std::result::Result<Opened<dyn Index<u64, u64>, Memory>, OpenError> {
+    engine.open_words(pool, options.settings)
+}
+
+fn store_parts(pool: Pool<Memory>, engine: Engine, options: &Options) -> Result<StoreParts> {
     let pool = Arc::new(pool);
-    let opened = engine.open_bytes(Arc::clone(&pool), hasher_of(&pool), options.settings)?;
-    Ok((AnyEngine::new(opened.engine, None), pool))
+    let hasher = Hasher::new(pool.superblock().hash_seed);
+    let opened = engine.open_bytes(Arc::clone(&pool), hasher, options.settings)?;
+    Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
 }
 
 fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
@@ -215,31 +161,24 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
     }
 }
 
-fn in_memory(options: &Options, contents: Contents) -> Result<(AnyPool, Engine)> {
+fn in_memory(options: &Options, contents: Contents) -> Result<(Pool<Memory>, Engine)> {
     let engine = contents.engine(options.engine, &options.parameters)?;
     let (spec, place) = (spec(options, engine, contents), Place::default());
-    let flush = flush(options, contents)?;
+    let flush = flush(options)?;
     let medium = Memory::dram(options.max_bytes)
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
-    let pool = match flush {
-        None => AnyPool::Unflushed(Pool::create(medium, &spec, place)?),
-        Some(flush) => AnyPool::Flushed(Pool::create(medium.flushed(flush), &spec, place)?),
-    };
-    Ok((pool, engine))
+    Ok((Pool::create(medium.flushed(flush), &spec, place)?, engine))
 }
 
-/// What a flush is on media other than `dax`, if it is to be asked for at run time: what
-/// [`Options::force_flushes`] asks for, the one that `dax` would use; or nothing, for pairs that are no words.
-fn flush(options: &Options, contents: Contents) -> Result<Option<CacheFlush>> {
+/// What a flush is on media other than `dax`: nothing, or what [`Options::force_flushes`] asks for, the one that
+/// `dax` would use.
+fn flush(options: &Options) -> Result<CacheFlush> {
     if !options.force_flushes {
-        return Ok((!contents.are_words()).then_some(CacheFlush::Nothing));
+        return Ok(CacheFlush::Nothing);
     }
-    match CacheFlush::detect() {
-        Some(flush) => Ok(Some(flush)),
-        None => Err(Error::Open(OpenError::Unsupported {
-            missing: "the flush instruction that `Options::force_flushes` asks for",
-        })),
-    }
+    CacheFlush::detect().ok_or(Error::Open(OpenError::Unsupported {
+        missing: "the flush instruction that `Options::force_flushes` asks for",
+    }))
 }
 
 fn open(
@@ -247,7 +186,7 @@ fn open(
     path: &Path,
     mode: Mode,
     contents: Contents,
-) -> Result<(AnyPool, Engine, PoolFile)> {
+) -> Result<(Pool<Memory>, Engine, PoolFile)> {
     if mode == Mode::Create {
         return create(options, path, contents);
     }
@@ -260,25 +199,13 @@ fn open(
     };
     let engine = check_superblock(&superblock, options.engine, contents)?;
     superblock.check_state(&file.place())?;
-    let (end, size_max, place) = (superblock.end, options.max_bytes, file.place());
-    let medium = medium_for(options.medium, &file)?;
+    let (end, place) = (superblock.end, file.place());
     let pool = if options.read_only {
-        let medium = file.mapped(end, size_max)?;
-        if contents.are_words() {
-            AnyPool::Unflushed(Pool::open_read_only(medium, place)?)
-        } else {
-            let medium = medium.flushed(CacheFlush::Nothing);
-            AnyPool::Flushed(Pool::open_read_only(medium, place)?)
-        }
+        // What could not be opened for writing is refused all the same.
+        medium_for(options.medium, &file)?;
+        Pool::open_read_only(file.mapped(end, options.max_bytes)?, place)?
     } else {
-        match (medium, flush(options, contents)?) {
-            (Medium::Dax, _) => AnyPool::Flushed(Pool::open(file.dax(end, size_max)?, place)?),
-            (_, None) => AnyPool::Unflushed(Pool::open(file.mapped(end, size_max)?, place)?),
-            (_, Some(flush)) => {
-                let medium = file.mapped(end, size_max)?.flushed(flush);
-                AnyPool::Flushed(Pool::open(medium, place)?)
-            }
-        }
+        Pool::open(medium(options, &file, end)?, place)?
     };
     Ok((pool, engine, file))
 }
@@ -287,20 +214,20 @@ fn create(
     options: &Options,
     path: &Path,
     contents: Contents,
-) -> Result<(AnyPool, Engine, PoolFile)> {
+) -> Result<(Pool<Memory>, Engine, PoolFile)> {
     let engine = contents.engine(options.engine, &options.parameters)?;
     let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
-    let (size_max, place) = (options.max_bytes, file.place());
-    let pool = match (medium_for(options.medium, &file)?, flush(options, contents)?) {
-        (Medium::Dax, _) => AnyPool::Flushed(Pool::create(file.dax(0, size_max)?, &spec, place)?),
-        (_, None) => AnyPool::Unflushed(Pool::create(file.mapped(0, size_max)?, &spec, place)?),
-        (_, Some(flush)) => {
-            let medium = file.mapped(0, size_max)?.flushed(flush);
-            AnyPool::Flushed(Pool::create(medium, &spec, place)?)
-        }
-    };
+    let pool = Pool::create(medium(options, &file, 0)?, &spec, file.place())?;
     Ok((pool, engine, file))
+}
+
+/// The file's first `bytes`, for writing, as the medium that is asked for.
+fn medium(options: &Options, file: &PoolFile, bytes: u64) -> Result<Memory> {
+    Ok(match (medium_for(options.medium, file)?, flush(options)?) {
+        (Medium::Dax, _) => file.dax(bytes, options.max_bytes)?,
+        (_, flush) => file.mapped(bytes, options.max_bytes)?.flushed(flush),
+    })
 }
 
 /// The medium to use for a file: `Mapped` or `Dax`.
@@ -426,11 +353,9 @@ mod tests {
     use pmem::medium::MediumKind;
 
     /// Whether flushes cost anything, and the medium that the pool takes itself for.
-    fn flushes(pool: &AnyPool) -> (bool, MediumKind) {
-        match pool {
-            AnyPool::Unflushed(pool) => (false, pool.medium().kind()),
-            AnyPool::Flushed(pool) => (true, pool.medium().kind()),
-        }
+    fn flushes(pool: &Pool<Memory>) -> (bool, MediumKind) {
+        let medium = pool.medium();
+        (medium.cache_flush() != CacheFlush::Nothing, medium.kind())
     }
 
     #[test]
@@ -440,24 +365,17 @@ mod tests {
         for force in [false, true].into_iter().filter(|force| can_flush || !force) {
             let options = Options::new().medium(Medium::Mapped).force_flushes(force);
             let words = Contents::table::<u64, u64>();
-            for contents in [words, Contents::STORE] {
+            for contents in [words, Contents::STORE, Contents::table::<u16, u64>()] {
                 let (pool, _) = in_memory(&options, contents).unwrap();
                 assert_eq!(flushes(&pool), (force, MediumKind::Dram));
             }
-            // Whether anything is flushed is then told at run time.
-            let (pool, _) = in_memory(&options, Contents::table::<u16, u64>()).unwrap();
-            assert_eq!(flushes(&pool), (true, MediumKind::Dram));
-            let asked = flush(&options, Contents::table::<u16, u64>()).unwrap();
-            assert_eq!(asked == Some(CacheFlush::Nothing), !force, "{asked:?}");
             let path = directory.path().join(force.to_string());
             let open = |options: &Options, mode| {
                 let (pool, _, mut file) = open(options, &path, mode, words).unwrap();
                 file.publish().unwrap();
                 let found = flushes(&pool);
-                match pool {
-                    _ if options.read_only => {}
-                    AnyPool::Unflushed(pool) => pool.close().unwrap(),
-                    AnyPool::Flushed(pool) => pool.close().unwrap(),
+                if !options.read_only {
+                    pool.close().unwrap();
                 }
                 found
             };

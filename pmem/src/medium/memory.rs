@@ -3,7 +3,7 @@
 
 use super::reservation::Reservation;
 use super::space::Space;
-use super::write_back::{CacheFlush, KernelKeeps, WriteBack};
+use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};
@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Anonymous memory: nothing survives the process.
-pub type Dram = Memory<KernelKeeps>;
+pub type Dram = Memory;
 /// A file mapped shared: the kernel keeps every store, whatever happens to the process.
-pub type Mapped = Memory<KernelKeeps>;
+pub type Mapped = Memory;
 /// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
-pub type Dax = Memory<CacheFlush>;
+pub type Dax = Memory;
 
 /// One call touches at most this much: mapping and advice wait for it.
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
@@ -36,9 +36,9 @@ enum Backing {
     File { file: File, map: MapFlags, writable: bool },
 }
 
-/// Mapped memory whose flushes are those of `W`.
+/// Mapped memory.
 #[derive(Debug)]
-pub struct Memory<W: WriteBack> {
+pub struct Memory {
     reservation: Reservation,
     size: AtomicU64,
     size_max: u64,
@@ -46,41 +46,41 @@ pub struct Memory<W: WriteBack> {
     growing: Mutex<Space>,
     backing: Backing,
     kind: MediumKind,
-    write_back: W,
+    flush: CacheFlush,
 }
 
 // SAFETY: the reservation's pointers name the mapping that this value owns until it is dropped. All access
 // to it is by atomics, by assembly, or by `unsafe` methods whose callers exclude races.
-unsafe impl<W: WriteBack> Send for Memory<W> {}
+unsafe impl Send for Memory {}
 // SAFETY: as above.
-unsafe impl<W: WriteBack> Sync for Memory<W> {}
+unsafe impl Sync for Memory {}
 
-impl Memory<KernelKeeps> {
+impl Memory {
     /// Anonymous memory that may grow to `size_max` bytes.
     pub fn dram(size_max: u64) -> io::Result<Dram> {
-        Memory::reserve(Backing::Anonymous, MediumKind::Dram, KernelKeeps, size_max)
+        Memory::reserve(Backing::Anonymous, MediumKind::Dram, CacheFlush::Nothing, size_max)
     }
 
     /// The first `size` bytes of `file`, mapped shared; may grow to `size_max` bytes if
     /// `writable`.
     pub fn mapped(file: File, size: u64, size_max: u64, writable: bool) -> io::Result<Mapped> {
         let backing = Backing::File { file, map: MapFlags::SHARED, writable };
-        let memory = Memory::reserve(backing, MediumKind::Mapped, KernelKeeps, size_max)?;
+        let memory = Memory::reserve(backing, MediumKind::Mapped, CacheFlush::Nothing, size_max)?;
         memory.map_existing(size)?;
         Ok(memory)
     }
 
     /// The same memory, of the same kind and with the same promise, that pays for flushes and
-    /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX. With
-    /// [`CacheFlush::Nothing`], the same memory under one type with that of `dax`.
-    pub fn flushed(self, flush: CacheFlush) -> Memory<CacheFlush> {
-        let Memory { reservation, size, size_max, growing, backing, kind, write_back: KernelKeeps } =
-            self;
-        Memory { reservation, size, size_max, growing, backing, kind, write_back: flush }
+    /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX.
+    pub fn flushed(self, flush: CacheFlush) -> Memory {
+        Memory { flush, ..self }
     }
-}
 
-impl Memory<CacheFlush> {
+    /// What its flushes and fences are.
+    pub fn cache_flush(&self) -> CacheFlush {
+        self.flush
+    }
+
     /// As [`Memory::mapped`], with MAP_SYNC. Fails with `EOPNOTSUPP` (or `EINVAL` on old
     /// kernels) where the file system is not DAX.
     pub fn dax(
@@ -96,13 +96,11 @@ impl Memory<CacheFlush> {
         memory.map_existing(size)?;
         Ok(memory)
     }
-}
 
-impl<W: WriteBack> Memory<W> {
     fn reserve(
         backing: Backing,
         kind: MediumKind,
-        write_back: W,
+        flush: CacheFlush,
         size_max: u64,
     ) -> io::Result<Self> {
         if !pair::is_supported() {
@@ -123,7 +121,7 @@ impl<W: WriteBack> Memory<W> {
             growing: Mutex::new(space),
             backing,
             kind,
-            write_back,
+            flush,
         })
     }
 
@@ -211,6 +209,16 @@ impl<W: WriteBack> Memory<W> {
         Ok(())
     }
 
+    #[inline(never)]
+    fn flush_lines(&self, at: Offset, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        for line in at.line()..=at.add(bytes - 1).line() {
+            self.flush(Offset(line * LINE));
+        }
+    }
+
     #[cold]
     fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
         if self.size_max < self.reservation.bytes {
@@ -238,7 +246,7 @@ fn round_to_page(size: u64) -> u64 {
     size.next_multiple_of(rustix::param::page_size() as u64)
 }
 
-impl<W: WriteBack> Medium for Memory<W> {
+impl Medium for Memory {
     fn kind(&self) -> MediumKind {
         self.kind
     }
@@ -348,18 +356,26 @@ impl<W: WriteBack> Medium for Memory<W> {
 
     #[inline(always)]
     fn flush(&self, at: Offset) {
-        if !W::FLUSHES {
-            return self.write_back.fence();
+        if self.flush == CacheFlush::Nothing {
+            return self.flush.fence();
         }
         let line = self.aligned::<6>(Offset(at.0 & !(LINE - 1)));
         // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
         // memory behind it faults and harms nothing.
-        unsafe { self.write_back.flush(line.cast()) };
+        unsafe { self.flush.flush(line.cast()) };
+    }
+
+    #[inline(always)]
+    fn flush_range(&self, at: Offset, bytes: u64) {
+        if self.flush == CacheFlush::Nothing {
+            return self.flush.fence();
+        }
+        self.flush_lines(at, bytes);
     }
 
     #[inline(always)]
     fn fence(&self) {
-        self.write_back.fence();
+        self.flush.fence();
     }
 
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {
@@ -532,7 +548,7 @@ mod tests {
             mapped.grow(4096).unwrap();
             mapped.store(Offset(0), 42);
             let memory = mapped.flushed(flush);
-            assert_eq!((memory.kind(), memory.write_back), (MediumKind::Mapped, flush));
+            assert_eq!((memory.kind(), memory.cache_flush()), (MediumKind::Mapped, flush));
             assert_eq!((memory.load(Offset(0)), memory.size(), memory.limit()), (42, 4096, 8192));
             memory.grow(8192).unwrap();
             memory.store(Offset(8184), 43);

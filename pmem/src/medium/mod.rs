@@ -31,7 +31,7 @@ pub use delay::{Delay, Latency, delayed_reads};
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
 pub(crate) use space::allocate;
-pub use write_back::{CacheFlush, KernelKeeps, WriteBack};
+pub use write_back::CacheFlush;
 
 use crate::error::SpaceError;
 use crate::offset::{LINE, Offset, WORD};

@@ -1,43 +1,8 @@
-//! What flush and fence are on a medium.
+//! What flush and fence are on memory.
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// How lines reach the place where they survive.
-pub trait WriteBack: Send + Sync + 'static {
-    /// Whether a flush does anything. If not, a fence stands for it, to stop the compiler.
-    const FLUSHES: bool;
-
-    /// Starts writing back the line that `line` points into.
-    ///
-    /// # Safety
-    ///
-    /// `line` points into mapped memory.
-    unsafe fn flush(&self, line: *const u8);
-
-    /// Completes this thread's flushes.
-    fn fence(&self);
-}
-
-/// The kernel keeps what was stored, in program order, whatever happens to the process: nothing
-/// has to be written back, but the compiler must not reorder either.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct KernelKeeps;
-
-impl WriteBack for KernelKeeps {
-    const FLUSHES: bool = false;
-
-    #[inline(always)]
-    unsafe fn flush(&self, _line: *const u8) {
-        compiler_fence(Ordering::SeqCst);
-    }
-
-    #[inline(always)]
-    fn fence(&self) {
-        compiler_fence(Ordering::SeqCst);
-    }
-}
-
-/// Lines are in the processor's volatile caches until flushed.
+/// How lines reach the place where they survive. Known at run time only: engines are compiled once for all memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheFlush {
     /// `clwb`: writes back and keeps the line cached.
@@ -50,7 +15,8 @@ pub enum CacheFlush {
     CleanToPersistence,
     /// The platform flushes its caches on power loss (eADR): only order matters.
     FenceOnly,
-    /// As [`KernelKeeps`], where that is known at run time only: for code that is not worth compiling twice.
+    /// The kernel keeps what was stored, in program order, whatever happens to the process: nothing has to be
+    /// written back, but the compiler must not reorder either.
     Nothing,
 }
 
@@ -105,11 +71,37 @@ fn caches_are_durable() -> bool {
     domains.peek().is_some() && domains.all(|domain| domain.trim() == "cpu_cache")
 }
 
-impl WriteBack for CacheFlush {
-    const FLUSHES: bool = true;
-
+impl CacheFlush {
+    /// Starts writing back the line that `line` points into.
+    ///
+    /// # Safety
+    ///
+    /// `line` points into mapped memory.
     #[inline(always)]
-    unsafe fn flush(&self, line: *const u8) {
+    pub unsafe fn flush(self, line: *const u8) {
+        if self == CacheFlush::Nothing {
+            return compiler_fence(Ordering::SeqCst);
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.write_back(line) };
+    }
+
+    /// Completes this thread's flushes.
+    #[inline(always)]
+    pub fn fence(self) {
+        match self {
+            CacheFlush::Nothing => compiler_fence(Ordering::SeqCst),
+            _ => drain(),
+        }
+    }
+
+    /// A call, where there is something to write back: it takes far less than that, and less room in every engine.
+    ///
+    /// # Safety
+    ///
+    /// As for [`CacheFlush::flush`].
+    #[inline(never)]
+    unsafe fn write_back(self, line: *const u8) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: flush instructions change no value in memory and fault only on unmapped
         // addresses, which the caller excludes; the variant was chosen by what cpuid reports.
@@ -129,7 +121,7 @@ impl WriteBack for CacheFlush {
             }
         }
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above; `dpb` was detected.
+        // SAFETY: as above.
         unsafe {
             use core::arch::asm;
             match self {
@@ -140,22 +132,20 @@ impl WriteBack for CacheFlush {
             }
         }
     }
+}
 
-    #[inline(always)]
-    fn fence(&self) {
-        if *self == CacheFlush::Nothing {
-            return compiler_fence(Ordering::SeqCst);
-        }
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: `sfence` is part of the x86-64 baseline and only orders stores and flushes.
-        unsafe {
-            core::arch::asm!("sfence", options(nostack, preserves_flags));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: a barrier changes no state.
-        unsafe {
-            core::arch::asm!("dsb ish", options(nostack, preserves_flags));
-        }
+/// Waits for the flushes of this thread.
+#[inline(always)]
+fn drain() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `sfence` is part of the x86-64 baseline and only orders stores and flushes.
+    unsafe {
+        core::arch::asm!("sfence", options(nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier changes no state.
+    unsafe {
+        core::arch::asm!("dsb ish", options(nostack, preserves_flags));
     }
 }
 

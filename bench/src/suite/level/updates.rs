@@ -15,7 +15,7 @@ use crate::suite::paper::bytes::{Bytes, OfWord};
 use crate::suite::paper::turns::{OPS_PART, Turns};
 use anyhow::{Context, Result, ensure};
 use engines::level::{Design, Shape};
-use pmem::medium::{CacheFlush, Memory};
+use pmem::medium::Memory;
 
 /// Load factors at which is updated, in tenths.
 const LOAD_TENTHS: std::ops::RangeInclusive<u64> = 1..=9;
@@ -46,7 +46,7 @@ fn value(word: u64, generation: u8) -> u64 {
     !word.rotate_left(8).wrapping_add(u64::from(generation))
 }
 
-impl<V: OfWord> Updated for Table<Memory<CacheFlush>, Key, V> {
+impl<V: OfWord> Updated for Table<Memory, Key, V> {
     fn fill(&self, keys: Keys, numbers: std::ops::Range<u64>) -> Result<u64> {
         Table::fill(self, numbers, |number| {
             let word = keys.key(number);
