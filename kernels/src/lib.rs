@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `epoch.rs` | `Epochs`: pins, with and without a number, retirement, scans, collection |
 //! | `gate.rs` | `Pool::write` beside `Pool::sync` |
+//! | `line_log.rs` | `LineLog`: appends beside each other and beside a seal |
 //! | `mod.rs` in the folder of an engine | whole operations: changes of one key beside each other, look-ups beside changes of other keys (`scene/tables.rs`) |
 //!
 //! # Restated kernels

@@ -10,6 +10,7 @@ mod freed_slot;
 mod gate;
 mod iceberg;
 mod level;
+mod line_log;
 mod link_and_persist;
 mod pfht;
 mod plain;

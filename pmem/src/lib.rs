@@ -6,6 +6,7 @@
 //!   and the heap take from it.
 //! * [`heap`]: variable-length items, allocated without a log.
 //! * [`epoch`]: when a retired item's space may be used again.
+//! * [`line_log`]: what threads flush, collected for a log file that survives power loss on a disk.
 //! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
 //! * [`mod@file`]: creating, finding, locking and mapping pool files.
 
@@ -15,6 +16,7 @@ pub mod epoch;
 pub mod error;
 pub mod file;
 pub mod heap;
+pub mod line_log;
 pub mod medium;
 pub mod offset;
 pub mod pair;

@@ -1,0 +1,132 @@
+//! The line log: the code of `pmem/src/line_log` itself.
+//!
+//! Property: what a cut shows rests on nothing that it lacks; what was appended before it, it shows; and of two
+//! records of a word the newer one counts.
+
+use pmem::line_log::{Cut, Flushed, LineLog};
+use pmem::sync::loom::{begin, end, explore, spawn};
+use pmem::sync::{AtomicU64, Ordering, THREADS_MAX};
+use pmem::{LINE, Offset, WORD};
+use std::sync::Arc;
+
+/// Words of a line, and as many of the next one.
+const WORDS: usize = 16;
+/// Room for as many records as a thread appends here.
+const RING_WORDS: usize = 64;
+/// A word on another line than word 0.
+const BEYOND: usize = (LINE / WORD) as usize;
+
+struct Model {
+    log: LineLog,
+    words: [AtomicU64; WORDS],
+}
+
+impl Model {
+    fn new() -> Arc<Model> {
+        let words = std::array::from_fn(|_| AtomicU64::new(0));
+        Arc::new(Model { log: LineLog::with_rings(RING_WORDS).unwrap(), words })
+    }
+
+    /// Stores as engines do before a flush, and fences.
+    fn store(&self, word: usize, value: u64) {
+        self.words[word].store(value, Ordering::Relaxed);
+        self.append(word, 1);
+    }
+
+    fn append(&self, word: usize, words: u64) {
+        let load = |at: Offset| self.words[(at.0 / WORD) as usize].load(Ordering::Acquire);
+        self.log.append(&[Flushed { at: Offset(word as u64 * WORD), words }], load);
+    }
+}
+
+fn replay(cuts: &[Cut]) -> [u64; WORDS] {
+    let mut image = [0; WORDS];
+    for cut in cuts {
+        cut.replay(|at, value| image[(at.0 / WORD) as usize] = value);
+    }
+    image
+}
+
+/// Two threads with these numbers beside a flusher, which closes one epoch beside them and one after them. `judge`
+/// sees what the first cut leaves, and then what both do.
+fn model(
+    numbers: [usize; 2],
+    threads: [fn(&Model); 2],
+    judge: fn(first: [u64; WORDS], last: [u64; WORDS]),
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let model = Model::new();
+        begin();
+        let spawned = numbers.into_iter().zip(threads).map(|(number, thread)| {
+            let shared = Arc::clone(&model);
+            spawn(number, move || thread(&shared))
+        });
+        let spawned: Vec<_> = spawned.collect();
+        let mut cuts = vec![model.log.seal()];
+        spawned.into_iter().for_each(|thread| thread.join().unwrap());
+        cuts.push(model.log.seal());
+        end();
+        judge(replay(&cuts[..1]), replay(&cuts));
+    }
+}
+
+fn idle(_: &Model) {}
+
+#[test]
+fn a_thread_s_own_order_is_kept() {
+    let stores: fn(&Model) = |model| {
+        model.store(0, 1);
+        model.store(BEYOND, 1);
+    };
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[0] >= first[BEYOND], "{first:?}");
+        assert_eq!((last[0], last[BEYOND]), (1, 1));
+    };
+    explore(None, model([1, 2], [stores, idle], judge));
+}
+
+#[test]
+fn what_was_seen_of_another_thread_is_in_the_cut() {
+    let threads: [fn(&Model); 2] = [
+        |model| {
+            model.store(0, 1);
+            // Plain, as engines' stores are.
+            model.words[1].store(1, Ordering::Relaxed);
+        },
+        |model| {
+            if model.words[1].load(Ordering::Acquire) == 1 {
+                model.store(BEYOND, 1);
+            }
+        },
+    ];
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[0] >= first[BEYOND], "{first:?}");
+        assert_eq!(last[0], 1);
+    };
+    explore(Some(3), model([0, 1], threads, judge));
+    explore(Some(2), model([THREADS_MAX, 1], threads, judge));
+}
+
+/// A thread that flushes a line of which another one has changed a word.
+#[test]
+fn the_newer_one_of_two_records_counts() {
+    let threads: [fn(&Model); 2] = [|model| model.store(0, 1), |model| model.append(0, 2)];
+    let judge = |_, last: [u64; WORDS]| assert_eq!(last[0], 1);
+    explore(Some(3), model([0, 1], threads, judge));
+}
+
+/// The second word of a line is stored after the first one, and so is not there without it.
+#[test]
+fn a_line_is_as_it_was_at_one_moment() {
+    let threads: [fn(&Model); 2] = [
+        |model| {
+            model.words[1].store(1, Ordering::Relaxed);
+            model.words[0].store(1, Ordering::Release);
+        },
+        |model| model.append(0, 2),
+    ];
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[1] >= first[0] && last[1] >= last[0], "{first:?} {last:?}");
+    };
+    explore(Some(3), model([0, 1], threads, judge));
+}

@@ -1,0 +1,70 @@
+//! The records of an epoch.
+
+use super::{Flushed, PIECE_HEADER_WORDS};
+use crate::offset::{Offset, WORD};
+
+/// Bits of a record's place that say how many words it has.
+const COUNT_BITS: u32 = 16;
+
+/// Where the words of a piece lie, in one word.
+pub(super) fn place(piece: Flushed) -> u64 {
+    (piece.at.0 / WORD) << COUNT_BITS | piece.words
+}
+
+/// All records of one epoch, in no order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    epoch: u64,
+    /// Record after record: sequence number, place, content.
+    words: Vec<u64>,
+}
+
+/// A run of words of the pool, as it was when it was flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its number among the records of its stripe.
+    pub sequence: u64,
+    /// The first word's place.
+    pub at: Offset,
+    /// What the words hold.
+    pub content: &'a [u64],
+}
+
+impl Cut {
+    pub(super) fn new(epoch: u64, words: Vec<u64>) -> Cut {
+        Cut { epoch, words }
+    }
+
+    /// The epoch that it closes.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Its records, in no order.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let mut rest = self.words.as_slice();
+        std::iter::from_fn(move || {
+            let (&[sequence, place], after) = rest.split_first_chunk::<PIECE_HEADER_WORDS>()?;
+            let count = (place & ((1 << COUNT_BITS) - 1)) as usize;
+            let (content, after) = after.split_at_checked(count)?;
+            rest = after;
+            Some(Record { sequence, at: Offset((place >> COUNT_BITS) * WORD), content })
+        })
+    }
+
+    /// Stores every word as it was at the end of the epoch. Cuts are to be replayed in the order of their epochs.
+    pub fn replay(&self, mut store: impl FnMut(Offset, u64)) {
+        let mut records: Vec<Record<'_>> = self.records().collect();
+        records.sort_by_key(|record| record.sequence);
+        for record in records {
+            for (word, &value) in (0..).zip(record.content) {
+                store(record.at.word(word), value);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+type Image = HashMap<Offset, u64>;
+
+fn memory(words: usize) -> Array<AtomicU64> {
+    Array::reserve(words, words).unwrap()
+}
+
+fn append(log: &LineLog, memory: &Array<AtomicU64>, at: u64, words: u64) {
+    let load = |at: Offset| memory.get((at.0 / WORD) as usize).load(Ordering::Acquire);
+    log.append(&[Flushed { at: Offset(at * WORD), words }], load);
+}
+
+fn replay(cut: &Cut, image: &mut Image) {
+    cut.replay(|at, value| drop(image.insert(at, value)));
+}
+
+#[test]
+fn pieces_lie_in_one_stripe_each_and_cover_all() {
+    let of = |at, words| {
+        let flushed = [Flushed { at: Offset(at * WORD), words }];
+        pieces(&flushed).map(|piece| (piece.at.0 / WORD, piece.words)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(5, 0), []);
+    assert_eq!(of(5, 3), [(5, 3)]);
+    assert_eq!(of(512, 512), [(512, 512)]);
+    assert_eq!(of(510, 1026), [(510, 2), (512, 512), (1024, 512)]);
+}
+
+#[test]
+fn a_cut_has_what_was_appended_before_it() {
+    let (log, memory) = (LineLog::new(0).unwrap(), memory(4096));
+    (0..4096).for_each(|word| memory.get(word).store(word as u64 + 7, Ordering::Relaxed));
+    append(&log, &memory, 3, 2);
+    // More than a ring holds at once is in several groups.
+    append(&log, &memory, 100, 1000);
+    let first = log.seal();
+    assert_eq!((first.epoch(), log.epoch()), (1, 2));
+    memory.get(3).store(1, Ordering::Relaxed);
+    assert!(log.seal().is_empty());
+    append(&log, &memory, 3, 1);
+    let mut image = Image::new();
+    replay(&first, &mut image);
+    let expected = [3, 4].into_iter().chain(100..1100).map(|word| (Offset(word * WORD), word + 7));
+    assert_eq!(image, expected.collect());
+    replay(&log.seal(), &mut image);
+    assert_eq!((image[&Offset(24)], image[&Offset(32)]), (1, 11));
+}
+
+#[test]
+fn later_records_of_a_word_replace_earlier_ones() {
+    let (log, memory) = (LineLog::new(0).unwrap(), memory(8));
+    for value in 1..=100 {
+        memory.get(2).store(value, Ordering::Relaxed);
+        append(&log, &memory, 0, 8);
+    }
+    let mut image = Image::new();
+    replay(&log.seal(), &mut image);
+    assert_eq!(image[&Offset(16)], 100);
+}
+
+#[test]
+fn rings_are_used_again_and_again() {
+    let (log, memory) = (LineLog::new(0).unwrap(), memory(512));
+    let mut image = Image::new();
+    // Positions wrap, too.
+    for round in 0..12_000 {
+        memory.get(round % 512).store(round as u64, Ordering::Relaxed);
+        append(&log, &memory, 0, 512);
+        replay(&log.seal(), &mut image);
+    }
+    let word = |at| memory.get(at as usize).load(Ordering::Relaxed);
+    assert!((0..512).all(|at| image[&Offset(at * WORD)] == word(at)));
+}
+
+/// Threads hand a number on, each to a word of the next one, on lines that they share. In every cut no number is
+/// larger than the one that it was derived from.
+#[test]
+fn cuts_are_consistent_beside_writers() {
+    const THREADS: usize = 4;
+    const ROUNDS: u64 = 20_000;
+    let (log, memory) = (&LineLog::new(0).unwrap(), &memory(THREADS * 4));
+    let is_over = &AtomicBool::new(false);
+    let mut image = Image::new();
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let own = memory.get(thread * 4);
+                    for round in 1..=ROUNDS {
+                        let value = match thread {
+                            0 => round,
+                            _ => memory.get(thread * 4 - 4).load(Ordering::Acquire),
+                        };
+                        // What was seen may not be logged yet: a helper logs it.
+                        if thread > 0 {
+                            append(log, memory, (thread as u64 - 1) * 4 / 8 * 8, 8);
+                        }
+                        own.store(value, Ordering::Release);
+                        append(log, memory, thread as u64 * 4, 1);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            is_over.store(true, Ordering::Release);
+        });
+        loop {
+            let was_over = is_over.load(Ordering::Acquire);
+            replay(&log.seal(), &mut image);
+            let value = |thread: usize| {
+                let at = Offset(thread as u64 * 4 * WORD);
+                image.get(&at).copied().unwrap_or_default()
+            };
+            assert!((1..THREADS).all(|thread| value(thread) <= value(thread - 1)), "{image:?}");
+            if was_over {
+                break;
+            }
+        }
+    });
+    for thread in 0..THREADS {
+        let at = thread * 4;
+        let found = image.get(&Offset(at as u64 * WORD)).copied().unwrap_or_default();
+        assert_eq!(found, memory.get(at).load(Ordering::Relaxed));
+    }
+}
