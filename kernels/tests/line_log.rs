@@ -104,7 +104,27 @@ fn what_was_seen_of_another_thread_is_in_the_cut() {
         assert_eq!(last[0], 1);
     };
     explore(Some(3), model([0, 1], threads, judge));
+    // The ring of threads without a number is sealed last, and in any case.
     explore(Some(2), model([THREADS_MAX, 1], threads, judge));
+    explore(Some(3), model([1, THREADS_MAX], threads, judge));
+}
+
+/// A thread helps: what it logs is another one's store, made after that one's fence.
+#[test]
+fn what_a_helper_logs_is_not_in_an_earlier_cut_than_what_it_rests_on() {
+    let threads: [fn(&Model); 2] = [
+        |model| {
+            model.store(0, 1);
+            model.words[BEYOND].store(1, Ordering::Relaxed);
+        },
+        |model| model.append(BEYOND, 1),
+    ];
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[0] >= first[BEYOND], "{first:?}");
+        assert!(last[0] >= last[BEYOND], "{last:?}");
+    };
+    explore(Some(3), model([0, 1], threads, judge));
+    explore(Some(3), model([1, THREADS_MAX], threads, judge));
 }
 
 /// A thread that flushes a line of which another one has changed a word.
@@ -120,13 +140,13 @@ fn the_newer_one_of_two_records_counts() {
 fn a_line_is_as_it_was_at_one_moment() {
     let threads: [fn(&Model); 2] = [
         |model| {
-            model.words[1].store(1, Ordering::Relaxed);
-            model.words[0].store(1, Ordering::Release);
+            model.words[0].store(1, Ordering::Relaxed);
+            model.words[1].store(1, Ordering::Release);
         },
         |model| model.append(0, 2),
     ];
     let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
-        assert!(first[1] >= first[0] && last[1] >= last[0], "{first:?} {last:?}");
+        assert!(first[0] >= first[1] && last[0] >= last[1], "{first:?} {last:?}");
     };
     explore(Some(3), model([0, 1], threads, judge));
 }

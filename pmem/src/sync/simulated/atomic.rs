@@ -93,6 +93,13 @@ macro_rules! integer {
             }
 
             /// As in std.
+            pub fn fetch_max(&self, value: $value, order: Ordering) -> $value {
+                access(self.address(), Touch::Modifies);
+                modify(self.address(), order);
+                self.0.fetch_max(value, Relaxed)
+            }
+
+            /// As in std.
             #[track_caller]
             pub fn compare_exchange(
                 &self,
