@@ -24,7 +24,9 @@ struct Model {
 impl Model {
     fn new() -> Arc<Model> {
         let words = std::array::from_fn(|_| AtomicU64::new(0));
-        Arc::new(Model { log: LineLog::with_rings(RING_WORDS).unwrap(), words })
+        let log = LineLog::with_rings(RING_WORDS).unwrap();
+        log.start();
+        Arc::new(Model { log, words })
     }
 
     /// Stores as engines do before a flush, and fences.

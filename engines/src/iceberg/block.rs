@@ -8,8 +8,8 @@ use super::hash::{
     LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
 use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, VALUE_WORD, lane_from,
-    slot_of,
+    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, VALUE_WORD,
+    lane_from, slot_of,
 };
 use index::Change;
 use index::fingerprint::{
@@ -200,7 +200,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     fn fill_unfenced(&self, slot: Offset, key: u64, value: u64) {
         self.fill(slot, key, value);
-        self.medium().flush(slot);
+        self.medium().flush_range(slot, SLOT_BYTES);
     }
 
     /// Changes the pair in a slot up to the flush; whether there is anything to fence.
@@ -211,7 +211,7 @@ impl<M: Medium> Core<M> {
             Change::Put(value) => self.medium().store_release(slot.word(VALUE_WORD), value),
             Change::Remove => self.medium().store(slot, 0),
         }
-        self.medium().flush(slot);
+        self.medium().flush_range(slot, SLOT_BYTES);
         true
     }
 

@@ -11,12 +11,29 @@ pub(super) fn place(piece: Flushed) -> u64 {
     (piece.at.0 / WORD) << COUNT_BITS | piece.words
 }
 
+/// The piece that lies at a [`place`].
+pub(super) fn extent(place: u64) -> Flushed {
+    Flushed { at: Offset((place >> COUNT_BITS) * WORD), words: place & ((1 << COUNT_BITS) - 1) }
+}
+
 /// All records of one epoch, in no order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     epoch: u64,
     /// Record after record: sequence number, place, content.
     words: Vec<u64>,
+}
+
+/// The records that [`LineLog::seal_into`](super::LineLog::seal_into) has made words of. Ends where words are none.
+pub fn records(words: &[u64]) -> impl Iterator<Item = Record<'_>> {
+    let mut rest = words;
+    std::iter::from_fn(move || {
+        let (&[sequence, place], after) = rest.split_first_chunk::<PIECE_HEADER_WORDS>()?;
+        let Flushed { at, words } = extent(place);
+        let (content, after) = after.split_at_checked(words as usize)?;
+        rest = after;
+        Some(Record { sequence, at, content })
+    })
 }
 
 /// A run of words of the pool, as it was when it was flushed.
@@ -47,14 +64,7 @@ impl Cut {
 
     /// Its records, in no order.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        let mut rest = self.words.as_slice();
-        std::iter::from_fn(move || {
-            let (&[sequence, place], after) = rest.split_first_chunk::<PIECE_HEADER_WORDS>()?;
-            let count = (place & ((1 << COUNT_BITS) - 1)) as usize;
-            let (content, after) = after.split_at_checked(count)?;
-            rest = after;
-            Some(Record { sequence, at: Offset((place >> COUNT_BITS) * WORD), content })
-        })
+        records(&self.words)
     }
 
     /// Stores every word as it was at the end of the epoch. Cuts are to be replayed in the order of their epochs.

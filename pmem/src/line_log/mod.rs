@@ -33,18 +33,27 @@
 //! An extent is words that nobody but its caller changes, or whole lines. These are read until two readings in a row
 //! agree, line by line: a copy with the value before and the key after a change would break the order of the stores
 //! to a line.
+//!
+//! # Flushes and fences
+//!
+//! [`LineLog::note`] is a flush: it remembers what to append. [`LineLog::fence`] appends what the thread has noted. A
+//! medium calls these two; nothing else has to know. Until [`LineLog::start`] and after [`LineLog::stop`] nothing is
+//! appended, and nobody waits.
 
 mod cut;
 mod ring;
 
-pub use cut::{Cut, Record};
+pub use cut::{Cut, Record, records};
 
 use crate::offset::{Offset, WORD};
 use crate::sync::{
-    Array, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, fence, spin, thread_index,
+    Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, fence, spin,
+    thread_index,
 };
 use ring::{RING_WORDS_MAX, Ring};
 use std::io;
+use std::sync::OnceLock;
+use std::thread::Thread;
 
 /// Bytes of the pool that share a sequence number; extents are logged in pieces of at most as much.
 const STRIPE_BYTES: u64 = 4096;
@@ -54,6 +63,10 @@ const STRIPE_WORDS: u64 = STRIPE_BYTES / WORD;
 const STRIPES: usize = 4096;
 /// Words that a piece takes in a ring beside its content: its sequence number and its place.
 const PIECE_HEADER_WORDS: usize = 2;
+/// Extents that a thread notes before it appends them without waiting for its fence.
+const NOTES_MAX: usize = 64;
+/// Of a thread's line in `controls`: the first two words are its ring's.
+const NOTES_WORD: usize = 2;
 /// The largest piece, its group's header included, must fit into a ring several times.
 const RING_WORDS_MIN: usize = 4 * (STRIPE_WORDS as usize + PIECE_HEADER_WORDS + 1);
 
@@ -77,8 +90,14 @@ pub struct LineLog {
     sequences: Array<AtomicU64>,
     rings: Array<AtomicU64>,
     ring_words: usize,
-    /// By ring: what is published, and what is taken.
+    /// By ring: what is published, what is taken, and how many notes there are.
     controls: PerThread,
+    /// By thread: what it has flushed since its last fence.
+    notes: Array<AtomicU64>,
+    is_on: AtomicBool,
+    /// Whoever calls [`LineLog::seal`], and whether it has been woken.
+    flusher: OnceLock<Thread>,
+    is_woken: AtomicBool,
     /// Threads without a number share a ring.
     sharing: Mutex<()>,
     sealing: Mutex<()>,
@@ -103,6 +122,10 @@ impl LineLog {
             rings: Array::reserve(all, all)?,
             ring_words,
             controls: PerThread::new()?,
+            notes: Array::reserve(THREADS_MAX * NOTES_MAX, THREADS_MAX * NOTES_MAX)?,
+            is_on: AtomicBool::new(false),
+            flusher: OnceLock::new(),
+            is_woken: AtomicBool::new(false),
             sharing: Mutex::new(()),
             sealing: Mutex::new(()),
         })
@@ -113,19 +136,111 @@ impl LineLog {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// From now on fences append. What was fenced before has to be in the image that the cuts are replayed onto.
+    pub fn start(&self) {
+        self.is_on.store(true, Ordering::SeqCst);
+    }
+
+    /// Nothing is appended any more, and nobody waits for a flusher. What was not sealed is lost.
+    pub fn stop(&self) {
+        self.is_on.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether fences append.
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Acquire)
+    }
+
+    /// The thread that seals: woken, by [`Thread::unpark`], when a ring has filled by a quarter.
+    pub fn wake_when_full(&self, flusher: Thread) {
+        // One log has one flusher.
+        let _ = self.flusher.set(flusher);
+    }
+
+    /// Whether the ring of the calling thread is more than half full: time to wait where nobody is waiting for it.
+    pub fn is_crowded(&self) -> bool {
+        let thread = thread_index().min(THREADS_MAX);
+        let ring = self.ring(thread);
+        ring.room(ring.published().head) < self.ring_words / 2 && self.is_on()
+    }
+
+    /// Notes that `words` words from `at` on were flushed, to be appended at this thread's next fence or before. They
+    /// are read then, by `load`.
+    pub fn note(&self, at: Offset, words: u64, load: impl Fn(Offset) -> u64) {
+        if !self.is_on() {
+            return;
+        }
+        let thread = thread_index();
+        let flushed = Flushed { at, words };
+        // A note says how long it is in few bits, and who has no number has no notes.
+        if thread >= THREADS_MAX || words > STRIPE_WORDS {
+            return self.append(&[flushed], load);
+        }
+        let count = &self.controls.line(thread).0[NOTES_WORD];
+        let mut noted = count.load(Ordering::Relaxed) as usize;
+        if noted == NOTES_MAX {
+            self.append_noted(thread, noted, &load);
+            noted = 0;
+        }
+        self.notes.get(thread * NOTES_MAX + noted).store(cut::place(flushed), Ordering::Relaxed);
+        count.store(noted as u64 + 1, Ordering::Relaxed);
+    }
+
+    /// Appends what this thread has noted.
+    pub fn fence(&self, load: impl Fn(Offset) -> u64) {
+        let thread = thread_index();
+        if thread < THREADS_MAX {
+            let noted = self.controls.line(thread).0[NOTES_WORD].load(Ordering::Relaxed);
+            if noted > 0 {
+                self.append_noted(thread, noted as usize, &load);
+            }
+        }
+    }
+
+    fn append_noted(&self, thread: usize, noted: usize, load: &impl Fn(Offset) -> u64) {
+        let notes = &self.notes.as_slice()[thread * NOTES_MAX..][..noted];
+        let flushed = notes.iter().map(|note| cut::extent(note.load(Ordering::Relaxed)));
+        self.append_all(flushed, load);
+        self.controls.line(thread).0[NOTES_WORD].store(0, Ordering::Relaxed);
+    }
+
     /// Appends what `flushed` says, as `load` reads it, with acquire ordering. When this has returned, what it has
     /// read is in the cut of the epoch that is open now, or of an earlier one. Waits for [`LineLog::seal`] where the
     /// thread's ring is full.
     pub fn append(&self, flushed: &[Flushed], load: impl Fn(Offset) -> u64) {
+        self.append_all(flushed.iter().copied(), &load);
+    }
+
+    fn append_all(
+        &self,
+        flushed: impl Iterator<Item = Flushed> + Clone,
+        load: &impl Fn(Offset) -> u64,
+    ) {
+        if !self.is_on() {
+            return;
+        }
         let thread = thread_index().min(THREADS_MAX);
         let _shared = (thread == THREADS_MAX).then(|| self.sharing.lock());
         let ring = self.ring(thread);
         let mut rest = pieces(flushed);
         while rest.clone().next().is_some() {
-            rest = self.append_some(thread, &ring, rest, &load);
+            rest = self.append_some(thread, &ring, rest, load);
+        }
+        if ring.room(ring.published().head) < self.ring_words / 4 * 3 {
+            self.wake();
         }
         // What this thread stores next rests on what it has appended: whoever sees it must see the epoch, too.
         fence(Ordering::Release);
+    }
+
+    #[cold]
+    fn wake(&self) {
+        if let Some(flusher) = self.flusher.get()
+            && !self.is_woken.load(Ordering::Relaxed)
+            && !self.is_woken.swap(true, Ordering::AcqRel)
+        {
+            flusher.unpark();
+        }
     }
 
     /// Appends as many pieces as fit into a quarter of a ring, and one at least; returns the others.
@@ -153,6 +268,10 @@ impl LineLog {
                 }
                 let mut turn = 0;
                 while ring.room(published.head) < group_words {
+                    if !self.is_on() {
+                        return rest;
+                    }
+                    self.wake();
                     spin(&mut turn);
                 }
                 let stripe = (piece.at.0 / STRIPE_BYTES) as usize % self.sequences.len();
@@ -166,6 +285,9 @@ impl LineLog {
             let words = published.head.words_to(end) - 1;
             ring.set(published.head, ring::header(epoch, words));
             let is_open = self.epoch.load(Ordering::Acquire) == epoch;
+            if !self.is_on() {
+                return rest;
+            }
             if is_open && ring.publish(published, epoch, end) {
                 return rest;
             }
@@ -188,25 +310,32 @@ impl LineLog {
 
     /// Closes the open epoch, and takes the records of it.
     pub fn seal(&self) -> Cut {
+        let mut words = Vec::new();
+        let epoch = self.seal_into(&mut words);
+        Cut::new(epoch, words)
+    }
+
+    /// As [`LineLog::seal`], with the records as words behind those in `taken`. Returns the epoch.
+    pub fn seal_into(&self, taken: &mut impl Extend<u64>) -> u64 {
         let _sealing = self.sealing.lock();
+        self.is_woken.store(false, Ordering::Release);
         let epoch = self.epoch.load(Ordering::Relaxed);
         self.epoch.store(epoch + 1, Ordering::Release);
         // As in `admit`.
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::Acquire) as usize;
-        let mut words = Vec::new();
         for thread in (0..used).chain([THREADS_MAX]) {
             let ring = self.ring(thread);
             let head = ring.seal(epoch);
-            ring.take(epoch, head, &mut words);
+            ring.take(epoch, head, taken);
         }
-        Cut::new(epoch, words)
+        epoch
     }
 }
 
 /// What was flushed, in pieces that lie in one stripe each.
-fn pieces(flushed: &[Flushed]) -> impl Iterator<Item = Flushed> + Clone {
-    flushed.iter().filter(|flushed| flushed.words > 0).flat_map(|&Flushed { at, words }| {
+fn pieces(flushed: impl Iterator<Item = Flushed> + Clone) -> impl Iterator<Item = Flushed> + Clone {
+    flushed.filter(|flushed| flushed.words > 0).flat_map(|Flushed { at, words }| {
         let (first, end) = (at.0 / WORD, at.0 / WORD + words);
         let stripes = first / STRIPE_WORDS..end.div_ceil(STRIPE_WORDS);
         stripes.map(move |stripe| {

@@ -132,7 +132,7 @@ impl<'a> Ring<'a> {
     }
 
     /// Moves the pieces of epochs up to `epoch` that lie before `head` to `taken`.
-    pub(super) fn take(&self, epoch: u64, head: Position, taken: &mut Vec<u64>) {
+    pub(super) fn take(&self, epoch: u64, head: Position, taken: &mut impl Extend<u64>) {
         let mut tail = Position(self.tail.load(Ordering::Relaxed));
         while tail != head {
             let header = self.word(tail).load(Ordering::Relaxed);

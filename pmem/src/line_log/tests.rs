@@ -8,20 +8,28 @@ fn memory(words: usize) -> Array<AtomicU64> {
     Array::reserve(words, words).unwrap()
 }
 
+fn started() -> LineLog {
+    let log = LineLog::new(0).unwrap();
+    log.start();
+    log
+}
+
 fn append(log: &LineLog, memory: &Array<AtomicU64>, at: u64, words: u64) {
     let load = |at: Offset| memory.get((at.0 / WORD) as usize).load(Ordering::Acquire);
     log.append(&[Flushed { at: Offset(at * WORD), words }], load);
 }
 
 fn replay(cut: &Cut, image: &mut Image) {
-    cut.replay(|at, value| drop(image.insert(at, value)));
+    cut.replay(|at, value| _ = image.insert(at, value));
 }
 
 #[test]
 fn pieces_lie_in_one_stripe_each_and_cover_all() {
     let of = |at, words| {
         let flushed = [Flushed { at: Offset(at * WORD), words }];
-        pieces(&flushed).map(|piece| (piece.at.0 / WORD, piece.words)).collect::<Vec<_>>()
+        pieces(flushed.into_iter())
+            .map(|piece| (piece.at.0 / WORD, piece.words))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(5, 0), []);
     assert_eq!(of(5, 3), [(5, 3)]);
@@ -31,7 +39,7 @@ fn pieces_lie_in_one_stripe_each_and_cover_all() {
 
 #[test]
 fn a_cut_has_what_was_appended_before_it() {
-    let (log, memory) = (LineLog::new(0).unwrap(), memory(4096));
+    let (log, memory) = (started(), memory(4096));
     (0..4096).for_each(|word| memory.get(word).store(word as u64 + 7, Ordering::Relaxed));
     append(&log, &memory, 3, 2);
     // More than a ring holds at once is in several groups.
@@ -51,7 +59,7 @@ fn a_cut_has_what_was_appended_before_it() {
 
 #[test]
 fn later_records_of_a_word_replace_earlier_ones() {
-    let (log, memory) = (LineLog::new(0).unwrap(), memory(8));
+    let (log, memory) = (started(), memory(8));
     for value in 1..=100 {
         memory.get(2).store(value, Ordering::Relaxed);
         append(&log, &memory, 0, 8);
@@ -63,7 +71,7 @@ fn later_records_of_a_word_replace_earlier_ones() {
 
 #[test]
 fn rings_are_used_again_and_again() {
-    let (log, memory) = (LineLog::new(0).unwrap(), memory(512));
+    let (log, memory) = (started(), memory(512));
     let mut image = Image::new();
     // Positions wrap, too.
     for round in 0..12_000 {
@@ -81,7 +89,7 @@ fn rings_are_used_again_and_again() {
 fn cuts_are_consistent_beside_writers() {
     const THREADS: usize = 4;
     const ROUNDS: u64 = 20_000;
-    let (log, memory) = (&LineLog::new(0).unwrap(), &memory(THREADS * 4));
+    let (log, memory) = (&started(), &memory(THREADS * 4));
     let is_over = &AtomicBool::new(false);
     let mut image = Image::new();
     std::thread::scope(|scope| {

@@ -6,6 +6,7 @@ use super::space::Space;
 use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
+use crate::line_log::LineLog;
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::sync::Mutex;
@@ -15,6 +16,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ pub type Dram = Memory;
 pub type Mapped = Memory;
 /// A file on a DAX file system mapped with MAP_SYNC: flushed lines survive power loss.
 pub type Dax = Memory;
+
+const LINE_LOG2: u32 = LINE.ilog2();
 
 /// One call touches at most this much: mapping and advice wait for it.
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
@@ -47,6 +51,8 @@ pub struct Memory {
     backing: Backing,
     kind: MediumKind,
     flush: CacheFlush,
+    /// Where what is flushed goes, if it is [`CacheFlush::Logged`].
+    log: Option<Arc<LineLog>>,
 }
 
 // SAFETY: the reservation's pointers name the mapping that this value owns until it is dropped. All access
@@ -74,6 +80,11 @@ impl Memory {
     /// fences as [`Memory::dax`] does: for measuring what they cost where there is no DAX.
     pub fn flushed(self, flush: CacheFlush) -> Memory {
         Memory { flush, ..self }
+    }
+
+    /// The same memory, whose flushes and fences append to `log`, so that what they make durable survives power loss.
+    pub fn logged(self, log: Arc<LineLog>) -> Memory {
+        Memory { flush: CacheFlush::Logged, log: Some(log), ..self }
     }
 
     /// What its flushes and fences are.
@@ -122,6 +133,7 @@ impl Memory {
             backing,
             kind,
             flush,
+            log: None,
         })
     }
 
@@ -209,13 +221,31 @@ impl Memory {
         Ok(())
     }
 
+    /// A call where there is something to do: it takes far less than that, and less room in every engine.
     #[inline(never)]
-    fn flush_lines(&self, at: Offset, bytes: u64) {
+    fn flush_range_by_call(&self, at: Offset, bytes: u64) {
         if bytes == 0 {
             return;
         }
+        if let Some(log) = &self.log {
+            let first = at.0 / WORD;
+            let words = at.add(bytes).0.div_ceil(WORD) - first;
+            return log.note(Offset(first * WORD), words, |at| self.load(at));
+        }
         for line in at.line()..=at.add(bytes - 1).line() {
-            self.flush(Offset(line * LINE));
+            let line = self.aligned::<LINE_LOG2>(Offset(line * LINE));
+            // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
+            // memory behind it faults and harms nothing.
+            unsafe { self.flush.flush(line.cast()) };
+        }
+    }
+
+    /// As above.
+    #[inline(never)]
+    fn fence_by_call(&self) {
+        match &self.log {
+            Some(log) => log.fence(|at| self.load(at)),
+            None => self.flush.fence(),
         }
     }
 
@@ -314,7 +344,6 @@ impl Medium for Memory {
 
     #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
-        const LINE_LOG2: u32 = LINE.ilog2();
         let first = self.aligned::<LINE_LOG2>(at);
         std::array::from_fn(|word| {
             // SAFETY: the line is inside the reservation; as in `atomic` otherwise. One test for all
@@ -359,10 +388,7 @@ impl Medium for Memory {
         if self.flush == CacheFlush::Nothing {
             return self.flush.fence();
         }
-        let line = self.aligned::<6>(Offset(at.0 & !(LINE - 1)));
-        // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
-        // memory behind it faults and harms nothing.
-        unsafe { self.flush.flush(line.cast()) };
+        self.flush_range_by_call(Offset(at.0 & !(LINE - 1)), LINE);
     }
 
     #[inline(always)]
@@ -370,12 +396,15 @@ impl Medium for Memory {
         if self.flush == CacheFlush::Nothing {
             return self.flush.fence();
         }
-        self.flush_lines(at, bytes);
+        self.flush_range_by_call(at, bytes);
     }
 
     #[inline(always)]
     fn fence(&self) {
-        self.flush.fence();
+        if self.flush == CacheFlush::Nothing {
+            return self.flush.fence();
+        }
+        self.fence_by_call();
     }
 
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {

@@ -13,6 +13,7 @@ mod blocks;
 mod count;
 mod delay;
 mod lines;
+mod logged;
 mod media_writes;
 mod memory;
 mod near;
@@ -28,6 +29,7 @@ mod write_back;
 pub use blocks::Blocks;
 pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};
+pub use logged::Logged;
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
 pub(crate) use space::allocate;
@@ -153,7 +155,8 @@ pub trait Medium: Send + Sync + 'static {
     #[track_caller]
     fn fence(&self);
 
-    /// Flushes every line of a range.
+    /// Flushes a range: what is stored there, and not what else its lines hold. (To most media a flush is of whole
+    /// lines. A log has to take no more than what is the caller's.)
     #[track_caller]
     fn flush_range(&self, at: Offset, bytes: u64) {
         if bytes == 0 {

@@ -18,6 +18,9 @@ pub enum CacheFlush {
     /// The kernel keeps what was stored, in program order, whatever happens to the process: nothing has to be
     /// written back, but the compiler must not reorder either.
     Nothing,
+    /// As `Nothing`, and what is flushed is appended to a [`LineLog`](crate::line_log::LineLog), which makes it survive
+    /// power loss.
+    Logged,
 }
 
 impl CacheFlush {
@@ -90,7 +93,7 @@ impl CacheFlush {
     #[inline(always)]
     pub fn fence(self) {
         match self {
-            CacheFlush::Nothing => compiler_fence(Ordering::SeqCst),
+            CacheFlush::Nothing | CacheFlush::Logged => compiler_fence(Ordering::SeqCst),
             _ => drain(),
         }
     }
@@ -115,9 +118,7 @@ impl CacheFlush {
                     asm!("clflushopt [{line}]", line = in(reg) line, options(nostack, preserves_flags));
                 }
                 CacheFlush::Clflush => core::arch::x86_64::_mm_clflush(line),
-                CacheFlush::CleanToPersistence | CacheFlush::FenceOnly | CacheFlush::Nothing => {
-                    compiler_fence(Ordering::SeqCst);
-                }
+                _ => compiler_fence(Ordering::SeqCst),
             }
         }
         #[cfg(target_arch = "aarch64")]
