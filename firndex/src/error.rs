@@ -1,6 +1,7 @@
 //! The one error type of the facade.
 
 use index::ItemError;
+use pmem::durability::LogError;
 use pmem::heap::Corrupt;
 use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
@@ -66,6 +67,15 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// The pool's log could not be written, or has no room; or the log has failed before, and changes are refused.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The pool has no log, so that nothing can be waited for but [`sync`](crate::Table::sync).
+    #[error(
+        "the pool is open with durability `process`, which keeps no log: open it with `periodic` or `commit` \
+         (`Options::durability`), or use `sync`"
+    )]
+    NotLogged,
     /// The pool was opened read-only.
     #[error("the pool was opened read-only; open it for writing to change it")]
     ReadOnly,
@@ -92,6 +102,7 @@ impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Space(error) => error.into(),
+            OpenError::Log(error) => Error::Log(error),
             error => Error::Open(error),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::{Engine, Error, Kind, Medium, Result};
 use index::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
+use pmem::durability::{Durability, Durable, LogUse};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
@@ -91,6 +92,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
 /// The pool under a table or store. To be dropped after the engine.
 pub(crate) struct Handle {
+    /// Its threads use the pool, and end first.
+    durable: Option<Durable>,
+    /// Whether each mutation waits until it survives power loss.
+    commits: bool,
     pool: Arc<dyn PoolHandle>,
     /// The pool's.
     gate: Arc<Gate>,
@@ -104,12 +109,23 @@ pub(crate) struct Handle {
 impl Handle {
     pub(crate) fn new(
         pool: Arc<dyn PoolHandle>,
+        durable: Option<Durable>,
         file: Option<PoolFile>,
         engine: Engine,
         recovery: Duration,
     ) -> Handle {
         let gate = Arc::clone(pool.gate());
-        Handle { pool, gate, forks_at_open: pmem::sync::forks(), engine, recovery, _file: file }
+        let logged = pool.superblock().logged().filter(|_| durable.is_some());
+        Handle {
+            commits: logged.is_some_and(|logged| logged.durability == Durability::Commit),
+            durable,
+            pool,
+            gate,
+            forks_at_open: pmem::sync::forks(),
+            engine,
+            recovery,
+            _file: file,
+        }
     }
 
     /// Refuses a handle that was inherited by a fork.
@@ -122,10 +138,56 @@ impl Handle {
     #[inline(always)]
     pub(crate) fn write(&self) -> Result<Write<'_>> {
         self.read()?;
+        if let Some(durable) = &self.durable {
+            durable.admit()?;
+        }
         match self.gate.enter() {
             Some(write) => Ok(write),
             None => Ok(self.pool.write()?),
         }
+    }
+
+    /// Mutates, and waits until that survives power loss if every mutation is to.
+    #[inline(always)]
+    pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
+        let write = self.write()?;
+        let result = mutate()?;
+        // A checkpoint waits for whoever has the right to write, and this thread may wait for that.
+        drop(write);
+        if self.commits {
+            self.commit()?;
+        }
+        Ok(result)
+    }
+
+    /// The log's, or why there is none.
+    fn durable(&self) -> Result<Option<&Durable>> {
+        self.read()?;
+        match (&self.durable, self.pool.medium_kind()) {
+            (None, MediumKind::Mapped) => Err(Error::NotLogged),
+            (durable, _) => Ok(durable.as_ref()),
+        }
+    }
+
+    /// As [`Table::ticket`](crate::Table::ticket).
+    pub(crate) fn ticket(&self) -> Result<Ticket> {
+        Ok(Ticket(self.durable()?.map_or(0, Durable::ticket)))
+    }
+
+    pub(crate) fn durable_up_to(&self) -> Result<Ticket> {
+        Ok(Ticket(self.durable()?.map_or(0, Durable::durable_up_to)))
+    }
+
+    pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        match self.durable()? {
+            Some(durable) => Ok(durable.wait(ticket.0)?),
+            None => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn commit(&self) -> Result<()> {
+        self.wait_durable(self.ticket()?)
     }
 
     /// What a shrink of the pool's table came to: whether it was halved.
@@ -141,14 +203,27 @@ impl Handle {
         }
     }
 
+    /// Whether a sync is no more than a wait for the log.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.durable.is_some()
+    }
+
     pub(crate) fn sync(&self, count: &dyn Fn() -> u64) -> Result<()> {
         self.read()?;
+        if self.is_logged() {
+            return self.commit();
+        }
         self.pool.sync(count).map_err(|source| Error::Io { action: "syncing the pool", source })
     }
 
-    pub(crate) fn close(self) -> Result<()> {
+    pub(crate) fn close(mut self) -> Result<()> {
         self.read()?;
-        self.pool.close().map_err(|source| Error::Io { action: "closing the pool", source })
+        let logged = if self.is_logged() { self.commit() } else { Ok(()) };
+        drop(self.durable.take());
+        let closed = self.pool.close();
+        // Closed in its file, the pool needs no log, unless that file is in memory.
+        logged?;
+        closed.map_err(|source| Error::Io { action: "closing the pool", source })
     }
 
     /// `report`, of a pool with so many pairs, with what the pool says of itself. For writing, a pool
@@ -199,12 +274,22 @@ impl Handle {
             bytes_per_pair: bytes as f64 / pairs.max(1) as f64,
             incarnation: superblock.incarnation,
             uuid: superblock.uuid,
+            durability: match superblock.logged() {
+                Some(logged) => logged.durability,
+                None => Durability::Process,
+            },
+            log: self.durable.as_ref().map(Durable::usage),
             recovery_ms: self.recovery.as_secs_f64() * 1e3,
             scan_ms: scan_time.as_secs_f64() * 1e3,
             levels: occupancy.levels,
         }
     }
 }
+
+/// A moment of a pool: everything that a thread has done or seen by then. See
+/// [`Table::ticket`](crate::Table::ticket).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
 
 /// A snapshot of a pool's figures. Beside writers each figure is of its own moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -244,6 +329,10 @@ pub struct Stats {
     pub incarnation: u64,
     /// The pool's random identity.
     pub uuid: u128,
+    /// What of the pool survives power loss, besides what was closed.
+    pub durability: Durability,
+    /// The pool's log and checkpoint, if it has them and is open for writing.
+    pub log: Option<LogUse>,
     /// Milliseconds that opening took, recovery included.
     pub recovery_ms: f64,
     /// Of these, milliseconds in which the engine rebuilt its sidecar from the pool.

@@ -3,7 +3,8 @@
 use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
-use crate::{Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
+use crate::logging::{Beginning, Companions};
+use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::Opened;
 use engines::engine::Wanted;
 use index::hash::{HASH_ID, Hasher};
@@ -12,7 +13,7 @@ use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind, Superblock};
+use pmem::superblock::{Logged, Place, PoolKind, Superblock};
 use pmem::{OpenError, Pool};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -72,36 +73,42 @@ fn try_table<K: Fixed, V: Fixed>(
     mode: Mode,
 ) -> Result<Table<K, V>> {
     let started = Instant::now();
-    let (pool, engine, mut file) = open(options, path, mode, Contents::table::<K, V>())?;
-    let (mut index, handle) = table_parts(pool, engine, options)?;
+    let Found { pool, engine, mut file, companions, beginning } =
+        open(options, path, mode, Contents::table::<K, V>())?;
+    let pool = Arc::new(pool);
+    let (mut index, handle) = table_parts(Arc::clone(&pool), engine, options)?;
     index.count_in(&handle)?;
     file.publish()?;
-    Ok(Table::new(index, Handle::new(handle, Some(file), engine, started.elapsed())))
+    let durable = companions.start(options, beginning, &pool, &|| index.len())?;
+    Ok(Table::new(index, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
 }
 
 fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let started = Instant::now();
-    let (pool, engine, mut file) = open(options, path, mode, Contents::STORE)?;
-    let (mut records, handle) = store_parts(pool, engine, options)?;
+    let Found { pool, engine, mut file, companions, beginning } =
+        open(options, path, mode, Contents::STORE)?;
+    let pool = Arc::new(pool);
+    let (mut records, handle) = store_parts(Arc::clone(&pool), engine, options)?;
     records.count_in(&handle)?;
     file.publish()?;
-    Ok(Store::new(records, Handle::new(handle, Some(file), engine, started.elapsed())))
+    let durable = companions.start(options, beginning, &pool, &|| records.len())?;
+    Ok(Store::new(records, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
 }
 
 pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
-    let (mut index, handle) = table_parts(pool, engine, options)?;
+    let (mut index, handle) = table_parts(Arc::new(pool), engine, options)?;
     index.count_in(&handle)?;
-    Ok(Table::new(index, Handle::new(handle, None, engine, started.elapsed())))
+    Ok(Table::new(index, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
-    let (mut records, handle) = store_parts(pool, engine, options)?;
+    let (mut records, handle) = store_parts(Arc::new(pool), engine, options)?;
     records.count_in(&handle)?;
-    Ok(Store::new(records, Handle::new(handle, None, engine, started.elapsed())))
+    Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
 type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);
@@ -109,11 +116,10 @@ type StoreParts = (AnyEngine<dyn Records>, Arc<dyn PoolHandle>);
 
 /// Where pairs are words, as those of all stores are, the hot path is compiled into its callers.
 fn table_parts<K: Fixed, V: Fixed>(
-    pool: Pool<Memory>,
+    pool: Arc<Pool<Memory>>,
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
-    let pool = Arc::new(pool);
     let same = Arc::clone(&pool);
     // Engines are not compiled anew for each type of 8 bytes.
     let index = if const { index::are_words::<K, V>() } {
@@ -134,8 +140,7 @@ fn words(
     engine.open_words(pool, options.settings)
 }
 
-fn store_parts(pool: Pool<Memory>, engine: Engine, options: &Options) -> Result<StoreParts> {
-    let pool = Arc::new(pool);
+fn store_parts(pool: Arc<Pool<Memory>>, engine: Engine, options: &Options) -> Result<StoreParts> {
     let hasher = Hasher::new(pool.superblock().hash_seed);
     let opened = engine.open_bytes(Arc::clone(&pool), hasher, options.settings)?;
     Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
@@ -181,53 +186,126 @@ fn flush(options: &Options) -> Result<CacheFlush> {
     }))
 }
 
-fn open(
-    options: &Options,
-    path: &Path,
-    mode: Mode,
-    contents: Contents,
-) -> Result<(Pool<Memory>, Engine, PoolFile)> {
+/// A pool that was found or made, before its engine is opened.
+struct Found {
+    pool: Pool<Memory>,
+    engine: Engine,
+    file: PoolFile,
+    companions: Companions,
+    beginning: Option<Beginning>,
+}
+
+fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Result<Found> {
+    let companions = Companions::of(options, path);
     if mode == Mode::Create {
-        return create(options, path, contents);
+        return create(options, path, contents, companions);
     }
-    let access = if options.read_only { Access::Read } else { Access::Write };
-    let (file, superblock) = match PoolFile::open(path, access) {
-        Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {
-            return create(options, path, contents);
-        }
-        opened => opened?,
+    let Some((file, superblock)) = find(options, path, mode, &companions)? else {
+        return create(options, path, contents, companions);
     };
     let engine = check_superblock(&superblock, options.engine, contents)?;
     superblock.check_state(&file.place())?;
     let (end, place) = (superblock.end, file.place());
-    let pool = if options.read_only {
+    if options.read_only {
         // What could not be opened for writing is refused all the same.
         medium_for(options.medium, &file)?;
-        Pool::open_read_only(file.mapped(end, options.max_bytes)?, place)?
-    } else {
-        Pool::open(medium(options, &file, end)?, place)?
+        let pool = Pool::open_read_only(file.mapped(end, options.max_bytes)?, place)?;
+        return Ok(Found { pool, engine, file, companions, beginning: None });
+    }
+    let logged = superblock.logged();
+    let (medium, beginning) = medium(options, &file, end, &companions, logged)?;
+    if beginning.is_some()
+        && options.log_directory.is_none()
+        && logged.is_some_and(|logged| logged.is_elsewhere)
+    {
+        return Err(OpenError::LogElsewhere { path: path.into() }.into());
+    }
+    let pool = Pool::open(medium, place)?;
+    Ok(Found { pool, engine, file, companions, beginning })
+}
+
+/// The pool file, restored from checkpoint and log where it does not count; `None` if a pool has to be made.
+fn find(
+    options: &Options,
+    path: &Path,
+    mode: Mode,
+    companions: &Companions,
+) -> Result<Option<(PoolFile, Superblock)>> {
+    let access = if options.read_only { Access::Read } else { Access::Write };
+    let has_safe_copy = || !matches!(companions.safe_copy(), Ok(None));
+    let restored = |former: Option<&PoolFile>, uuid| {
+        if options.read_only {
+            return Err(OpenError::NeedsRecovery.into());
+        }
+        Ok(Some(companions.restore(options, former, uuid)?))
     };
-    Ok((pool, engine, file))
+    match PoolFile::open(path, access) {
+        Ok((file, superblock)) => {
+            let state = superblock.check_state(&file.place());
+            let Some(logged) = superblock.logged().filter(|_| state.is_err()) else {
+                return Ok(Some((file, superblock)));
+            };
+            if logged.is_elsewhere && options.log_directory.is_none() {
+                return Err(OpenError::LogElsewhere { path: path.into() }.into());
+            }
+            restored(Some(&file), Some(superblock.uuid))
+        }
+        Err(OpenError::Missing { .. }) if has_safe_copy() => restored(None, None),
+        Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {
+            Ok(None)
+        }
+        Err(error @ (OpenError::Damaged { .. } | OpenError::Truncated { .. }))
+            if has_safe_copy() && !options.read_only =>
+        {
+            restored(Some(&PoolFile::claim(path)?), None).map_err(|_| error.into())
+        }
+        Err(error @ OpenError::NotAPool { .. }) if has_safe_copy() && !options.read_only => {
+            let file = PoolFile::claim(path)?;
+            if !file.is_blank()? {
+                return Err(error.into());
+            }
+            restored(Some(&file), None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn create(
     options: &Options,
     path: &Path,
     contents: Contents,
-) -> Result<(Pool<Memory>, Engine, PoolFile)> {
+    companions: Companions,
+) -> Result<Found> {
     let engine = contents.engine(options.engine, &options.parameters)?;
     let spec = spec(options, engine, contents);
     let file = PoolFile::create(path)?;
-    let pool = Pool::create(medium(options, &file, 0)?, &spec, file.place())?;
-    Ok((pool, engine, file))
+    let (medium, beginning) = medium(options, &file, 0, &companions, None)?;
+    if beginning.is_some() {
+        companions.refuse_others(None)?;
+    }
+    let pool = Pool::create(medium, &spec, file.place())?;
+    Ok(Found { pool, engine, file, companions, beginning })
 }
 
-/// The file's first `bytes`, for writing, as the medium that is asked for.
-fn medium(options: &Options, file: &PoolFile, bytes: u64) -> Result<Memory> {
-    Ok(match (medium_for(options.medium, file)?, flush(options)?) {
-        (Medium::Dax, _) => file.dax(bytes, options.max_bytes)?,
-        (_, flush) => file.mapped(bytes, options.max_bytes)?.flushed(flush),
-    })
+/// The file's first `bytes`, for writing, as the medium that is asked for, and its log if it has one.
+fn medium(
+    options: &Options,
+    file: &PoolFile,
+    bytes: u64,
+    companions: &Companions,
+    logged: Option<Logged>,
+) -> Result<(Memory, Option<Beginning>)> {
+    if medium_for(options.medium, file)? == Medium::Dax {
+        return Ok((file.dax(bytes, options.max_bytes)?, None));
+    }
+    let flush = flush(options)?;
+    let beginning = companions.begin(companions.durability(options, file, logged))?;
+    let memory = file.mapped(bytes, options.max_bytes)?;
+    let memory = match &beginning {
+        Some(beginning) => memory.logged(Arc::clone(&beginning.log)),
+        None => memory.flushed(flush),
+    };
+    Ok((memory, beginning))
 }
 
 /// The medium to use for a file: `Mapped` or `Dax`.
@@ -316,6 +394,8 @@ pub struct PoolInfo {
     pub value_bytes: u32,
     /// Whether it was closed, and has not been opened for writing since.
     pub clean: bool,
+    /// What of it survives power loss, besides what was closed: what it was opened with last.
+    pub durability: Durability,
     /// Number of times it was opened for writing.
     pub incarnation: u64,
     /// Its random identity.
@@ -340,6 +420,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
         key_bytes: found.key_bytes,
         value_bytes: found.value_bytes,
         clean: superblock.clean,
+        durability: superblock.logged().map_or(Durability::Process, |logged| logged.durability),
         incarnation: superblock.incarnation,
         uuid: superblock.uuid,
         bytes: superblock.end,
@@ -371,7 +452,7 @@ mod tests {
             }
             let path = directory.path().join(force.to_string());
             let open = |options: &Options, mode| {
-                let (pool, _, mut file) = open(options, &path, mode, words).unwrap();
+                let Found { pool, mut file, .. } = open(options, &path, mode, words).unwrap();
                 file.publish().unwrap();
                 let found = flushes(&pool);
                 if !options.read_only {

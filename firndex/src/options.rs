@@ -2,8 +2,12 @@
 
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
+use pmem::durability::Durability;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Names with a spelling of their own on the command line.
 macro_rules! named {
@@ -87,8 +91,28 @@ pub struct Options {
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
     pub(crate) force_flushes: bool,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) durable_every: Duration,
+    pub(crate) log_directory: Option<PathBuf>,
+    pub(crate) checkpoint_bytes_min: u64,
+    pub(crate) restore_progress: Option<Progress>,
     pub(crate) settings: Settings,
 }
+
+/// Who is told how far a restoration has got: bytes read, of how many.
+#[derive(Clone)]
+pub(crate) struct Progress(pub(crate) Arc<dyn Fn(u64, u64) + Send + Sync>);
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// How long what has returned may be lost by power loss, if nobody asks for less.
+const DURABLE_EVERY: Duration = Duration::from_millis(5);
+/// A log is kept until it is as large as the pool, and this large.
+const CHECKPOINT_BYTES_MIN: u64 = 256 << 20;
 
 impl Default for Options {
     fn default() -> Self {
@@ -101,6 +125,11 @@ impl Default for Options {
             hash_seed: None,
             read_only: false,
             force_flushes: false,
+            durability: None,
+            durable_every: DURABLE_EVERY,
+            log_directory: None,
+            checkpoint_bytes_min: CHECKPOINT_BYTES_MIN,
+            restore_progress: None,
             settings: Settings::default(),
         }
     }
@@ -237,6 +266,55 @@ impl Options {
     /// that collide).
     pub fn hash_seed(mut self, seed: u64) -> Self {
         self.hash_seed = Some(seed);
+        self
+    }
+
+    /// What survives power loss, of a pool in a file (default: what the pool had last; for a new one
+    /// [`Durability::Periodic`] on a disk, and [`Durability::Process`] in /dev/shm and on [`Medium::Dax`], where every
+    /// operation that returned survives anyway).
+    ///
+    /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`: move, copy and
+    /// delete them together with it. They take up to about three times the pool's size.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("orders.firn");
+    /// use firndex::{Durability, Options};
+    ///
+    /// let orders = Options::new().durability(Durability::Commit).open_or_create_store(&path)?;
+    /// orders.put("order 1", "two pounds of tea")?; // on the disk when it returns
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms). That much may be lost by power loss.
+    pub fn durable_every(mut self, interval: Duration) -> Self {
+        self.durable_every = interval;
+        self
+    }
+
+    /// Directory of the pool's log and checkpoint (default: the pool's own). With one on a disk a pool in /dev/shm
+    /// survives power loss; each opening has to name it.
+    pub fn log_directory(mut self, directory: impl AsRef<Path>) -> Self {
+        self.log_directory = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// Size of the log in bytes up to which no checkpoint is made (default: 256 MiB). Above it one is made when the log
+    /// is as large as the pool. A smaller log makes for a faster opening after power loss, and for more writing.
+    pub fn checkpoint_at(mut self, log_bytes: u64) -> Self {
+        self.checkpoint_bytes_min = log_bytes;
+        self
+    }
+
+    /// Is told, from any thread, how many bytes of how many have been read while a pool is restored after power loss.
+    pub fn restore_progress(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        self.restore_progress = Some(Progress(Arc::new(tell)));
         self
     }
 

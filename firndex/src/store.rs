@@ -1,7 +1,7 @@
 //! Byte strings.
 
 use crate::any_engine::AnyEngine;
-use crate::handle::{Handle, Stats};
+use crate::handle::{Handle, Stats, Ticket};
 use crate::{Error, Options, Result};
 use index::{CheckReport, Records};
 use std::ops::Deref;
@@ -89,8 +89,7 @@ impl Store {
     ) -> Result<Option<Record<'_>>> {
         // The caller's code first: a sync waits for whoever holds the right to write.
         let (key, value) = (key.as_ref(), value.as_ref());
-        let _write = self.handle.write()?;
-        Ok(wrap(self.records.upsert(key, value)?))
+        self.handle.mutate(|| Ok(wrap(self.records.upsert(key, value)?)))
     }
 
     /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
@@ -100,8 +99,7 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let _write = self.handle.write()?;
-        Ok(wrap(self.records.insert(key, value)?))
+        self.handle.mutate(|| Ok(wrap(self.records.insert(key, value)?)))
     }
 
     /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
@@ -112,15 +110,13 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let _write = self.handle.write()?;
-        Ok(wrap(self.records.update(key, value)?))
+        self.handle.mutate(|| Ok(wrap(self.records.update(key, value)?)))
     }
 
     /// Removes `key`; returns the removed value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
-        let _write = self.handle.write()?;
-        Ok(wrap(self.records.remove(key)?))
+        self.handle.mutate(|| Ok(wrap(self.records.remove(key)?)))
     }
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
@@ -143,8 +139,7 @@ impl Store {
         new: Option<&[u8]>,
     ) -> Result<std::result::Result<(), Option<Record<'_>>>> {
         let key = key.as_ref();
-        let _write = self.handle.write()?;
-        Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap))
+        self.handle.mutate(|| Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap)))
     }
 
     /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
@@ -199,14 +194,12 @@ impl Store {
     /// [`Store::put`] for each pair, in order, sharing fences; returns the replaced values. On an
     /// error some of the pairs are stored, each of them whole.
     pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Record<'_>>>> {
-        let _write = self.handle.write()?;
-        Ok(self.records.upsert_many(pairs)?.into_iter().map(wrap).collect())
+        self.handle.mutate(|| Ok(self.records.upsert_many(pairs)?.into_iter().map(wrap).collect()))
     }
 
     /// [`Store::remove`] for each key, in order, sharing fences; returns the removed values.
     pub fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
-        let _write = self.handle.write()?;
-        Ok(self.records.remove_many(keys)?.into_iter().map(wrap).collect())
+        self.handle.mutate(|| Ok(self.records.remove_many(keys)?.into_iter().map(wrap).collect()))
     }
 
     /// Calls `visit` for every key and value, in no order; beside writers as
@@ -244,16 +237,37 @@ impl Store {
 
     /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).
     pub fn shrink(&self) -> Result<bool> {
-        let _write = self.handle.write()?;
-        self.handle.shrunk(self.records.shrink()?)
+        self.handle.mutate(|| self.handle.shrunk(self.records.shrink()?))
     }
 
     /// Makes everything that was returned so far survive power loss; as
     /// [`Table::sync`](crate::Table::sync).
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
-        self.records.settle();
+        if !self.handle.is_logged() {
+            self.records.settle();
+        }
         self.handle.sync(&|| self.records.len())
+    }
+
+    /// A ticket for everything that this thread has done or seen so far; as [`Table::ticket`](crate::Table::ticket).
+    pub fn ticket(&self) -> Result<Ticket> {
+        self.handle.ticket()
+    }
+
+    /// Everything up to this ticket survives power loss.
+    pub fn durable_up_to(&self) -> Result<Ticket> {
+        self.handle.durable_up_to()
+    }
+
+    /// Returns when everything up to `ticket` survives power loss; has it written, if nobody else does.
+    pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        self.handle.wait_durable(ticket)
+    }
+
+    /// Returns when everything survives power loss that this thread has done or seen so far.
+    pub fn commit(&self) -> Result<()> {
+        self.handle.commit()
     }
 
     /// Writes everything to the device and records that the pool was closed.

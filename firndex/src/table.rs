@@ -1,7 +1,7 @@
 //! Fixed-size keys and values.
 
 use crate::any_engine::AnyEngine;
-use crate::handle::{Handle, Stats};
+use crate::handle::{Handle, Stats, Ticket};
 use crate::{Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index};
 use std::path::Path;
@@ -66,8 +66,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Stores the pair in any case; returns the replaced value.
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
-        let _write = self.handle.write()?;
-        Ok(self.index.upsert(key, value)?)
+        self.handle.mutate(|| Ok(self.index.upsert(key, value)?))
     }
 
     /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
@@ -83,23 +82,20 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
-        let _write = self.handle.write()?;
-        Ok(self.index.insert(key, value)?)
+        self.handle.mutate(|| Ok(self.index.insert(key, value)?))
     }
 
     /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
     /// left so.
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
-        let _write = self.handle.write()?;
-        Ok(self.index.update(key, value)?)
+        self.handle.mutate(|| Ok(self.index.update(key, value)?))
     }
 
     /// Removes `key`; returns the removed value.
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
-        let _write = self.handle.write()?;
-        Ok(self.index.remove(key)?)
+        self.handle.mutate(|| Ok(self.index.remove(key)?))
     }
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
@@ -122,8 +118,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>> {
-        let _write = self.handle.write()?;
-        Ok(self.index.compare_exchange(key, expected, new)?)
+        self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))
     }
 
     /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
@@ -184,8 +179,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// that of `pairs[i]`, as far as both reach; what is beyond is not stored.
     pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
-        let _write = self.handle.write()?;
-        Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?)
+        self.handle.mutate(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
     }
 
     /// [`Table::insert`] for each pair, in order, sharing fences; `found[i]` is the value that was
@@ -202,16 +196,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     pub fn insert_many_into(&self, pairs: &[(K, V)], found: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(found.len());
-        let _write = self.handle.write()?;
-        Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?)
+        self.handle.mutate(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
     }
 
     /// [`Table::update`] for each pair, in order, sharing fences; `replaced[i]` is the value that
     /// was replaced. As [`Table::put_many_into`].
     pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
-        let _write = self.handle.write()?;
-        Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?)
+        self.handle.mutate(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
     }
 
     /// [`Table::remove`] for each key, in order, sharing fences; returns the removed values.
@@ -225,8 +217,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Table::put_many_into`].
     pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
         let len = keys.len().min(removed.len());
-        let _write = self.handle.write()?;
-        Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?)
+        self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 
     /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers every
@@ -273,17 +264,59 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Engines that do not [shrink](crate::Description::shrinks) answer
     /// [`Error::NotOffered`](crate::Error::NotOffered).
     pub fn shrink(&self) -> Result<bool> {
-        let _write = self.handle.write()?;
-        self.handle.shrunk(self.index.shrink()?)
+        self.handle.mutate(|| self.handle.shrunk(self.index.shrink()?))
     }
 
-    /// Makes everything that was returned so far survive power loss. On
-    /// [`Medium::Mapped`](crate::Medium::Mapped) that lasts until the next write; writers wait
-    /// while the last changes go to the device.
+    /// Makes everything that was returned so far survive power loss. With a log (see
+    /// [`Durability`](crate::Durability)) that takes one write to the disk, and stops nobody. Without one, on
+    /// [`Medium::Mapped`](crate::Medium::Mapped), it lasts until the next write, and writers wait while the last changes
+    /// go to the device.
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
-        self.index.settle();
+        if !self.handle.is_logged() {
+            self.index.settle();
+        }
         self.handle.sync(&|| self.index.len())
+    }
+
+    /// A ticket for everything that this thread has done or seen so far: what it has changed survives power loss as soon
+    /// as [`Table::durable_up_to`] has reached the ticket. For servers that answer their clients in groups.
+    ///
+    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the pool has no log. On
+    /// [`Medium::Dax`](crate::Medium::Dax) everything that returned is durable, so that no ticket waits.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("accounts.firn");
+    /// use firndex::{Durability, Options};
+    ///
+    /// let accounts = Options::new().durability(Durability::Periodic).open_or_create_table(&path)?;
+    /// accounts.put(1, 100)?;
+    /// accounts.put(2, 50)?;
+    /// let ticket = accounts.ticket()?;
+    /// accounts.wait_durable(ticket)?; // one write to the disk for both
+    /// assert!(accounts.durable_up_to()? >= ticket);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ticket(&self) -> Result<Ticket> {
+        self.handle.ticket()
+    }
+
+    /// Everything up to this ticket survives power loss.
+    pub fn durable_up_to(&self) -> Result<Ticket> {
+        self.handle.durable_up_to()
+    }
+
+    /// Returns when everything up to `ticket` survives power loss; has it written, if nobody else does.
+    pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        self.handle.wait_durable(ticket)
+    }
+
+    /// Returns when everything survives power loss that this thread has done or seen so far.
+    pub fn commit(&self) -> Result<()> {
+        self.handle.commit()
     }
 
     /// Writes everything to the device and records that the pool was closed.

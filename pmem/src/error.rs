@@ -208,6 +208,40 @@ pub enum OpenError {
         /// Pairs that were recorded when the pool was closed.
         expected: u64,
     },
+    /// The pool file does not count after a power loss, and what it would be made anew from cannot be used.
+    #[error(
+        "{path} was being written when the machine stopped, and cannot be restored from its checkpoint and log: {found}; \
+         put the pool's files together again as they were (POOL.safe and POOL.log.*), or restore a backup of all of them"
+    )]
+    NotRestored {
+        /// The pool.
+        path: PathBuf,
+        /// What stands against it.
+        found: String,
+    },
+    /// There are companions of another pool where this one's would be.
+    #[error(
+        "{path} belongs to another pool ({found:032x}), and this one would write over it: move or remove that pool's files \
+         (POOL.safe and POOL.log.*), or name another directory with `Options::log_directory` or --log-dir"
+    )]
+    ForeignLog {
+        /// The other pool's checkpoint.
+        path: PathBuf,
+        /// The other pool's identity.
+        found: u128,
+    },
+    /// The pool's log is in another directory.
+    #[error(
+        "the log of {path} is in another directory: name it with `Options::log_directory` or --log-dir"
+    )]
+    LogElsewhere {
+        /// The pool.
+        path: PathBuf,
+    },
+    /// The pool's log or its checkpoint could not be written.
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
+    #[error(transparent)]
+    Log(#[from] crate::durability::LogError),
     /// Space for the pool could not be had.
     #[error(transparent)]
     Space(#[from] SpaceError),

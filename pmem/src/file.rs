@@ -68,6 +68,58 @@ impl PoolFile {
         })
     }
 
+    /// A new, empty, locked file that [`PoolFile::publish`] will put in place of this one.
+    pub fn replacement(&self) -> Result<PoolFile, OpenError> {
+        Self::created(unnamed::make_temporary(&self.path)?, &self.path)
+    }
+
+    /// Gives a replacement the name of what it replaces.
+    pub fn publish_over(&mut self) -> Result<(), OpenError> {
+        let io = io_error("naming", &self.path);
+        if let Some(unnamed) = self.unnamed.take() {
+            unnamed.replace(&self.path).map_err(|error| io(error.into()))?;
+        }
+        let directory = File::open(directory_of(&self.path)).map_err(&io)?;
+        directory.sync_all().map_err(&io)
+    }
+
+    /// Locks an existing file for writing, whatever it holds.
+    pub fn claim(path: &Path) -> Result<PoolFile, OpenError> {
+        let file = open_regular(path, Access::Write)?;
+        let (place, registration) = claim(&file, path, Access::Write)?;
+        Ok(PoolFile {
+            file,
+            path: path.into(),
+            access: Access::Write,
+            place,
+            unnamed: None,
+            forks_at_open: forks(),
+            _registration: registration,
+        })
+    }
+
+    /// Whether the file holds nothing: it is empty, or its first bytes are zeros, as a file may be of which nothing
+    /// had reached the disk when the power failed.
+    pub fn is_blank(&self) -> Result<bool, OpenError> {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = vec![0; crate::superblock::SUPERBLOCK_BYTES as usize];
+        let read = self.file.read_at(&mut bytes, 0).map_err(io_error("reading", &self.path))?;
+        Ok(bytes[..read].iter().all(|&byte| byte == 0))
+    }
+
+    /// Whether the file lies in memory, and so is gone after power loss.
+    pub fn is_in_memory(&self) -> bool {
+        const TMPFS: u64 = 0x0102_1994;
+        const RAMFS: u64 = 0x8584_58f6;
+        let found = rustix::fs::fstatfs(&self.file).map(|system| system.f_type.cast_unsigned());
+        found.is_ok_and(|found| [TMPFS, RAMFS].contains(&found))
+    }
+
+    /// The superblock that it holds.
+    pub fn superblock(&self) -> Result<Superblock, OpenError> {
+        look::superblock(&self.file, io_error("reading", &self.path))
+    }
+
     /// Gives a created file its name, which must still be free, and makes that durable.
     pub fn publish(&mut self) -> Result<(), OpenError> {
         let io = io_error("naming", &self.path);

@@ -7,11 +7,14 @@
 //! * [`heap`]: variable-length items, allocated without a log.
 //! * [`epoch`]: when a retired item's space may be used again.
 //! * [`line_log`]: what threads flush, collected for a log file that survives power loss on a disk.
+//! * `durability`: writes that log, and checkpoints; makes a pool of them again.
 //! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
 //! * [`mod@file`]: creating, finding, locking and mapping pool files.
 
 #![cfg(target_pointer_width = "64")]
 
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub mod durability;
 pub mod epoch;
 pub mod error;
 pub mod file;

@@ -7,7 +7,7 @@
 //!       3  checksum                        20  end: all extents lie below
 //!       4  sequence number                 21  extents | log2 of heap segment bytes
 //!       5  features, compatible            22  8 typed roots of 2 words: type, offset
-//!       6  features, read-only compat.         (type 1: number of pairs, see `pairs`)
+//!       6  features, read-only compat.         (1: number of pairs, see `pairs`; 2: see `logged`)
 //!       7  features, incompatible          38  16 engine parameters, fixed at creation
 //!       8  pool UUID (2 words)             54  10 engine roots, changed with the extents
 //!      10  incarnation                     64  224 extents of 2 words
@@ -18,7 +18,10 @@
 //!      15  state | medium
 //! ```
 
+mod logged;
 mod pairs;
+
+pub use logged::{Durability, Logged};
 
 use crate::error::OpenError;
 use crate::medium::MediumKind;
@@ -275,8 +278,9 @@ impl Superblock {
         if words[2] != BYTE_ORDER {
             return Err(Fault::Refused(byte_order_mismatch()));
         }
-        if words[7] != 0 {
-            return mismatch("set of required features", words[7], 0, OTHER_BUILD);
+        if words[7] & !logged::LOGGED != 0 {
+            let known = logged::LOGGED;
+            return mismatch("set of required features", words[7], known, OTHER_BUILD);
         }
         if high(words[13]) != CHECKSUM_ID {
             return mismatch("checksum", high(words[13]).into(), CHECKSUM_ID.into(), OTHER_BUILD);

@@ -19,6 +19,7 @@ mod open_locks;
 mod pair_sizes;
 mod places;
 mod posix;
+mod power;
 mod processes;
 mod read_only;
 mod reclaim;

@@ -134,6 +134,16 @@ impl Unnamed {
         }
     }
 
+    /// Gives the file a name, in place of the file that has it.
+    pub(super) fn replace(self, path: &Path) -> Result<(), Errno> {
+        match self {
+            Unnamed::Linkable => Err(Errno::NOTSUP),
+            Unnamed::Temporary(name) => rustix::fs::rename(&name, path).inspect_err(|_| {
+                let _ = std::fs::remove_file(&name);
+            }),
+        }
+    }
+
     /// Removes a temporary name that never became another.
     pub(super) fn discard(&self) {
         if let Unnamed::Temporary(name) = self {

@@ -98,6 +98,8 @@ pub struct LineLog {
     /// Whoever calls [`LineLog::seal`], and whether it has been woken.
     flusher: OnceLock<Thread>,
     is_woken: AtomicBool,
+    /// Whether the flusher sleeps until something is appended.
+    wakes_on_append: AtomicBool,
     /// Threads without a number share a ring.
     sharing: Mutex<()>,
     sealing: Mutex<()>,
@@ -126,6 +128,7 @@ impl LineLog {
             is_on: AtomicBool::new(false),
             flusher: OnceLock::new(),
             is_woken: AtomicBool::new(false),
+            wakes_on_append: AtomicBool::new(false),
             sharing: Mutex::new(()),
             sealing: Mutex::new(()),
         })
@@ -155,6 +158,14 @@ impl LineLog {
     pub fn wake_when_full(&self, flusher: Thread) {
         // One log has one flusher.
         let _ = self.flusher.set(flusher);
+    }
+
+    /// Whether the next append wakes the flusher, too. It has to seal once more after it has said so: what was appended
+    /// before does not wake it.
+    pub fn wake_on_append(&self, wakes: bool) {
+        self.wakes_on_append.store(wakes, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.is_woken.store(false, Ordering::Release);
     }
 
     /// Whether the ring of the calling thread is more than half full: time to wait where nobody is waiting for it.
@@ -226,7 +237,8 @@ impl LineLog {
         while rest.clone().next().is_some() {
             rest = self.append_some(thread, &ring, rest, load);
         }
-        if ring.room(ring.published().head) < self.ring_words / 4 * 3 {
+        let is_crowded = ring.room(ring.published().head) < self.ring_words / 4 * 3;
+        if is_crowded || self.wakes_on_append.load(Ordering::Relaxed) {
             self.wake();
         }
         // What this thread stores next rests on what it has appended: whoever sees it must see the epoch, too.

@@ -12,6 +12,12 @@ use crate::sync::{
 };
 use std::io;
 
+/// Bits of a thread's word that say how often it is inside. Those above say how often it has come in from outside.
+const COUNT_BITS: u32 = 32;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// Once.
+const ONE: u64 = 1;
+
 /// State of the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -42,9 +48,9 @@ impl Drop for Write<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_shared {
-            self.writers.fetch_sub(1, Ordering::Release);
+            self.writers.fetch_sub(ONE, Ordering::Release);
         } else {
-            self.writers.store(self.writers.load(Ordering::Relaxed) - 1, Ordering::Release);
+            self.writers.store(self.writers.load(Ordering::Relaxed) - ONE, Ordering::Release);
         }
     }
 }
@@ -78,9 +84,11 @@ impl Gate {
         let writers = &self.announced.line(thread).0[0];
         let is_shared = thread >= THREADS_MAX;
         if is_shared {
-            writers.fetch_add(1, Ordering::Relaxed);
+            writers.fetch_add(ONE, Ordering::Relaxed);
         } else {
-            writers.store(writers.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            let before = writers.load(Ordering::Relaxed);
+            let arrival = u64::from(before & COUNT == 0) << COUNT_BITS;
+            writers.store(before.wrapping_add(arrival) + ONE, Ordering::Relaxed);
         }
         let write = Write { writers, is_shared, _not_send: std::marker::PhantomData };
         light_barrier();
@@ -97,7 +105,23 @@ impl Gate {
         heavy_barrier();
         for line in self.announced.used() {
             let mut turn = 0;
-            while line.0[0].load(Ordering::Acquire) != 0 {
+            while line.0[0].load(Ordering::Acquire) & COUNT != 0 {
+                spin(&mut turn);
+            }
+        }
+    }
+
+    /// Returns when everybody has left who is inside now; others go in and out meanwhile.
+    pub(super) fn wait_for_writers(&self) {
+        heavy_barrier();
+        for line in self.announced.used() {
+            let word = &line.0[0];
+            let before = word.load(Ordering::Acquire);
+            let mut turn = 0;
+            // In the line that many share nobody counts arrivals: there all have to be out for a moment.
+            let is_inside =
+                |now: u64| now & COUNT != 0 && now >> COUNT_BITS == before >> COUNT_BITS;
+            while is_inside(word.load(Ordering::Acquire)) {
                 spin(&mut turn);
             }
         }

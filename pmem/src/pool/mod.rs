@@ -9,8 +9,8 @@ use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind};
 use crate::offset::{LINE, Offset, WORD};
 use crate::superblock::{
-    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
-    SUPERBLOCK_BYTES, Superblock,
+    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Logged, Place,
+    PoolKind, SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex, Ordering};
 use gate::GateState;
@@ -197,6 +197,18 @@ impl<M: Medium> Pool<M> {
         write_copies(&medium, &superblock);
         sync_superblock(&medium)?;
         Self::assemble(medium, superblock, recorded_pairs, place, GateState::Open)
+    }
+
+    /// Says that the pool on `medium` is where it should be: what was restored there bears the place and the time of
+    /// what it was restored from.
+    pub fn adopt(medium: &M, place: Place) -> Result<(), OpenError> {
+        let (mut superblock, _) = Self::read(medium)?;
+        medium.grow(superblock.end)?;
+        let pairs = superblock.pairs();
+        superblock.advance(superblock.clean, pairs);
+        superblock.place = place;
+        write_copies(medium, &superblock);
+        Ok(())
     }
 
     /// Opens a cleanly closed pool for reading; changes nothing in it.
@@ -491,10 +503,65 @@ impl<M: Medium> Pool<M> {
         marked
     }
 
+    /// As [`Pool::sync`] on `mapped`, and calls `work` while the pool is clean on the device and nobody writes.
+    pub fn clean_for<R>(
+        &self,
+        count: impl FnOnce() -> Option<u64>,
+        work: impl FnOnce() -> R,
+    ) -> io::Result<R> {
+        self.clean(count)?;
+        let _transition = self.transition.lock();
+        if self.gate.state() == GateState::Open {
+            // Somebody wrote since: what that was is on its way into the file, and `work` waits no longer for it.
+            self.gate.close();
+            let synced = self.medium.sync(0..self.medium.size());
+            let marked = synced.and_then(|()| self.mark(true, None));
+            self.gate.set(GateState::Syncing);
+            let result = marked.map(|()| work());
+            self.gate.set(GateState::Clean);
+            return result;
+        }
+        self.gate.set(GateState::Syncing);
+        let result = work();
+        self.gate.set(GateState::Clean);
+        Ok(result)
+    }
+
+    /// Records how the pool is logged, down to the device, whether it is clean or not.
+    pub fn set_logged(&self, logged: Option<Logged>) -> io::Result<()> {
+        let mut superblock = self.superblock.lock();
+        if superblock.logged() == logged {
+            return Ok(());
+        }
+        let mut marked = superblock.clone();
+        marked.set_logged(logged);
+        marked.advance(superblock.clean, superblock.pairs());
+        write_copies(&self.medium, &marked);
+        *superblock = marked;
+        self.medium.sync(0..SUPERBLOCK_BYTES)
+    }
+
     /// Syncs and records the pool as clean, on every medium, and with it what was told to
     /// [`Pool::record_pairs`].
     pub fn close(&self) -> io::Result<()> {
         self.clean(|| self.pairs_to_record.lock().take())
+    }
+}
+
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+impl<M: Medium> crate::durability::Image for Pool<M> {
+    fn bytes(&self) -> u64 {
+        self.superblock.lock().end.next_multiple_of(WORD)
+    }
+
+    fn copy(&self, at: u64, words: &mut [u64]) {
+        for (index, word) in (0..).zip(words) {
+            *word = self.medium.load(Offset(at).word(index));
+        }
+    }
+
+    fn wait_for_operations(&self) {
+        self.gate.wait_for_writers();
     }
 }
 

@@ -1,0 +1,193 @@
+//! A pool's log and checkpoint: whether it has them, and the pool made anew from them.
+
+use crate::{Error, Options, Result};
+use pmem::durability::disk::{Directory, Disk};
+use pmem::durability::{self, Config, Durability, Durable, Logged, RestoreError, SafeCopy};
+use pmem::file::PoolFile;
+use pmem::line_log::LineLog;
+use pmem::medium::Memory;
+use pmem::superblock::Superblock;
+use pmem::{OpenError, Pool};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Words that a thread may be ahead of the log: 4 MiB.
+const RING_WORDS: usize = 1 << 19;
+
+/// Where a pool's companions are.
+pub(crate) struct Companions {
+    path: PathBuf,
+    directory: PathBuf,
+    disk: Arc<dyn Disk>,
+    pool: String,
+    is_elsewhere: bool,
+}
+
+/// A log that has not begun yet, of a pool that is being opened.
+pub(crate) struct Beginning {
+    pub(crate) log: Arc<LineLog>,
+    logged: Logged,
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+impl Companions {
+    pub(crate) fn of(options: &Options, path: &Path) -> Companions {
+        let own = directory_of(path);
+        let directory = options.log_directory.as_deref().unwrap_or(own);
+        Companions {
+            path: path.to_owned(),
+            directory: directory.to_owned(),
+            disk: Arc::new(Directory::new(directory)),
+            pool: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            is_elsewhere: !is_same(directory, own),
+        }
+    }
+
+    /// The durability of a pool in `file`, which says `superblock` if it is not new.
+    pub(crate) fn durability(
+        &self,
+        options: &Options,
+        file: &PoolFile,
+        recorded: Option<Logged>,
+    ) -> Durability {
+        if let Some(asked) = options.durability {
+            return asked;
+        }
+        if let Some(recorded) = recorded {
+            return recorded.durability;
+        }
+        let is_in_memory = file.is_in_memory() && !self.is_elsewhere;
+        if is_in_memory || options.force_flushes {
+            Durability::Process
+        } else {
+            Durability::Periodic
+        }
+    }
+
+    /// A log for a pool of this durability; `None` if it needs none.
+    pub(crate) fn begin(&self, durability: Durability) -> Result<Option<Beginning>> {
+        if durability == Durability::Process {
+            return Ok(None);
+        }
+        let log = LineLog::new(RING_WORDS)
+            .map_err(|source| Error::Io { action: "reserving memory for the log", source })?;
+        let logged = Logged { durability, is_elsewhere: self.is_elsewhere };
+        Ok(Some(Beginning { log: Arc::new(log), logged }))
+    }
+
+    /// The pool's checkpoint, if there is one that can be used.
+    pub(crate) fn safe_copy(&self) -> std::result::Result<Option<SafeCopy>, RestoreError> {
+        SafeCopy::find(Arc::clone(&self.disk), &self.pool)
+    }
+
+    /// Refuses a new pool where another one's checkpoint is.
+    pub(crate) fn refuse_others(&self, own: Option<u128>) -> std::result::Result<(), OpenError> {
+        match self.safe_copy() {
+            Ok(Some(found)) if Some(found.uuid()) != own => {
+                let path = self.directory.join(format!("{}.safe", self.pool));
+                Err(OpenError::ForeignLog { path, found: found.uuid() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the pool anew. `former` is the pool file, locked, if there is one.
+    pub(crate) fn restore(
+        &self,
+        options: &Options,
+        former: Option<&PoolFile>,
+        uuid: Option<u128>,
+    ) -> std::result::Result<(PoolFile, Superblock), OpenError> {
+        let refused = |found: String| OpenError::NotRestored { path: self.path.clone(), found };
+        let safe = self.safe_copy().map_err(|error| refused(error.to_string()))?;
+        let safe = safe.ok_or_else(|| {
+            refused(format!("there is no {}", self.directory.join(&self.pool).display()) + ".safe")
+        })?;
+        if let Some(expected) = uuid
+            && safe.uuid() != expected
+        {
+            let path = self.directory.join(format!("{}.safe", self.pool));
+            let found = safe.uuid();
+            return Err(refused(RestoreError::Foreign { path, found, expected }.to_string()));
+        }
+        let mut file = match former {
+            Some(former) => former.replacement()?,
+            None => PoolFile::create(&self.path)?,
+        };
+        let medium: Memory = file.mapped(0, options.max_bytes)?;
+        let progress = |done: u64, of: u64| {
+            if let Some(progress) = &options.restore_progress {
+                progress.0(done, of);
+            }
+        };
+        safe.restore(&medium, &progress).map_err(|error| match error {
+            RestoreError::Space(error) => OpenError::Space(error),
+            error => refused(error.to_string()),
+        })?;
+        Pool::adopt(&medium, file.place())?;
+        drop(medium);
+        match former {
+            Some(_) => file.publish_over()?,
+            None => file.publish()?,
+        }
+        let superblock = file.superblock()?;
+        Ok((file, superblock))
+    }
+
+    /// Begins the log of a pool that has been opened. Where there is no checkpoint to go back to, nobody writes until
+    /// there is one.
+    pub(crate) fn start(
+        &self,
+        options: &Options,
+        beginning: Option<Beginning>,
+        pool: &Arc<Pool<Memory>>,
+        pairs: &dyn Fn() -> u64,
+    ) -> Result<Option<Durable>> {
+        let io = |action| move |source| Error::Io { action, source };
+        let Some(Beginning { log, logged }) = beginning else {
+            if !pool.is_read_only() && pool.superblock().logged().is_some() {
+                pool.set_logged(None).map_err(io("marking the pool as not logged"))?;
+                // What was logged before is out of date with the first change.
+                durability::remove(&*self.disk, &self.pool)
+                    .map_err(io("removing the pool's former log"))?;
+            }
+            return Ok(None);
+        };
+        let superblock = pool.superblock();
+        let uuid = superblock.uuid;
+        self.refuse_others(Some(uuid))?;
+        let config = Config {
+            disk: Arc::clone(&self.disk),
+            pool: self.pool.clone(),
+            uuid,
+            interval: options.durable_every,
+            checkpoint_bytes_min: options.checkpoint_bytes_min,
+        };
+        let image = Arc::clone(pool);
+        let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
+            && matches!(self.safe_copy(), Ok(Some(_)));
+        if is_safe {
+            pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
+            return Ok(Some(Durable::start(config, log, image, false).map_err(OpenError::Log)?));
+        }
+        let start = || -> Result<Durable> {
+            let durable = Durable::start(config, log, image, true).map_err(OpenError::Log)?;
+            pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
+            Ok(durable)
+        };
+        pool.clean_for(|| Some(pairs()), start).map_err(io("syncing the pool"))?.map(Some)
+    }
+}

@@ -1,0 +1,216 @@
+//! What survives power loss on a disk. The pool file is taken away, as if it had lain in memory: what counts then is
+//! the checkpoint and the log.
+
+use crate::places::on_disk;
+use firndex::{Durability, Engine, Error, Options, Store, Table};
+use std::path::Path;
+
+/// A pool as power loss leaves it while a process has it open.
+fn after_power_loss(path: &Path, work: impl FnOnce()) {
+    work();
+    std::fs::remove_file(path).unwrap();
+}
+
+fn options(durability: Durability) -> Options {
+    Options::new().durability(durability)
+}
+
+/// Copies what there is of a pool, but not its file.
+fn copy_companions(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from.parent().unwrap()).unwrap() {
+        let entry = entry.unwrap();
+        if entry.path() != from {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_without_the_pool_file() {
+    for engine in Engine::ALL.iter().copied() {
+        let (first, second) = (on_disk(), on_disk());
+        let path = first.path().join("pool");
+        let options = options(Durability::Periodic).engine(engine);
+        let store = options.open_or_create_store(&path).unwrap();
+        for round in 0..3u32 {
+            for key in 0..2000u32 {
+                store.put((key + 1000 * round).to_le_bytes(), [round as u8; 50]).unwrap();
+            }
+            store.remove((5 + 1000 * round).to_le_bytes()).unwrap();
+            store.sync().unwrap();
+        }
+        copy_companions(&path, second.path());
+        let restored = options.open_store(second.path().join("pool")).unwrap();
+        assert_eq!(restored.len(), store.len(), "{engine}");
+        let mut different = 0;
+        store
+            .for_each(|key, value| {
+                different += usize::from(restored.get(key).unwrap().as_deref() != Some(value));
+            })
+            .unwrap();
+        assert_eq!(different, 0, "{engine}");
+        assert!(restored.check().unwrap().is_sound(), "{engine}: {:?}", restored.check());
+        restored.put("on", "it goes").unwrap();
+    }
+}
+
+#[test]
+fn every_committed_change_is_there() {
+    let (first, second) = (on_disk(), on_disk());
+    let path = first.path().join("pool");
+    let table = options(Durability::Commit).open_or_create_table(&path).unwrap();
+    for key in 0..200u64 {
+        table.put(key, key + 7).unwrap();
+    }
+    table.put_many(&[(1000, 1), (1001, 2)]).unwrap();
+    table.remove(3).unwrap();
+    copy_companions(&path, second.path());
+    let restored = Options::new().open_table(second.path().join("pool")).unwrap();
+    assert_eq!(restored.len(), 201);
+    assert_eq!(restored.get(3).unwrap(), None);
+    assert!((4..200).all(|key| restored.get(key).unwrap() == Some(key + 7)));
+    assert_eq!(restored.stats().unwrap().durability, Durability::Commit);
+}
+
+#[test]
+fn a_closed_pool_needs_no_log() {
+    let directory = on_disk();
+    let path = directory.path().join("pool");
+    let table = Table::open(&path).unwrap();
+    table.put(1, 2).unwrap();
+    table.close().unwrap();
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap().path();
+        if entry != path {
+            std::fs::remove_file(entry).unwrap();
+        }
+    }
+    assert_eq!(Table::open(&path).unwrap().get(1).unwrap(), Some(2));
+}
+
+#[test]
+fn checkpoints_replace_the_log_beside_writers() {
+    let (first, second) = (on_disk(), on_disk());
+    let path = first.path().join("pool");
+    let options = options(Durability::Periodic).checkpoint_at(1 << 20);
+    let table = options.open_or_create_table(&path).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2u64 {
+            let table = &table;
+            scope.spawn(move || {
+                for key in 0..200_000u64 {
+                    table.put(key * 2 + thread, key).unwrap();
+                }
+            });
+        }
+    });
+    table.sync().unwrap();
+    let log = table.stats().unwrap().log.unwrap();
+    assert!(log.checkpoints > 1, "{log:?}");
+    copy_companions(&path, second.path());
+    let restored = options.open_table(second.path().join("pool")).unwrap();
+    assert_eq!(restored.len(), 400_000);
+    assert!((0..400_000).all(|key| restored.get(key).unwrap() == Some(key / 2)));
+}
+
+#[test]
+fn a_pool_that_was_restored_goes_on_and_is_restored_again() {
+    let directory = on_disk();
+    let path = directory.path().join("pool");
+    for round in 0..5u64 {
+        let table = options(Durability::Periodic).open_or_create_table(&path).unwrap();
+        assert_eq!(table.len(), round);
+        after_power_loss(&path, || {
+            table.put(round, round).unwrap();
+            table.sync().unwrap();
+        });
+        drop(table);
+        // Closing has written to a file that nobody can find any more.
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_pool_in_memory_has_its_log_on_a_disk() {
+    let disk = on_disk();
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = memory.path().join("pool");
+    let options = options(Durability::Periodic).log_directory(disk.path());
+    let store = options.open_or_create_store(&path).unwrap();
+    after_power_loss(&path, || {
+        store.put("a", "b").unwrap();
+        store.sync().unwrap();
+    });
+    std::mem::forget(store);
+    let store = options.open_store(&path).unwrap();
+    assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"b"[..]));
+}
+
+#[test]
+fn durability_can_be_changed() {
+    let directory = on_disk();
+    let path = directory.path().join("pool");
+    let safe = directory.path().join("pool.safe");
+    for (durability, is_logged) in [
+        (Durability::Process, false),
+        (Durability::Periodic, true),
+        (Durability::Commit, true),
+        (Durability::Process, false),
+    ] {
+        let table = options(durability).open_or_create_table(&path).unwrap();
+        table.put(durability as u64, 1).unwrap();
+        assert_eq!(table.stats().unwrap().durability, durability);
+        assert_eq!(safe.exists(), is_logged, "{durability:?}");
+        assert_eq!(matches!(table.commit(), Err(Error::NotLogged)), !is_logged);
+        table.close().unwrap();
+        // What it had is kept if nobody asks for something else.
+        let table = Options::new().open_table(&path).unwrap();
+        let kept = if is_logged { durability } else { Durability::Periodic };
+        assert_eq!(table.stats().unwrap().durability, kept);
+        table.close().unwrap();
+    }
+}
+
+#[test]
+fn a_new_pool_does_not_write_over_another_one_s_log() {
+    let directory = on_disk();
+    let path = directory.path().join("pool");
+    let table = Table::open(&path).unwrap();
+    table.put(1, 1).unwrap();
+    table.close().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let refused = Options::new().create_table(&path).unwrap_err();
+    assert!(refused.to_string().contains("pool.safe"), "{refused}");
+    // Opening brings it back.
+    assert_eq!(Table::open(&path).unwrap().get(1).unwrap(), Some(1));
+}
+
+#[test]
+fn a_store_is_sound_when_it_is_restored_amid_everything() {
+    let (first, second) = (on_disk(), on_disk());
+    let path = first.path().join("pool");
+    let store = Store::open(&path).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..2u32 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..30_000u32 {
+                    let key = [(round % 5000).to_le_bytes(), thread.to_le_bytes()].concat();
+                    store.put(&key, vec![round as u8; (round % 300) as usize]).unwrap();
+                    if round % 3 == 0 {
+                        store.remove(&key).unwrap();
+                    }
+                }
+            });
+        }
+        for round in 0..5 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            let copy = second.path().join(round.to_string());
+            std::fs::create_dir(&copy).unwrap();
+            // Amid writes: what is there of the last frames is as torn as power loss leaves it.
+            copy_companions(&path, &copy);
+            let restored = Options::new().open_store(copy.join("pool")).unwrap();
+            assert!(restored.check().unwrap().is_sound(), "{:?}", restored.check());
+        }
+    });
+}

@@ -1,0 +1,112 @@
+//! What can go wrong with a log.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The log of a pool, or its checkpoint, could not be written. The pool can still be read, and keeps what it has if the
+/// process is killed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// There is no room for more of the log. Nothing was changed.
+    #[error(
+        "{path} cannot be made ({source}), so that changes could not be logged any more: free space on its file system; \
+         look-ups go on, and changes do again once there is room"
+    )]
+    Full {
+        /// The file that was to be made.
+        path: PathBuf,
+        /// The operating system's error.
+        source: Arc<io::Error>,
+    },
+    /// A file could not be written.
+    #[error(
+        "{action} {path} failed ({source}): what was changed since the last sync may not survive power loss, though it \
+         survives a killed process; changes are refused until a new checkpoint can be written, which is tried every \
+         second"
+    )]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: Arc<io::Error>,
+    },
+    /// The pool's log has ended.
+    #[error("the pool is being closed")]
+    Closed,
+}
+
+/// Errors are the same that say the same.
+impl PartialEq for LogError {
+    fn eq(&self, other: &LogError) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl LogError {
+    pub(super) fn io(action: &'static str, path: PathBuf) -> impl FnOnce(io::Error) -> LogError {
+        move |source| LogError::Io { action, path, source: Arc::new(source) }
+    }
+
+    /// Whether room is all that is missing.
+    pub(super) fn is_full(error: &io::Error) -> bool {
+        matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        )
+    }
+}
+
+/// A pool's checkpoint and log do not give the pool back. They are as they were.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// There is no checkpoint.
+    #[error("{path} is missing")]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The checkpoint is another pool's.
+    #[error("{path} belongs to the pool {found:032x}, not to {expected:032x}")]
+    Foreign {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Whose it is.
+        found: u128,
+        /// Whose it should be.
+        expected: u128,
+    },
+    /// A file does not hold what it should.
+    #[error("{path} is damaged: {found}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// Another version wrote the file.
+    #[error("{path} has the format version {found}, expected {expected}")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// This build's.
+        expected: u64,
+    },
+    /// There is no space for what is restored.
+    #[error(transparent)]
+    Space(#[from] crate::SpaceError),
+    /// The operating system refused.
+    #[error("reading {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,76 @@
+//! Surviving power loss on an ordinary disk: a log of what is flushed, and checkpoints.
+//!
+//! A pool in a file that is mapped shared survives its process. It does not survive power loss: the kernel writes its
+//! pages back in any order. So what the engines flush and fence is collected by a [`LineLog`], whose cuts a
+//! [`Durable`] writes to a log on a disk, beside *checkpoints*, which are whole images of the pool. After a power
+//! loss a [`SafeCopy`] makes the pool anew from the last checkpoint and the log behind it. The pool file itself is
+//! not looked at then.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `POOL` | the pool |
+//! | `POOL.safe` | the last checkpoint ([`checkpoint`]) |
+//! | `POOL.safe.new` | a checkpoint that is being written |
+//! | `POOL.log.N` | segment N of the log ([`frame`]) |
+//!
+//! # Checkpoints
+//!
+//! | step | what an opening finds after a crash here |
+//! |---|---|
+//! | 1 space for `POOL.safe.new` is taken and synced | the checkpoint before and its log |
+//! | 2 the next frame's place, and the epoch `s` that it belongs to or precedes, are noted; the pool is copied while it changes | the same |
+//! | 3 every operation that is in flight at the end of the copy ends; epoch `g` is closed, and waited for: whatever the copy caught half is in the log | the same |
+//! | 4 the header is written, with place, `s` and `g`, and synced | the same |
+//! | 5 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the one before or the new one, both whole |
+//! | 6 segments before the noted place are used again | the new one |
+//!
+//! *Why the image is whole.* A word that was fenced before the copy began is in it, or something newer. A word that
+//! changed later was fenced by an operation that had ended before `g` was closed, so a record of it is in the log from
+//! `s` to `g`, or it never will be fenced: then nothing rests on it.
+//!
+//! # Generations
+//!
+//! Each opening for writing begins a log of a new generation, a random number, in segments of their own. The log and the
+//! checkpoint before stay as they are until the first checkpoint of the new generation has its name: until then a
+//! power loss leads back to the state before. Frames of an old generation in space that is used again are none of the
+//! log's.
+
+mod checkpoint;
+pub mod disk;
+mod durable;
+mod error;
+mod frame;
+mod names;
+mod pages;
+mod restore;
+mod writer;
+
+pub use crate::superblock::{Durability, Logged};
+pub use durable::{Config, Durable, Image, LogUse};
+pub use error::{LogError, RestoreError};
+pub use restore::{Restored, SafeCopy};
+
+#[cfg(doc)]
+use crate::line_log::LineLog;
+
+use disk::Disk;
+use names::Names;
+use std::io;
+
+/// Removes the checkpoint and the log of the pool called `pool`.
+pub fn remove(disk: &dyn Disk, pool: &str) -> io::Result<()> {
+    let names = Names::new(pool);
+    // The checkpoint first: without it the rest is nothing.
+    disk.remove(&names.checkpoint())?;
+    disk.sync_names()?;
+    for name in disk.names()?.iter().filter(|name| names.are_of_pool(name)) {
+        disk.remove(name)?;
+    }
+    disk.sync_names()
+}
+
+/// The companions of the pool called `pool` that there are.
+pub fn companions(disk: &dyn Disk, pool: &str) -> io::Result<Vec<String>> {
+    let names = Names::new(pool);
+    Ok(disk.names()?.into_iter().filter(|name| names.are_of_pool(name)).collect())
+}

@@ -1,0 +1,259 @@
+//! From checkpoint and log to the image of a pool.
+
+use super::checkpoint::Checkpoint;
+use super::disk::{Disk, PAGE_BYTES};
+use super::error::RestoreError;
+use super::frame::{FrameHeader, SegmentHeader, frame_words};
+use super::names::Names;
+use super::pages::{PAGE_WORDS, Pages};
+use crate::line_log::{Record, records};
+use crate::medium::Medium;
+use crate::offset::WORD;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Epochs that may wait for a thread that applies them.
+const EPOCHS_AHEAD: usize = 16;
+/// Bytes of neighbouring words whose records one thread applies: those of a stripe are in order only together.
+const PART_BYTES: u64 = 4096;
+
+/// A pool's checkpoint and log.
+pub struct SafeCopy {
+    disk: Arc<dyn Disk>,
+    names: Names,
+    checkpoint: Checkpoint,
+}
+
+/// What was restored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Bytes of the checkpoint.
+    pub checkpoint_bytes: u64,
+    /// Bytes of the log's content.
+    pub log_bytes: u64,
+    /// Epochs that were replayed.
+    pub epochs: u64,
+}
+
+impl std::fmt::Debug for SafeCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SafeCopy").field("header", &self.checkpoint.header).finish_non_exhaustive()
+    }
+}
+
+impl SafeCopy {
+    /// The checkpoint and log of the pool called `pool`; `None` if there is no checkpoint.
+    pub fn find(disk: Arc<dyn Disk>, pool: &str) -> Result<Option<SafeCopy>, RestoreError> {
+        let names = Names::new(pool);
+        let found = Checkpoint::open(&*disk, &names)?;
+        Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint }))
+    }
+
+    /// The pool's identity.
+    pub fn uuid(&self) -> u128 {
+        self.checkpoint.header.uuid
+    }
+
+    /// Bytes of the checkpoint's image.
+    pub fn image_bytes(&self) -> u64 {
+        self.checkpoint.header.image_bytes
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.disk.path(name)
+    }
+
+    /// Puts the pool's last durable image on `medium`, which is zero. `progress` is told how many bytes of how many
+    /// have been read, from any thread.
+    pub fn restore<M: Medium>(
+        &self,
+        medium: &M,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Restored, RestoreError> {
+        let mut segments = self.segments()?;
+        let log_bytes: u64 = segments.iter().map(|segment| segment.1).sum();
+        let total_bytes = self.image_bytes() + log_bytes;
+        medium.grow(self.image_bytes())?;
+        self.load(medium, &|done| progress(done, total_bytes))?;
+        segments.reverse();
+        let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        std::thread::scope(|scope| {
+            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> = (0..threads as u64)
+                .map(|thread| {
+                    let (sender, receiver) = sync_channel(EPOCHS_AHEAD);
+                    scope.spawn(move || apply(medium, &receiver, thread, threads as u64));
+                    sender
+                })
+                .collect();
+            let mut done = self.image_bytes();
+            self.replay(segments, |content, read_bytes| {
+                done += read_bytes;
+                progress(done.min(total_bytes), total_bytes);
+                let Some(content) = content else { return Ok(()) };
+                restored.epochs += 1;
+                restored.log_bytes += size_of_val(content.as_slice()) as u64;
+                let ends =
+                    records(&content).map(|record| record.at.word(record.content.len() as u64).0);
+                let end = ends.max().unwrap_or(0);
+                if end > medium.size() {
+                    medium.grow(end)?;
+                }
+                let content = Arc::new(content);
+                for applier in &appliers {
+                    // Who applies does nothing that could fail.
+                    let _ = applier.send(Arc::clone(&content));
+                }
+                Ok(())
+            })
+        })?;
+        Ok(restored)
+    }
+
+    /// Reads the checkpoint's image.
+    fn load<M: Medium>(
+        &self,
+        medium: &M,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), RestoreError> {
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let failure: Mutex<Option<RestoreError>> = Mutex::new(None);
+        let path = || self.path(&self.names.checkpoint());
+        let load_some = || {
+            let mut chunk = Pages::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= self.checkpoint.chunks() {
+                    return Ok(());
+                }
+                let read = self.checkpoint.read(index, &mut chunk);
+                let read = read.map_err(|source| RestoreError::Io { path: path(), source })?;
+                let at = read.map_err(|found| RestoreError::Damaged { path: path(), found })?;
+                for (word_at, &word) in (at..).step_by(WORD as usize).zip(chunk.words()) {
+                    if word != 0 {
+                        medium.store(crate::Offset(word_at), word);
+                    }
+                }
+                let bytes = size_of_val(chunk.words()) as u64;
+                progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    if let Err(error) = load_some() {
+                        next.store(usize::MAX / 2, Ordering::Relaxed);
+                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
+                });
+            }
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Numbers and sizes of the log's segments from the checkpoint on, in order.
+    fn segments(&self) -> Result<Vec<(u64, u64)>, RestoreError> {
+        let io = |name: &str, source| RestoreError::Io { path: self.path(name), source };
+        let names = self.disk.names().map_err(|source| io("", source))?;
+        let numbers = names.iter().filter_map(|name| self.names.number_of(name));
+        let mut numbers: Vec<u64> =
+            numbers.filter(|&number| number >= self.checkpoint.header.log.segment).collect();
+        numbers.sort_unstable();
+        let sized = numbers.into_iter().map(|number| {
+            let name = self.names.segment(number);
+            let bytes = self.disk.open(&name).and_then(|file| file.len());
+            bytes.map(|bytes| (number, bytes)).map_err(|source| io(&name, source))
+        });
+        sized.collect()
+    }
+
+    /// Calls `epoch` with the content of each complete epoch of the log, in order, and with `None` for what else was
+    /// read; and with the bytes read since the last call. `segments` are in reverse order.
+    fn replay(
+        &self,
+        mut segments: Vec<(u64, u64)>,
+        mut epoch: impl FnMut(Option<Vec<u64>>, u64) -> Result<(), RestoreError>,
+    ) -> Result<(), RestoreError> {
+        let header = &self.checkpoint.header;
+        let (mut frame, mut segment_number) = (header.log.frame, header.log.segment);
+        let mut reached = header.from_epoch.saturating_sub(1);
+        let mut content: Vec<u64> = Vec::new();
+        let mut pages = Pages::new();
+        while let Some((number, bytes)) = segments.pop() {
+            if number != segment_number {
+                break;
+            }
+            self.read_segment(number, bytes, &mut pages)?;
+            let is_first = number == header.log.segment;
+            let found = SegmentHeader::decode(pages.words()).filter(|found| {
+                found.generation == header.generation
+                    && found.number == number
+                    && found.uuid == header.uuid
+                    && (is_first || found.first_frame == frame)
+            });
+            if found.is_none() {
+                break;
+            }
+            let first_at = if is_first { header.log.at as usize / 8 } else { PAGE_WORDS };
+            let mut at = first_at;
+            while let Some((found, some)) =
+                pages.words().get(at..).and_then(FrameHeader::read).filter(|(found, _)| {
+                    found.generation == header.generation && found.number == frame
+                })
+            {
+                content.extend_from_slice(some);
+                at += frame_words(some.len());
+                frame += 1;
+                if found.is_last {
+                    let content = std::mem::take(&mut content);
+                    if found.epoch >= header.from_epoch {
+                        epoch(Some(content), 0)?;
+                    }
+                    reached = found.epoch;
+                }
+            }
+            epoch(None, bytes)?;
+            segment_number += 1;
+        }
+        if reached < header.to_epoch {
+            let path = self.path(&self.names.segment(segment_number.saturating_sub(1)));
+            let found = format!(
+                "the log ends with epoch {reached}, and the checkpoint is whole only with epoch {}",
+                header.to_epoch
+            );
+            return Err(RestoreError::Damaged { path, found });
+        }
+        Ok(())
+    }
+
+    fn read_segment(&self, number: u64, bytes: u64, pages: &mut Pages) -> Result<(), RestoreError> {
+        let name = self.names.segment(number);
+        let whole = bytes as usize / PAGE_BYTES * PAGE_BYTES;
+        pages.resize(0);
+        pages.resize(whole / 8);
+        let read = || -> io::Result<usize> { self.disk.open(&name)?.read_at(pages.bytes_mut(), 0) };
+        let mut read = read;
+        read().map(drop).map_err(|source| RestoreError::Io { path: self.path(&name), source })
+    }
+}
+
+/// Applies those records of each epoch that lie in this thread's parts, each stripe's in order.
+fn apply<M: Medium>(medium: &M, epochs: &Receiver<Arc<Vec<u64>>>, thread: u64, threads: u64) {
+    while let Ok(content) = epochs.recv() {
+        let is_own = |record: &Record<'_>| record.at.0 / PART_BYTES % threads == thread;
+        let mut own: Vec<Record<'_>> = records(&content).filter(is_own).collect();
+        own.sort_by_key(|record| record.sequence);
+        for record in own {
+            for (word, &value) in (0..).zip(record.content) {
+                medium.store(record.at.word(word), value);
+            }
+        }
+    }
+}

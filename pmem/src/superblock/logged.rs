@@ -1,0 +1,110 @@
+//! Whether a pool has a log, and where.
+//!
+//! ```text
+//! required feature 1: it has a log
+//! typed root   | 2 | 0 | durability, + 256 if the log is in another directory |
+//! ```
+
+use super::{Superblock, halves, low};
+
+/// Required feature: the pool has a log, or was closed by a build that keeps one.
+pub(super) const LOGGED: u64 = 1;
+/// Type of the root that says how.
+const LOGGED_ROOT: u32 = 2;
+const ELSEWHERE: u64 = 1 << 8;
+
+/// What survives power loss, of a pool in a file that is not on a DAX file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// A pool that was closed, or synced and not written since. Another one is refused.
+    Process,
+    /// A state that holds everything before the last sync, and normally all but the last interval.
+    Periodic,
+    /// Every mutation that has returned.
+    Commit,
+}
+
+impl Durability {
+    /// Number under which the superblock records it.
+    pub const fn code(self) -> u64 {
+        match self {
+            Durability::Process => 0,
+            Durability::Periodic => 1,
+            Durability::Commit => 2,
+        }
+    }
+
+    /// The durability of this number.
+    pub const fn from_code(code: u64) -> Option<Durability> {
+        match code {
+            0 => Some(Durability::Process),
+            1 => Some(Durability::Periodic),
+            2 => Some(Durability::Commit),
+            _ => None,
+        }
+    }
+}
+
+/// How a pool is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Logged {
+    /// What survives power loss.
+    pub durability: Durability,
+    /// Whether log and checkpoint are in another directory than the pool.
+    pub is_elsewhere: bool,
+}
+
+impl Superblock {
+    /// How the pool is logged; `None`: not at all.
+    pub fn logged(&self) -> Option<Logged> {
+        let root = self.typed_roots.iter().find(|root| low(root.0) == LOGGED_ROOT);
+        let word = root.map_or(0, |root| root.1);
+        (self.features_incompatible & LOGGED != 0).then(|| Logged {
+            durability: Durability::from_code(word & (ELSEWHERE - 1))
+                .unwrap_or(Durability::Periodic),
+            is_elsewhere: word & ELSEWHERE != 0,
+        })
+    }
+
+    /// Says how the pool is logged.
+    pub(crate) fn set_logged(&mut self, logged: Option<Logged>) {
+        self.features_incompatible &= !LOGGED;
+        let of_type = |kind: u32| move |root: &&mut (u64, u64)| low(root.0) == kind;
+        self.typed_roots.iter_mut().filter(of_type(LOGGED_ROOT)).for_each(|root| *root = (0, 0));
+        let Some(Logged { durability, is_elsewhere }) = logged else { return };
+        self.features_incompatible |= LOGGED;
+        // Without a free root it is what most pools are.
+        if let Some(root) = self.typed_roots.iter_mut().find(of_type(0)) {
+            let word = durability.code() | if is_elsewhere { ELSEWHERE } else { 0 };
+            *root = (halves(LOGGED_ROOT, 0), word);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TYPED_ROOTS, tests::sample};
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_log_is_kept() {
+        let mut superblock = Superblock { typed_roots: Default::default(), ..sample() };
+        assert_eq!(superblock.logged(), None);
+        for durability in [Durability::Periodic, Durability::Commit] {
+            for is_elsewhere in [false, true] {
+                let logged = Logged { durability, is_elsewhere };
+                superblock.set_logged(Some(logged));
+                let words = superblock.encode();
+                let (read, _) = Superblock::choose([Some(&words), Some(&words)]).unwrap();
+                assert_eq!(read.logged(), Some(logged));
+                let roots = read.typed_roots.iter().filter(|root| root.0 != 0);
+                assert_eq!(roots.count(), 1);
+            }
+        }
+        superblock.set_logged(None);
+        assert_eq!((superblock.logged(), superblock.features_incompatible), (None, 0));
+        let mut full = Superblock { typed_roots: [(1, 2); TYPED_ROOTS], ..sample() };
+        full.set_logged(Some(Logged { durability: Durability::Commit, is_elsewhere: true }));
+        assert!(full.logged().is_some());
+    }
+}
