@@ -11,6 +11,7 @@ mod output;
 mod pool;
 mod progress;
 mod quote;
+mod safety;
 
 use std::process::ExitCode;
 

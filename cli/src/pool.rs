@@ -7,6 +7,7 @@ use firndex::{CheckReport, Kind, OpenError, Options, PoolInfo, Stats, Store, Tab
 
 use crate::failure::Failure;
 use crate::quote::quote;
+use crate::safety::{LogPlace, Safety};
 
 /// An open pool; which of the two it is was read from the file.
 pub(crate) enum Pool {
@@ -19,18 +20,20 @@ pub(crate) enum Pool {
 impl Pool {
     /// Opens a pool to look at it. One that was closed properly is opened read-only, so that a
     /// file without write permission serves as well; any other must be recovered, which writes.
-    pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
-        Self::open_inspected(path, &inspect(path)?)
+    pub(crate) fn open_to_read(path: &Path, log: &LogPlace) -> Result<Self> {
+        log.restore(path)?;
+        Self::open_inspected(path, &inspect(path)?, log)
     }
 
     /// As [`Pool::open_to_read`], of what `inspect` has told.
-    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo) -> Result<Self> {
-        Self::open(path, info, Options::default().read_only(info.clean))
+    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, log: &LogPlace) -> Result<Self> {
+        Self::open(path, info, log.options().read_only(info.clean))
     }
 
     /// Opens a pool to change it.
-    pub(crate) fn open_to_write(path: &Path) -> Result<Self> {
-        Self::open(path, &inspect(path)?, Options::default())
+    pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
+        safety.log.restore(path)?;
+        Self::open(path, &inspect(path)?, safety.options())
     }
 
     /// Whether the pool's keys and values can be told on a command line.
@@ -95,7 +98,7 @@ pub(crate) fn inspect(path: &Path) -> Result<PoolInfo> {
 }
 
 /// Adds what only the command line knows: the command that would have made the pool.
-fn explain(path: &Path, error: firndex::Error) -> Error {
+pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
     let shown = path.display();
     match error {
         firndex::Error::Open(OpenError::Missing { .. }) => {

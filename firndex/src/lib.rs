@@ -6,7 +6,9 @@
 //!
 //! | medium | after kill -9 | after power loss |
 //! |---|---|---|
-//! | [`Medium::Mapped`]: any local file system, /dev/shm | every returned operation | a pool that was closed, or synced and not written since; else it is refused |
+//! | [`Medium::Mapped`] with [`Durability::Periodic`], the default on a disk | every returned operation | everything before the last sync, and normally all but the last 5 ms |
+//! | [`Medium::Mapped`] with [`Durability::Commit`] | every returned operation | every returned change |
+//! | [`Medium::Mapped`] with [`Durability::Process`], the default in /dev/shm | every returned operation | a pool that was closed, or synced and not written since; else it is refused |
 //! | [`Medium::Dax`]: a DAX file system on persistent memory | every returned operation | every returned operation |
 //! | [`Medium::Dram`]: no file | – | – |
 //!
@@ -55,6 +57,7 @@ pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use handle::{Stats, Ticket};
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
+pub use logging::LogFiles;
 pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};

@@ -191,3 +191,34 @@ impl Companions {
         pool.clean_for(|| Some(pairs()), start).map_err(io("syncing the pool"))?.map(Some)
     }
 }
+
+/// Files of a pool's log and checkpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogFiles {
+    /// All of them.
+    pub paths: Vec<PathBuf>,
+    /// Bytes of the log's segments.
+    pub log_bytes: u64,
+    /// Bytes of the checkpoint, and of the one that is being written.
+    pub checkpoint_bytes: u64,
+}
+
+pub(crate) fn files(options: &Options, path: &Path) -> Result<LogFiles> {
+    let Companions { directory, disk, pool, .. } = Companions::of(options, path);
+    let names = durability::companions(&*disk, &pool)
+        .map_err(|source| Error::Io { action: "listing the pool's files", source })?;
+    let mut files = LogFiles::default();
+    for name in names {
+        let path = directory.join(&name);
+        // One that has gone meanwhile is none.
+        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        if name.starts_with(&format!("{pool}.log.")) {
+            files.log_bytes += bytes;
+        } else {
+            files.checkpoint_bytes += bytes;
+        }
+        files.paths.push(path);
+    }
+    Ok(files)
+}

@@ -200,7 +200,7 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
     if mode == Mode::Create {
         return create(options, path, contents, companions);
     }
-    let Some((file, superblock)) = find(options, path, mode, &companions)? else {
+    let Some(Locked { file, superblock, .. }) = find(options, path, mode, &companions)? else {
         return create(options, path, contents, companions);
     };
     let engine = check_superblock(&superblock, options.engine, contents)?;
@@ -224,26 +224,48 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
     Ok(Found { pool, engine, file, companions, beginning })
 }
 
+/// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it
+/// did so.
+pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
+    let needs_none = |superblock: &Superblock| {
+        let place = PoolFile::place_of(path);
+        superblock.logged().is_none() || place.is_ok_and(|now| superblock.check_state(&now).is_ok())
+    };
+    if PoolFile::inspect(path).is_ok_and(|superblock| needs_none(&superblock)) {
+        return Ok(false);
+    }
+    let companions = Companions::of(options, path);
+    Ok(find(options, path, Mode::Open, &companions)?.is_some_and(|found| found.is_restored))
+}
+
+/// A pool's file, locked.
+struct Locked {
+    file: PoolFile,
+    superblock: Superblock,
+    is_restored: bool,
+}
+
 /// The pool file, restored from checkpoint and log where it does not count; `None` if a pool has to be made.
 fn find(
     options: &Options,
     path: &Path,
     mode: Mode,
     companions: &Companions,
-) -> Result<Option<(PoolFile, Superblock)>> {
+) -> Result<Option<Locked>> {
     let access = if options.read_only { Access::Read } else { Access::Write };
     let has_safe_copy = || !matches!(companions.safe_copy(), Ok(None));
     let restored = |former: Option<&PoolFile>, uuid| {
         if options.read_only {
             return Err(OpenError::NeedsRecovery.into());
         }
-        Ok(Some(companions.restore(options, former, uuid)?))
+        let (file, superblock) = companions.restore(options, former, uuid)?;
+        Ok(Some(Locked { file, superblock, is_restored: true }))
     };
     match PoolFile::open(path, access) {
         Ok((file, superblock)) => {
             let state = superblock.check_state(&file.place());
             let Some(logged) = superblock.logged().filter(|_| state.is_err()) else {
-                return Ok(Some((file, superblock)));
+                return Ok(Some(Locked { file, superblock, is_restored: false }));
             };
             if logged.is_elsewhere && options.log_directory.is_none() {
                 return Err(OpenError::LogElsewhere { path: path.into() }.into());
@@ -444,7 +466,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let can_flush = CacheFlush::detect().is_some();
         for force in [false, true].into_iter().filter(|force| can_flush || !force) {
-            let options = Options::new().medium(Medium::Mapped).force_flushes(force);
+            let options = Options::new()
+                .medium(Medium::Mapped)
+                .durability(Durability::Process)
+                .force_flushes(force);
             let words = Contents::table::<u64, u64>();
             for contents in [words, Contents::STORE, Contents::table::<u16, u64>()] {
                 let (pool, _) = in_memory(&options, contents).unwrap();

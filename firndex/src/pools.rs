@@ -1,5 +1,6 @@
 //! Creating and opening pools with the options that were chosen.
 
+use crate::logging::{self, LogFiles};
 use crate::open::{self, Mode};
 use crate::{Options, Result, Store, Table};
 use index::Fixed;
@@ -81,6 +82,18 @@ impl Options {
     /// [`Options::create_table_of`].
     pub fn in_memory_table_of<K: Fixed, V: Fixed>(&self) -> Result<Table<K, V>> {
         open::table_in_memory(self)
+    }
+
+    /// Makes the pool at `path` whole if power was lost while it was written: from its checkpoint and log, as opening it
+    /// does. Whether that was necessary. For programs that look at a pool ([`inspect`](crate::inspect)) before they open it.
+    pub fn restore(&self, path: impl AsRef<Path>) -> Result<bool> {
+        open::restore(self, path.as_ref())
+    }
+
+    /// The files beside the pool at `path` that its log and checkpoint are in: to be moved, copied and deleted
+    /// together with it. Whether the pool is open does not matter; then, they change.
+    pub fn log_files(&self, path: impl AsRef<Path>) -> Result<LogFiles> {
+        logging::files(self, path.as_ref())
     }
 
     /// Creates a store at `path`, where nothing may be yet.

@@ -10,9 +10,9 @@ use std::path::Path;
 ///
 /// Share it by reference (or in an `Arc`) between any number of threads. Operations are
 /// linearizable. When one has returned, its effect and what it reported survive the death of the
-/// process at any moment; on [`Medium::Dax`](crate::Medium::Dax) power loss as well; on
-/// [`Medium::Mapped`](crate::Medium::Mapped) power loss only after [`Table::close`], or after
-/// [`Table::sync`] if nothing was written since. Every bit pattern is a legal key and value.
+/// process at any moment; on [`Medium::Dax`](crate::Medium::Dax) power loss as well. On
+/// [`Medium::Mapped`](crate::Medium::Mapped) what survives power loss is chosen by
+/// [`Options::durability`]. Every bit pattern is a legal key and value.
 ///
 /// A mutation fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space; the
 /// table is then as it was. Dropping a table closes it, ignoring errors.

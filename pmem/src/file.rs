@@ -162,6 +162,11 @@ impl PoolFile {
         look::superblock(&open_regular(path, Access::Read)?, io_error("reading", path))
     }
 
+    /// Where the file at `path` is, and this boot.
+    pub fn place_of(path: &Path) -> Result<Place, OpenError> {
+        place(&open_regular(path, Access::Read)?, path)
+    }
+
     /// Where the file is, and this boot.
     pub fn place(&self) -> Place {
         self.place
@@ -282,7 +287,6 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registratio
     crate::sync::register_process();
     let io = io_error("locking", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
-    let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;
     let Some(registration) = Registration::enter((stat.st_dev, stat.st_ino), access) else {
         return Err(OpenError::AlreadyOpen { path: path.into() });
     };
@@ -294,8 +298,14 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registratio
         rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.into() },
         error => io(error.into()),
     })?;
-    let place = Place { boot_id: boot_id(), inode: stat.st_ino, file_system: vfs.f_fsid };
-    Ok((place, registration))
+    Ok((place(file, path)?, registration))
+}
+
+fn place(file: &File, path: &Path) -> Result<Place, OpenError> {
+    let io = io_error("looking at", path);
+    let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
+    let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;
+    Ok(Place { boot_id: boot_id(), inode: stat.st_ino, file_system: vfs.f_fsid })
 }
 
 #[cfg(test)]

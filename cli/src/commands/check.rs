@@ -12,6 +12,7 @@ use crate::failure::Status;
 use crate::output;
 use crate::pool::Pool;
 use crate::progress;
+use crate::safety::LogPlace;
 
 /// Check that every pair is where a look-up will find it
 ///
@@ -26,13 +27,15 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    log: LogPlace,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool)?;
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
     let bar = progress::waiting("checking");
     let report = pool.check();
     bar.finish_and_clear();

@@ -10,6 +10,7 @@ use firndex::{Engine, Kind, Medium};
 use super::engine::Choice;
 use crate::failure::Status;
 use crate::output;
+use crate::safety::Safety;
 
 /// Make a new, empty pool
 ///
@@ -34,6 +35,9 @@ pub(crate) struct Arguments {
     /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
     #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
     kind: Kind,
+
+    #[command(flatten)]
+    safety: Safety,
 }
 
 /// All but `dram`, which has no file.
@@ -49,7 +53,7 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
-    let options = arguments.engine.options().medium(arguments.medium);
+    let options = arguments.safety.add_to(arguments.engine.options()).medium(arguments.medium);
     let create = || -> firndex::Result<Engine> {
         Ok(match arguments.kind {
             Kind::Table => {

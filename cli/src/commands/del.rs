@@ -10,6 +10,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::{Pool, decimal};
+use crate::safety::Safety;
 
 /// Remove a key and its value
 ///
@@ -22,13 +23,15 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    safety: Safety,
     /// The key
     key: OsString,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let pool = Pool::open_to_write(&arguments.pool)?;
+    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let removed = match &pool {
         Pool::Table(table) => table.remove(decimal("key", key)?)?.is_some(),
         Pool::Store(store) => store.remove(key)?.is_some(),

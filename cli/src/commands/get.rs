@@ -10,6 +10,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::{Pool, decimal};
+use crate::safety::LogPlace;
 
 /// Print the value of a key
 ///
@@ -24,13 +25,15 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    log: LogPlace,
     /// The key
     key: OsString,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let pool = Pool::open_to_read(&arguments.pool)?;
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
     let found = match &pool {
         Pool::Table(table) => match table.get(decimal("key", key)?)? {
             Some(value) => {

@@ -16,6 +16,7 @@ use crate::input::{Delimited, JsonLines, Pairs};
 use crate::output;
 use crate::pool::{Pool, decimal};
 use crate::progress;
+use crate::safety::Safety;
 
 /// Pairs stored in one call: enough for the table to overlap its cache misses.
 const BATCH_PAIRS: usize = 1024;
@@ -40,6 +41,8 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    safety: Safety,
     /// The file to load, or - for stdin
     file: PathBuf,
     /// What the file is [default: what its name ends with; csv for stdin]
@@ -69,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         None => guess(&arguments.file)?,
     };
     // The pool before the file: stdin is not consumed for a pool that is not there.
-    let pool = Pool::open_to_write(&arguments.pool)?;
+    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let (input, bar) = open(&arguments.file)?;
     let mut tally = Tally::default();
     let loaded = read_pairs(arguments, format, input)

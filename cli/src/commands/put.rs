@@ -10,6 +10,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::{Pool, decimal};
+use crate::safety::Safety;
 
 /// Store a value under a key, replacing what was there
 ///
@@ -25,6 +26,8 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    safety: Safety,
     /// The key
     key: OsString,
     /// The value
@@ -34,7 +37,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
     let value = arguments.value.as_bytes();
-    let pool = Pool::open_to_write(&arguments.pool)?;
+    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let replaced = match &pool {
         Pool::Table(table) => table.put(decimal("key", key)?, decimal("value", value)?)?.is_some(),
         Pool::Store(store) => store.put(key, value)?.is_some(),

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::Pool;
+use crate::safety::Safety;
 
 /// Halve the index of a pool, as often as what it holds allows
 ///
@@ -26,6 +27,8 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    safety: Safety,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -33,7 +36,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
-    let pool = Pool::open_to_write(&arguments.pool)?;
+    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let before = pool.stats()?.capacity;
     while pool.shrink().with_context(|| format!("shrinking {path}"))? {}
     let after = pool.stats()?.capacity;

@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{CacheUse, PoolInfo, Stats};
+use firndex::{CacheUse, LogFiles, PoolInfo, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
 use crate::failure::Status;
 use crate::output::{self, finite};
 use crate::pool::{self, Pool};
+use crate::safety::LogPlace;
 
 /// Print how many pairs a pool holds, how full and how large it is
 ///
@@ -26,6 +28,8 @@ Examples:
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
+    #[command(flatten)]
+    log: LogPlace,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -33,6 +37,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
+    arguments.log.restore(path)?;
     let info = pool::inspect(path)?;
     if !Pool::can_open(&info) {
         if arguments.json {
@@ -42,13 +47,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         }
         return Ok(Status::Done);
     }
-    let pool = Pool::open_inspected(path, &info)?;
+    let pool = Pool::open_inspected(path, &info, &arguments.log)?;
     let stats = pool.stats()?;
+    let files = arguments.log.options().log_files(path)?;
     pool.close()?;
     if arguments.json {
-        output::json(&to_json(&stats))?;
+        output::json(&to_json(&stats, &files))?;
     } else {
-        output::data(to_text(&stats).as_bytes())?;
+        output::data(to_text(&stats, &files).as_bytes())?;
     }
     Ok(Status::Done)
 }
@@ -60,6 +66,7 @@ fn info_to_json(info: &PoolInfo) -> Value {
         "key_bytes": info.key_bytes,
         "value_bytes": info.value_bytes,
         "clean": info.clean,
+        "durability": info.durability.to_string(),
         "pool_bytes": info.bytes,
         "incarnation": info.incarnation,
         "uuid": uuid(info.uuid),
@@ -74,6 +81,7 @@ fn info_to_text(info: &PoolInfo) -> String {
     row("keys", format!("{} bytes each", info.key_bytes));
     row("values", format!("{} bytes each", info.value_bytes));
     row("closed", if info.clean { "yes" } else { "no" }.into());
+    row("durability", info.durability.to_string());
     row("pool", BinaryBytes(info.bytes).to_string());
     row("incarnation", incarnation(info.incarnation));
     row("uuid", uuid(info.uuid));
@@ -88,7 +96,7 @@ fn incarnation(count: u64) -> String {
     format!("{} (times opened for writing)", HumanCount(count))
 }
 
-fn to_json(stats: &Stats) -> Value {
+fn to_json(stats: &Stats, files: &LogFiles) -> Value {
     let levels: Vec<Value> = stats
         .levels
         .iter()
@@ -128,10 +136,21 @@ fn to_json(stats: &Stats) -> Value {
         "incarnation": stats.incarnation,
         "uuid": uuid(stats.uuid),
         "recovery_ms": finite(stats.recovery_ms),
+        "durability": stats.durability.to_string(),
+        "log": stats.log.as_ref().map(|log| json!({
+            "durable_until_ms": log.durable_until.map(milliseconds),
+            "log_bytes": log.log_bytes,
+            "checkpoint_bytes": log.checkpoint_bytes,
+            "written_bytes": log.written_bytes,
+            "checkpoints": log.checkpoints,
+            "failure": log.failure.as_ref().map(|failure| failure.to_string()),
+        })),
+        "log_file_bytes": files.log_bytes,
+        "checkpoint_file_bytes": files.checkpoint_bytes,
     })
 }
 
-fn to_text(stats: &Stats) -> String {
+fn to_text(stats: &Stats, files: &LogFiles) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
     row("kind", stats.kind.to_string());
@@ -169,6 +188,24 @@ fn to_text(stats: &Stats) -> String {
     );
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
     row("incarnation", incarnation(stats.incarnation));
+    row("durability", stats.durability.to_string());
+    if files.log_bytes + files.checkpoint_bytes > 0 {
+        row(
+            "on disk",
+            format!(
+                "{} of log, {} of checkpoint",
+                BinaryBytes(files.log_bytes),
+                BinaryBytes(files.checkpoint_bytes)
+            ),
+        );
+    }
+    if let Some(log) = &stats.log {
+        let until = log.durable_until.map_or("not yet".into(), |until| {
+            let age = until.elapsed().unwrap_or_default();
+            format!("up to {:.0} ms ago", age.as_secs_f64() * 1e3)
+        });
+        row("durable", until);
+    }
     row("recovery", format!("{:.3} ms", finite(stats.recovery_ms)));
     row("uuid", uuid(stats.uuid));
     text
@@ -186,6 +223,10 @@ fn cached_to_text(cached: &CacheUse) -> String {
         percent(cached.hit_rate()),
         HumanCount(looked_up)
     )
+}
+
+fn milliseconds(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn percent(ratio: f64) -> String {

@@ -218,21 +218,33 @@ fn read_table(path: &Path) -> HashMap<u64, u64> {
     found
 }
 
-fn kill_again_and_again(
-    role: &str,
+/// What is done to whom.
+#[derive(Clone, Copy)]
+struct Torture {
+    role: &'static str,
     in_directory: fn() -> TempDir,
     read: fn(&Path) -> HashMap<u64, u64>,
-) {
-    for &engine in Engine::ALL {
-        kill_on(engine, role, in_directory().path(), read);
+    /// Operations after which a process is killed, at most.
+    operations_max: u64,
+    /// Whether the power fails with each kill: what counts then is checkpoint and log.
+    loses_power: bool,
+}
+
+impl Torture {
+    fn on_all_engines(self) {
+        for &engine in Engine::ALL {
+            kill_on(engine, self);
+        }
     }
 }
 
-fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> HashMap<u64, u64>) {
-    let path = directory.join("pool");
+fn kill_on(engine: Engine, torture: Torture) {
+    let Torture { role, in_directory, read, operations_max, loses_power } = torture;
+    let directory = in_directory();
+    let path = directory.path().join("pool");
     let mut model = Model::default();
     let mut random = Random::new(role.len() as u64);
-    let (mut operations, mut expected) = (0, 0);
+    let (mut operations, mut expected) = (0u64, 0u64);
     for seed in 1..=KILLS {
         let mut command = processes::process(role, engine, &path, seed);
         let mut writer = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -245,7 +257,7 @@ fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> Hash
         // Some after a number of operations, in growth.
         let mut acknowledged = match seed % 3 {
             0 => Vec::new(),
-            _ => vec![0; random.below(12_000) as usize],
+            _ => vec![0; random.below(operations_max) as usize],
         };
         let least = acknowledged.len();
         output.read_exact(&mut acknowledged).unwrap();
@@ -253,9 +265,17 @@ fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> Hash
         writer.kill().unwrap();
         writer.wait().unwrap();
         output.read_to_end(&mut acknowledged).unwrap();
-        expected += least;
-        operations += acknowledged.len();
+        expected += least as u64;
+        operations += acknowledged.len() as u64;
         model.apply(seed, &acknowledged);
+        let has_checkpoint = directory.path().join("pool.safe").exists();
+        if loses_power && path.exists() && has_checkpoint {
+            std::fs::remove_file(&path).unwrap();
+            if seed % 4 != 0 {
+                model.adopt(&read(&path));
+            }
+            continue;
+        }
         // Left as it is now and then, the next process recovers it, and may be killed at that.
         if path.exists() && seed % 4 != 0 {
             // Killed early, it may not have opened the pool yet.
@@ -266,27 +286,59 @@ fn kill_on(engine: Engine, role: &str, directory: &Path, read: fn(&Path) -> Hash
             assert!(acknowledged.is_empty());
         }
     }
-    assert!(operations >= expected && expected > 1000, "{operations} and {expected} operations");
+    assert!(operations >= expected && expected > operations_max / 12, "{operations}, {expected}");
     model.adopt(&read(&path));
-    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 1, "files were left behind");
+    for entry in std::fs::read_dir(directory.path()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_of_pool = name == "pool" || name == "pool.safe" || name.starts_with("pool.log.");
+        assert!(is_of_pool, "{name} was left behind");
+    }
 }
+
+const STORES: Torture = Torture {
+    role: "write store",
+    in_directory: places::in_ram,
+    read: read_store,
+    operations_max: 12_000,
+    loses_power: false,
+};
+const TABLES: Torture = Torture { role: "write table", read: read_table, ..STORES };
 
 #[test]
 fn killed_stores_in_memory() {
-    kill_again_and_again("write store", places::in_ram, read_store);
+    STORES.on_all_engines();
 }
 
 #[test]
 fn killed_stores_on_a_disk() {
-    kill_again_and_again("write store", places::on_disk, read_store);
+    Torture { in_directory: places::on_disk, ..STORES }.on_all_engines();
 }
 
 #[test]
 fn killed_tables_in_memory() {
-    kill_again_and_again("write table", places::in_ram, read_table);
+    TABLES.on_all_engines();
 }
 
 #[test]
 fn killed_tables_on_a_disk() {
-    kill_again_and_again("write table", places::on_disk, read_table);
+    Torture { in_directory: places::on_disk, ..TABLES }.on_all_engines();
+}
+
+/// Every operation waits until it survives power loss.
+const WITHOUT_POWER: Torture = Torture {
+    role: "commit store",
+    in_directory: places::on_disk,
+    operations_max: 1500,
+    loses_power: true,
+    ..STORES
+};
+
+#[test]
+fn committed_stores_without_power() {
+    WITHOUT_POWER.on_all_engines();
+}
+
+#[test]
+fn committed_tables_without_power() {
+    Torture { role: "commit table", read: read_table, ..WITHOUT_POWER }.on_all_engines();
 }

@@ -2,7 +2,7 @@
 //! environment, and ends well only if its assertions held.
 
 use crate::{creation, durability, forks, full, open_locks, read_only, shrink};
-use firndex::{Engine, Options};
+use firndex::{Durability, Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -62,6 +62,12 @@ pub(crate) fn play_role() {
         "create pools" => creation::create_pools(&path),
         "write store" => durability::write_store(&options, &path, seed),
         "write table" => durability::write_table(&options, &path, seed),
+        "commit store" => {
+            durability::write_store(&options.durability(Durability::Commit), &path, seed);
+        }
+        "commit table" => {
+            durability::write_table(&options.durability(Durability::Commit), &path, seed);
+        }
         "hold" => open_locks::hold(&path),
         "be refused" => open_locks::be_refused(&path),
         "open what may not be written" => read_only::open_what_may_not_be_written(&path),

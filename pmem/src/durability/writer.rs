@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The smallest segment, and the largest one.
-const SEGMENT_BYTES_MIN: u64 = 1 << 20;
+const SEGMENT_BYTES_MIN: u64 = 256 << 10;
 const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// A segment is about this part of the pool.
 const SEGMENTS_PER_POOL: u64 = 4;

@@ -25,6 +25,19 @@ pub enum Durability {
 }
 
 impl Durability {
+    /// All of them.
+    pub const ALL: &'static [Durability] =
+        &[Durability::Process, Durability::Periodic, Durability::Commit];
+
+    /// The name used on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Durability::Process => "process",
+            Durability::Periodic => "periodic",
+            Durability::Commit => "commit",
+        }
+    }
+
     /// Number under which the superblock records it.
     pub const fn code(self) -> u64 {
         match self {
@@ -42,6 +55,23 @@ impl Durability {
             2 => Some(Durability::Commit),
             _ => None,
         }
+    }
+}
+
+impl std::fmt::Display for Durability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for Durability {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Durability::ALL.iter().copied().find(|value| value.name() == name);
+        found.ok_or_else(|| {
+            format!("no durability is called {name:?}; there are process, periodic, commit")
+        })
     }
 }
 

@@ -1,0 +1,97 @@
+//! The arguments that say what survives power loss, and where the pool's log is.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use firndex::{Durability, Options};
+
+use crate::pool;
+use crate::progress;
+
+/// Where the log is: all that a command needs which changes nothing.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct LogPlace {
+    /// Directory of the pool's log and checkpoint (POOL.log.N, POOL.safe) [default: the pool's own]
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<PathBuf>,
+}
+
+impl LogPlace {
+    /// These choices.
+    pub(crate) fn options(&self) -> Options {
+        match &self.log_dir {
+            Some(directory) => Options::default().log_directory(directory),
+            None => Options::default(),
+        }
+    }
+
+    /// Makes the pool whole if power was lost while it was written.
+    pub(crate) fn restore(&self, path: &Path) -> Result<()> {
+        let bar = progress::bytes("restoring", 0);
+        let told = bar.clone();
+        let options = self.options().restore_progress(move |done, of| {
+            told.set_length(of);
+            told.set_position(done);
+        });
+        let restored = options.restore(path);
+        bar.finish_and_clear();
+        if restored.map_err(|error| pool::explain(path, error))? {
+            crate::output::talk(format_args!(
+                "power was lost while {} was being written: restored from its checkpoint and log",
+                path.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What survives power loss.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Safety {
+    /// What survives power loss [default: as the pool was opened last; a new one on a disk: periodic, in
+    /// /dev/shm: process]
+    #[arg(long, value_parser = names())]
+    durability: Option<Durability>,
+    /// With `periodic`: how often what was changed is written to the disk, in milliseconds [default: 5]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    durable_every: Option<u64>,
+    #[command(flatten)]
+    pub(crate) log: LogPlace,
+}
+
+fn names() -> impl TypedValueParser<Value = Durability> {
+    let help = |durability: &Durability| match durability {
+        Durability::Process => "a pool that was closed, or synced and not written since",
+        Durability::Periodic => "everything but the last few milliseconds",
+        Durability::Commit => "every change, when its call has returned",
+    };
+    let value = move |one: &Durability| PossibleValue::new(one.name()).help(help(one));
+    PossibleValuesParser::new(Durability::ALL.iter().map(value))
+        .try_map(|name| name.parse::<Durability>())
+}
+
+impl Safety {
+    /// Adds these choices to `options`.
+    pub(crate) fn add_to(&self, options: Options) -> Options {
+        let options = match &self.log.log_dir {
+            Some(directory) => options.log_directory(directory),
+            None => options,
+        };
+        let options = match self.durability {
+            Some(durability) => options.durability(durability),
+            None => options,
+        };
+        match self.durable_every {
+            Some(ms) => options.durable_every(Duration::from_millis(ms)),
+            None => options,
+        }
+    }
+
+    /// These choices.
+    pub(crate) fn options(&self) -> Options {
+        self.add_to(Options::default())
+    }
+}
