@@ -1,13 +1,13 @@
 //! Engines on media that only a laboratory needs.
 
 use crate::map::{Batched, Facts, Failure, Map};
-use crate::pool::{NEVER, delayed_memory, memory, without_facade};
+use crate::medium::Medium;
+use crate::pool::{Laboratory, NEVER, counted_memory, delayed_memory, without_facade};
 use crate::setting::Setting;
 use anyhow::Result;
 use engines::engine::{PairSizes, Parameters, Wanted};
 use engines::{Engine, Settings};
 use index::Index;
-use pmem::medium::{Count, Delay, Dram, Memory};
 use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
@@ -19,18 +19,14 @@ pub struct Direct<M: pmem::Medium> {
     failure: OnceLock<Failure>,
 }
 
-impl Direct<Delay<Memory>> {
-    /// An empty table behind the latencies of the setting's medium; those of write-backs only where
-    /// flushes are real.
-    pub fn delayed(engine: Engine, setting: &Setting) -> Result<Self> {
-        Direct::create(engine, delayed_memory(setting.medium, setting.flushes)?, setting)
-    }
-}
-
-impl Direct<Count<Dram>> {
-    /// An empty table on medium [`Count`].
-    pub fn counted(engine: Engine, setting: &Setting) -> Result<Self> {
-        Direct::create(engine, Count::new(memory()?), setting)
+impl Direct<Laboratory> {
+    /// An empty table behind the latencies of the setting's medium, or on medium `count`.
+    pub fn in_laboratory(engine: Engine, setting: &Setting) -> Result<Self> {
+        let medium = match setting.medium {
+            Medium::Count => counted_memory()?,
+            medium => delayed_memory(medium, setting.flushes)?,
+        };
+        Direct::create(engine, medium, setting)
     }
 }
 

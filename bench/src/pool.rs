@@ -8,7 +8,7 @@ use firndex::{Engine, Error, Options, Stats};
 use index::hash::HASH_ID;
 use pmem::Pool;
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
-use pmem::medium::{CacheFlush, Delay, Dram, Memory};
+use pmem::medium::{CacheFlush, Count, Delay, Dram, Either, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use std::path::Path;
@@ -84,8 +84,16 @@ pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory> {
     Ok(memory()?.flushed(flush))
 }
 
+/// Anonymous memory that adds latencies, or counts. One type, since engines are compiled for each that a medium has.
+pub(crate) type Laboratory = Either<Delay<Memory>, Count<Dram>>;
+
+/// Anonymous memory that counts what is done to it.
+pub(crate) fn counted_memory() -> Result<Laboratory> {
+    Ok(Either::Other(Count::new(memory()?)))
+}
+
 /// Anonymous memory behind the latencies of a medium; those of write-backs only where flushes are real.
-pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Delay<Memory>> {
+pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Laboratory> {
     let Some(mut latency) = medium.latency() else { bail!("medium {medium} has no latencies") };
     if !flushes {
         latency.write_back_ns = 0;
@@ -93,7 +101,7 @@ pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Delay<Memo
     }
     // A latency of write-backs stands for the whole of a flush; without one, it costs what DRAM's does.
     let flushes_too = flushes && medium == Medium::Optane;
-    Ok(Delay::new(flushed_memory(flushes_too)?, latency))
+    Ok(Either::One(Delay::new(flushed_memory(flushes_too)?, latency)))
 }
 
 /// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes.

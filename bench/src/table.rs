@@ -116,7 +116,7 @@ fn opener<O>(engine: Engine, lies_on: fn(Medium, bool) -> bool, open: O) -> Open
 
 /// firndex's engines: each once for every type of map that its media need.
 pub fn engines() -> Vec<Box<dyn Contender>> {
-    let contenders = |&engine: &Engine| -> [Box<dyn Contender>; 3] {
+    let contenders = |&engine: &Engine| -> [Box<dyn Contender>; 2] {
         [
             Box::new(opener(
                 engine,
@@ -125,13 +125,8 @@ pub fn engines() -> Vec<Box<dyn Contender>> {
             )),
             Box::new(opener(
                 engine,
-                |medium, _| medium.latency().is_some(),
-                move |setting: &Setting| Direct::delayed(engine, setting),
-            )),
-            Box::new(opener(
-                engine,
-                |medium, _| medium == Medium::Count,
-                move |setting: &Setting| Direct::counted(engine, setting),
+                |medium, _| medium.latency().is_some() || medium == Medium::Count,
+                move |setting: &Setting| Direct::in_laboratory(engine, setting),
             )),
         ]
     };

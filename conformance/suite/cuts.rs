@@ -1,7 +1,7 @@
 //! Kills at every moment, one after another: each beginning of the journal is recovered and
 //! judged. See [`Journal`](crate::harness::Journal).
 
-use crate::harness::{Backing, Engine, Image, Journal, PLACE, Random, Setup, Table, within};
+use crate::harness::{Backing, Engine, Image, Journal, PLACE, Random, Setup, Slow, Table, within};
 use crate::threads::together;
 use index::Index;
 use pmem::{OpenError, Pool};
@@ -18,14 +18,14 @@ struct Change {
 }
 
 /// One random mutation, or a batch, on a table of one thread's keys.
-fn mutate<B: Backing<Medium = Journal>>(
+fn mutate<B: Backing<Medium = Slow>>(
     table: &Table<B>,
     keys: &[u64],
     random: &mut Random,
     model: &mut HashMap<u64, u64>,
     changes: &mut Vec<Change>,
 ) {
-    let journal = table.pool().medium();
+    let journal = Journal::of(table.pool().medium());
     let key = *random.of(keys);
     let value = random.word();
     let began = journal.len();
@@ -123,7 +123,7 @@ fn some_cuts(end: usize, most: usize, random: &mut Random) -> Vec<usize> {
     std::iter::successors(Some(0), next).take_while(|&cut| cut <= end).collect()
 }
 
-pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Journal>>(
+pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
@@ -131,13 +131,13 @@ pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Journal
         let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
         let table = Table::<B>::new(setup);
-        let made = table.pool().medium().len();
+        let made = Journal::of(table.pool().medium()).len();
         let (mut changes, mut model) = (Vec::new(), HashMap::new());
         for _ in 0..400 {
             mutate(&table, &keys_of(engine, 0, 120), &mut random, &mut model, &mut changes);
         }
         table.assert_holds(&model);
-        let journal = table.pool().medium();
+        let journal = Journal::of(table.pool().medium());
         let cuts = some_cuts(journal.len() - made, 250, &mut random);
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
             let table = Table::<B>::from_image(image, setup).unwrap();
@@ -146,14 +146,14 @@ pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Journal
     }
 }
 
-pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Medium = Journal>>(
+pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
     for seed in 0..12 {
         let setup = tiny(engine, seed);
         let table = Table::<B>::new(setup);
-        let made = table.pool().medium().len();
+        let made = Journal::of(table.pool().medium()).len();
         let changes = together(3, |thread| {
             let mut random = Random::new(seed << 8 | thread as u64);
             let (mut changes, mut model) = (Vec::new(), HashMap::new());
@@ -164,7 +164,7 @@ pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Med
             changes
         })
         .concat();
-        let journal = table.pool().medium();
+        let journal = Journal::of(table.pool().medium());
         let cuts = some_cuts(journal.len() - made, 200, &mut Random::new(seed));
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
             let table = Table::<B>::from_image(image, setup).unwrap();
@@ -173,14 +173,14 @@ pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Med
     }
 }
 
-pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<B: Backing<Medium = Journal>>(
+pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
     for variant in 0..engine.variants.min(2) {
         let setup = Setup { variant, ..tiny(engine, 0) };
         let table = Table::<B>::new(setup);
-        let journal = table.pool().medium();
+        let journal = Journal::of(table.pool().medium());
         let mut were_pools = false;
         journal.cuts(0..=journal.len(), |cut, image| {
             let (_backing, medium) = B::holding(image, setup.limit_bytes);
@@ -201,20 +201,18 @@ pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<B: Backing<Medium = Jo
     }
 }
 
-pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Journal>>(
-    engine: &'static Engine,
-) {
+pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(120);
     for seed in 0..12 {
         let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
         let table = Table::<B>::new(Setup { resize_at: 0.85, ..setup });
-        let made = table.pool().medium().len();
+        let made = Journal::of(table.pool().medium()).len();
         let (mut changes, mut model) = (Vec::new(), HashMap::new());
         for _ in 0..400 {
             mutate(&table, &keys_of(engine, 0, 200), &mut random, &mut model, &mut changes);
         }
-        let journal = table.pool().medium();
+        let journal = Journal::of(table.pool().medium());
         let cuts = some_cuts(journal.len() - made, 30, &mut random);
         journal.cuts(cuts.into_iter().map(|cut| made + cut), |cut, image| {
             judge_cut_recovery::<B>(image, setup, &changes, cut, &mut random);
@@ -223,7 +221,7 @@ pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Journal>>(
 }
 
 /// Recovers an image, cuts that recovery now and then, and recovers what it leaves.
-fn judge_cut_recovery<B: Backing<Medium = Journal>>(
+fn judge_cut_recovery<B: Backing<Medium = Slow>>(
     image: &Image,
     setup: Setup,
     changes: &[Change],
@@ -233,7 +231,7 @@ fn judge_cut_recovery<B: Backing<Medium = Journal>>(
     let table = Table::<B>::from_image(image, setup).unwrap();
     judge(&table, changes, cut);
     let pairs = table.pairs();
-    let recovery = table.pool().medium();
+    let recovery = Journal::of(table.pool().medium());
     let again = some_cuts(recovery.len(), 12, random);
     recovery.cuts(again, |cut_again, image| {
         let table = Table::<B>::from_image(image, setup).unwrap();

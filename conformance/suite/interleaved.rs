@@ -3,7 +3,7 @@
 //! Readers take no lock, so they can run in the middle of a writer, and any writer in the middle
 //! of a reader, all in one thread. What needs the right moment elsewhere happens here each time.
 
-use crate::harness::{Access, Backing, Engine, Journal, Random, Setup, Table, within};
+use crate::harness::{Access, Backing, Engine, Journal, Random, Setup, Slow, Table, within};
 use index::Index;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -41,9 +41,7 @@ fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
     steps.get()
 }
 
-pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Journal>>(
-    engine: &'static Engine,
-) {
+pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
     for variant in 0..engine.variants {
         // Few pairs, and so many that every level is in use.
@@ -61,7 +59,7 @@ pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Journal>>(
 
 /// Takes one key through its states; at each step a reader must see the state before or after,
 /// and once it has seen the one after, not the one before again.
-fn readers_beside_mutations_of<B: Backing<Medium = Journal>>(
+fn readers_beside_mutations_of<B: Backing<Medium = Slow>>(
     table: &Rc<Table<B>>,
     model: &HashMap<u64, u64>,
     key: u64,
@@ -98,9 +96,7 @@ fn readers_beside_mutations_of<B: Backing<Medium = Journal>>(
     }
 }
 
-pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Journal>>(
-    engine: &'static Engine,
-) {
+pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
     for variant in 0..engine.variants {
         for (resize_at, pairs) in [(0.85, 140), (1.0, 300)] {
@@ -148,9 +144,7 @@ fn at_load<R>(at: u64, write: impl Fn() + 'static, read: impl FnOnce() -> R) -> 
     (result, loads.get() >= at)
 }
 
-pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
-    engine: &'static Engine,
-) {
+pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
     for variant in 0..engine.variants {
         for pairs in [3, 60, 200] {
@@ -191,7 +185,7 @@ pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
     }
 }
 
-pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Journal>>(
+pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(60);
@@ -231,7 +225,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Journal
     }
 }
 
-pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
+pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
@@ -250,7 +244,7 @@ pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Journal>>(
 
 /// Reads every key of a table, a resize being begun, carried on or finished at the `at`-th load
 /// of each search. Whether any search had so many loads.
-fn a_resize_at_load<B: Backing<Medium = Journal>>(
+fn a_resize_at_load<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
     variant: usize,
     at: u64,

@@ -22,24 +22,25 @@ pub(crate) trait Foresee<K> {
 }
 
 /// The keys of a batch, in their order.
-pub(crate) struct Ahead<'a, C: Foresee<K>, K, T, F> {
+pub(crate) struct Ahead<'a, C: Foresee<K>, K, F> {
     core: &'a C,
-    items: &'a [T],
-    key_of: F,
+    count: usize,
+    key_at: F,
     likely: Likely,
     known: [C::Known; BATCH],
     key: PhantomData<fn() -> K>,
 }
 
-impl<'a, C: Foresee<K>, K, T, F: Fn(&T) -> K> Ahead<'a, C, K, T, F> {
+impl<'a, C: Foresee<K>, K, F: Fn(usize) -> K> Ahead<'a, C, K, F> {
+    /// The `count` keys that `key_at` tells by their numbers.
     #[inline(always)]
-    pub(crate) fn new(core: &'a C, items: &'a [T], key_of: F, likely: Likely) -> Self {
+    pub(crate) fn new(core: &'a C, count: usize, key_at: F, likely: Likely) -> Self {
         let known = [C::Known::default(); BATCH];
-        let mut ahead = Ahead { core, items, key_of, likely, known, key: PhantomData };
-        for index in 0..items.len().min(BATCH) {
+        let mut ahead = Ahead { core, count, key_at, likely, known, key: PhantomData };
+        for index in 0..count.min(BATCH) {
             ahead.foresee(index);
         }
-        for index in 0..items.len().min(NEAR) {
+        for index in 0..count.min(NEAR) {
             ahead.look(index);
         }
         ahead
@@ -48,7 +49,7 @@ impl<'a, C: Foresee<K>, K, T, F: Fn(&T) -> K> Ahead<'a, C, K, T, F> {
     #[inline(always)]
     fn foresee(&mut self, index: usize) {
         let known = &mut self.known[index % BATCH];
-        self.core.foresee((self.key_of)(&self.items[index]), known);
+        self.core.foresee((self.key_at)(index), known);
     }
 
     #[inline(always)]
@@ -59,16 +60,16 @@ impl<'a, C: Foresee<K>, K, T, F: Fn(&T) -> K> Ahead<'a, C, K, T, F> {
     /// The key numbered `index`, which is one more each time.
     #[inline(always)]
     pub(crate) fn key(&self, index: usize) -> (K, &C::Known) {
-        ((self.key_of)(&self.items[index]), &self.known[index % BATCH])
+        ((self.key_at)(index), &self.known[index % BATCH])
     }
 
     /// Goes on from the key numbered `index`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, index: usize) {
-        if index + BATCH < self.items.len() {
+        if index + BATCH < self.count {
             self.foresee(index + BATCH);
         }
-        if index + NEAR < self.items.len() {
+        if index + NEAR < self.count {
             self.look(index + NEAR);
         }
     }

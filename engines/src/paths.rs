@@ -3,7 +3,7 @@
 
 use crate::ahead::{Ahead, BATCH, Foresee};
 use crate::mutation::Likely;
-use index::{Change, Error, Fixed, are_words};
+use index::{Change, Error, Fixed};
 
 /// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.
 pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
@@ -14,6 +14,10 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         Self: 'a;
 
     fn unfenced<const MOST: usize>(&self) -> Self::Unfenced<'_, MOST>;
+
+    /// Whether mutations are compiled anew for each operation, for the instructions of a call that this saves. Not
+    /// where its accesses cost more than that, nor for types that are not words, of which a program may have many.
+    const IS_INLINED: bool;
 
     /// What has been foreseen of a key tells its value; `None`: it is left to the slow path.
     fn get_fast(&self, key: K, known: &Self::Known) -> Option<Option<V>>;
@@ -54,8 +58,7 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         likely: Likely,
         decide: impl Fn(Option<V>) -> Change<V>,
     ) -> Result<Option<V>, Error> {
-        // Of types that are not words a program may have many: their copies of the fast path would add up.
-        if const { are_words::<K, V>() } {
+        if const { Self::IS_INLINED } {
             mutate_one(self, key, likely, decide)
         } else {
             mutate_dyn(self, key, likely, &decide)
@@ -77,12 +80,13 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
     ) -> Result<(), Error> {
-        if const { are_words::<K, V>() } {
-            mutate_each(self, items, out, key_of, likely, decide)
+        let key_at = |index: usize| key_of(&items[index]);
+        let decide = |index: usize, found| decide(&items[index], found);
+        let out = &mut out[..items.len()];
+        if const { Self::IS_INLINED } {
+            mutate_each(self, out, key_at, likely, decide)
         } else {
-            // As in `mutate`.
-            let decide = &decide as &dyn Fn(&T, Option<V>) -> Change<V>;
-            mutate_each(self, items, out, key_of, likely, decide)
+            mutate_each_dyn(self, out, &key_at, likely, &decide)
         }
     }
 }
@@ -93,7 +97,7 @@ pub(crate) fn get_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
     keys: &[K],
     out: &mut [Option<V>],
 ) {
-    let mut ahead = Ahead::new(table, keys, |&key| key, Likely::Updates);
+    let mut ahead = Ahead::new(table, keys.len(), |index| keys[index], Likely::Updates);
     for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
         let (key, known) = ahead.key(index);
         *out = match table.get_fast(key, known) {
@@ -136,19 +140,32 @@ fn mutate_one<K: Fixed, V: Fixed, P: Paths<K, V>>(
     }
 }
 
-fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>, T>(
+/// As `mutate_dyn`.
+#[inline(never)]
+fn mutate_each_dyn<K: Fixed, V: Fixed, P: Paths<K, V>>(
     table: &P,
-    items: &[T],
     out: &mut [Option<V>],
-    key_of: impl Fn(&T) -> K,
+    key_at: &dyn Fn(usize) -> K,
     likely: Likely,
-    decide: impl Fn(&T, Option<V>) -> Change<V>,
+    decide: &dyn Fn(usize, Option<V>) -> Change<V>,
+) -> Result<(), Error> {
+    mutate_each(table, out, key_at, likely, decide)
+}
+
+/// Replaces the states of as many keys as `out` has room for.
+#[inline(always)]
+fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
+    table: &P,
+    out: &mut [Option<V>],
+    key_at: impl Fn(usize) -> K,
+    likely: Likely,
+    decide: impl Fn(usize, Option<V>) -> Change<V>,
 ) -> Result<(), Error> {
     let mut unfenced = table.unfenced::<BATCH>();
-    let mut ahead = Ahead::new(table, items, key_of, likely);
-    for (index, (item, out)) in items.iter().zip(out).enumerate() {
+    let mut ahead = Ahead::new(table, out.len(), key_at, likely);
+    for (index, out) in out.iter_mut().enumerate() {
         let (key, known) = ahead.key(index);
-        let decide = |found| decide(item, found);
+        let decide = |found| decide(index, found);
         *out = match table.mutate_fast(&mut unfenced, key, known, likely, &decide) {
             Some(before) => before,
             None => mutate_otherwise(table, &mut unfenced, key, likely, decide)?,

@@ -1,9 +1,9 @@
 //! What a pool lies on.
 
-use super::Image;
+use super::{Image, Journal};
 use crate::common::dram;
 use pmem::Medium;
-use pmem::medium::{Count, Mapped, Memory};
+use pmem::medium::{Count, Either, Mapped, Memory};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -54,22 +54,25 @@ impl Backing for Dram {
     }
 }
 
+/// Media on which nobody minds a call for each access: one type, so that the engines are compiled once for both.
+pub(crate) type Slow = Either<Count<pmem::medium::Dram>, Journal>;
+
 /// As [`Dram`], counted.
 pub(crate) struct Counted(Dram);
 
 impl Backing for Counted {
-    type Medium = Count<pmem::medium::Dram>;
+    type Medium = Slow;
     /// Each access adds to a set of lines.
     const THRIFT: u64 = 8;
 
     fn empty(limit_bytes: u64) -> (Self, Self::Medium) {
         let (backing, medium) = Dram::empty(limit_bytes);
-        (Counted(backing), Count::new(medium))
+        (Counted(backing), Either::One(Count::new(medium)))
     }
 
     fn holding(image: &Image, limit_bytes: u64) -> (Self, Self::Medium) {
         let (backing, medium) = Dram::holding(image, limit_bytes);
-        (Counted(backing), Count::new(medium))
+        (Counted(backing), Either::One(Count::new(medium)))
     }
 
     fn keep(&mut self, medium: &Self::Medium) {
@@ -77,7 +80,7 @@ impl Backing for Counted {
     }
 
     fn again(&self, limit_bytes: u64) -> Self::Medium {
-        Count::new(self.0.again(limit_bytes))
+        Either::One(Count::new(self.0.again(limit_bytes)))
     }
 }
 

@@ -4,9 +4,9 @@
 //! beginning of the journal, whole. So every moment at which a process could have been killed can
 //! be tried, one after another. (What a power failure leaves is another matter, and another suite.)
 
-use super::{Backing, Image};
+use super::{Backing, Image, Slow};
 use crate::common::{Watched, Watcher, dram};
-use pmem::medium::MediumKind;
+use pmem::medium::{Either, MediumKind};
 use pmem::{Offset, SpaceError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -68,6 +68,14 @@ impl Journal {
         let inner = dram(limit_bytes);
         before.fill(&inner);
         Watched::new(inner, Entries { before, entries: Mutex::default() })
+    }
+
+    /// The journal that a medium of [`Journaled`] is.
+    pub(crate) fn of(medium: &Slow) -> &Journal {
+        match medium {
+            Either::Other(journal) => journal,
+            Either::One(_) => panic!("a medium without a journal"),
+        }
     }
 
     /// Number of stores and growths so far.
@@ -146,21 +154,21 @@ impl Watcher for Entries {
 pub(crate) struct Journaled(Option<Image>);
 
 impl Backing for Journaled {
-    type Medium = Journal;
+    type Medium = Slow;
 
-    fn empty(limit_bytes: u64) -> (Self, Journal) {
-        (Journaled(None), Journal::after(Image::default(), limit_bytes))
+    fn empty(limit_bytes: u64) -> (Self, Slow) {
+        (Journaled(None), Either::Other(Journal::after(Image::default(), limit_bytes)))
     }
 
-    fn holding(image: &Image, limit_bytes: u64) -> (Self, Journal) {
-        (Journaled(None), Journal::after(image.clone(), limit_bytes))
+    fn holding(image: &Image, limit_bytes: u64) -> (Self, Slow) {
+        (Journaled(None), Either::Other(Journal::after(image.clone(), limit_bytes)))
     }
 
-    fn keep(&mut self, medium: &Journal) {
+    fn keep(&mut self, medium: &Slow) {
         self.0 = Some(Image::of(medium));
     }
 
-    fn again(&self, limit_bytes: u64) -> Journal {
-        Journal::after(self.0.clone().expect("kept"), limit_bytes)
+    fn again(&self, limit_bytes: u64) -> Slow {
+        Either::Other(Journal::after(self.0.clone().expect("kept"), limit_bytes))
     }
 }

@@ -6,7 +6,7 @@ mod history;
 mod journal;
 
 pub(crate) use crate::common::{Image, NEVER, PLACE, WHEN_FULL, within};
-pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, TempFile};
+pub(crate) use backing::{Backing, Counted, Dram, FileBacking, SharedMemory, Slow, TempFile};
 pub(crate) use engine::{Budget, Engine, colliding, colliding_by_two_hashes};
 pub(crate) use history::{Call, Clock, Event, History, THREADS_MAX};
 pub(crate) use journal::{Access, Journal, Journaled};

@@ -149,6 +149,22 @@ impl<M: Medium> Core<M> {
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Change<u64>,
     ) -> Result<(), Error> {
+        if const { M::IS_BARE } {
+            self.mutate_each(items, out, key_of, decide)
+        } else {
+            let key_of = &key_of as &dyn Fn(&T) -> u64;
+            let decide = &decide as &dyn Fn(&T, Option<u64>) -> Change<u64>;
+            self.mutate_each(items, out, key_of, decide)
+        }
+    }
+
+    fn mutate_each<T>(
+        &self,
+        items: &[T],
+        out: &mut [Option<u64>],
+        key_of: impl Fn(&T) -> u64,
+        decide: impl Fn(&T, Option<u64>) -> Change<u64>,
+    ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
             let finished = self.isa.run(Mutations { core: self, items, out, key_of, decide });

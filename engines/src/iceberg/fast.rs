@@ -80,6 +80,29 @@ impl<M: Medium> Core<M> {
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
+        if const { M::IS_BARE } {
+            self.mutate_one(key, decide)
+        } else {
+            self.mutate_dyn(key, &decide)
+        }
+    }
+
+    /// Compiled once for all operations.
+    #[inline(never)]
+    fn mutate_dyn(
+        &self,
+        key: u64,
+        decide: &dyn Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<u64>, Error> {
+        self.mutate_one(key, decide)
+    }
+
+    #[inline(always)]
+    fn mutate_one(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<u64>, Error> {
         let first = self.hasher.first_u64(key);
         match self.mutate_fast(key, first, &decide) {
             Some(done) => {

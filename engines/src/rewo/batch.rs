@@ -7,7 +7,7 @@ use crate::ahead::{BATCH, Foresee};
 use crate::doubling::Hash;
 use crate::mutation::Likely;
 use crate::paths::{Paths, get_each};
-use index::{Change, Error, Fixed};
+use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 
 /// What is known of a key before its turn.
@@ -52,6 +52,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Paths<K, V> for Core<M, K, V> {
         = Unfenced<'a, M, K, V, MOST>
     where
         Self: 'a;
+
+    const IS_INLINED: bool = M::IS_BARE && are_words::<K, V>();
 
     #[inline(always)]
     fn unfenced<const MOST: usize>(&self) -> Self::Unfenced<'_, MOST> {

@@ -78,9 +78,19 @@ fn exercise_full_table(table: &Table) -> u64 {
     refilled
 }
 
+/// On all engines at once: whoever finds no room waits a while for others to let some go.
+fn on_every_engine(test: impl Fn(Engine) + Sync) {
+    std::thread::scope(|scope| {
+        for &engine in Engine::ALL {
+            let test = &test;
+            scope.spawn(move || test(engine));
+        }
+    });
+}
+
 #[test]
 fn a_table_at_its_limit() {
-    for &engine in Engine::ALL {
+    on_every_engine(|engine| {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine).max_bytes(600_000);
@@ -95,7 +105,7 @@ fn a_table_at_its_limit() {
             table.put(key, !key).unwrap();
         }
         assert_table_has(&table, 0..3 * pairs);
-    }
+    });
 }
 
 fn key_of(key: u64) -> [u8; 8] {
@@ -173,13 +183,8 @@ fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
     removed..end + added
 }
 
-/// On all engines at once: whoever finds no room waits a while for others to let some go.
 fn exercise_store_at_its_limit(len: usize) {
-    std::thread::scope(|scope| {
-        for &engine in Engine::ALL {
-            scope.spawn(move || exercise_engine_at_its_limit(engine, len));
-        }
-    });
+    on_every_engine(|engine| exercise_engine_at_its_limit(engine, len));
 }
 
 fn exercise_engine_at_its_limit(engine: Engine, len: usize) {
@@ -222,7 +227,7 @@ fn a_store_of_large_values_at_its_limit() {
 /// On an error some of a batch is stored: each pair whole, nothing lost.
 #[test]
 fn batches_into_a_full_pool() {
-    for &engine in Engine::ALL {
+    on_every_engine(|engine| {
         for len in [20, 5000] {
             let options = Options::new().engine(engine).max_bytes(5 << 20);
             let store = options.in_memory_store().unwrap();
@@ -259,7 +264,7 @@ fn batches_into_a_full_pool() {
         let found = table.get_many(&(0..100_000).collect::<Vec<_>>()).unwrap();
         assert!(found.iter().zip(0..).all(|(found, key)| found.is_none_or(|value| value == !key)));
         assert_eq!(found.iter().flatten().count() as u64, table.len());
-    }
+    });
 }
 
 /// A role: the directory is a file system of a few megabytes, all of it this process's own.
@@ -350,21 +355,21 @@ fn assert_well(mut command: Command, engine: Engine) {
 /// The file system has room, and allocating fails all the same, as it does at a quota.
 #[test]
 fn a_limit_that_shows_only_on_allocation() {
-    for &engine in Engine::ALL {
+    on_every_engine(|engine| {
         let directory = places::on_disk();
         let path = directory.path().join("pool");
         run_limited(2048, "fill a file", engine, &path);
         assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
         assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
-    }
+    });
 }
 
 #[test]
 fn a_refusal_gives_back_what_it_took() {
-    for &engine in Engine::ALL {
+    on_every_engine(|engine| {
         let directory = places::on_disk();
         run_limited(81_920, "refuse in steps", engine, &directory.path().join("pool"));
-    }
+    });
 }
 
 /// Commands that run what follows them where it may mount: as root, and as anyone else.
@@ -388,14 +393,14 @@ fn run_mounted(mount: &str, before: &str, role: &str, file: &str) {
         eprintln!("skipped, since this cannot be done here: {mount}");
         return;
     };
-    for &engine in Engine::ALL {
+    on_every_engine(|engine| {
         let mut command = unshared(unshare);
         command.arg(format!("{mount} && {before} exec \"$@\"")).arg(directory.path());
         command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);
         let path = directory.path().join(file);
         processes::environment(&mut command, role, engine, &path, 0);
         assert_well(command, engine);
-    }
+    });
 }
 
 #[test]

@@ -277,6 +277,8 @@ fn round_to_page(size: u64) -> u64 {
 }
 
 impl Medium for Memory {
+    const IS_BARE: bool = true;
+
     fn kind(&self) -> MediumKind {
         self.kind
     }

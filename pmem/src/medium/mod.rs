@@ -8,10 +8,12 @@
 //! | `dram` or `mapped`, [flushed](Memory::flushed) | the same, paying for flushes and fences as `dax` does | as without | as without |
 //! | [`Delay`] | wraps another and adds latencies per line read and line flushed, and what blocks of 256 bytes cost | as wrapped | as wrapped |
 //! | [`Count`] | wraps another and counts lines, flushes and fences, and what Optane-like media would write | as wrapped | as wrapped |
+//! | [`Either`] | one of two others, known at run time | as that one | as that one |
 
 mod blocks;
 mod count;
 mod delay;
+mod either;
 mod lines;
 mod logged;
 mod media_writes;
@@ -29,6 +31,7 @@ mod write_back;
 pub use blocks::Blocks;
 pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};
+pub use either::Either;
 pub use logged::Logged;
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
@@ -86,6 +89,10 @@ impl MediumKind {
 /// later one is a [`Medium::store_release`]. Across lines nothing is ordered but by
 /// [`Medium::flush`] and then [`Medium::fence`].
 pub trait Medium: Send + Sync + 'static {
+    /// Whether an access is a bare instruction. Where it is more, an engine has one copy of its mutations, and calls
+    /// what decides about a change: beside such an access a call is nothing.
+    const IS_BARE: bool = false;
+
     /// Which medium this is.
     fn kind(&self) -> MediumKind;
 

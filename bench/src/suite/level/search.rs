@@ -11,14 +11,14 @@
 use super::table::{EXPAND_AT, Table, shape_within};
 use crate::crew::{self, Timing};
 use crate::keys::{Keys, Writer};
-use crate::pool::memory;
+use crate::pool::{counted_memory, memory};
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite::paper::turns::{OPS_PART, Turns};
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::Medium;
-use pmem::medium::{Count, measure};
+use pmem::medium::measure;
 
 const EXPANSIONS: u32 = 6;
 /// Load factors at which is searched, in hundredths. None of them directly after an expansion: a table
@@ -76,20 +76,15 @@ pub(super) fn counted(name: &str, setting: &Setting) -> Result<Vec<Row>> {
         ops: setting.ops.min(COUNTED_OPS_MAX * OPS_PART),
         ..setting.clone()
     };
-    let mut rows = rows(
-        name,
-        &fewer,
-        || Ok(Count::new(memory()?)),
-        |table, words, is_hit, _| {
-            let search = |word: &u64| measure(|| wrong(table, &[*word], is_hit));
-            let (wrong, lines) = words
-                .iter()
-                .map(search)
-                .fold((0, 0), |sum, (wrong, cost)| (sum.0 + wrong, sum.1 + cost.lines_read));
-            crew::refuse_wrong(op(is_hit), wrong, words.len() as u64)?;
-            Ok(Slice::Counted(lines))
-        },
-    )?;
+    let mut rows = rows(name, &fewer, counted_memory, |table, words, is_hit, _| {
+        let search = |word: &u64| measure(|| wrong(table, &[*word], is_hit));
+        let (wrong, lines) = words
+            .iter()
+            .map(search)
+            .fold((0, 0), |sum, (wrong, cost)| (sum.0 + wrong, sum.1 + cost.lines_read));
+        crew::refuse_wrong(op(is_hit), wrong, words.len() as u64)?;
+        Ok(Slice::Counted(lines))
+    })?;
     rows.iter_mut().for_each(|row| row.medium = Some("count".into()));
     Ok(rows)
 }

@@ -5,12 +5,12 @@
 
 use super::table::{Table, shape_within};
 use crate::keys::{Keys, Writer};
-use crate::pool::memory;
+use crate::pool::{Laboratory, counted_memory};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
-use pmem::medium::{Count, Dram, measure};
+use pmem::medium::measure;
 
 /// Pairs of a table, at most: shares settle soon.
 const PAIRS_MAX: u64 = 1 << 18;
@@ -23,7 +23,7 @@ const LOAD_TWENTIETHS: std::ops::RangeInclusive<u64> = 1..=19;
 const FENCES_LOG_FREE_MAX: u64 = 2;
 
 struct Counted {
-    table: Table<Count<Dram>>,
+    table: Table<Laboratory>,
     keys: Keys,
 }
 
@@ -31,7 +31,7 @@ impl Counted {
     fn new(slots: u32, log_free_update: bool, pairs: u64, setting: &Setting) -> Result<Counted> {
         let design = Design { in_place_update: false, log_free_update, ..Design::default() };
         let shape = shape_within(Shape { slots, design, ..Shape::default() }, pairs, 1.0);
-        let table = Table::new(Count::new(memory()?), shape, setting.seed)?;
+        let table = Table::new(counted_memory()?, shape, setting.seed)?;
         let keys = Keys::new(setting.seed, table.capacity());
         Ok(Counted { table, keys })
     }

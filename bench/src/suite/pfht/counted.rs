@@ -5,6 +5,7 @@ use super::figures::{WRITES, figure};
 use crate::direct::Direct;
 use crate::keys::Keys;
 use crate::map::Map;
+use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite::pfht::workloads::value;
@@ -18,8 +19,9 @@ const SLOTS_MAX: u64 = 1 << 20;
 
 pub(super) fn rows(engine: Engine, load: u64, setting: &Setting) -> Result<Vec<Row>> {
     let capacity = setting.pairs.min(SLOTS_MAX);
-    let small = Setting { capacity, pairs: capacity, grows: false, ..setting.clone() };
-    let map = Direct::counted(engine, &small)?;
+    let medium = Medium::Count;
+    let small = Setting { medium, capacity, pairs: capacity, grows: false, ..setting.clone() };
+    let map = Direct::in_laboratory(engine, &small)?;
     let slots = map.facts().map_or(0, |facts| facts.capacity);
     let pairs = slots * load / 100;
     let keys = Keys::new(setting.seed, pairs);

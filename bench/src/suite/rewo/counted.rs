@@ -10,7 +10,7 @@
 use super::bands::{BANDS_PERCENT, Bands};
 use crate::crew::refuse_wrong;
 use crate::keys::Keys;
-use crate::pool::{NEVER, memory, without_facade};
+use crate::pool::{Laboratory, NEVER, counted_memory, without_facade};
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite::paper::bytes::{Bytes, OfWord};
@@ -20,7 +20,7 @@ use engines::Settings;
 use engines::rewo::{self, Cached, Design, RewoHash, Shape};
 use index::{Fixed, is_same_state};
 use pmem::Medium;
-use pmem::medium::{Cost, Count, Dram, measure, media_writes};
+use pmem::medium::{Cost, measure, media_writes};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub(super) fn rows(setting: &Setting) -> Result<Vec<Row>> {
 
 /// One table whose costs are counted.
 struct Counted<K: Fixed, V: Fixed> {
-    table: Table<Count<Dram>, K, V>,
+    table: Table<Laboratory, K, V>,
     keys: Keys,
     /// How many keys it has: the first.
     pairs: u64,
@@ -86,7 +86,7 @@ fn of<K: OfWord, V: OfWord>(name: &str, design: Design, setting: &Setting) -> Re
     let pair_bytes = (K::BYTES + V::BYTES) as u64;
     let shape = Shape { cached: Cached::Nothing, design, ..Shape::for_pair_bytes(pair_bytes) };
     let pairs = setting.pairs.min(PAIRS_MAX);
-    let table = table(Count::new(memory()?), shape, pairs, setting.seed)?;
+    let table = table(counted_memory()?, shape, pairs, setting.seed)?;
     let keys = Keys::new(setting.seed, table.capacity());
     let mut counted = Counted::<K, V> { table, keys, pairs: 0, percent: 0 };
     let [mut inserts, mut updates, mut removes, mut hits, mut misses] = [Bands::default(); 5];
@@ -160,7 +160,7 @@ impl<K: OfWord, V: OfWord> Counted<K, V> {
         op: &str,
         bands: &mut Bands,
         words: &[u64],
-        operation: impl Fn(&Table<Count<Dram>, K, V>, u64) -> bool,
+        operation: impl Fn(&Table<Laboratory, K, V>, u64) -> bool,
     ) -> Result<()> {
         let (mut total, mut wrong) = (Cost::default(), 0);
         let ((), media) = media_writes(|| {
