@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Words that a thread may be ahead of the log: 4 MiB.
 const RING_WORDS: usize = 1 << 19;
+/// The same where the system grants few addresses: 64 KiB.
+const RING_WORDS_MIN: usize = 1 << 13;
 
 /// Where a pool's companions are.
 pub(crate) struct Companions {
@@ -82,8 +84,17 @@ impl Companions {
         if durability == Durability::Process {
             return Ok(None);
         }
-        let log = LineLog::new(RING_WORDS)
-            .map_err(|source| Error::Io { action: "reserving memory for the log", source })?;
+        let mut ring_words = RING_WORDS;
+        let log = loop {
+            match LineLog::new(ring_words) {
+                Ok(log) => break log,
+                // A process with a limit on its addresses waits for the disk more often.
+                Err(_) if ring_words > RING_WORDS_MIN => ring_words /= 4,
+                Err(source) => {
+                    return Err(Error::Io { action: "reserving memory for the log", source });
+                }
+            }
+        };
         let logged = Logged { durability, is_elsewhere: self.is_elsewhere };
         Ok(Some(Beginning { log: Arc::new(log), logged }))
     }

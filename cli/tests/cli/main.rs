@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod durability;
 mod load;
 mod look;
 mod pairs;

@@ -1,9 +1,9 @@
 //! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated disk.
 
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -124,6 +124,25 @@ struct OsFile {
 impl DiskFile for OsFile {
     fn write_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
         self.file.write_all_at(pages, at)
+    }
+
+    /// One call, where the kernel has it: the disk is asked once, and not for a write and then for a flush.
+    fn write_durably_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < pages.len() {
+            let (rest, at) = ([IoSlice::new(&pages[done..])], at + done as u64);
+            match pwritev2(&self.file, &rest, at, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => done += bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                    self.write_at(&pages[done..], at)?;
+                    return self.sync();
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     fn read_at(&self, pages: &mut [u8], at: u64) -> io::Result<usize> {

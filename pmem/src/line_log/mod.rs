@@ -183,8 +183,8 @@ impl LineLog {
         }
         let thread = thread_index();
         let flushed = Flushed { at, words };
-        // A note says how long it is in few bits, and who has no number has no notes.
-        if thread >= THREADS_MAX || words > STRIPE_WORDS {
+        let is_piece = at.0 % STRIPE_BYTES + words * WORD <= STRIPE_BYTES;
+        if thread >= THREADS_MAX || !is_piece {
             return self.append(&[flushed], load);
         }
         let count = &self.controls.line(thread).0[NOTES_WORD];
@@ -210,8 +210,8 @@ impl LineLog {
 
     fn append_noted(&self, thread: usize, noted: usize, load: &impl Fn(Offset) -> u64) {
         let notes = &self.notes.as_slice()[thread * NOTES_MAX..][..noted];
-        let flushed = notes.iter().map(|note| cut::extent(note.load(Ordering::Relaxed)));
-        self.append_all(flushed, load);
+        let piece = |index: usize| cut::extent(notes[index].load(Ordering::Relaxed));
+        self.append_pieces(thread, noted, piece, load);
         self.controls.line(thread).0[NOTES_WORD].store(0, Ordering::Relaxed);
     }
 
@@ -219,23 +219,27 @@ impl LineLog {
     /// read is in the cut of the epoch that is open now, or of an earlier one. Waits for [`LineLog::seal`] where the
     /// thread's ring is full.
     pub fn append(&self, flushed: &[Flushed], load: impl Fn(Offset) -> u64) {
-        self.append_all(flushed.iter().copied(), &load);
+        let thread = thread_index().min(THREADS_MAX);
+        let _shared = (thread == THREADS_MAX).then(|| self.sharing.lock());
+        pieces(flushed).for_each(|piece| self.append_pieces(thread, 1, |_| piece, &load));
     }
 
-    fn append_all(
+    /// Appends `count` pieces, each in one stripe.
+    fn append_pieces(
         &self,
-        flushed: impl Iterator<Item = Flushed> + Clone,
+        thread: usize,
+        count: usize,
+        piece: impl Fn(usize) -> Flushed,
         load: &impl Fn(Offset) -> u64,
     ) {
         if !self.is_on() {
             return;
         }
-        let thread = thread_index().min(THREADS_MAX);
-        let _shared = (thread == THREADS_MAX).then(|| self.sharing.lock());
         let ring = self.ring(thread);
-        let mut rest = pieces(flushed);
-        while rest.clone().next().is_some() {
-            rest = self.append_some(thread, &ring, rest, load);
+        let mut done = 0;
+        while done < count {
+            done +=
+                self.append_some(thread, &ring, count - done, |index| piece(done + index), load);
         }
         let is_crowded = ring.room(ring.published().head) < self.ring_words / 4 * 3;
         if is_crowded || self.wakes_on_append.load(Ordering::Relaxed) {
@@ -255,14 +259,17 @@ impl LineLog {
         }
     }
 
-    /// Appends as many pieces as fit into a quarter of a ring, and one at least; returns the others.
-    fn append_some<P: Iterator<Item = Flushed> + Clone>(
+    /// Appends as many pieces as fit into a quarter of a ring, and one at least; returns how many. All of them, if
+    /// nothing is appended any more.
+    #[inline(always)]
+    fn append_some(
         &self,
         thread: usize,
         ring: &Ring<'_>,
-        pieces: P,
+        count: usize,
+        piece: impl Fn(usize) -> Flushed,
         load: &impl Fn(Offset) -> u64,
-    ) -> P {
+    ) -> usize {
         loop {
             let published = ring.published();
             if published.is_first() && thread < THREADS_MAX {
@@ -270,21 +277,17 @@ impl LineLog {
             }
             let epoch = self.epoch.load(Ordering::Acquire);
             let mut end = published.head.after(1);
-            let mut rest = pieces.clone();
-            let mut next = rest.clone();
-            while let Some(piece) = next.next() {
+            let mut done = 0;
+            while done < count {
+                let piece = piece(done);
                 let words = piece.words as usize + PIECE_HEADER_WORDS;
                 let group_words = published.head.words_to(end) + words;
-                if group_words > self.ring_words / 4 && end != published.head.after(1) {
+                if group_words > self.ring_words / 4 && done > 0 {
                     break;
                 }
-                let mut turn = 0;
-                while ring.room(published.head) < group_words {
-                    if !self.is_on() {
-                        return rest;
-                    }
-                    self.wake();
-                    spin(&mut turn);
+                if ring.room(published.head) < group_words && !self.wait_for_room(ring, group_words)
+                {
+                    return count;
                 }
                 let stripe = (piece.at.0 / STRIPE_BYTES) as usize % self.sequences.len();
                 let sequence = self.sequences.get(stripe).fetch_add(1, Ordering::AcqRel);
@@ -292,18 +295,32 @@ impl LineLog {
                 ring.set(end.after(1), cut::place(piece));
                 ring.copy(end.after(PIECE_HEADER_WORDS), piece, load);
                 end = end.after(words);
-                rest = next.clone();
+                done += 1;
             }
             let words = published.head.words_to(end) - 1;
             ring.set(published.head, ring::header(epoch, words));
             let is_open = self.epoch.load(Ordering::Acquire) == epoch;
-            if !self.is_on() {
-                return rest;
-            }
             if is_open && ring.publish(published, epoch, end) {
-                return rest;
+                return done;
+            }
+            if !self.is_on() {
+                return count;
             }
         }
+    }
+
+    /// Waits until a ring has room for so many words; `false`: nothing is appended any more.
+    #[cold]
+    fn wait_for_room(&self, ring: &Ring<'_>, words: usize) -> bool {
+        let mut turn = 0;
+        while ring.room(ring.published().head) < words {
+            if !self.is_on() {
+                return false;
+            }
+            self.wake();
+            spin(&mut turn);
+        }
+        true
     }
 
     /// Makes the flusher look at a thread's ring. Either it does so when it closes the epoch that is open now, or
@@ -346,8 +363,8 @@ impl LineLog {
 }
 
 /// What was flushed, in pieces that lie in one stripe each.
-fn pieces(flushed: impl Iterator<Item = Flushed> + Clone) -> impl Iterator<Item = Flushed> + Clone {
-    flushed.filter(|flushed| flushed.words > 0).flat_map(|Flushed { at, words }| {
+fn pieces(flushed: &[Flushed]) -> impl Iterator<Item = Flushed> {
+    flushed.iter().filter(|flushed| flushed.words > 0).flat_map(|&Flushed { at, words }| {
         let (first, end) = (at.0 / WORD, at.0 / WORD + words);
         let stripes = first / STRIPE_WORDS..end.div_ceil(STRIPE_WORDS);
         stripes.map(move |stripe| {

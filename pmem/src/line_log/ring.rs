@@ -3,6 +3,7 @@
 use super::Flushed;
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::{AtomicU64, Line, Ordering};
+use std::ops::Range;
 
 /// Bits of a position. The rest of a ring's word is its epoch: at 10,000 a second, those last for ten years.
 const POSITION_BITS: u32 = 22;
@@ -86,28 +87,38 @@ impl<'a> Ring<'a> {
     }
 
     /// Copies a piece to the words from `to` on, each line as it was at one moment.
+    #[inline(always)]
     pub(super) fn copy(&self, to: Position, piece: Flushed, load: &impl Fn(Offset) -> u64) {
         let mut done = 0;
         while done < piece.words {
             let at = piece.at.word(done);
-            let of_line = (LINE_WORDS - at.0 / WORD % LINE_WORDS).min(piece.words - done);
-            let mut line = [0; LINE_WORDS as usize];
-            let read = |line: &mut [u64; LINE_WORDS as usize]| {
-                (0..of_line).for_each(|word| line[word as usize] = load(at.word(word)));
-            };
-            read(&mut line);
-            loop {
-                let mut again = [0; LINE_WORDS as usize];
-                read(&mut again);
-                if std::mem::replace(&mut line, again) == again {
-                    break;
-                }
+            let line = done..(done + LINE_WORDS - at.0 / WORD % LINE_WORDS).min(piece.words);
+            for word in line.clone() {
+                self.set(to.after(word as usize), load(piece.at.word(word)));
             }
-            for (word, &value) in (done..done + of_line).zip(&line) {
-                self.set(to.after(word as usize), value);
-            }
-            done += of_line;
+            while !self.is_still(to, piece, line.clone(), load) {}
+            done = line.end;
         }
+    }
+
+    /// Whether words that were copied are as they were then; if not, copies them again.
+    #[inline(always)]
+    fn is_still(
+        &self,
+        to: Position,
+        piece: Flushed,
+        words: Range<u64>,
+        load: &impl Fn(Offset) -> u64,
+    ) -> bool {
+        let mut is_still = true;
+        for word in words {
+            let (copy, now) = (self.word(to.after(word as usize)), load(piece.at.word(word)));
+            if copy.load(Ordering::Relaxed) != now {
+                copy.store(now, Ordering::Relaxed);
+                is_still = false;
+            }
+        }
+        is_still
     }
 
     /// Publishes what was written up to `end`; not if the ring was sealed since `before` was read.

@@ -27,9 +27,7 @@ fn replay(cut: &Cut, image: &mut Image) {
 fn pieces_lie_in_one_stripe_each_and_cover_all() {
     let of = |at, words| {
         let flushed = [Flushed { at: Offset(at * WORD), words }];
-        pieces(flushed.into_iter())
-            .map(|piece| (piece.at.0 / WORD, piece.words))
-            .collect::<Vec<_>>()
+        pieces(&flushed).map(|piece| (piece.at.0 / WORD, piece.words)).collect::<Vec<_>>()
     };
     assert_eq!(of(5, 0), []);
     assert_eq!(of(5, 3), [(5, 3)]);

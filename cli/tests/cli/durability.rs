@@ -1,0 +1,86 @@
+//! What survives power loss, as a user asks for it. The pool file is taken away: what counts then is its checkpoint and
+//! log.
+
+use crate::workspace::Workspace;
+use serde_json::Value;
+
+fn stat(workspace: &Workspace, options: &[&str]) -> Value {
+    let arguments = ["stat", "pool", "--json"].iter().chain(options);
+    let stat = workspace.run(arguments).demand(0);
+    serde_json::from_slice(stat.stdout()).unwrap()
+}
+
+#[test]
+fn a_pool_without_its_file_is_restored_and_that_is_told() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "commit"]).demand(0);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    for command in [&["get", "pool", "apple"][..], &["stat", "pool"], &["check", "pool"]] {
+        std::fs::remove_file(workspace.path("pool")).unwrap();
+        let done = workspace.run(command).demand(0);
+        assert!(
+            done.stderr().contains("restored from its checkpoint and log"),
+            "{}",
+            done.stderr()
+        );
+        let again = workspace.run(command).demand(0);
+        assert!(!again.stderr().contains("restored"), "{}", again.stderr());
+    }
+    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+}
+
+#[test]
+fn stat_tells_the_durability_and_what_it_takes() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "process"]).demand(0);
+    let found = stat(&workspace, &[]);
+    assert_eq!((&found["durability"], &found["log_file_bytes"]), (&"process".into(), &0.into()));
+    workspace
+        .run(["put", "pool", "a", "b", "--durability", "periodic", "--durable-every", "50"])
+        .demand(0);
+    let found = stat(&workspace, &[]);
+    assert_eq!(found["durability"], "periodic");
+    assert!(
+        found["log_file_bytes"].as_u64() > Some(0)
+            && found["checkpoint_file_bytes"].as_u64() > Some(0)
+    );
+    // What it was opened with last stays.
+    workspace.run(["put", "pool", "c", "d"]).demand(0);
+    assert_eq!(stat(&workspace, &[])["durability"], "periodic");
+    let wrong = workspace.run(["put", "pool", "a", "b", "--durability", "always"]);
+    assert!(wrong.stderr().contains("periodic"), "{}", wrong.stderr());
+}
+
+#[test]
+fn a_log_in_another_directory_has_to_be_named() {
+    let workspace = Workspace::new();
+    let logs = workspace.path("logs");
+    std::fs::create_dir(&logs).unwrap();
+    let place = ["--log-dir", logs.to_str().unwrap()];
+    let with_place = |arguments: &[&str]| {
+        let arguments: Vec<&str> = arguments.iter().chain(&place).copied().collect();
+        workspace.run(arguments)
+    };
+    with_place(&["create", "pool", "--durability", "periodic"]).demand(0);
+    with_place(&["put", "pool", "apple", "red"]).demand(0);
+    assert!(!workspace.path("pool.safe").exists() && logs.join("pool.safe").exists());
+    workspace.run(["put", "pool", "apple", "green"]).demand_error(&["--log-dir"]);
+    std::fs::remove_file(workspace.path("pool")).unwrap();
+    workspace.run(["get", "pool", "apple"]).demand_error(&["no pool at pool"]);
+    assert_eq!(with_place(&["get", "pool", "apple"]).demand(0).stdout(), b"red");
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused_with_advice() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "periodic"]).demand(0);
+    let safe = workspace.path("pool.safe");
+    let mut bytes = std::fs::read(&safe).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(&safe, &bytes).unwrap();
+    std::fs::remove_file(workspace.path("pool")).unwrap();
+    let words = ["pool.safe is damaged", "restore a backup"];
+    workspace.run(["get", "pool", "apple"]).demand_error(&words);
+    assert!(!workspace.path("pool").exists());
+    assert_eq!(std::fs::read(&safe).unwrap(), bytes);
+}
