@@ -235,7 +235,10 @@ impl LineLog {
         let ring = self.ring(thread);
         let mut rest = pieces(flushed);
         while rest.clone().next().is_some() {
-            rest = self.append_some(thread, &ring, rest, load);
+            match self.append_some(thread, &ring, rest, load) {
+                Some(others) => rest = others,
+                None => return,
+            }
         }
         let is_crowded = ring.room(ring.published().head) < self.ring_words / 4 * 3;
         if is_crowded || self.wakes_on_append.load(Ordering::Relaxed) {
@@ -255,14 +258,15 @@ impl LineLog {
         }
     }
 
-    /// Appends as many pieces as fit into a quarter of a ring, and one at least; returns the others.
+    /// Appends as many pieces as fit into a quarter of a ring, and one at least; returns the others. `None`: the log
+    /// was stopped, perhaps before anything was appended.
     fn append_some<P: Iterator<Item = Flushed> + Clone>(
         &self,
         thread: usize,
         ring: &Ring<'_>,
         pieces: P,
         load: &impl Fn(Offset) -> u64,
-    ) -> P {
+    ) -> Option<P> {
         loop {
             let published = ring.published();
             if published.is_first() && thread < THREADS_MAX {
@@ -281,7 +285,7 @@ impl LineLog {
                 let mut turn = 0;
                 while ring.room(published.head) < group_words {
                     if !self.is_on() {
-                        return rest;
+                        return None;
                     }
                     self.wake();
                     spin(&mut turn);
@@ -298,10 +302,10 @@ impl LineLog {
             ring.set(published.head, ring::header(epoch, words));
             let is_open = self.epoch.load(Ordering::Acquire) == epoch;
             if !self.is_on() {
-                return rest;
+                return None;
             }
             if is_open && ring.publish(published, epoch, end) {
-                return rest;
+                return Some(rest);
             }
         }
     }
