@@ -12,13 +12,16 @@ use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
 use held::Registration;
-use names::{directory_of, io_error};
+use names::{directory_of, io_error, leads_to};
 use rustix::fs::{FileType, FlockOperation};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use unnamed::Unnamed;
+
+/// A file that was replaced each time, so often, is being replaced on and on.
+const CLAIMS_MAX: usize = 100;
 
 /// A locked pool file. The lock lives as long as this value and every medium made from it.
 #[derive(Debug)]
@@ -85,17 +88,38 @@ impl PoolFile {
 
     /// Locks an existing file for writing, whatever it holds.
     pub fn claim(path: &Path) -> Result<PoolFile, OpenError> {
-        let file = open_regular(path, Access::Write)?;
-        let (place, registration) = claim(&file, path, Access::Write)?;
-        Ok(PoolFile {
+        Self::claimed(path, Access::Write)
+    }
+
+    fn claimed(path: &Path, access: Access) -> Result<PoolFile, OpenError> {
+        for _ in 0..CLAIMS_MAX {
+            let file = open_regular(path, access)?;
+            // Between the two somebody may put another file in this one's place.
+            if let Some(claimed) = Self::claimed_if_named(file, path, access)? {
+                return Ok(claimed);
+            }
+        }
+        Err(OpenError::Busy { path: path.into() })
+    }
+
+    /// `None`: the file has the name no longer, so that a lock on it keeps nobody out.
+    fn claimed_if_named(
+        file: File,
+        path: &Path,
+        access: Access,
+    ) -> Result<Option<PoolFile>, OpenError> {
+        let (place, registration) = claim(&file, path, access)?;
+        // From here on dropping it unlocks.
+        let claimed = PoolFile {
             file,
             path: path.into(),
-            access: Access::Write,
+            access,
             place,
             unnamed: None,
             forks_at_open: forks(),
             _registration: registration,
-        })
+        };
+        Ok(leads_to(path, &claimed.file).then_some(claimed))
     }
 
     /// Whether the file holds nothing: it is empty, or its first bytes are zeros, as a file may be of which nothing
@@ -134,24 +158,13 @@ impl PoolFile {
 
     /// Opens and locks an existing file and reads its superblock.
     pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
-        let file = open_regular(path, access).map_err(|error| match error {
+        let pool_file = Self::claimed(path, access).map_err(|error| match error {
             OpenError::NotWritable { path, source, .. } => {
                 let needs_recovery = Self::inspect(&path).is_ok_and(|found| !found.clean);
                 OpenError::NotWritable { path, needs_recovery, source }
             }
             error => error,
         })?;
-        let (place, registration) = claim(&file, path, access)?;
-        let pool_file = PoolFile {
-            file,
-            path: path.into(),
-            access,
-            place,
-            unnamed: None,
-            forks_at_open: forks(),
-            _registration: registration,
-        };
-        // By now dropping it unlocks: a file that is refused is not left locked.
         let superblock = look::superblock(&pool_file.file, io_error("reading", path))?;
         Ok((pool_file, superblock))
     }
@@ -322,6 +335,25 @@ mod tests {
         file.publish().unwrap();
         assert!(path.is_file());
         assert!(matches!(PoolFile::create(&path), Err(OpenError::Exists { .. })));
+    }
+
+    /// An opener is held up between opening and locking, while another one restores the pool, which is then in use.
+    #[test]
+    fn a_file_that_was_replaced_is_not_taken_for_the_pool() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        PoolFile::create(&path).unwrap().publish().unwrap();
+        let late = open_regular(&path, Access::Write).unwrap();
+        let former = PoolFile::claim(&path).unwrap();
+        let mut new = former.replacement().unwrap();
+        new.publish_over().unwrap();
+        drop(former);
+        assert!(PoolFile::claimed_if_named(late, &path, Access::Write).unwrap().is_none());
+        assert!(matches!(PoolFile::claim(&path), Err(OpenError::AlreadyOpen { .. })));
+        drop(new);
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        PoolFile::claim(&link).unwrap();
     }
 
     #[test]

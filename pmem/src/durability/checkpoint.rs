@@ -11,19 +11,19 @@
 //! then      sums: the CRC-32C of each chunk, a word each
 //! ```
 
-use super::Image;
 use super::disk::{Disk, DiskFile, PAGE_BYTES};
 use super::error::{LogError, RestoreError};
 use super::frame::{VERSION, checksum, whole};
 use super::names::Names;
 use super::pages::{PAGE_WORDS, Pages};
 use super::writer::Position;
+use super::{CHUNK_BYTES_MAX, Image};
 use std::io;
 use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNSAFE");
-/// Bytes of a chunk of the image.
-pub(super) const CHUNK_BYTES: u64 = 1 << 20;
+/// The largest image: 16 TiB. A header that says more is no checkpoint's.
+const IMAGE_BYTES_MAX: u64 = 1 << 44;
 const PAGE: u64 = PAGE_BYTES as u64;
 
 /// The first page.
@@ -36,6 +36,7 @@ pub(super) struct Header {
     pub(super) from_epoch: u64,
     /// What the image caught half is in the log up to this one.
     pub(super) to_epoch: u64,
+    pub(super) chunk_bytes: u64,
     pub(super) image_bytes: u64,
     pub(super) sums_crc: u32,
 }
@@ -48,7 +49,7 @@ impl Header {
         page[4..6].copy_from_slice(&halves(self.generation));
         page[6..9].copy_from_slice(&[self.log.segment, self.log.at, self.log.frame]);
         page[9..13].copy_from_slice(&[
-            CHUNK_BYTES,
+            self.chunk_bytes,
             self.from_epoch,
             self.to_epoch,
             self.image_bytes,
@@ -66,8 +67,14 @@ impl Header {
         if words[14] != u64::from(checksum(0, &words[..14])) {
             return Err(HeaderFault::Damaged("its header's checksum is wrong"));
         }
-        if words[1] != VERSION || words[9] != CHUNK_BYTES {
+        if words[1] != VERSION {
             return Err(HeaderFault::Version(words[1]));
+        }
+        if words[9] == 0 || words[9] > CHUNK_BYTES_MAX || !words[9].is_multiple_of(PAGE) {
+            return Err(HeaderFault::Damaged("its chunks have a size that none has"));
+        }
+        if words[12] > IMAGE_BYTES_MAX {
+            return Err(HeaderFault::Damaged("its image is larger than any"));
         }
         Ok(Header {
             uuid: whole(words[2], words[3]),
@@ -75,6 +82,7 @@ impl Header {
             log: Position { segment: words[6], at: words[7], frame: words[8] },
             from_epoch: words[10],
             to_epoch: words[11],
+            chunk_bytes: words[9],
             image_bytes: words[12],
             sums_crc: words[13] as u32,
         })
@@ -92,7 +100,19 @@ pub(super) struct Draft<'a> {
     names: &'a Names,
     file: Box<dyn DiskFile>,
     image_bytes: u64,
+    chunk_bytes: u64,
     sums: Pages,
+    is_published: bool,
+}
+
+/// What does not become the checkpoint takes no space.
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.is_published {
+            // The next one is written over what stays.
+            let _ = self.disk.remove(&self.names.new_checkpoint());
+        }
+    }
 }
 
 fn sums_at(image_bytes: u64) -> u64 {
@@ -105,9 +125,10 @@ impl<'a> Draft<'a> {
         disk: &'a dyn Disk,
         names: &'a Names,
         image_bytes: u64,
+        chunk_bytes: u64,
     ) -> Result<Draft<'a>, LogError> {
         let name = names.new_checkpoint();
-        let chunks = image_bytes.div_ceil(CHUNK_BYTES) as usize;
+        let chunks = image_bytes.div_ceil(chunk_bytes) as usize;
         let sums = Pages::zeroed((chunks * 8).next_multiple_of(PAGE_BYTES));
         let bytes = sums_at(image_bytes) + sums.bytes().len() as u64;
         let begin = || -> io::Result<Box<dyn DiskFile>> {
@@ -127,7 +148,7 @@ impl<'a> Draft<'a> {
                 LogError::io("making", path)(error)
             }
         })?;
-        Ok(Draft { disk, names, file, image_bytes, sums })
+        Ok(Draft { disk, names, file, image_bytes, chunk_bytes, sums, is_published: false })
     }
 
     fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> LogError + use<> {
@@ -138,8 +159,8 @@ impl<'a> Draft<'a> {
     pub(super) fn copy(&mut self, image: &dyn Image) -> Result<u64, LogError> {
         let mut chunk = Pages::new();
         let mut written = 0;
-        for (index, at) in (0..self.image_bytes).step_by(CHUNK_BYTES as usize).enumerate() {
-            let bytes = (self.image_bytes - at).min(CHUNK_BYTES);
+        for (index, at) in (0..self.image_bytes).step_by(self.chunk_bytes as usize).enumerate() {
+            let bytes = (self.image_bytes - at).min(self.chunk_bytes);
             chunk.resize(bytes.div_ceil(8) as usize);
             image.copy(at, chunk.words_mut());
             // Not of what memory holds by now: of what is written.
@@ -157,14 +178,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Writes the header, and puts this checkpoint in place of the one before.
-    pub(super) fn publish(self, mut header: Header) -> Result<(), LogError> {
+    pub(super) fn publish(mut self, mut header: Header) -> Result<(), LogError> {
         header.sums_crc = checksum(0, self.sums.words());
         let mut page = Pages::zeroed(PAGE_BYTES);
         header.encode(page.words_mut());
         self.file.write_durably_at(page.bytes(), 0).map_err(self.failed("writing"))?;
         let (new, current) = (self.names.new_checkpoint(), self.names.checkpoint());
         let renamed = self.disk.rename(&new, &current).and_then(|()| self.disk.sync_names());
-        renamed.map_err(self.failed("renaming"))
+        renamed.map_err(self.failed("renaming"))?;
+        self.is_published = true;
+        Ok(())
     }
 }
 
@@ -198,7 +221,7 @@ impl Checkpoint {
                 RestoreError::Version { path: path.clone(), found, expected: VERSION }
             }
         })?;
-        let chunks = header.image_bytes.div_ceil(CHUNK_BYTES) as usize;
+        let chunks = header.image_bytes.div_ceil(header.chunk_bytes) as usize;
         let sums_bytes = (chunks * 8).next_multiple_of(PAGE_BYTES);
         let (found, expected) =
             (file.len().map_err(io)?, sums_at(header.image_bytes) + sums_bytes as u64);
@@ -215,13 +238,13 @@ impl Checkpoint {
 
     /// Chunks of the image.
     pub(super) fn chunks(&self) -> usize {
-        self.header.image_bytes.div_ceil(CHUNK_BYTES) as usize
+        self.header.image_bytes.div_ceil(self.header.chunk_bytes) as usize
     }
 
     /// Reads a chunk of the image into `chunk`, and verifies it; its offset in the image.
     pub(super) fn read(&self, index: usize, chunk: &mut Pages) -> io::Result<Result<u64, String>> {
-        let at = index as u64 * CHUNK_BYTES;
-        let bytes = (self.header.image_bytes - at).min(CHUNK_BYTES);
+        let at = index as u64 * self.header.chunk_bytes;
+        let bytes = (self.header.image_bytes - at).min(self.header.chunk_bytes);
         chunk.resize(bytes.div_ceil(8) as usize);
         let read = self.file.read_at(chunk.bytes_mut(), PAGE + at)?;
         let sum = u64::from(checksum(0, chunk.words()));
@@ -234,4 +257,4 @@ impl Checkpoint {
     }
 }
 
-const _: () = assert!(PAGE_WORDS >= 15 && CHUNK_BYTES.is_multiple_of(PAGE));
+const _: () = assert!(PAGE_WORDS >= 15 && CHUNK_BYTES_MAX.is_multiple_of(PAGE));

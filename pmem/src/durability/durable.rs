@@ -1,18 +1,19 @@
 //! Who writes log and checkpoints, and who waits for them.
 
-use super::checkpoint::{Draft, Header};
+use super::checkpoint::{Checkpoint, Draft, Header};
 use super::disk::Disk;
 use super::error::LogError;
 use super::frame::FRAME_HEADER_WORDS;
 use super::names::Names;
 use super::pages::Pages;
-use super::writer::{Segments, Writer, segment_bytes};
+use super::writer::{Segments, Writer};
+use super::{Sizes, held};
 use crate::line_log::LineLog;
 use crate::sync::forks;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -129,14 +130,21 @@ struct Writing {
 struct Waiting {
     /// Rounds of the log that have ended.
     rounds: u64,
-    /// Whether the checkpoint that this log continues has its name.
-    is_based: bool,
+    state: State,
+    /// Why mutations are refused, if they are.
     failure: Option<LogError>,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds one panics amid a change.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// What the log is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum State {
+    /// There is no checkpoint yet that it continues.
+    #[default]
+    Begun,
+    /// What is in it survives.
+    Based,
+    /// Something could not be written. Nothing more is, until a new one has begun, with its checkpoint.
+    Broken,
 }
 
 fn now_ms() -> u64 {
@@ -159,40 +167,9 @@ impl Durable {
         image: Arc<dyn Image>,
         waits: bool,
     ) -> Result<Durable, LogError> {
-        let names = Names::new(&config.pool);
-        let segments = Arc::new(Segments { disk: config.disk, names, uuid: config.uuid });
-        let (writer, others) = begin_log(&segments, image.bytes())?;
-        let shared = Arc::new(Shared {
-            log,
-            image,
-            segments,
-            interval: config.interval,
-            checkpoint_bytes_min: config.checkpoint_bytes_min,
-            writing: Mutex::new(Writing {
-                writer,
-                pages: Pages::new(),
-                written: 0,
-                began_ms: 0,
-                obsolete_before: 0,
-                others,
-            }),
-            durable: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            changed: Condvar::new(),
-            is_refusing: AtomicBool::new(false),
-            is_stopping: AtomicBool::new(false),
-            durable_until_ms: AtomicU64::new(0),
-            checkpoint_bytes: AtomicU64::new(0),
-            checkpoint_written_bytes: AtomicU64::new(0),
-            checkpoints: AtomicU64::new(0),
-            log_written_bytes: AtomicU64::new(0),
-            log_bytes_at_checkpoint: AtomicU64::new(0),
-            keeper: OnceLock::new(),
-            checkpointing: Mutex::new(()),
-        });
-        shared.begin_epochs();
+        let shared = Arc::new(Shared::begin(config, Sizes::default(), log, image)?);
         if waits && let Err(error) = shared.checkpoint() {
-            shared.log.stop();
+            shared.abandon(&error);
             return Err(error);
         }
         let mut durable = Durable { shared, threads: Vec::new(), forks_at_start: forks() };
@@ -285,11 +262,53 @@ fn begin_log(segments: &Arc<Segments>, pool_bytes: u64) -> Result<(Writer, Vec<u
     let found = disk.names().map_err(LogError::io("reading", disk.path("")))?;
     let others: Vec<u64> = found.iter().filter_map(|name| names.number_of(name)).collect();
     let number = others.iter().max().map_or(1, |last| last + 1);
-    let first = segments.make(number, segment_bytes(pool_bytes))?;
+    let first = segments.make(number, segments.bytes(pool_bytes))?;
     Ok((Writer::new(Arc::clone(segments), random_generation(), first)?, others))
 }
 
 impl Shared {
+    /// Begins a log of a new generation.
+    fn begin(
+        config: Config,
+        sizes: Sizes,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+    ) -> Result<Shared, LogError> {
+        let names = Names::new(&config.pool);
+        let segments = Arc::new(Segments { disk: config.disk, names, uuid: config.uuid, sizes });
+        let (writer, others) = begin_log(&segments, image.bytes())?;
+        let shared = Shared {
+            log,
+            image,
+            segments,
+            interval: config.interval,
+            checkpoint_bytes_min: config.checkpoint_bytes_min,
+            writing: Mutex::new(Writing {
+                writer,
+                pages: Pages::new(),
+                written: 0,
+                began_ms: 0,
+                obsolete_before: 0,
+                others,
+            }),
+            durable: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            is_refusing: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            durable_until_ms: AtomicU64::new(0),
+            checkpoint_bytes: AtomicU64::new(0),
+            checkpoint_written_bytes: AtomicU64::new(0),
+            checkpoints: AtomicU64::new(0),
+            log_written_bytes: AtomicU64::new(0),
+            log_bytes_at_checkpoint: AtomicU64::new(0),
+            keeper: OnceLock::new(),
+            checkpointing: Mutex::new(()),
+        };
+        shared.begin_epochs();
+        Ok(shared)
+    }
+
     /// Fences append from now on. What was appended before the last stop is of no use.
     fn begin_epochs(&self) {
         self.log.start();
@@ -308,16 +327,18 @@ impl Shared {
     /// Returns when everything up to epoch `wanted` is in the log, and, if `is_final`, survives power loss.
     fn flush(&self, wanted: u64, is_final: bool) -> Result<(), LogError> {
         loop {
-            let (rounds, is_based) = {
-                let waiting = held(&self.waiting);
-                if let Some(LogError::Io { .. }) = &waiting.failure {
-                    return waiting.failure.clone().map_or(Ok(()), Err);
-                }
-                (waiting.rounds, waiting.is_based)
-            };
             if self.durable.load(Ordering::Acquire) >= wanted {
                 return Ok(());
             }
+            let (rounds, is_based) = {
+                let waiting = held(&self.waiting);
+                let is_based = waiting.state == State::Based;
+                // As long as a checkpoint is there, it takes more than a want of room to end the log.
+                if let (false, Some(failure)) = (is_based, &waiting.failure) {
+                    return Err(failure.clone());
+                }
+                (waiting.rounds, is_based)
+            };
             if self.is_stopping.load(Ordering::Acquire) {
                 return Err(LogError::Closed);
             }
@@ -358,9 +379,7 @@ impl Shared {
         *written = epoch;
         *began_ms = sealed_ms;
         self.log_written_bytes.store(writer.written_bytes(), Ordering::Relaxed);
-        if segment != writer.segment() {
-            writing.others.push(segment);
-        }
+        writing.others.extend(segment..writer.segment());
         let needs_keeper = writing.writer.lacks_spare() || self.is_checkpoint_due();
         self.publish(writing);
         if needs_keeper && let Some(keeper) = self.keeper.get() {
@@ -373,7 +392,7 @@ impl Shared {
     fn publish(&self, writing: &Writing) {
         let mut waiting = held(&self.waiting);
         waiting.rounds += 1;
-        if waiting.is_based {
+        if waiting.state == State::Based {
             self.durable.store(writing.written, Ordering::Release);
             self.durable_until_ms.store(writing.began_ms, Ordering::Relaxed);
         }
@@ -386,7 +405,7 @@ impl Shared {
     fn fail(&self, error: LogError) {
         self.log.stop();
         let mut waiting = held(&self.waiting);
-        waiting.is_based = false;
+        waiting.state = State::Broken;
         waiting.rounds += 1;
         waiting.failure = Some(match error {
             LogError::Full { path, source } => LogError::Io { action: "making", path, source },
@@ -397,12 +416,16 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Refuses mutations for want of room, or does so no longer.
-    fn refuse(&self, full: Option<LogError>) {
+    /// Refuses mutations because something is lacking that the log will need, or does so no longer.
+    fn refuse(&self, lacking: Option<LogError>) {
         let mut waiting = held(&self.waiting);
-        if !matches!(waiting.failure, Some(LogError::Io { .. })) {
-            self.is_refusing.store(full.is_some(), Ordering::Release);
-            waiting.failure = full;
+        if waiting.state != State::Broken {
+            self.is_refusing.store(lacking.is_some(), Ordering::Release);
+            waiting.failure = lacking;
+            waiting.rounds += 1;
+            drop(waiting);
+            // Who waits for the first checkpoint waits no longer if that cannot be made.
+            self.changed.notify_all();
         }
     }
 
@@ -435,68 +458,59 @@ impl Shared {
         grown >= pool.max(self.checkpoint_bytes_min)
     }
 
-    /// Has segments at hand, makes checkpoints, and begins a failed log anew.
     fn keep(&self) {
-        let mut retried = Instant::now();
+        let mut failed: Option<Instant> = None;
         while !self.is_stopping.load(Ordering::Acquire) {
-            let (is_based, has_failed) = {
-                let waiting = held(&self.waiting);
-                (waiting.is_based, matches!(waiting.failure, Some(LogError::Io { .. })))
-            };
-            if has_failed {
-                if retried.elapsed() >= RETRY_INTERVAL {
-                    retried = Instant::now();
-                    // It stays failed, and says why.
-                    let _ = self.begin_anew();
-                }
-            } else if !is_based || self.is_checkpoint_due() {
-                if is_based && retried.elapsed() < RETRY_INTERVAL {
-                    // The last try was refused: room may come.
-                } else if self.checkpoint().is_err() {
-                    retried = Instant::now();
-                }
-            }
-            if !has_failed {
-                self.refuse(self.provide_spare().err());
+            let may_retry = failed.is_none_or(|failed| failed.elapsed() >= RETRY_INTERVAL);
+            if self.keep_once(may_retry).is_err() && may_retry {
+                failed = Some(Instant::now());
             }
             std::thread::park_timeout(KEEPER_INTERVAL);
         }
     }
 
+    /// Has segments at hand, makes checkpoints, and begins a broken log anew; what failed before only if it `may_retry`.
+    fn keep_once(&self, may_retry: bool) -> Result<(), LogError> {
+        let state = held(&self.waiting).state;
+        if state == State::Broken {
+            return if may_retry { self.begin_anew() } else { Ok(()) };
+        }
+        let is_due = state == State::Begun || self.is_checkpoint_due();
+        let made = if is_due && may_retry { self.checkpoint() } else { Ok(()) };
+        let provided = self.provide_spare();
+        let lacking = match state {
+            // Without the new checkpoint there is the one before.
+            State::Based | State::Broken => provided.clone().err(),
+            State::Begun => provided.clone().and(made.clone()).err(),
+        };
+        // What failed before is still lacking if it was not tried again.
+        if lacking.is_some() || state == State::Based || may_retry {
+            self.refuse(lacking);
+        }
+        provided.and(made)
+    }
+
     /// Makes the segment that follows the one being written.
     fn provide_spare(&self) -> Result<(), LogError> {
-        let (number, obsolete) = {
+        let (supply, mut obsolete) = {
             let mut writing = held(&self.writing);
             let before = writing.obsolete_before;
             let is_obsolete = |number: &u64| *number < before;
             let obsolete: Vec<u64> = writing.others.iter().copied().filter(is_obsolete).collect();
             writing.others.retain(|number| !is_obsolete(number));
-            let number = writing.writer.lacks_spare().then(|| writing.writer.segment() + 1);
-            (number, obsolete)
+            (Arc::clone(writing.writer.supply()), obsolete)
         };
-        let bytes = segment_bytes(self.image.bytes());
-        let mut spare = None;
-        for old in obsolete {
-            if let (Some(number), None) = (number, &spare) {
-                spare = self.segments.reuse(old, number, bytes);
-                if spare.is_some() {
-                    continue;
-                }
+        let provided = {
+            let mut supply = held(&supply);
+            if supply.has_spare() {
+                Ok(())
+            } else {
+                let bytes = self.segments.bytes(self.image.bytes());
+                supply.provide(&self.segments, bytes, &mut obsolete)
             }
-            // What stays takes space, and no more; the next opening removes it.
-            let _ = self.segments.disk.remove(&self.segments.names.segment(old));
-        }
-        let Some(number) = number else { return Ok(()) };
-        let spare = match spare {
-            Some(spare) => spare,
-            None => self.segments.make(number, bytes)?,
         };
-        let mut writing = held(&self.writing);
-        // The writer may have had to make one itself.
-        if writing.writer.segment() + 1 == number {
-            writing.writer.put_spare(spare);
-        }
-        Ok(())
+        obsolete.into_iter().for_each(|number| self.segments.remove(number));
+        provided
     }
 
     /// See the [module](super).
@@ -511,8 +525,9 @@ impl Shared {
         self.image.wait_for_operations();
         // After the place in the log was noted: what the pool grows by later is in the log.
         let image_bytes = self.image.bytes();
-        let Segments { disk, names, uuid } = &*self.segments;
-        let mut draft = Draft::begin(&**disk, names, image_bytes)?;
+        let Segments { disk, names, uuid, sizes } = &*self.segments;
+        let chunk_bytes = sizes.chunk;
+        let mut draft = Draft::begin(&**disk, names, image_bytes, chunk_bytes)?;
         let written = draft.copy(&*self.image)?;
         self.image.wait_for_operations();
         let to_epoch = {
@@ -523,9 +538,16 @@ impl Shared {
             self.write_epoch(&mut writing, true)?;
             writing.written
         };
-        let header =
-            Header { uuid: *uuid, generation, log, from_epoch, to_epoch, image_bytes, sums_crc: 0 };
-        draft.publish(header)?;
+        draft.publish(Header {
+            uuid: *uuid,
+            generation,
+            log,
+            from_epoch,
+            to_epoch,
+            chunk_bytes,
+            image_bytes,
+            sums_crc: 0,
+        })?;
         self.checkpoint_bytes.store(image_bytes, Ordering::Relaxed);
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
@@ -533,8 +555,8 @@ impl Shared {
         let mut writing = held(&self.writing);
         writing.obsolete_before = log.segment;
         let mut waiting = held(&self.waiting);
-        if writing.writer.generation() == generation && self.log.is_on() {
-            waiting.is_based = true;
+        if writing.writer.generation() == generation && !writing.writer.has_failed() {
+            waiting.state = State::Based;
             waiting.failure = None;
             self.is_refusing.store(false, Ordering::Release);
         }
@@ -543,7 +565,8 @@ impl Shared {
         Ok(())
     }
 
-    /// After a failure: a log of a new generation, and a checkpoint that it continues.
+    /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of
+    /// the new log survives, and the log is said to be broken.
     fn begin_anew(&self) -> Result<(), LogError> {
         let (writer, others) = begin_log(&self.segments, self.image.bytes())?;
         {
@@ -552,11 +575,85 @@ impl Shared {
             writing.others = others;
         }
         self.begin_epochs();
-        let made = self.checkpoint();
-        if made.is_err() {
-            self.log.stop();
+        self.checkpoint().inspect_err(|error| self.abandon(error))
+    }
+
+    /// Gives up a log for which no checkpoint could be made. It is tried again, and must not leave segments each time.
+    fn abandon(&self, error: &LogError) {
+        self.log.stop();
+        let mut writing = held(&self.writing);
+        let generation = writing.writer.generation();
+        let numbers = writing.writer.end(error.clone());
+        let Segments { disk, names, .. } = &*self.segments;
+        // The renaming may have been done, and only its durability be in doubt: then the checkpoint needs its log.
+        let is_needed = match Checkpoint::open(&**disk, names) {
+            Ok(found) => found.is_some_and(|found| found.header.generation == generation),
+            Err(_) => true,
+        };
+        if is_needed {
+            writing.others.extend(numbers);
+        } else {
+            numbers.for_each(|number| self.segments.remove(number));
         }
-        made
+    }
+}
+
+/// A log and its checkpoints without threads of their own: each step is a call. For simulations, which decide what
+/// happens in between.
+pub struct Steps {
+    shared: Shared,
+}
+
+impl std::fmt::Debug for Steps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steps").finish_non_exhaustive()
+    }
+}
+
+impl Steps {
+    /// As [`Durable::start`], before the first checkpoint.
+    pub fn begin(
+        config: Config,
+        sizes: Sizes,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+    ) -> Result<Steps, LogError> {
+        Ok(Steps { shared: Shared::begin(config, sizes, log, image)? })
+    }
+
+    /// Writes what was appended so far; whether there was anything.
+    pub fn flush(&self) -> Result<bool, LogError> {
+        self.shared.write_epoch(&mut held(&self.shared.writing), false)
+    }
+
+    /// Makes a checkpoint.
+    pub fn checkpoint(&self) -> Result<(), LogError> {
+        self.shared.checkpoint()
+    }
+
+    /// Has the segment at hand that follows.
+    pub fn provide_spare(&self) -> Result<(), LogError> {
+        self.shared.provide_spare()
+    }
+
+    /// Does once what the thread behind a [`Durable`] does all the time: checkpoints, segments, beginning anew.
+    pub fn keep(&self) -> Result<(), LogError> {
+        self.shared.keep_once(true)
+    }
+
+    /// Whether a mutation may begin, as [`Durable::admit`].
+    pub fn admit(&self) -> Result<(), LogError> {
+        if self.shared.is_refusing.load(Ordering::Acquire) { self.shared.refusal() } else { Ok(()) }
+    }
+
+    /// As [`Durable::wait`]. Where something is lacking that only another step gives, this waits forever.
+    pub fn wait(&self, ticket: u64) -> Result<(), LogError> {
+        self.shared.flush(ticket, true)
+    }
+
+    /// The last epoch that survives power loss.
+    pub fn durable_up_to(&self) -> u64 {
+        self.shared.durable.load(Ordering::Acquire)
     }
 }
 

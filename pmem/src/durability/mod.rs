@@ -46,7 +46,7 @@ mod restore;
 mod writer;
 
 pub use crate::superblock::{Durability, Logged};
-pub use durable::{Config, Durable, Image, LogUse};
+pub use durable::{Config, Durable, Image, LogUse, Steps};
 pub use error::{LogError, RestoreError};
 pub use restore::{Restored, SafeCopy};
 
@@ -56,6 +56,35 @@ use crate::line_log::LineLog;
 use disk::Disk;
 use names::Names;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How large the parts of log and checkpoint are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bytes of the smallest segment, a power of two.
+    pub segment_min: u64,
+    /// Bytes of the largest one, a power of two.
+    pub segment_max: u64,
+    /// Bytes of a chunk of the image: pages, and no more than [`CHUNK_BYTES_MAX`].
+    pub chunk: u64,
+}
+
+/// A checkpoint's chunk is not larger.
+pub const CHUNK_BYTES_MAX: u64 = 1 << 20;
+/// Nor is a segment of the log.
+const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// What a pool's files have. Other sizes are for simulations, in which histories are to be short.
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { segment_min: 256 << 10, segment_max: SEGMENT_BYTES_MAX, chunk: CHUNK_BYTES_MAX }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that holds one panics amid a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Removes the checkpoint and the log of the pool called `pool`.
 pub fn remove(disk: &dyn Disk, pool: &str) -> io::Result<()> {

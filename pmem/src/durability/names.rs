@@ -1,5 +1,8 @@
 //! The names of a pool's companions: files beside it, or in a directory of their own, that begin with its name.
 
+/// Segments have no higher numbers: the next one can always be told.
+const NUMBER_MAX: u64 = u64::MAX / 2;
+
 /// What they are called.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
@@ -30,11 +33,36 @@ impl Names {
     /// The segment's number that a name says, if it is a segment's.
     pub(super) fn number_of(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(&self.pool)?.strip_prefix(".log.")?;
-        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
+        let number = digits.parse().ok().filter(|&number| number <= NUMBER_MAX)?;
+        // No other spelling of it is.
+        (name == self.segment(number)).then_some(number)
     }
 
     /// Whether a name is that of one of these files.
     pub(super) fn are_of_pool(&self, name: &str) -> bool {
         name == self.checkpoint() || name == self.new_checkpoint() || self.number_of(name).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_called_so_is_a_segment() {
+        let names = Names::new("p");
+        assert_eq!(names.number_of(&names.segment(17)), Some(17));
+        for name in [
+            "p.log.",
+            "p.log.+5",
+            "p.log.05",
+            "p.log.5.bak",
+            "q.log.5",
+            "p.log.18446744073709551615",
+        ] {
+            assert_eq!(names.number_of(name), None, "{name}");
+            assert!(!names.are_of_pool(name));
+        }
+        assert!(names.are_of_pool("p.safe") && names.are_of_pool("p.safe.new"));
     }
 }

@@ -1,5 +1,6 @@
 //! From checkpoint and log to the image of a pool.
 
+use super::SEGMENT_BYTES_MAX;
 use super::checkpoint::Checkpoint;
 use super::disk::{Disk, PAGE_BYTES};
 use super::error::RestoreError;
@@ -19,6 +20,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 const EPOCHS_AHEAD: usize = 16;
 /// Bytes of neighbouring words whose records one thread applies: those of a stripe are in order only together.
 const PART_BYTES: u64 = 4096;
+
+/// Where a log ends.
+struct End {
+    /// In the segment of this number.
+    segment: u64,
+    /// The number of the frame that would follow.
+    frame: u64,
+    /// What stands against that segment.
+    why: Option<&'static str>,
+}
 
 /// A pool's checkpoint and log.
 pub struct SafeCopy {
@@ -73,12 +84,11 @@ impl SafeCopy {
         medium: &M,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Restored, RestoreError> {
-        let mut segments = self.segments()?;
+        let segments = self.segments()?;
         let log_bytes: u64 = segments.iter().map(|segment| segment.1).sum();
         let total_bytes = self.image_bytes() + log_bytes;
         medium.grow(self.image_bytes())?;
         self.load(medium, &|done| progress(done, total_bytes))?;
-        segments.reverse();
         let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
         let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
         std::thread::scope(|scope| {
@@ -175,42 +185,61 @@ impl SafeCopy {
     }
 
     /// Calls `epoch` with the content of each complete epoch of the log, in order, and with `None` for what else was
-    /// read; and with the bytes read since the last call. `segments` are in reverse order.
+    /// read; and with the bytes read since the last call.
+    ///
+    /// The log ends where no frame follows. A frame is written when the one before is durable: so one behind the end
+    /// says that something between them is damaged or missing, and that what was durable would be lost.
     fn replay(
         &self,
-        mut segments: Vec<(u64, u64)>,
+        segments: Vec<(u64, u64)>,
         mut epoch: impl FnMut(Option<Vec<u64>>, u64) -> Result<(), RestoreError>,
     ) -> Result<(), RestoreError> {
         let header = &self.checkpoint.header;
-        let (mut frame, mut segment_number) = (header.log.frame, header.log.segment);
+        let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
         let mut reached = header.from_epoch.saturating_sub(1);
         let mut content: Vec<u64> = Vec::new();
         let mut pages = Pages::new();
-        while let Some((number, bytes)) = segments.pop() {
-            if number != segment_number {
-                break;
+        for (number, bytes) in segments {
+            if end.why.is_some() || number != end.segment {
+                end.why.get_or_insert("it is missing");
+                self.read_segment(number, PAGE_BYTES as u64, &mut pages)?;
+                let found = SegmentHeader::decode(pages.words());
+                if found.is_some_and(|found| self.owns(&found) && found.first_frame > end.frame) {
+                    return Err(self.damaged_before(&end, number));
+                }
+                continue;
             }
             self.read_segment(number, bytes, &mut pages)?;
+            epoch(None, bytes)?;
             let is_first = number == header.log.segment;
-            let found = SegmentHeader::decode(pages.words()).filter(|found| {
-                found.generation == header.generation
-                    && found.number == number
-                    && found.uuid == header.uuid
-                    && (is_first || found.first_frame == frame)
-            });
-            if found.is_none() {
-                break;
+            let found = SegmentHeader::decode(pages.words());
+            end.why = match &found {
+                None => Some("its header is not whole"),
+                Some(found) if found.uuid != header.uuid => Some("it belongs to another pool"),
+                Some(found) if !self.owns(found) || found.number != number => {
+                    Some("it belongs to another log")
+                }
+                Some(found) if !is_first && found.first_frame != end.frame => {
+                    Some("its first frame is another one")
+                }
+                Some(_) => None,
+            };
+            if end.why.is_some() {
+                if self.has_frames(&pages, PAGE_WORDS, end.frame) {
+                    return Err(self.damaged_before(&end, number));
+                }
+                continue;
             }
             let first_at = if is_first { header.log.at as usize / 8 } else { PAGE_WORDS };
             let mut at = first_at;
             while let Some((found, some)) =
                 pages.words().get(at..).and_then(FrameHeader::read).filter(|(found, _)| {
-                    found.generation == header.generation && found.number == frame
+                    found.generation == header.generation && found.number == end.frame
                 })
             {
                 content.extend_from_slice(some);
                 at += frame_words(some.len());
-                frame += 1;
+                end.frame += 1;
                 if found.is_last {
                     let content = std::mem::take(&mut content);
                     if found.epoch >= header.from_epoch {
@@ -219,27 +248,57 @@ impl SafeCopy {
                     reached = found.epoch;
                 }
             }
-            epoch(None, bytes)?;
-            segment_number += 1;
+            if self.has_frames(&pages, at, end.frame) {
+                end.why = Some("a frame in it is not whole");
+                return Err(self.damaged_before(&end, number));
+            }
+            end.segment += 1;
         }
         if reached < header.to_epoch {
-            let path = self.path(&self.names.segment(segment_number.saturating_sub(1)));
             let found = format!(
-                "the log ends with epoch {reached}, and the checkpoint is whole only with epoch {}",
-                header.to_epoch
+                "the log ends with epoch {reached}, and the checkpoint is whole only with epoch {} ({})",
+                header.to_epoch,
+                end.why.unwrap_or("it is missing"),
             );
-            return Err(RestoreError::Damaged { path, found });
+            return Err(self.damaged(end.segment, found));
         }
         Ok(())
     }
 
+    /// Whether a segment is one of this log's.
+    fn owns(&self, found: &SegmentHeader) -> bool {
+        let header = &self.checkpoint.header;
+        (found.uuid, found.generation) == (header.uuid, header.generation)
+    }
+
+    /// Whether there is a frame of this log, of this number or a later one, from the `at`th word of a segment on.
+    fn has_frames(&self, pages: &Pages, at: usize, number: u64) -> bool {
+        let words = pages.words();
+        let starts = (at.next_multiple_of(PAGE_WORDS)..words.len()).step_by(PAGE_WORDS);
+        let mut frames = starts.filter_map(|at| FrameHeader::read(&words[at..]));
+        let generation = self.checkpoint.header.generation;
+        frames.any(|(found, _)| found.generation == generation && found.number >= number)
+    }
+
+    fn damaged(&self, segment: u64, found: String) -> RestoreError {
+        RestoreError::Damaged { path: self.path(&self.names.segment(segment)), found }
+    }
+
+    fn damaged_before(&self, end: &End, later: u64) -> RestoreError {
+        let why = end.why.unwrap_or("it is missing");
+        let later = self.names.segment(later);
+        let found = format!("{why}, and the log goes on behind that, in {later}");
+        self.damaged(end.segment, found)
+    }
+
     fn read_segment(&self, number: u64, bytes: u64, pages: &mut Pages) -> Result<(), RestoreError> {
         let name = self.names.segment(number);
-        let whole = bytes as usize / PAGE_BYTES * PAGE_BYTES;
+        // No log wrote more, whatever the file's length says.
+        let whole = bytes.min(SEGMENT_BYTES_MAX) as usize / PAGE_BYTES * PAGE_BYTES;
         pages.resize(0);
         pages.resize(whole / 8);
-        let read = || -> io::Result<usize> { self.disk.open(&name)?.read_at(pages.bytes_mut(), 0) };
-        let mut read = read;
+        let mut read =
+            || -> io::Result<usize> { self.disk.open(&name)?.read_at(pages.bytes_mut(), 0) };
         read().map(drop).map_err(|source| RestoreError::Io { path: self.path(&name), source })
     }
 }

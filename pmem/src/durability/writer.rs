@@ -5,12 +5,10 @@ use super::error::LogError;
 use super::frame::{FRAME_HEADER_WORDS, FrameHeader, SegmentHeader, frame_bytes};
 use super::names::Names;
 use super::pages::{PAGE_WORDS, Pages};
+use super::{Sizes, held};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-/// The smallest segment, and the largest one.
-const SEGMENT_BYTES_MIN: u64 = 256 << 10;
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// A segment is about this part of the pool.
 const SEGMENTS_PER_POOL: u64 = 4;
 /// Bytes of zeros that are written at once.
@@ -36,20 +34,73 @@ pub(super) struct Segment {
     bytes: u64,
 }
 
-/// Bytes of the next segment of a pool of this size.
-pub(super) fn segment_bytes(pool_bytes: u64) -> u64 {
-    let part = (pool_bytes / SEGMENTS_PER_POOL).next_power_of_two();
-    part.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX)
-}
-
 /// What segments are made from.
 pub(super) struct Segments {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) names: Names,
     pub(super) uuid: u128,
+    pub(super) sizes: Sizes,
+}
+
+/// Where a log gets its segments from. Numbers are given once, in order: whoever makes a segment holds the lock on
+/// this, so that nobody else makes one of the same name meanwhile.
+pub(super) struct Supply {
+    /// Number of the segment that is made next.
+    number: u64,
+    /// Used when the current one is full.
+    spare: Option<Segment>,
+}
+
+impl Supply {
+    pub(super) fn has_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Makes the spare segment, of an obsolete one if one will do. What will not is removed.
+    pub(super) fn provide(
+        &mut self,
+        segments: &Segments,
+        bytes: u64,
+        obsolete: &mut Vec<u64>,
+    ) -> Result<(), LogError> {
+        while let Some(old) = obsolete.pop() {
+            if let Some(spare) = segments.reuse(old, self.number, bytes) {
+                self.number += 1;
+                self.spare = Some(spare);
+                return Ok(());
+            }
+            segments.remove(old);
+        }
+        self.spare = Some(self.make(segments, bytes)?);
+        Ok(())
+    }
+
+    fn make(&mut self, segments: &Segments, bytes: u64) -> Result<Segment, LogError> {
+        let made = segments.make(self.number, bytes)?;
+        self.number += 1;
+        Ok(made)
+    }
+
+    fn take(&mut self, segments: &Segments, bytes: u64) -> Result<Segment, LogError> {
+        match self.spare.take() {
+            Some(spare) => Ok(spare),
+            None => self.make(segments, bytes),
+        }
+    }
 }
 
 impl Segments {
+    /// Bytes of the next segment of a pool of this size.
+    pub(super) fn bytes(&self, pool_bytes: u64) -> u64 {
+        let part = (pool_bytes / SEGMENTS_PER_POOL).next_power_of_two();
+        part.clamp(self.sizes.segment_min, self.sizes.segment_max)
+    }
+
+    /// Removes a segment that nobody needs. One that stays takes space, and no more; the next opening removes it.
+    pub(super) fn remove(&self, number: u64) {
+        let _ = self.disk.remove(&self.names.segment(number));
+    }
+
     /// Makes a segment.
     pub(super) fn make(&self, number: u64, bytes: u64) -> Result<Segment, LogError> {
         let name = self.names.segment(number);
@@ -75,13 +126,13 @@ impl Segments {
         Ok(file)
     }
 
-    /// Makes a segment of one that is not needed any more, if that is large enough.
-    pub(super) fn reuse(&self, old: u64, number: u64, bytes_min: u64) -> Option<Segment> {
+    /// Makes a segment of one that is not needed any more, if that is of a size that this build makes.
+    fn reuse(&self, old: u64, number: u64, bytes_min: u64) -> Option<Segment> {
         let (old, name) = (self.names.segment(old), self.names.segment(number));
         let again = || -> io::Result<Segment> {
             let file = self.disk.open(&old)?;
             let bytes = file.len()?;
-            if bytes < bytes_min {
+            if bytes < bytes_min || bytes > self.sizes.segment_max || bytes % PAGE != 0 {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             // Its header must not be taken for that of a segment of this number.
@@ -110,8 +161,11 @@ pub(super) struct Writer {
     current: Segment,
     at: u64,
     frame: u64,
-    /// Used when the current one is full.
-    spare: Option<Segment>,
+    supply: Arc<Mutex<Supply>>,
+    /// Why nothing more is written: what could not be written once must not be followed by anything.
+    failure: Option<LogError>,
+    /// Its first segment's number.
+    first: u64,
     /// Bytes of frames and their padding so far.
     written_bytes: u64,
     header: Pages,
@@ -125,18 +179,22 @@ impl Writer {
         generation: u128,
         first: Segment,
     ) -> Result<Writer, LogError> {
+        let supply = Supply { number: first.number + 1, spare: None };
         let mut writer = Writer {
             segments,
             generation,
+            first: first.number,
             current: first,
             at: PAGE,
             frame: 1,
-            spare: None,
+            supply: Arc::new(Mutex::new(supply)),
+            failure: None,
             written_bytes: 0,
             header: Pages::zeroed(PAGE_BYTES),
             part: Pages::new(),
         };
-        writer.begin_segment()?;
+        let begun = writer.begin_segment();
+        begun.inspect_err(|_| writer.segments.remove(writer.first))?;
         Ok(writer)
     }
 
@@ -159,14 +217,25 @@ impl Writer {
         self.current.number
     }
 
-    /// Whether the end of the segment would have to wait for a new one.
-    pub(super) fn lacks_spare(&self) -> bool {
-        self.spare.is_none()
+    /// Where its segments come from.
+    pub(super) fn supply(&self) -> &Arc<Mutex<Supply>> {
+        &self.supply
     }
 
-    /// Takes the segment that follows.
-    pub(super) fn put_spare(&mut self, spare: Segment) {
-        self.spare = Some(spare);
+    /// Whether the end of the segment would have to wait for a new one that nobody is making.
+    pub(super) fn lacks_spare(&self) -> bool {
+        self.supply.try_lock().is_ok_and(|supply| !supply.has_spare())
+    }
+
+    /// Whether something could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Writes nothing any more. The numbers of all its segments.
+    pub(super) fn end(&mut self, failure: LogError) -> std::ops::Range<u64> {
+        self.failure.get_or_insert(failure);
+        self.first..held(&self.supply).number
     }
 
     fn begin_segment(&mut self) -> Result<(), LogError> {
@@ -191,6 +260,15 @@ impl Writer {
     /// Writes the content of an epoch and waits until it is durable. The content follows
     /// [`FRAME_HEADER_WORDS`] words in `pages`, which are this function's.
     pub(super) fn write_epoch(&mut self, epoch: u64, pages: &mut Pages) -> Result<(), LogError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let written = self.try_write_epoch(epoch, pages);
+        self.failure = written.clone().err();
+        written
+    }
+
+    fn try_write_epoch(&mut self, epoch: u64, pages: &mut Pages) -> Result<(), LogError> {
         let content_words = pages.words().len() - FRAME_HEADER_WORDS;
         if frame_bytes(content_words) <= self.current.bytes - self.at {
             return self.write_frame(epoch, true, pages);
@@ -226,11 +304,8 @@ impl Writer {
     }
 
     fn next_segment(&mut self) -> Result<(), LogError> {
-        let number = self.current.number + 1;
-        self.current = match self.spare.take() {
-            Some(spare) => spare,
-            None => self.segments.make(number, self.current.bytes)?,
-        };
+        // If one is being made, this waits for it.
+        self.current = held(&self.supply).take(&self.segments, self.current.bytes)?;
         self.begin_segment()
     }
 

@@ -1,7 +1,7 @@
 //! Files and their names.
 
 use crate::error::OpenError;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -20,8 +20,17 @@ pub(super) fn directory_of(path: &Path) -> &Path {
 
 /// Whether `name` is the file's.
 pub(super) fn names(name: &Path, file: &File) -> bool {
-    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    match (name.symlink_metadata(), file.metadata()) {
+    are_same(name.symlink_metadata(), file)
+}
+
+/// Whether who opens `path` gets the file.
+pub(super) fn leads_to(path: &Path, file: &File) -> bool {
+    are_same(path.metadata(), file)
+}
+
+fn are_same(named: io::Result<Metadata>, file: &File) -> bool {
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    match (named, file.metadata()) {
         (Ok(named), Ok(opened)) => id(named) == id(opened),
         _ => false,
     }

@@ -81,6 +81,25 @@ fn rings_are_used_again_and_again() {
     assert!((0..512).all(|at| image[&Offset(at * WORD)] == word(at)));
 }
 
+/// A log that fails is stopped while threads wait for room in their rings.
+#[test]
+fn nobody_waits_for_room_in_a_log_that_was_stopped() {
+    let (log, memory) = (&started(), &memory(1 << 16));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| append(log, memory, 0, 1 << 16));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!writer.is_finished(), "it has to wait for room");
+        log.stop();
+        let ended = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            writer.is_finished()
+        });
+        // Lets it go before the scope waits for it.
+        (0..100).for_each(|_| drop(log.seal()));
+        assert!(ended);
+    });
+}
+
 /// Threads hand a number on, each to a word of the next one, on lines that they share. In every cut no number is
 /// larger than the one that it was derived from.
 #[test]

@@ -152,12 +152,15 @@ fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
 }
 
 fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    /// Aligned: the file may be one that is read and written past the page cache.
+    #[repr(align(4096))]
+    struct Zeros([u8; 64 << 10]);
+    static ZEROS: Zeros = Zeros([0; 64 << 10]);
     let end = rustix::fs::fstat(file)?.st_size.cast_unsigned();
     let mut from = range.start.max(end);
     while from < range.end {
-        let bytes = (range.end - from).min(ZEROS.len() as u64) as usize;
-        match rustix::io::pwrite(file.as_fd(), &ZEROS[..bytes], from) {
+        let bytes = (range.end - from).min(ZEROS.0.len() as u64) as usize;
+        match rustix::io::pwrite(file.as_fd(), &ZEROS.0[..bytes], from) {
             Ok(written) => from += written as u64,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),

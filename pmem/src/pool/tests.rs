@@ -171,3 +171,21 @@ fn dram_pools_work_without_a_file() {
     pool.sync().unwrap();
     pool.close().unwrap();
 }
+
+/// A restored pool has not reached the device. If its image was clean, and it said so, a power loss could leave that and
+/// nothing else of it.
+#[test]
+fn an_adopted_pool_is_dirty_until_it_is_closed() {
+    let file = tempfile::tempfile().unwrap();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    pool.close().unwrap();
+    drop(pool);
+    let there = Place { inode: 9, ..HERE };
+    Pool::adopt(&mapped(&file, true), there).unwrap();
+    let (superblock, _) = Pool::read(&mapped(&file, true)).unwrap();
+    assert!(!superblock.clean);
+    assert_eq!((superblock.place, superblock.pairs()), (there, None));
+    let after_power_loss = Place { boot_id: [7, 7], ..there };
+    assert!(superblock.check_state(&after_power_loss).is_err());
+    assert!(superblock.check_state(&there).is_ok());
+}
