@@ -23,6 +23,15 @@ impl<'a, const LOCK: u64> Locked<'a, LOCK> {
         // Not `then_some`: a guard made too early would unlock for another holder when dropped.
         is_free.then(|| Locked(word))
     }
+
+    /// Locks a word that is as it was seen, unlocked; else not.
+    #[inline(always)]
+    pub(crate) fn attempt_from(word: &'a AtomicU64, seen: u64) -> Option<Self> {
+        let unlocked = seen & !LOCK;
+        word.compare_exchange(unlocked, seen | LOCK, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then(|| Locked(word))
+    }
 }
 
 impl<const LOCK: u64> Drop for Locked<'_, LOCK> {

@@ -26,6 +26,7 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
 
     /// Hints at what a single mutation is about to read and write. This comes before its first lock, whose
     /// instruction waits for all earlier stores: so the misses overlap with those of the mutation before.
+    #[inline(always)]
     fn hint(&self, known: &mut Self::Known, likely: Likely) {
         self.look(known, likely);
     }
@@ -39,6 +40,20 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         likely: Likely,
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>>;
+
+    /// [`Paths::mutate_fast`] of a single key, of which nothing is foreseen yet.
+    #[inline(always)]
+    fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        let mut known = Self::Known::default();
+        self.foresee(key, &mut known);
+        self.hint(&mut known, likely);
+        self.mutate_fast(&mut self.unfenced::<1>(), key, &known, likely, decide)
+    }
 
     /// As [`Paths::mutate`], with a fence that may be still to come.
     fn mutate_slow<'a, const MOST: usize>(
@@ -126,14 +141,7 @@ fn mutate_one<K: Fixed, V: Fixed, P: Paths<K, V>>(
     likely: Likely,
     decide: impl Fn(Option<V>) -> Change<V>,
 ) -> Result<Option<V>, Error> {
-    let mut known = P::Known::default();
-    table.foresee(key, &mut known);
-    table.hint(&mut known, likely);
-    let before = {
-        let mut unfenced = table.unfenced::<1>();
-        table.mutate_fast(&mut unfenced, key, &known, likely, &decide)
-    };
-    match before {
+    match table.mutate_alone(key, likely, &decide) {
         Some(before) => Ok(before),
         // With another `Unfenced`: that of the fast path stays in registers, since nobody has an address of it.
         None => mutate_otherwise(table, &mut table.unfenced::<1>(), key, likely, decide),

@@ -442,6 +442,13 @@ pub(crate) trait Doubles {
         }
     }
 
+    /// Hints, before anything is read of it, that the sidecar of all buckets is about to be written: with small pages
+    /// an operation would wait for their addresses rather than for what is there.
+    fn advise_used_records(&self) {
+        let words = Self::RECORD_WORDS << self.tables().geometry().used_log2();
+        self.records().advise(0..words, false);
+    }
+
     /// Hints that the sidecar of the `1 << log2` buckets after as many will be needed, or has memory at hand for it.
     fn advise_records(&self, log2: u32, populate: bool) {
         let words = Self::RECORD_WORDS << log2;

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::bucket::Unfenced;
-use super::fast::{Seen, Two, slot_of_two};
+use super::fast::{Seen, Two};
 use crate::ahead::Foresee;
 use crate::doubling::Hash;
 use crate::mutation::Likely;
@@ -37,12 +37,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Foresee<K> for Core<M, K, V> {
         if let Some(two) = &known.two {
             known.seen = self.see(two);
             known.slots = self.slots_with(&known.seen, known.hash);
-            let (nth, slot) = match self.room(&known.seen) {
-                _ if known.slots != 0 => slot_of_two(known.slots.trailing_zeros()),
-                Some(room) if likely == Likely::Inserts => room,
-                _ => return,
-            };
-            self.prefetch_slot(self.at(two.buckets[nth]), slot);
+            self.prefetch_likely(known, likely);
         }
     }
 }
@@ -80,6 +75,16 @@ impl<M: Medium, K: Fixed, V: Fixed> Paths<K, V> for Core<M, K, V> {
         decide: &impl Fn(Option<V>) -> Change<V>,
     ) -> Option<Option<V>> {
         self.mutate_fast(unfenced, key, known, likely, decide)
+    }
+
+    #[inline(always)]
+    fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        self.mutate_alone(key, likely, decide)
     }
 
     fn mutate_slow<'a, const MOST: usize>(

@@ -2,7 +2,8 @@
 
 use super::Core;
 use super::layout::{
-    BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, STASHED, STATE, with_new_version,
+    BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, Record, STASHED, STATE,
+    state_and_prints, with_new_version,
 };
 use crate::doubling::{Doubles, Geometry, Hash, slots_in};
 use index::Fixed;
@@ -127,13 +128,14 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         hash: Hash,
         clear: u64,
     ) {
-        let is_beyond = self.core.fill(self.core.at(bucket), slot, item);
+        let at = self.core.at(bucket);
+        let is_beyond = self.core.fill(at, slot, item);
         let print = hash.print();
         let change = Pending { bucket, slot, print, clear, is_beyond, ..Pending::default() };
         if is_beyond {
             self.is_any_beyond = true;
         } else {
-            self.core.commit_bitmap(&change);
+            self.core.commit_bitmap(at, slot, clear);
         }
         self.push(locked, change);
     }
@@ -228,7 +230,7 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
         core.medium().fence();
         if self.is_any_beyond {
             for change in self.changes[..self.count].iter().filter(|change| change.is_beyond) {
-                core.commit_bitmap(change);
+                core.commit_bitmap(core.at(change.bucket), change.slot, change.clear);
             }
             core.medium().fence();
             self.is_any_beyond = false;
@@ -298,7 +300,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn record_of(&self, bucket: u64) -> &[AtomicU64; RECORD_WORDS] {
+    pub(super) fn record_of(&self, bucket: u64) -> &Record {
         &self.records.as_slice().as_chunks().0[bucket as usize]
     }
 
@@ -314,12 +316,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.record_of(bucket)[PRINTS].load(Ordering::Acquire)
     }
 
-    /// The state of a bucket, and its fingerprints, which are loaded after it.
+    /// The state of a bucket, and its fingerprints.
     #[inline(always)]
     pub(super) fn state_and_prints(&self, bucket: u64) -> (u64, u64) {
-        let record = self.record_of(bucket);
-        let state = record[STATE].load(Ordering::Acquire);
-        (state, record[PRINTS].load(Ordering::Acquire))
+        state_and_prints(self.record_of(bucket))
     }
 
     /// Sets the fingerprint in a slot of a locked bucket; 0: it is empty.
@@ -385,15 +385,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.flush_beyond(at, slot)
     }
 
-    /// Commits a change of a locked bucket with one word, the bitmap, if there is one; else the key is that word. A
-    /// fence is still to come.
+    /// Commits what was put into a slot of a locked bucket with one word, the bitmap, if there is one, which no longer
+    /// has the slots `clear`; else the key is that word. A fence is still to come.
     #[inline(always)]
-    fn commit_bitmap(&self, change: &Pending) {
-        let (medium, at) = (self.medium(), self.at(change.bucket));
+    fn commit_bitmap(&self, at: Offset, slot: usize, clear: u64) {
+        let medium = self.medium();
         if !Bucket::<K, V>::WORDS {
-            medium.store_release(at, medium.load(at) & !change.clear | 1 << change.slot);
+            medium.store_release(at, medium.load(at) & !clear | 1 << slot);
         }
-        self.flush_use(at, change.slot);
+        self.flush_use(at, slot);
     }
 
     /// Erases the items in slots of a locked bucket; a fence is still to come.
@@ -418,14 +418,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Puts an item into an empty slot of a locked bucket, durably and visibly; the lock stays.
     pub(super) fn put_locked(&self, bucket: u64, slot: usize, item: (K, V), print: u8) {
-        let is_beyond = self.fill(self.at(bucket), slot, item);
-        if is_beyond {
+        self.put_durably(self.at(bucket), slot, item);
+        self.show_locked(&Pending { bucket, slot, print, ..Pending::default() });
+    }
+
+    /// Puts an item into an empty slot of a locked bucket, durably; it is still to be shown.
+    #[inline(always)]
+    pub(super) fn put_durably(&self, at: Offset, slot: usize, item: (K, V)) {
+        if self.fill(at, slot, item) {
             self.medium().fence();
         }
-        let change = Pending { bucket, slot, print, is_beyond, ..Pending::default() };
-        self.commit_bitmap(&change);
+        self.commit_bitmap(at, slot, 0);
         self.medium().fence();
-        self.show_locked(&change);
     }
 
     /// Hides and erases what is in a slot of a locked bucket, where it is for the second time. Of words the erasure

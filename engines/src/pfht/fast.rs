@@ -5,13 +5,18 @@
 use super::Core;
 use super::batch::Known;
 use super::bucket::Unfenced;
-use super::layout::{LOCK, STASHED, WRITING};
+use super::layout::{
+    Bucket, LOCK, Locked, PRINTS, Record, SLOTS_MAX, STASHED, STATE, WRITING, state_and_prints,
+    with_new_version,
+};
 use super::search::{Found, Spot};
 use crate::doubling::{Doubles, Geometry, Hash};
 use crate::mutation::Likely;
+use index::fingerprint::EMPTY;
 use index::{Change, Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::{Ordering, fence};
+use std::hint::select_unpredictable;
 
 /// The two buckets of a key in a table that is not resizing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,13 +32,35 @@ pub(super) struct Seen {
     prints: [u64; 2],
 }
 
-/// Where the slots of the second bucket begin in a mask of both.
-const SECOND: u32 = 8;
+impl Seen {
+    #[inline(always)]
+    fn of([first, second]: [&Record; 2]) -> Seen {
+        let (first, first_prints) = state_and_prints(first);
+        let (second, second_prints) = state_and_prints(second);
+        Seen { states: [first, second], prints: [first_prints, second_prints] }
+    }
+}
+
+/// Two of a kind, the one numbered `nth` first: without a branch, which half of the insertions would take other than
+/// foreseen, and without an index, which would need them in memory.
+#[inline(always)]
+fn with_first<T: Copy>([first, second]: [T; 2], nth: usize) -> [T; 2] {
+    let is_first = nth == 0;
+    [select_unpredictable(is_first, first, second), select_unpredictable(is_first, second, first)]
+}
+
+/// The numbers of bits set in two bytes, each in its byte. (Not every processor has an instruction for one.)
+#[inline(always)]
+fn counts_in_bytes(bytes: u32) -> u32 {
+    let pairs = bytes - (bytes >> 1 & 0x5555);
+    let nibbles = (pairs & 0x3333) + (pairs >> 2 & 0x3333);
+    (nibbles + (nibbles >> 4)) & 0x0f0f
+}
 
 /// Which of two buckets, and the slot, for a bit of [`Core::slots_with`].
 #[inline(always)]
-pub(super) fn slot_of_two(bit: u32) -> (usize, usize) {
-    ((bit / SECOND) as usize, (bit % SECOND) as usize)
+fn slot_of_two(bit: u32) -> (usize, usize) {
+    ((bit / SLOTS_MAX) as usize, (bit % SLOTS_MAX) as usize)
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
@@ -58,17 +85,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn see(&self, two: &Two) -> Seen {
-        let (first, first_prints) = self.state_and_prints(two.buckets[0]);
-        let (second, second_prints) = self.state_and_prints(two.buckets[1]);
-        Seen { states: [first, second], prints: [first_prints, second_prints] }
+        Seen::of(two.buckets.map(|bucket| self.record_of(bucket)))
     }
 
     /// The slots of two buckets with the fingerprint of this hash.
     #[inline(always)]
     pub(super) fn slots_with(&self, seen: &Seen, hash: Hash) -> u32 {
-        let print = hash.print();
-        let first = self.bucket.slots_with(seen.prints[0], print) as u32;
-        first | (self.bucket.slots_with(seen.prints[1], print) as u32) << SECOND
+        self.bucket.slots_of_two_with(seen.prints, hash.print())
     }
 
     /// `None`: a writer is in the way, or the stash has to be asked.
@@ -156,12 +179,75 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
+    /// [`Core::mutate_fast`] of a single key, of which nothing is foreseen yet.
+    #[inline(always)]
+    pub(super) fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        let hash = self.hash(key);
+        let two = self.two(hash)?;
+        let records = two.buckets.map(|bucket| self.record_of(bucket));
+        let seen = Seen::of(records);
+        let slots = self.slots_with(&seen, hash);
+        if likely == Likely::Inserts && slots == 0 {
+            return self.insert_alone(&two, records, &seen, key, hash, decide);
+        }
+        let known = Known { hash, two: Some(two), seen, slots };
+        self.prefetch_likely(&known, likely);
+        self.mutate_fast(&mut Unfenced::<M, K, V, 1>::new(self), key, &known, likely, decide)
+    }
+
+    /// Inserts a key whose fingerprint is in neither bucket. As [`Core::insert`], without displacement; `None`: a
+    /// writer is in the way, or something rare is to be done.
+    #[inline(always)]
+    fn insert_alone(
+        &self,
+        two: &Two,
+        records: [&Record; 2],
+        seen: &Seen,
+        key: K,
+        hash: Hash,
+        decide: &impl Fn(Option<V>) -> Change<V>,
+    ) -> Option<Option<V>> {
+        let (nth, slot) = self.room(seen)?;
+        let [bucket, _] = with_first(two.buckets, nth);
+        let [record, other] = with_first(records, nth);
+        let [state, others_state] = with_first(seen.states, nth);
+        let [prints, _] = with_first(seen.prints, nth);
+        let at = self.at(bucket);
+        self.prefetch_slot(at, slot);
+        if seen.states[0] & STASHED != 0 || !Bucket::<K, V>::takes(key) {
+            return None;
+        }
+        let Change::Put(value) = decide(None) else { return None };
+        let home = Locked::attempt(self.homes.get(hash.home()))?;
+        // Only as it was seen: then its fingerprints are as they were, too.
+        let locked = Locked::attempt_from(&record[STATE], state)?;
+        let changes = other[STATE].load(Ordering::Relaxed) ^ others_state;
+        // The key is absent: under the lock of its home neither bucket has changed, nor has the geometry.
+        if changes & !LOCK != 0 || self.geometry() != two.geometry {
+            return None;
+        }
+        self.put_durably(at, slot, (key, value));
+        std::mem::forget(locked);
+        record[PRINTS].store(prints | u64::from(hash.print()) << (8 * slot), Ordering::Release);
+        record[STATE].store(with_new_version(state) & !LOCK, Ordering::Release);
+        drop(home);
+        self.look_after(1, 0);
+        Some(None)
+    }
+
     /// The emptier of two buckets, and the slot there that an item goes to.
     #[inline(always)]
-    pub(super) fn room(&self, seen: &Seen) -> Option<(usize, usize)> {
-        let empty = [self.bucket.empty(seen.prints[0]), self.bucket.empty(seen.prints[1])];
-        let nth = usize::from(empty[1].count_ones() > empty[0].count_ones());
-        (empty[nth] != 0).then(|| (nth, empty[nth].trailing_zeros() as usize))
+    fn room(&self, seen: &Seen) -> Option<(usize, usize)> {
+        let empty = self.bucket.slots_of_two_with(seen.prints, EMPTY);
+        let counts = counts_in_bytes(empty);
+        let nth = usize::from(counts >> SLOTS_MAX > counts & 0xff);
+        let [empty, _] = with_first([empty & 0xff, empty >> SLOTS_MAX], nth);
+        (empty != 0).then(|| (nth, empty.trailing_zeros() as usize))
     }
 
     /// As [`Core::insert`], without displacement, and only if the bucket is as it was seen; whether so.
@@ -174,7 +260,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         item: (K, V),
         hash: Hash,
     ) -> bool {
-        if !super::layout::Bucket::<K, V>::takes(item.0) {
+        if !Bucket::<K, V>::takes(item.0) {
             return false;
         }
         let Some((nth, slot)) = self.room(seen) else { return false };
@@ -188,9 +274,21 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         true
     }
 
+    /// Hints that the slot is about to be written that a mutation is likely to change.
+    #[inline(always)]
+    pub(super) fn prefetch_likely(&self, known: &Known, likely: Likely) {
+        let Some(two) = &known.two else { return };
+        let (nth, slot) = match self.room(&known.seen) {
+            _ if known.slots != 0 => slot_of_two(known.slots.trailing_zeros()),
+            Some(room) if likely == Likely::Inserts => room,
+            _ => return,
+        };
+        self.prefetch_slot(self.at(two.buckets[nth]), slot);
+    }
+
     /// Hints that a slot is about to be written.
     #[inline(always)]
-    pub(super) fn prefetch_slot(&self, at: pmem::Offset, slot: usize) {
+    fn prefetch_slot(&self, at: pmem::Offset, slot: usize) {
         self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
         let beyond = self.bucket.beyond_bitmap(slot);
         if !beyond.is_empty() {

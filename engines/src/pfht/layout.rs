@@ -22,8 +22,9 @@
 //! has the lowest numbers, and each further table as many as all before it. So are the stash's nodes.
 
 use crate::packed::Packed;
-use index::fingerprint::match_word;
+use index::fingerprint::{EMPTY, match_two_words, match_word};
 use index::{Fixed, are_words};
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -51,6 +52,8 @@ pub(super) const RECORD_WORDS: usize = 2;
 pub(super) const STATE: usize = 0;
 /// Word of a record: the fingerprints.
 pub(super) const PRINTS: usize = 1;
+/// What the sidecar has of a bucket.
+pub(super) type Record = [AtomicU64; RECORD_WORDS];
 
 /// First word of a node in use, unless that is its key.
 const IN_USE: u64 = 1;
@@ -73,6 +76,13 @@ pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
 /// The lock of a bucket or of a home, held until dropped.
 pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+
+/// The state in a record, and the fingerprints, which are loaded after it.
+#[inline(always)]
+pub(super) fn state_and_prints(record: &Record) -> (u64, u64) {
+    let state = record[STATE].load(Ordering::Acquire);
+    (state, record[PRINTS].load(Ordering::Acquire))
+}
 
 /// The state with the next version.
 #[inline(always)]
@@ -165,7 +175,14 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// The empty slots.
     #[inline(always)]
     pub(super) fn empty(&self, prints: u64) -> u64 {
-        self.slots_with(prints, 0)
+        self.slots_with(prints, EMPTY)
+    }
+
+    /// The slots of two buckets with this fingerprint; those of the second one begin at bit 8.
+    #[inline(always)]
+    pub(super) fn slots_of_two_with(&self, prints: [u64; 2], print: u8) -> u32 {
+        let full = self.full() as u32;
+        match_two_words(prints, print) & (full | full << SLOTS_MAX)
     }
 
     /// Byte of the bucket at which the item in `slot` begins.

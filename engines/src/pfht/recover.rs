@@ -5,11 +5,12 @@
 //! of the stash. Both copies are equal. Cut anywhere, recovery leaves what a crash leaves, and runs again.
 
 use super::Core;
-use super::layout::{Bucket, STASHED};
+use super::layout::{Bucket, PRINTS, STASHED};
 use super::search::Spot;
 use crate::doubling::{Doubles, Geometry, Hash, slots_in};
 use crate::log::Entry;
 use index::Fixed;
+use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
@@ -20,6 +21,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         let buckets = 0..geometry.buckets();
+        self.advise_used_records();
         let pairs = self
             .tables
             .in_parallel(buckets.clone(), BUCKETS_PER_THREAD, |range| Ok(self.rebuild(range)))?;
@@ -44,17 +46,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         Ok(())
     }
 
-    /// Rebuilds the records of buckets; returns the number of items.
+    /// Rebuilds the records of buckets; returns the number of items. All are written, also those of empty buckets:
+    /// huge pages come where memory is written first.
     fn rebuild(&self, range: Range<u64>) -> u64 {
         let medium = self.medium();
         let mut items = 0;
         for bucket in range {
             let at = self.at(bucket);
             let used = self.bucket.bitmap(medium, at);
-            for slot in slots_in(used) {
+            let prints = slots_in(used).fold(0, |prints, slot| {
                 let hash = self.hash(self.bucket.key(medium, at, slot));
-                self.set_print(bucket, slot, hash.print());
-            }
+                prints | u64::from(hash.print()) << (slot * 8)
+            });
+            self.record_of(bucket)[PRINTS].store(prints, Ordering::Release);
             items += u64::from(used.count_ones());
         }
         items
