@@ -92,40 +92,6 @@ impl Seen {
     }
 }
 
-/// The slots of two buckets that show a fingerprint, in one word: a processor cannot guess in which of them a key is,
-/// and a wrong guess takes longer than all the rest of a search.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Matches(u64);
-
-impl Matches {
-    /// By how many bits those of the second bucket are shifted: between those of the first one.
-    const SECOND_SHIFT: u32 = 4;
-
-    /// Nothing of a bucket that is of another epoch.
-    #[inline(always)]
-    pub(super) fn of(seen: &[Seen; 2], epoch: u64, print: u8) -> Matches {
-        let [first, second] = [seen[0], seen[1]].map(|seen| {
-            let is_of_epoch = u64::from(seen.epoch() == epoch);
-            seen.matches(print) & is_of_epoch.wrapping_neg()
-        });
-        Matches(first | second >> Self::SECOND_SHIFT)
-    }
-}
-
-/// Of each match which bucket, and the slot.
-impl Iterator for Matches {
-    type Item = (usize, usize);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<(usize, usize)> {
-        let bit = self.0.trailing_zeros();
-        (self.0 != 0).then(|| {
-            self.0 &= self.0 - 1;
-            (usize::from(bit % 8 != 7), bit as usize / 8 - 1)
-        })
-    }
-}
-
 impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
     const KEY_WORDS: usize = words_of(K::BYTES);
     const ENTRY_WORDS: usize = words_of(K::BYTES) + words_of(V::BYTES);

@@ -28,9 +28,9 @@ mod state;
 
 use super::layout::{BUCKET_BYTES, Locked};
 use crate::doubling::Hash;
-use bucket::{Bucket, LockedBucket, Matches, Seen, WORDS, slots_in};
+use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
+use index::Fixed;
 use index::hash::{h1, h2};
-use index::{Fixed, is_same};
 use pmem::sync::{Array, AtomicU64, Ordering, fence};
 use state::State;
 use std::io;
@@ -172,15 +172,13 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     #[inline(always)]
     pub(super) fn search(&self, key: K, hash: Hash) -> Answer<V> {
         let (state, print) = (self.state(), hash.print());
-        let pair = Self::pair(state, hash);
-        let [first, second] = pair.map(|number| self.bucket(number));
-        let seen = [first.see(), second.see()];
-        let mut matches = Matches::of(&seen, state.epoch(), print);
-        while let Some((nth, slot)) = matches.next() {
-            let (bucket, seen) = (self.bucket(pair[nth]), seen[nth]);
-            if !is_same(bucket.key(slot), key) {
+        let buckets = Self::pair(state, hash).map(|number| self.bucket(number));
+        let seen = buckets.map(Bucket::see);
+        for (bucket, seen) in buckets.into_iter().zip(seen) {
+            if seen.epoch() != state.epoch() {
                 continue;
             }
+            let Some(slot) = bucket.slot_of(seen, key, print) else { continue };
             let value = bucket.value(slot);
             fence(Ordering::Acquire);
             let is_same = bucket.is_as_seen(seen) && self.state() == state;
@@ -194,7 +192,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
             return Answer::Unknown;
         }
         fence(Ordering::Acquire);
-        let is_same = first.is_as_seen(seen[0]) && second.is_as_seen(seen[1]);
+        let is_same = buckets.into_iter().zip(seen).all(|(bucket, seen)| bucket.is_as_seen(seen));
         if is_same && self.state() == state { Answer::Absent } else { Answer::Unknown }
     }
 
