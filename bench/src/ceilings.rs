@@ -18,11 +18,15 @@ pub struct Ceilings {
     pub stores_per_s: f64,
     /// Random lines stored to, flushed and fenced a second; 0 where nothing can be flushed.
     pub persists_per_s: f64,
+    /// Random pairs stored around the caches and fenced a second; 0 where nothing can be flushed.
+    pub streams_per_s: f64,
     /// The longest gaps that a loop saw that did nothing but look at the clock: 1 in 10,000
     /// microseconds, and the longest of all.
     pub stall_p9999_ns: f64,
     /// The longest of them.
     pub stall_max_ns: f64,
+    /// The longest of what that loop is charged for ([`crate::effort`]): interrupts, mostly.
+    pub stall_own_max_ns: f64,
 }
 
 impl Ceilings {

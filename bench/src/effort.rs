@@ -44,8 +44,18 @@ impl Effort {
     #[inline]
     pub fn count(&mut self, ns: u64) -> Result<()> {
         self.ops += 1;
+        if self.ops == OPS_PER_LOOK {
+            self.look_at(ns)
+        } else {
+            self.longest_ns = self.longest_ns.max(ns);
+            Ok(())
+        }
+    }
+
+    /// As [`Effort::count`], and it is looked at once.
+    pub fn look_at(&mut self, ns: u64) -> Result<()> {
         self.longest_ns = self.longest_ns.max(ns);
-        if self.ops == OPS_PER_LOOK { self.look() } else { Ok(()) }
+        self.look()
     }
 
     #[cold]

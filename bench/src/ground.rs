@@ -2,6 +2,7 @@
 
 use crate::ceilings::Ceilings;
 use crate::crew;
+use crate::effort::Effort;
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
@@ -36,6 +37,8 @@ const ABSENT: u8 = 0xee;
 const LOCK: u64 = 1 << 7;
 /// How long an idle loop looks for gaps.
 const STALL_TIME: Duration = Duration::from_millis(200);
+/// How often it looks what it is charged for.
+const STALL_LOOK: Duration = Duration::from_micros(50);
 
 /// Memory to measure on, with flushes or without.
 pub struct Ground {
@@ -110,15 +113,19 @@ impl Ground {
             offsets.iter().for_each(|&at| self.kept.store_release(Offset(at + 8), at));
             0
         })?;
-        let persists_per_s = match &self.flushed {
-            None => 0.0,
+        let durable_rate = |work: fn(&Memory, &[u64]) -> u64| match &self.flushed {
+            None => Ok(0.0),
             Some(flushed) => {
                 let lines = flushed.size() / LINE;
-                rate(PERSISTS, lines, &|offsets| persists(flushed, offsets))?
+                rate(PERSISTS, lines, &|offsets| work(flushed, offsets))
             }
         };
+        let persists_per_s = durable_rate(persists)?;
+        let streams_per_s = durable_rate(streams)?;
         let (stalls, _) = crew::run(vec![(); threads], |()| stalls())?;
-        let mut gaps_ns: Vec<f64> = stalls.into_iter().flatten().collect();
+        let stalls = stalls.into_iter().collect::<Result<Vec<_>>>()?;
+        let stall_own_max_ns = stalls.iter().map(|&(_, own_ns)| own_ns).max().unwrap_or(0) as f64;
+        let mut gaps_ns: Vec<f64> = stalls.into_iter().flat_map(|(gaps_ns, _)| gaps_ns).collect();
         gaps_ns.sort_by(f64::total_cmp);
         let microseconds = STALL_TIME.as_micros() as usize * threads;
         // Gaps are kept from a microsecond up: 1 in 10,000 microseconds had one as long as this.
@@ -130,8 +137,10 @@ impl Ground {
             bare_inserts_per_s,
             stores_per_s,
             persists_per_s,
+            streams_per_s,
             stall_p9999_ns: gaps_ns.get(rank).copied().unwrap_or(0.0),
             stall_max_ns: gaps_ns.last().copied().unwrap_or(0.0),
+            stall_own_max_ns,
         })
     }
 
@@ -196,20 +205,40 @@ fn persists(memory: &Memory, offsets: &[u64]) -> u64 {
     0
 }
 
-/// Gaps of a microsecond and more between two looks at the clock, in nanoseconds.
-fn stalls() -> Vec<f64> {
+fn streams(memory: &Memory, offsets: &[u64]) -> u64 {
+    for &at in offsets {
+        memory.stream_pair(Offset(at), 0, at);
+        memory.fence();
+    }
+    0
+}
+
+/// Gaps of a microsecond and more between two looks at the clock, in nanoseconds; and the longest of what the thread
+/// is charged for in such a gap, page faults aside, although it did nothing in it.
+fn stalls() -> Result<(Vec<f64>, u64)> {
     let mut gaps_ns = Vec::with_capacity(1 << 16);
+    let mut effort = Effort::begin()?;
     let started = Instant::now();
-    let mut last = started;
+    let (mut last, mut began) = (started, started);
+    let mut gap_max = Duration::ZERO;
     while last - started < STALL_TIME {
         let now = black_box(Instant::now());
         let gap = now - last;
         if gap >= Duration::from_micros(1) && gaps_ns.len() < gaps_ns.capacity() {
             gaps_ns.push(gap.as_nanos() as f64);
         }
+        gap_max = gap_max.max(gap);
         last = now;
+        // As often as a thread that does something is looked at.
+        if now - began >= STALL_LOOK {
+            effort.look_at(gap_max.as_nanos() as u64)?;
+            gap_max = Duration::ZERO;
+            // What the look took is no gap.
+            last = Instant::now();
+            began = last;
+        }
     }
-    gaps_ns
+    Ok((gaps_ns, effort.end()?.0))
 }
 
 /// One round of suite `ceilings`: the ceilings as rows of contender `machine`.
@@ -228,9 +257,11 @@ pub fn rows(setting: &Setting, ceilings: &Ceilings) -> Vec<Row> {
         rate("bare_insert", ceilings.bare_inserts_per_s),
         rate("store_line", ceilings.stores_per_s),
         rate("persist_line", ceilings.persists_per_s),
+        rate("stream_pair", ceilings.streams_per_s),
         Row {
             p9999_ns: Some(ceilings.stall_p9999_ns),
             max_ns: Some(ceilings.stall_max_ns),
+            own_max_ns: Some(ceilings.stall_own_max_ns),
             ..row("stall")
         },
     ]

@@ -13,7 +13,8 @@
 //!   the processor time that no insertion exceeded, those near a page fault aside, and how often
 //!   they waited for anything ([`crate::effort`]).
 //!
-//! Row `stall` has the gaps that threads see which do nothing: no table is better than that.
+//! Row `stall` has the gaps that threads see which do nothing, and what they are charged for in such a gap: no table
+//! is better than that.
 
 use crate::crew;
 use crate::effort::Effort;
@@ -85,6 +86,7 @@ pub fn round<M: Map>(
     rows.extend(setting.ceilings.map(|ceilings| Row {
         p9999_ns: Some(ceilings.stall_p9999_ns),
         max_ns: Some(ceilings.stall_max_ns),
+        own_max_ns: Some(ceilings.stall_own_max_ns),
         pairs: None,
         op: "stall".into(),
         ..setting.row("resize", "", "machine")

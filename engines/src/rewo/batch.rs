@@ -4,7 +4,7 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two, slot_of_two};
 use crate::ahead::{BATCH, Foresee};
-use crate::doubling::Hash;
+use crate::doubling::{Hash, slots_in};
 use crate::mutation::Likely;
 use crate::paths::{Paths, get_each};
 use index::{Change, Error, Fixed, are_words};
@@ -34,15 +34,28 @@ impl<M: Medium, K: Fixed, V: Fixed> Foresee<K> for Core<M, K, V> {
 
     #[inline(always)]
     fn look(&self, known: &mut Known, likely: Likely) {
+        if likely != Likely::Inserts
+            && let Some(cache) = &self.cache
+        {
+            // An entry of a key that changes is marked before the change.
+            cache.prefetch(known.hash);
+        }
         if let Some(two) = &known.two {
             known.seen = self.see(two);
             known.slots = self.slots_with(&known.seen, known.hash);
-            let (nth, slot) = match self.room(&known.seen) {
-                _ if known.slots != 0 => slot_of_two(known.slots.trailing_zeros()),
-                Some(room) if likely == Likely::Inserts => room,
-                _ => return,
-            };
-            self.prefetch_slot(self.at(two.buckets[nth]), slot);
+            if known.slots != 0 {
+                let (nth, slot) = slot_of_two(known.slots.trailing_zeros());
+                let at = self.at(two.buckets[nth]);
+                if self.changes_meta(likely) {
+                    self.prefetch_slot(at, slot);
+                } else {
+                    self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
+                }
+            } else if likely == Likely::Inserts
+                && let Some((nth, slot)) = self.room(&known.seen)
+            {
+                self.prefetch_slot(self.at(two.buckets[nth]), slot);
+            }
         }
     }
 }
@@ -95,13 +108,25 @@ impl<M: Medium, K: Fixed, V: Fixed> Paths<K, V> for Core<M, K, V> {
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         let Some(cache) = &self.cache else { return get_each(self, keys, out) };
         for (keys, out) in keys.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-            let mut hashes = [Hash::default(); BATCH];
-            for (hash, &key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hash(key);
-                cache.prefetch(*hash);
+            let mut known = [Known::default(); BATCH];
+            for (known, &key) in known.iter_mut().zip(keys) {
+                self.foresee(key, known);
+                cache.prefetch(known.hash);
             }
-            for ((out, &key), hash) in out.iter_mut().zip(keys).zip(hashes) {
-                *out = self.get_cached(cache, key, hash);
+            let mut missed = 0;
+            for (index, ((out, &key), known)) in
+                out.iter_mut().zip(keys).zip(&mut known).enumerate()
+            {
+                match self.ask_cache(cache, key, known.hash) {
+                    Some(answer) => *out = answer,
+                    None => {
+                        missed |= 1 << index;
+                        self.look(known, Likely::Updates);
+                    }
+                }
+            }
+            for index in slots_in(missed) {
+                out[index] = self.get_uncached(cache, keys[index], &known[index]);
             }
         }
     }

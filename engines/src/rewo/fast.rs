@@ -170,7 +170,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Whether the meta word is written when a key is found.
     #[inline(always)]
-    fn changes_meta(&self, likely: Likely) -> bool {
+    pub(super) fn changes_meta(&self, likely: Likely) -> bool {
         let overwrites = const { V::BYTES == 8 } && self.shape.design.in_place_update;
         match likely {
             Likely::Inserts => false,

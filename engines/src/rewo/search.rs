@@ -1,6 +1,8 @@
 //! Search: algorithms 1 and 2 (section 3.3).
 
+use super::batch::Known;
 use super::cache::{Answer, Cache};
+use super::fast::Two;
 use super::layout::{LOCK, Locked, WRITING};
 use super::{CACHE_ABSENT, CACHE_HITS, CACHE_MISSES, Core};
 use crate::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
@@ -30,21 +32,47 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// First in the cached table, and in the persistent one only if that cannot tell.
     #[inline(never)]
     pub(super) fn get_cached(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<V> {
+        let two = self.two(hash);
+        if let Some(two) = &two {
+            // Read only after a miss, but then they arrive while the cached table is searched.
+            self.prefetch_records(two);
+        }
+        match self.ask_cache(cache, key, hash) {
+            Some(answer) => answer,
+            None => self.miss(cache, key, hash, two),
+        }
+    }
+
+    /// What the cached table says of a key; `None`: the persistent one knows.
+    #[inline(always)]
+    pub(super) fn ask_cache(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<Option<V>> {
         let (word, found) = match cache.search(key, hash) {
             Answer::Hit(value) => (CACHE_HITS, Some(value)),
             Answer::Absent => (CACHE_ABSENT, None),
-            Answer::Unknown => return self.get_uncached(cache, key, hash),
+            Answer::Unknown => return None,
         };
         self.tables.counts.add(thread_index(), word, 1);
-        found
+        Some(found)
+    }
+
+    #[inline(never)]
+    fn miss(&self, cache: &Cache<K, V>, key: K, hash: Hash, two: Option<Two>) -> Option<V> {
+        let mut known = Known { hash, two, ..Known::default() };
+        if let Some(two) = &known.two {
+            known.seen = self.see(two);
+            known.slots = self.slots_with(&known.seen, hash);
+        }
+        self.get_uncached(cache, key, &known)
     }
 
     /// Searches the persistent table. What is found there is cached; in place of another pair only now and then:
     /// pairs that are looked up often come to be cached all the same, and others seldom drop them.
-    #[inline(never)]
-    fn get_uncached(&self, cache: &Cache<K, V>, key: K, hash: Hash) -> Option<V> {
+    #[inline(always)]
+    pub(super) fn get_uncached(&self, cache: &Cache<K, V>, key: K, known: &Known) -> Option<V> {
+        let &Known { hash, ref two, ref seen, slots } = known;
         let misses = self.tables.counts.add(thread_index(), CACHE_MISSES, 1);
-        let found = self.find(key, hash)?;
+        let fast = two.as_ref().and_then(|two| self.find_fast(two, seen, slots, key));
+        let found = fast.unwrap_or_else(|| self.find_slow(key, hash))?;
         if misses % MISSES_PER_REPLACEMENT == 1 || cache.has_room(hash) {
             self.fill_cache(cache, key, hash, &found);
         }

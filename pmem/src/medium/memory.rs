@@ -92,6 +92,28 @@ impl Memory {
         self.flush
     }
 
+    /// Stores 16 aligned bytes around the caches: the next fence makes them durable, without a flush. No engine does
+    /// so; `docs/engines/rewo.md` says why. Where there are no such stores, it is a store and a flush.
+    pub fn stream_pair(&self, at: Offset, low: u64, high: u64) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `aligned` checks that both words lie in the reservation and are aligned. Each store is one of an
+        // aligned word, as in `store`.
+        unsafe {
+            let words = self.aligned::<4>(at);
+            core::arch::asm!(
+                "movnti [{words}], {low}",
+                "movnti [{words} + 8], {high}",
+                words = in(reg) words, low = in(reg) low, high = in(reg) high,
+                options(nostack, preserves_flags)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self.store_pair(at, low, high);
+            self.flush(at);
+        }
+    }
+
     /// As [`Memory::mapped`], with MAP_SYNC. Fails with `EOPNOTSUPP` (or `EINVAL` on old
     /// kernels) where the file system is not DAX.
     pub fn dax(
