@@ -7,7 +7,7 @@ use crate::history::{Action, Op, Program};
 use crate::interleave::Points;
 use crate::logbook::Way;
 use crate::setups;
-use crate::subject::{HeapSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject};
+use crate::subject::{HeapSubject, LinesSubject, PoolSubject, Setup, StoreSubject, Subject, TableSubject};
 use crate::trial::{Directed, Look};
 use engines::Engine;
 
@@ -17,6 +17,10 @@ pub(crate) const EFFORT: Effort =
 
 fn logged(setups: Vec<Setup>) -> Vec<Setup> {
     setups.into_iter().map(|setup| Setup { is_logged: true, ..setup }).collect()
+}
+
+fn lines() -> Vec<Setup> {
+    vec![Setup { name: "empty registers", keys: vec![1, 2], free_keys: 2, ..Setup::default() }]
 }
 
 fn tables() -> Vec<Vec<Setup>> {
@@ -29,7 +33,8 @@ fn stores() -> Vec<Vec<Setup>> {
 
 /// Where random histories begin.
 pub(crate) fn arenas() -> Vec<Arena> {
-    arenas_of::<PoolSubject>(logged(setups::pool()))
+    arenas_of::<LinesSubject>(logged(lines()))
+        .chain(arenas_of::<PoolSubject>(logged(setups::pool())))
         .chain(arenas_of::<HeapSubject>(logged(setups::heap())))
         .chain(arenas_of::<TableSubject>(tables().concat()))
         .chain(arenas_of::<StoreSubject>(stores().concat()))
@@ -38,7 +43,8 @@ pub(crate) fn arenas() -> Vec<Arena> {
 
 /// The directed histories.
 pub(crate) fn histories() -> Vec<Directed> {
-    let mut all = of::<PoolSubject>(&logged(setups::pool()));
+    let mut all = of::<LinesSubject>(&logged(lines()));
+    all.extend(of::<PoolSubject>(&logged(setups::pool())));
     all.extend(of::<HeapSubject>(&logged(setups::heap())));
     all.extend(tables().iter().flat_map(|setups| of::<TableSubject>(setups)));
     all.extend(stores().iter().flat_map(|setups| of::<StoreSubject>(setups)));

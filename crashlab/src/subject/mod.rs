@@ -3,12 +3,14 @@
 
 mod baseline;
 mod heap;
+mod lines;
 mod pool;
 mod store;
 mod table;
 
 pub use baseline::BaselineSubject;
 pub use heap::HeapSubject;
+pub use lines::LinesSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
 pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};
