@@ -35,8 +35,8 @@ struct Recorder {
     syncs: Vec<(u32, u32)>,
     /// The same of what may have written.
     writes: Vec<(u32, Option<u32>)>,
-    /// When the operations began that are under way.
-    under_way: Vec<u32>,
+    /// Operations that are under way.
+    open: usize,
     /// Moments before this one are of no interest.
     from: u32,
     /// Nor are those before so many slices of the schedule have begun.
@@ -63,20 +63,6 @@ pub(crate) fn with_logbook(work: impl FnOnce(&mut Logbook, u32)) {
             work(logbook, recorder.time);
         }
     });
-}
-
-/// Waits until every operation has ended that is under way now.
-pub(crate) fn wait_for_those_under_way() {
-    let awaited = RECORDER.with_borrow(|recorder| recorder.under_way.clone());
-    let is_any_left = || {
-        RECORDER.with_borrow(|recorder| {
-            recorder.under_way.iter().any(|began| awaited.contains(began))
-        })
-    };
-    let mut turn = 0;
-    while is_any_left() {
-        simulated::spin(&mut turn);
-    }
 }
 
 fn record(sim: &Sim) {
@@ -238,7 +224,7 @@ fn changed(program: &Program) -> HashSet<Key> {
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     match op {
         Op::Seal => return logbook::seal(subject.medium()),
-        Op::Checkpoint(way) => return logbook::checkpoint(subject.medium(), *way, setup.fault),
+        Op::Checkpoint(way) => return logbook::checkpoint(subject, setup, *way),
         _ => {}
     }
     let keys = op.calls();
@@ -251,8 +237,8 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     };
     let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
-        let was_idle = recorder.under_way.is_empty();
-        recorder.under_way.push(began);
+        let was_idle = recorder.open == 0;
+        recorder.open += 1;
         let first = recorder.calls.len();
         let call = |&(key, action)| Call { thread, key, action, began, ended: None };
         recorder.calls.extend(keys.iter().map(call));
@@ -292,7 +278,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     RECORDER.with_borrow_mut(|recorder| {
         let ended = recorder.time;
         recorder.time += 1;
-        recorder.under_way.retain(|&other| other != began);
+        recorder.open -= 1;
         let was_alone = was_idle && ended == began + 1;
         match op {
             Op::Sync if answers.is_ok() => recorder.syncs.push((began, ended)),

@@ -78,17 +78,12 @@ fn closed(needs: &[u64], mask: u64) -> u64 {
 }
 
 /// Whether a crash can leave a line in this state. Of a line with very many pending stores only each word is looked at.
-pub fn is_left(
-    certain: &[u64; LINE_WORDS],
-    stores: &[Pending],
-    found: &[u64; LINE_WORDS],
-) -> bool {
+pub fn is_left(certain: &[u64; LINE_WORDS], stores: &[Pending], found: &[u64; LINE_WORDS]) -> bool {
     if stores.len() <= STORES_ENUMERATED {
         let needs = needs(stores);
         let mut masks = 0..1 << stores.len();
-        return masks.any(|mask| {
-            is_possible(&needs, mask) && state_after(certain, stores, mask) == *found
-        });
+        return masks
+            .any(|mask| is_possible(&needs, mask) && state_after(certain, stores, mask) == *found);
     }
     (0..).zip(certain.iter().zip(found)).all(|(word, (certain, found))| {
         certain == found || stores.iter().any(|store| store.word == word && store.value == *found)

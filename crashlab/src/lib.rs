@@ -17,7 +17,7 @@ pub mod interleave;
 pub mod judge;
 pub mod lab;
 mod logbook;
-mod logged;
+pub mod logged;
 pub mod machine;
 mod owed;
 pub mod report;

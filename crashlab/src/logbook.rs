@@ -5,12 +5,12 @@
 //! the next one is closed, what a power loss leaves stays the same.
 //!
 //! A checkpoint is made beside the threads of the history, as `pmem` makes one: the number of the open epoch; a copy
-//! of the pool, word by word; waiting until every operation has left that was under way when the copy was complete;
-//! an epoch closed. Copy and cuts from that number on are an image, too.
+//! of the pool, word by word; waiting until all have left the gate that were inside when the copy was complete; an epoch
+//! closed. Copy and cuts from that number on are an image, too.
 
 use crate::execution;
 use crate::images::{Image, is_left};
-use crate::subject::PlantedFault;
+use crate::subject::{PlantedFault, Setup, Subject};
 use pmem::line_log::{Cut, LineLog};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::{LINE, Medium, Offset, WORD};
@@ -124,7 +124,9 @@ fn explained(image: &Image, before: &Durable, after: &Durable) -> Result<(), Str
             std::array::from_fn(|word| words.get(line * LINE_WORDS + word).copied().unwrap_or(0))
         };
         let [stores, stores_after] = pending.each_mut().map(|lines| {
-            lines.next_if(|pending| pending.line as usize == line).map_or(&[][..], |p| &p.stores[..])
+            lines
+                .next_if(|pending| pending.line as usize == line)
+                .map_or(&[][..], |p| &p.stores[..])
         });
         let certain = of_line(&before.words);
         let is_same = certain == of_line(&after.words) && stores == stores_after;
@@ -150,7 +152,8 @@ pub(crate) fn seal_last(medium: &Sim) {
 }
 
 /// Makes a checkpoint, and closes the epoch that completes it.
-pub(crate) fn checkpoint(medium: &Sim, way: Way, fault: Option<PlantedFault>) {
+pub(crate) fn checkpoint<S: Subject>(subject: &S, setup: &Setup, way: Way) {
+    let medium = subject.medium();
     let Some(log) = medium.line_log() else { return };
     let first = log.epoch();
     let mut words = vec![0; (medium.size() / WORD) as usize];
@@ -160,8 +163,8 @@ pub(crate) fn checkpoint(medium: &Sim, way: Way, fault: Option<PlantedFault>) {
         Way::Up => all.for_each(&mut copy),
         Way::Down => all.rev().for_each(&mut copy),
     }
-    if fault != Some(PlantedFault::CheckpointAtOnce) {
-        execution::wait_for_those_under_way();
+    if setup.fault != Some(PlantedFault::CheckpointAtOnce) {
+        subject.wait_for_writers();
     }
     close(medium, Some(Base { words, first, what: "a checkpoint" }));
 }

@@ -26,7 +26,10 @@ impl Target {
     /// All of them.
     pub fn all() -> Vec<Target> {
         let engines = Engine::ALL.iter().copied().map(Target::Engine);
-        [Target::Pool, Target::Heap, Target::Baselines, Target::Log].into_iter().chain(engines).collect()
+        [Target::Pool, Target::Heap, Target::Baselines, Target::Log]
+            .into_iter()
+            .chain(engines)
+            .collect()
     }
 
     /// Its name on the command line.

@@ -138,6 +138,10 @@ impl Subject for HeapSubject {
         Ok(found)
     }
 
+    fn wait_for_writers(&self) {
+        self.pool.wait_for_writers();
+    }
+
     fn medium(&self) -> &Sim {
         self.pool.medium()
     }

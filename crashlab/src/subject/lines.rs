@@ -112,6 +112,10 @@ impl Subject for LinesSubject {
         Ok(found)
     }
 
+    fn wait_for_writers(&self) {
+        self.pool.wait_for_writers();
+    }
+
     fn medium(&self) -> &Sim {
         self.pool.medium()
     }

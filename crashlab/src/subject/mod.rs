@@ -311,6 +311,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Waits until all have left the gate that are inside.
+    fn wait_for_writers(&self) {}
+
     /// The memory it is on.
     fn medium(&self) -> &Sim;
 
