@@ -85,6 +85,15 @@ pub fn is_left(certain: &[u64; LINE_WORDS], stores: &[Pending], found: &[u64; LI
         return masks
             .any(|mask| is_possible(&needs, mask) && state_after(certain, stores, mask) == *found);
     }
+    has_words_of(certain, stores, found)
+}
+
+/// Whether a crash can leave each of these words, be it with the others or not.
+pub fn has_words_of(
+    certain: &[u64; LINE_WORDS],
+    stores: &[Pending],
+    found: &[u64; LINE_WORDS],
+) -> bool {
     (0..).zip(certain.iter().zip(found)).all(|(word, (certain, found))| {
         certain == found || stores.iter().any(|store| store.word == word && store.value == *found)
     })

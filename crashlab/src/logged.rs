@@ -116,8 +116,6 @@ fn meeting<S: Subject>(setup: &Setup) -> Vec<Directed> {
         (vec![vec![upsert(0, 2)], vec![upsert(0, 3)], seal()], 1),
         (vec![vec![upsert(0, 2)], vec![upsert(1, 3)], seal()], 1),
         (vec![removing(), vec![get()], seal()], 1),
-        (vec![vec![upsert(0, 2)], seal(), vec![upsert(0, 3)]], 2),
-        (vec![vec![upsert(0, 2)], seal(), vec![upsert(1, 3)]], 2),
         (vec![vec![get()], seal(), vec![upsert(0, 3), upsert(0, 4)]], 2),
     ];
     let met = |(program, changes)| directed::<S>(setup, program, changes, Points::Met);

@@ -46,7 +46,8 @@ fn places_of(target: Target) -> Arc<BTreeSet<Site>> {
 
 /// Those of all targets.
 fn places() -> BTreeSet<Site> {
-    let targets = Target::all().into_iter();
+    // With a log they are the same places.
+    let targets = Target::all().into_iter().filter(|&target| target != Target::Log);
     targets.flat_map(|target| places_of(target).iter().copied().collect::<Vec<_>>()).collect()
 }
 
