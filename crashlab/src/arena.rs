@@ -35,12 +35,19 @@ pub struct Effort {
     pub exhaustive_ops: usize,
     /// Random histories in the default tests.
     pub histories_in_tests: u64,
+    /// Whether each site is broken in turn.
+    pub breaks_sites: bool,
 }
 
 impl Effort {
     /// That of an engine whose operations take few steps.
-    pub(crate) const OF_ENGINE: Effort =
-        Effort { histories: 600, directed_one_in: 8, exhaustive_ops: 2, histories_in_tests: 300 };
+    pub(crate) const OF_ENGINE: Effort = Effort {
+        histories: 600,
+        directed_one_in: 8,
+        exhaustive_ops: 2,
+        histories_in_tests: 300,
+        breaks_sites: true,
+    };
 }
 
 /// A lab on some subject in some setup.

@@ -54,8 +54,9 @@ pub struct Report {
 /// What a short run does on a target, as CI's is: a sample of the directed histories, each site broken in turn, random
 /// histories of three threads, and all short ones of one.
 pub fn short(target: Target, workers: usize) -> Vec<Campaign> {
-    let Effort { histories, directed_one_in, exhaustive_ops, .. } = target.effort();
-    let random = Campaign { histories, directed_one_in, sites: true, ..full(target, workers) };
+    let Effort { histories, directed_one_in, exhaustive_ops, breaks_sites: sites, .. } =
+        target.effort();
+    let random = Campaign { histories, directed_one_in, sites, ..full(target, workers) };
     let exhaustive = Campaign {
         threads: 1,
         ops: exhaustive_ops,

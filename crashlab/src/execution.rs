@@ -7,6 +7,7 @@
 //! the images are among those of a later moment that owes no more.
 
 use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
+use crate::logbook::{self, Closed, Logbook};
 use crate::machine::{self, Access, Schedule, Stuck};
 use crate::subject::{Failed, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
@@ -42,14 +43,34 @@ struct Recorder {
     slices_before: usize,
     /// Keys that the program changes.
     changed: HashSet<Key>,
+    /// The line log, if that is all that survives.
+    logbook: Option<Logbook>,
 }
 
 thread_local! {
     static RECORDER: RefCell<Recorder> = RefCell::default();
 }
 
+/// The position among the beginnings and ends of calls.
+pub(crate) fn now() -> u32 {
+    RECORDER.with_borrow(|recorder| recorder.time)
+}
+
+/// Looks at the line log of the history that runs, if it has one, at this position.
+pub(crate) fn with_logbook(work: impl FnOnce(&mut Logbook, u32)) {
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(logbook) = &mut recorder.logbook {
+            work(logbook, recorder.time);
+        }
+    });
+}
+
 fn record(sim: &Sim) {
     RECORDER.with_borrow_mut(|recorder| {
+        if recorder.logbook.is_some() {
+            // What the power takes is judged where an epoch is closed.
+            return;
+        }
         if recorder.time >= recorder.from && machine::slices_begun() >= recorder.slices_before {
             let point = CrashPoint { at: recorder.time, durable: sim.durable() };
             recorder.points.push(point);
@@ -63,6 +84,8 @@ pub struct Execution<S> {
     pub calls: Vec<Call>,
     /// Where it may have crashed.
     pub points: Vec<CrashPoint>,
+    /// What its line log has left, if it has one.
+    pub closed: Vec<Closed>,
     /// Accesses that each thread made.
     pub accesses: Vec<u64>,
     /// The subject, as it stands at the end.
@@ -110,7 +133,7 @@ pub struct Manner<'a> {
 pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
     machine::alone(process, None, || {
         let subject =
-            S::create(setup.medium(&[]), setup).map_err(|refusal| format!("{refusal:?}"))?;
+            S::create(setup.fresh_medium(), setup).map_err(|refusal| format!("{refusal:?}"))?;
         for op in &setup.before {
             let done = match op {
                 Op::One(key, action) => subject.call(setup, *key, *action).map(drop),
@@ -125,7 +148,7 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                     subject.help();
                     Ok(())
                 }
-                Op::Scan => Ok(()),
+                Op::Scan | Op::Seal | Op::Checkpoint(_) => Ok(()),
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
         }
@@ -145,6 +168,7 @@ pub fn run<S: Subject>(
         from: 2 * manner.from_op as u32,
         slices_before: manner.slices_before,
         changed: changed(program),
+        logbook: machine::alone(process, None, || Logbook::start(subject.medium())),
         ..Recorder::default()
     });
     let is_alone = program.len() == 1;
@@ -165,18 +189,23 @@ pub fn run<S: Subject>(
     machine::trace(manner.is_traced);
     let result = machine::run(jobs.collect(), process, manner.schedule, record);
     let trace = machine::trace(false);
-    let recorder = RECORDER.take();
+    if result.is_ok() {
+        machine::alone(process, None, || logbook::seal_last(subject.medium()));
+    }
+    let mut recorder = RECORDER.take();
+    let (closed, unexplained) = recorder.logbook.take().map(Logbook::end).unwrap_or_default();
     let wrong = match &result {
         Err(Stuck::Deadlock) => Some("all threads wait for each other".into()),
         Err(Stuck::Livelock) => Some("an operation does not come to an end".into()),
         Err(Stuck::Panic(text)) => Some(format!("panic: {text}")),
-        Ok(_) => recorder.wrong,
+        Ok(_) => recorder.wrong.or(unexplained),
     };
     Ok(Execution {
         calls: recorder.calls,
         syncs: recorder.syncs,
         writes: recorder.writes,
         points: recorder.points,
+        closed,
         accesses: result.unwrap_or_default(),
         subject,
         process,
@@ -188,26 +217,23 @@ pub fn run<S: Subject>(
 
 /// The keys that a program may change; the others stay as they are.
 fn changed(program: &Program) -> HashSet<Key> {
-    let calls = program.iter().flatten().flat_map(|op| match op {
-        Op::One(key, action) => vec![(*key, *action)],
-        Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
-    });
+    let calls = program.iter().flatten().flat_map(Op::calls);
     calls.filter(|&(_, action)| action != Action::Get).map(|(key, _)| key).collect()
 }
 
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
-    let keys = match op {
-        Op::One(key, action) => vec![(*key, *action)],
-        Op::Many(calls) => calls.clone(),
-        Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
-    };
+    match op {
+        Op::Seal => return logbook::seal(subject.medium()),
+        Op::Checkpoint(way) => return logbook::checkpoint(subject, setup, *way),
+        _ => {}
+    }
+    let keys = op.calls();
     let may_write = match op {
         Op::One(_, action) => *action != Action::Get,
         Op::Many(calls) => calls.iter().any(|(_, action)| *action != Action::Get),
         Op::Settle | Op::Shrink => true,
         // A helper writes nothing after a sync, until others do.
-        Op::Scan | Op::Sync | Op::Help => false,
+        _ => false,
     };
     let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
@@ -244,6 +270,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             scanned = Some(pairs);
             Vec::new()
         }),
+        Op::Seal | Op::Checkpoint(_) => Ok(Vec::new()),
     };
     let is_unsettled = *op == Op::Settle && !setup.is_tight && subject.is_resizing();
     // Whoever learns that the call has returned sees all that it stored.

@@ -3,6 +3,7 @@
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
 use crate::lab::{Bounds, Lab};
+use crate::logbook::Way;
 use crate::machine::{Schedule, random_schedule};
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};
@@ -35,7 +36,9 @@ pub fn exhaustive<S: Subject>(
     length: usize,
     is_over: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
-    lab.creation()?;
+    if !lab.setup().is_logged {
+        lab.creation()?;
+    }
     let mut choice = vec![0];
     while !(choice.is_empty() || is_over()) {
         let position = choice.len() - 1;
@@ -108,6 +111,12 @@ pub fn random_program(setup: &Setup, threads: usize, ops: usize, random: &mut Ra
     (0..threads).map(|_| thread()).collect()
 }
 
+/// What a thread does that closes epochs of a line log.
+fn flusher(random: &mut Random) -> Vec<Op> {
+    let checkpoint = Op::Checkpoint(*random.of(&[Way::Up, Way::Down]));
+    random.of(&[vec![Op::Seal], vec![Op::Seal; 2], vec![Op::Seal, checkpoint, Op::Seal]]).clone()
+}
+
 /// One random history of several threads.
 pub fn sample<S: Subject>(
     lab: &mut Lab<S>,
@@ -116,7 +125,10 @@ pub fn sample<S: Subject>(
     seed: u64,
 ) -> Result<(), Failure> {
     let mut random = Random::new(seed);
-    let program = random_program(lab.setup(), threads, ops, &mut random);
+    let mut program = random_program(lab.setup(), threads, ops, &mut random);
+    if lab.setup().is_logged {
+        program.push(flusher(&mut random));
+    }
     lab.reseed(seed);
     let schedule = match random.index(2) {
         0 => schedule_for(&program, &mut random),

@@ -2,6 +2,7 @@
 //!
 //! Keys and values are small numbers; a [`Setup`](crate::subject::Setup) says which words or bytes they stand for.
 
+use crate::logbook::Way;
 use std::fmt;
 
 /// Which of a setup's keys.
@@ -76,6 +77,21 @@ pub enum Op {
     Sync,
     /// One round of a helper, which the table then must be said to have.
     Help,
+    /// Closes an epoch of the line log.
+    Seal,
+    /// Makes a checkpoint, to which the line log's later cuts belong.
+    Checkpoint(Way),
+}
+
+impl Op {
+    /// What it does to single keys.
+    pub fn calls(&self) -> Vec<(Key, Action)> {
+        match self {
+            Op::One(key, action) => vec![(*key, *action)],
+            Op::Many(calls) => calls.clone(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for Op {
@@ -92,6 +108,9 @@ impl fmt::Display for Op {
             Op::Scan => write!(f, "scan"),
             Op::Sync => write!(f, "sync"),
             Op::Help => write!(f, "help"),
+            Op::Seal => write!(f, "seal"),
+            Op::Checkpoint(Way::Up) => write!(f, "checkpoint"),
+            Op::Checkpoint(Way::Down) => write!(f, "checkpoint from the end"),
         }
     }
 }

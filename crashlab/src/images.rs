@@ -77,6 +77,28 @@ fn closed(needs: &[u64], mask: u64) -> u64 {
     mask
 }
 
+/// Whether a crash can leave a line in this state. Of a line with very many pending stores only each word is looked at.
+pub fn is_left(certain: &[u64; LINE_WORDS], stores: &[Pending], found: &[u64; LINE_WORDS]) -> bool {
+    if stores.len() <= STORES_ENUMERATED {
+        let needs = needs(stores);
+        let mut masks = 0..1 << stores.len();
+        return masks
+            .any(|mask| is_possible(&needs, mask) && state_after(certain, stores, mask) == *found);
+    }
+    has_words_of(certain, stores, found)
+}
+
+/// Whether a crash can leave each of these words, be it with the others or not.
+pub fn has_words_of(
+    certain: &[u64; LINE_WORDS],
+    stores: &[Pending],
+    found: &[u64; LINE_WORDS],
+) -> bool {
+    (0..).zip(certain.iter().zip(found)).all(|(word, (certain, found))| {
+        certain == found || stores.iter().any(|store| store.word == word && store.value == *found)
+    })
+}
+
 fn line_states(durable: &Durable, pending: &PendingLine, random: &mut Random) -> LineStates {
     let line = pending.line as usize;
     let start = line * LINE_WORDS;

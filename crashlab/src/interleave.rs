@@ -33,6 +33,8 @@ pub enum Points {
     Every,
     /// Before those at which it can matter.
     Shared,
+    /// The same, and whoever was put aside waits for nothing: what a third thread does is to come first.
+    Met,
 }
 
 impl fmt::Display for Points {
@@ -40,6 +42,7 @@ impl fmt::Display for Points {
         f.write_str(match self {
             Points::Every => "anywhere",
             Points::Shared => "at shared words",
+            Points::Met => "at shared words, waiting for nobody",
         })
     }
 }
@@ -139,7 +142,7 @@ pub fn interleave<S: Subject>(
     }
     let delays: &[bool] = match points {
         Points::Every => &[false, true],
-        Points::Shared => &[false],
+        Points::Shared | Points::Met => &[false],
     };
     for &delays in delays {
         let slices = (0..first).map(|thread| Slice { thread, accesses: u64::MAX }).collect();
@@ -156,13 +159,10 @@ fn only_adds(program: &Program) -> bool {
     for (thread, op) in
         (0..).zip(program).flat_map(|(thread, ops)| ops.iter().map(move |op| (thread, op)))
     {
-        let calls = match op {
-            Op::One(key, action) => vec![(*key, *action)],
-            Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Scan | Op::Help => Vec::new(),
-            Op::Shrink | Op::Sync => return false,
-        };
-        for (key, action) in calls {
+        if matches!(op, Op::Shrink | Op::Sync) {
+            return false;
+        }
+        for (key, action) in op.calls() {
             match action {
                 Action::Get => {}
                 Action::Remove | Action::Exchange(..) => return false,
@@ -216,9 +216,14 @@ fn deepen<S: Subject>(
             for count in 1..mine.len().saturating_sub(before) {
                 let next = before + count;
                 let made = &mine[before..next];
-                let can_matter =
-                    || is_point[next] && waiting.is_none_or(|waiting| matters(waiting, made));
-                if search.points == Points::Every || can_matter() {
+                let can_matter = match search.points {
+                    Points::Every => true,
+                    Points::Shared => {
+                        is_point[next] && waiting.is_none_or(|waiting| matters(waiting, made))
+                    }
+                    Points::Met => is_point[next],
+                };
+                if can_matter {
                     let index = schedule.slices.len() - 1;
                     schedule.slices[index].accesses = count as u64;
                     deepen(lab, search, changes - 1, schedule, Some((thread, next)))?;

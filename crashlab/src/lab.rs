@@ -5,6 +5,7 @@ use crate::execution::{self, CrashPoint, Execution, Manner};
 use crate::history::{Action, Call, Key, Op, PROBE, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
+use crate::logbook::Closed;
 use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 pub use crate::report::Counters;
@@ -207,6 +208,12 @@ impl<S: Subject> Lab<S> {
                 })?;
             }
         }
+        for closed in &execution.closed {
+            self.judge_closed(&execution.calls, closed).map_err(|trouble| {
+                let calls: Vec<Call> = known_at(&execution.calls, closed.to);
+                fail(&self.setup, trouble.what).with_calls(&calls).with_trail(trouble.trail)
+            })?;
+        }
         self.resizes_seen = self
             .judge_end(&execution)
             .map_err(|what| fail(&self.setup, what).with_calls(&execution.calls))?;
@@ -270,6 +277,29 @@ impl<S: Subject> Lab<S> {
             trouble = self.judge_kill(death, &point.durable, owed);
         }
         trouble.map_or(Ok(()), Err)
+    }
+
+    /// Tries what a line log leaves. A crash at one moment while the epoch was being closed must explain it.
+    fn judge_closed(&mut self, calls: &[Call], closed: &Closed) -> Result<(), Trouble> {
+        let owed: Vec<Owed> = (closed.from..=closed.to).map(|at| self.owed(calls, at)).collect();
+        let obligation = owed.iter().fold(closed.image.hash, |hash, owed| mix(hash ^ owed.hash()));
+        if !self.is_new(obligation) {
+            return Ok(());
+        }
+        self.counters.images += 1;
+        let build = || closed.image.clone();
+        let outcome = self.outcome(closed.image.hash, &build, self.bounds.depth);
+        let violation =
+            |owed: &Owed| outcome.contents.iter().find_map(|contents| owed.violation(contents));
+        let violations: Option<Vec<String>> = owed.iter().map(violation).collect();
+        let violation = || {
+            let what = violations?.pop()?;
+            Some(Trouble { what, trail: Vec::new() })
+        };
+        let Some(mut trouble) = outcome.trouble.clone().or_else(violation) else { return Ok(()) };
+        let moment = format!("power fails; what is left is {}", closed.what);
+        trouble.trail.insert(0, moment);
+        Err(trouble)
     }
 
     /// Whether this is tried for the first time.

@@ -16,6 +16,8 @@ pub mod images;
 pub mod interleave;
 pub mod judge;
 pub mod lab;
+mod logbook;
+pub mod logged;
 pub mod machine;
 mod owed;
 pub mod report;

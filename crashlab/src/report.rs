@@ -67,7 +67,7 @@ pub struct Evidence {
 impl Failure {
     /// A failure in this setup.
     pub fn new<S: Subject>(setup: &Setup, what: String) -> Failure {
-        Failure { engine: S::name(setup), setup: setup.name, what, evidence: Box::default() }
+        Failure { engine: setup.subject::<S>(), setup: setup.name, what, evidence: Box::default() }
     }
 
     /// With what was run.

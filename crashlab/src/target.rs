@@ -4,7 +4,7 @@ use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{alone_in, directed, syncing, writers_of_the_heap};
 use crate::subject::{BaselineSubject, HeapSubject, PoolSubject};
 use crate::trial::Directed;
-use crate::{deep, setups};
+use crate::{deep, logged, setups};
 use engines::Engine;
 
 /// What a campaign crashes.
@@ -16,6 +16,8 @@ pub enum Target {
     Heap,
     /// The classic tables, which have one thread.
     Baselines,
+    /// The pool, the heap and every engine with a line log, which alone survives.
+    Log,
     /// An engine, as a table and as a store.
     Engine(Engine),
 }
@@ -24,7 +26,10 @@ impl Target {
     /// All of them.
     pub fn all() -> Vec<Target> {
         let engines = Engine::ALL.iter().copied().map(Target::Engine);
-        [Target::Pool, Target::Heap, Target::Baselines].into_iter().chain(engines).collect()
+        [Target::Pool, Target::Heap, Target::Baselines, Target::Log]
+            .into_iter()
+            .chain(engines)
+            .collect()
     }
 
     /// Its name on the command line.
@@ -33,6 +38,7 @@ impl Target {
             Target::Pool => PoolSubject::NAME,
             Target::Heap => HeapSubject::NAME,
             Target::Baselines => BaselineSubject::NAME,
+            Target::Log => "log",
             Target::Engine(engine) => engine.name(),
         }
     }
@@ -58,6 +64,7 @@ impl Target {
                 exhaustive_ops: 0,
                 ..Effort::OF_ENGINE
             },
+            Target::Log => logged::EFFORT,
             Target::Engine(engine) => crate::engines::effort(engine),
         }
     }
@@ -77,6 +84,7 @@ impl Target {
                 all
             }
             Target::Baselines => alone_in::<BaselineSubject>(setups::classic::classic()),
+            Target::Log => logged::histories(),
             Target::Engine(engine) => crate::engines::histories(engine),
         }
     }
@@ -89,6 +97,7 @@ impl Target {
                 .collect(),
             Target::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
             Target::Baselines => arenas_of::<BaselineSubject>(setups::classic::classic()).collect(),
+            Target::Log => logged::arenas(),
             Target::Engine(engine) => crate::engines::arenas(engine),
         }
     }

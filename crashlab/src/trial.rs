@@ -64,7 +64,7 @@ pub struct Directed {
 impl Directed {
     /// On a subject of type `S`, in this setup.
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
-        let name = format!("{}, {}: {look}", S::name(&setup), setup.name);
+        let name = format!("{}, {}: {look}", setup.subject::<S>(), setup.name);
         let is_exhaustive = matches!(look, Look::Exhaustive(_));
         let is_always = is_exhaustive || S::IS_ALWAYS_SAMPLED;
         let run = move |bounds| {

@@ -51,6 +51,11 @@ fn the_classic_tables_survive() {
     crash(Target::Baselines);
 }
 
+#[test]
+fn what_a_line_log_leaves_survives() {
+    crash(Target::Log);
+}
+
 macro_rules! engines_survive {
     ($($engine:ident $module:ident,)+) => {
         $(mod $module {

@@ -270,6 +270,12 @@ pub fn moving_level_2() -> Setup {
     setup
 }
 
+/// Tables of longer pairs on IcebergHT: none.
+pub fn long_tables() -> Vec<Setup> {
+    // Its pairs are of two words.
+    Vec::new()
+}
+
 /// The setups of a store of bytes on IcebergHT.
 pub fn stores() -> Vec<Setup> {
     let lengths = |name, lengths| Setup { value_bytes: lengths, ..filled(name, colliding(2), 0) };

@@ -30,6 +30,14 @@ macro_rules! of_engines {
             }
         }
 
+        /// The boundaries of an engine's tables of longer pairs.
+        pub fn long_tables(engine: Engine) -> Vec<Setup> {
+            match engine {
+                $(Engine::$engine => $module::long_tables(),)+
+                _ => Vec::new(),
+            }
+        }
+
         /// The boundaries of stores on an engine.
         pub fn stores(engine: Engine) -> Vec<Setup> {
             match engine {

@@ -128,7 +128,7 @@ impl Subject for HeapSubject {
         if next != found && before != 0 {
             match setup.fault {
                 Some(PlantedFault::ReclaimAtOnce) => self.heap.reclaim(Offset(before)),
-                None => {
+                _ => {
                     guard.retire(before, 1 << 20, |at| self.heap.reclaim(Offset(at)));
                 }
             }
@@ -136,6 +136,10 @@ impl Subject for HeapSubject {
         drop(guard);
         self.epochs.collect(|at| self.heap.reclaim(Offset(at)));
         Ok(found)
+    }
+
+    fn wait_for_writers(&self) {
+        self.pool.wait_for_writers();
     }
 
     fn medium(&self) -> &Sim {

@@ -3,17 +3,20 @@
 
 mod baseline;
 mod heap;
+mod lines;
 mod pool;
 mod store;
 mod table;
 
 pub use baseline::BaselineSubject;
 pub use heap::HeapSubject;
+pub use lines::LinesSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
 pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};
 
 use crate::history::{Action, Key, Op, Value};
+use crate::logbook;
 use engines::{Engine, Settings};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
@@ -61,15 +64,19 @@ pub struct Setup {
     pub syncs: bool,
     /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
     pub is_mapped: bool,
+    /// Whether a line log is all that survives a history.
+    pub is_logged: bool,
     /// A fault planted above the pool, to see whether the lab notices.
     pub fault: Option<PlantedFault>,
 }
 
-/// Faults that a subject of the lab's own commits on request.
+/// Faults that the lab's own parts commit on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedFault {
     /// A replaced item's space is given back at once, not when its epoch has passed.
     ReclaimAtOnce,
+    /// A checkpoint does not wait for operations that are under way.
+    CheckpointAtOnce,
 }
 
 impl Default for Setup {
@@ -92,6 +99,7 @@ impl Default for Setup {
             recovery_threads: 1,
             syncs: false,
             is_mapped: false,
+            is_logged: false,
             fault: None,
         }
     }
@@ -116,6 +124,12 @@ impl Setup {
         }
     }
 
+    /// What is on trial, in words.
+    pub(crate) fn subject<S: Subject>(&self) -> String {
+        let name = S::name(self);
+        if self.is_logged { format!("logged {name}") } else { name }
+    }
+
     /// The number of a key.
     pub fn key_of(&self, word: u64) -> Option<Key> {
         self.keys.iter().position(|&key| key == word).map(|index| index as Key)
@@ -123,12 +137,7 @@ impl Setup {
 
     /// What a key holds when the history begins.
     pub fn before_history(&self, key: Key) -> Option<Value> {
-        let on_key = |op: &Op| match op {
-            Op::One(of, action) => vec![(*of, *action)],
-            Op::Many(calls) => calls.clone(),
-            Op::Settle | Op::Shrink | Op::Scan | Op::Sync | Op::Help => Vec::new(),
-        };
-        let actions = self.before.iter().flat_map(on_key).filter(|&(of, _)| of == key);
+        let actions = self.before.iter().flat_map(Op::calls).filter(|&(of, _)| of == key);
         actions.fold(None, |state, (_, action)| action.apply(state))
     }
 
@@ -146,6 +155,12 @@ impl Setup {
         } else {
             Sim::new(words, self.limit_bytes)
         }
+    }
+
+    /// An empty medium, for a history.
+    pub(crate) fn fresh_medium(&self) -> Sim {
+        let medium = self.medium(&[]);
+        if self.is_logged { medium.logged(logbook::line_log()) } else { medium }
     }
 
     /// The medium as a killed process leaves it.
@@ -295,6 +310,9 @@ pub trait Subject: Send + Sync + Sized + 'static {
     fn shrink(&self) -> Result<(), Failed> {
         Ok(())
     }
+
+    /// Waits until all have left the gate that are inside.
+    fn wait_for_writers(&self) {}
 
     /// The memory it is on.
     fn medium(&self) -> &Sim;

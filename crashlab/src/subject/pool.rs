@@ -65,6 +65,10 @@ impl Subject for PoolSubject {
         Ok(found)
     }
 
+    fn wait_for_writers(&self) {
+        self.0.wait_for_writers();
+    }
+
     fn medium(&self) -> &Sim {
         self.0.medium()
     }

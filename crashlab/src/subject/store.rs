@@ -175,6 +175,10 @@ impl Subject for StoreSubject {
         Ok(self.records.shrink().map(drop)?)
     }
 
+    fn wait_for_writers(&self) {
+        self.pool.wait_for_writers();
+    }
+
     fn medium(&self) -> &Sim {
         self.pool.medium()
     }

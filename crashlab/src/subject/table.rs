@@ -220,6 +220,10 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
         Ok(self.index.shrink().map(drop)?)
     }
 
+    fn wait_for_writers(&self) {
+        self.pool.wait_for_writers();
+    }
+
     fn medium(&self) -> &Sim {
         self.pool.medium()
     }

@@ -9,10 +9,10 @@ use crashlab::execution::prepare;
 use crashlab::lab::Bounds;
 use crashlab::machine::alone;
 use crashlab::report::Failure;
-use crashlab::subject::{HeapSubject, PairsSubject, PlantedFault, Setup};
+use crashlab::subject::{HeapSubject, LinesSubject, PairsSubject, PlantedFault, Setup};
 use crashlab::target::Target;
 use crashlab::trial::{self, BOUNDS, Directed, caught_by};
-use crashlab::{machine, setups};
+use crashlab::{logged, machine, setups};
 use engines::Engine;
 use index::Fixed;
 use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind};
@@ -46,7 +46,8 @@ fn places_of(target: Target) -> Arc<BTreeSet<Site>> {
 
 /// Those of all targets.
 fn places() -> BTreeSet<Site> {
-    let targets = Target::all().into_iter();
+    // With a log they are the same places.
+    let targets = Target::all().into_iter().filter(|&target| target != Target::Log);
     targets.flat_map(|target| places_of(target).iter().copied().collect::<Vec<_>>()).collect()
 }
 
@@ -111,6 +112,15 @@ fn an_item_reused_before_its_epoch() {
     let planted = Some(PlantedFault::ReclaimAtOnce);
     let broken = Setup { fault: planted, ..setups::one_item() };
     assert!(Directed::new::<HeapSubject>(broken, look).run(BOUNDS).is_err());
+}
+
+#[test]
+fn a_checkpoint_that_does_not_wait() {
+    machine::silence_panics();
+    let fault = Some(PlantedFault::CheckpointAtOnce);
+    let setup = Setup { fault, ..logged::lines().swap_remove(0) };
+    let caught = |directed: &Directed| directed.run(BOUNDS).is_err();
+    assert!(logged::copied::<LinesSubject>(&setup).iter().any(caught));
 }
 
 /// Directed histories of an engine, those whose names contain one of these words.

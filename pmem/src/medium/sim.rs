@@ -13,9 +13,14 @@
 //! So 16-byte stores tear, bulk copies arrive as any subset of their words, and a plain store may
 //! overtake an earlier release store. Read-modify-writes complete no flush. Memory that was put
 //! behind the pool ([`Medium::grow`]) stays certainly only once a word in it is certain.
+//!
+//! A medium may have a line log ([`Sim::logged`]). Its flushes and fences then append to that, before they make
+//! anything certain: at each moment the log has what is certain. It takes no more of a line than was asked for, so
+//! [`Medium::flush_range`] covers the words of its range only.
 
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
+use crate::line_log::LineLog;
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::simulated::fault::{Fault, SiteKind, fault_at};
 use crate::sync::simulated::{
@@ -27,7 +32,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const LINE_WORDS: usize = (LINE / WORD) as usize;
 
@@ -156,6 +161,8 @@ pub struct Sim {
     log: Mutex<Log>,
     /// Whether nothing but a sync makes stores certain.
     is_mapped: bool,
+    /// Where flushes and fences append.
+    line_log: Option<Arc<LineLog>>,
     /// What [`Medium::bytes`] handed out where a thread must not see what memory holds.
     copies: Mutex<Vec<Box<[u64]>>>,
 }
@@ -187,6 +194,7 @@ impl Sim {
                 ..Log::default()
             }),
             is_mapped: false,
+            line_log: None,
             copies: Mutex::default(),
         }
     }
@@ -195,6 +203,16 @@ impl Sim {
     /// a sync completes every store to its range, whoever made it.
     pub fn mapped(words: &[u64], limit: u64) -> Sim {
         Sim { is_mapped: true, ..Sim::new(words, limit) }
+    }
+
+    /// The same medium, whose flushes and fences append to `log` as well.
+    pub fn logged(self, log: Arc<LineLog>) -> Sim {
+        Sim { line_log: Some(log), ..self }
+    }
+
+    /// What its flushes and fences append to.
+    pub fn line_log(&self) -> Option<&Arc<LineLog>> {
+        self.line_log.as_ref()
     }
 
     /// The medium as a process leaves it to the next one that is killed when this is what a crash
@@ -331,6 +349,33 @@ impl Sim {
         }
     }
 
+    /// Starts writing back the lines of these words: all of each line, or only these words if there is a log.
+    #[track_caller]
+    fn flush_words(&self, words: Range<u64>) {
+        let lines = words.start / LINE_WORDS as u64..words.end.div_ceil(LINE_WORDS as u64);
+        for line in lines {
+            self.step(self.address(Offset(line * LINE)), Touch::Flushes);
+            if fault_at(SiteKind::Flush, Location::caller()).is_some() {
+                return;
+            }
+            let mut log = held(&self.log);
+            let (thread, line) = (context().thread, line as usize);
+            let is_flushed = |logged: &&Logged| {
+                let word = line * LINE_WORDS + usize::from(logged.store.word);
+                self.line_log.is_none() || words.contains(&(word as u64))
+            };
+            let (visible, _) = self.parted(line, &log.lines[line], thread);
+            let ids: Vec<u64> = visible.filter(is_flushed).map(|logged| logged.id).collect();
+            if !ids.is_empty() && !self.is_mapped {
+                log.flushed.push(Flushed { thread, line, ids });
+            }
+        }
+        if let Some(log) = &self.line_log {
+            let (at, count) = (Offset(words.start * WORD), words.end - words.start);
+            log.note(at, count, |at| self.load(at));
+        }
+    }
+
     /// Whether a fence of this thread would make anything certain.
     fn is_effective(&self, thread: usize) -> bool {
         let log = held(&self.log);
@@ -443,17 +488,13 @@ impl Medium for Sim {
     fn prefetch_write(&self, _at: Offset) {}
 
     fn flush(&self, at: Offset) {
-        self.step(self.address(Offset(at.0 / LINE * LINE)), Touch::Flushes);
-        if fault_at(SiteKind::Flush, Location::caller()).is_some() {
-            return;
-        }
-        let mut log = held(&self.log);
-        let line = at.line() as usize;
-        let thread = context().thread;
-        let (visible, _) = self.parted(line, &log.lines[line], thread);
-        let ids: Vec<u64> = visible.map(|logged| logged.id).collect();
-        if !ids.is_empty() && !self.is_mapped {
-            log.flushed.push(Flushed { thread, line, ids });
+        let first = at.line() * LINE / WORD;
+        self.flush_words(first..first + LINE / WORD);
+    }
+
+    fn flush_range(&self, at: Offset, bytes: u64) {
+        if bytes > 0 {
+            self.flush_words(at.0 / WORD..at.add(bytes).0.div_ceil(WORD));
         }
     }
 
@@ -465,7 +506,12 @@ impl Medium for Sim {
                 held(&self.log).late_fence = Some((thread, accesses));
             }
             Some(_) => {}
-            None => self.fence_now(thread),
+            None => {
+                if let Some(log) = &self.line_log {
+                    log.fence(|at| self.load(at));
+                }
+                self.fence_now(thread);
+            }
         }
     }
 

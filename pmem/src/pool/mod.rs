@@ -315,6 +315,11 @@ impl<M: Medium> Pool<M> {
         }
     }
 
+    /// Returns when everybody has given it back who has the right to mutate now; others go in and out meanwhile.
+    pub fn wait_for_writers(&self) {
+        self.gate.wait_for_writers();
+    }
+
     /// Looks while nobody has the right to write: numbers of pairs are exact then. Not for a holder
     /// of that right.
     pub fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
@@ -561,7 +566,7 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn wait_for_operations(&self) {
-        self.gate.wait_for_writers();
+        self.wait_for_writers();
     }
 }
 

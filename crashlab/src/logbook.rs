@@ -1,0 +1,200 @@
+//! What a line log leaves after a power loss: an image from before, and the cuts since.
+//!
+//! In a history of a setup with a log ([`Setup::is_logged`](crate::subject::Setup::is_logged)) nothing else survives.
+//! So such a history is judged where an epoch is closed, by its flusher or at its end, and at no other moment: until
+//! the next one is closed, what a power loss leaves stays the same.
+//!
+//! A checkpoint is made beside the threads of the history, as `pmem` makes one: the number of the open epoch; a copy
+//! of the pool, word by word; waiting until all have left the gate that were inside when the copy was complete; an epoch
+//! closed. Copy and cuts from that number on are an image, too.
+
+use crate::execution;
+use crate::images::{Image, has_words_of, is_left};
+use crate::subject::{PlantedFault, Setup, Subject};
+use pmem::line_log::{Cut, LineLog};
+use pmem::medium::sim::{Durable, Sim};
+use pmem::{LINE, Medium, Offset, WORD};
+use std::sync::Arc;
+
+/// Words of a thread's ring: more than a history appends, so that nobody waits for a flusher who has ended.
+const RING_WORDS: usize = 4096;
+const LINE_WORDS: usize = (LINE / WORD) as usize;
+
+/// In which order a checkpoint copies words. Nothing says in which one `pmem` does, or the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// From the first to the last.
+    Up,
+    /// From the last to the first.
+    Down,
+}
+
+/// An image to which cuts are applied.
+#[derive(Debug)]
+struct Base {
+    words: Vec<u64>,
+    /// The epoch of the first cut that belongs to it.
+    first: u64,
+    what: &'static str,
+    /// Whether it is a copy made beside writers. Of what nobody flushes it may show a later store to a line and not an
+    /// earlier one; the order of those that are flushed is mended by the log.
+    is_copy: bool,
+}
+
+/// What a power loss leaves once an epoch is closed.
+#[derive(Debug)]
+pub struct Closed {
+    /// The moment, among the beginnings and ends of calls, before which closing it began.
+    pub from: u32,
+    /// ... and before which it had ended.
+    pub to: u32,
+    /// What is left.
+    pub image: Image,
+    /// Of what it is made.
+    pub what: String,
+}
+
+/// The log of a history, and what it has left so far.
+#[derive(Debug)]
+pub(crate) struct Logbook {
+    bases: Vec<Base>,
+    /// In no order, if several threads close epochs.
+    cuts: Vec<Cut>,
+    closed: Vec<Closed>,
+    /// Something in a cut that no crash could have left.
+    wrong: Option<String>,
+}
+
+/// A log for one history, which is not yet started.
+pub(crate) fn line_log() -> Arc<LineLog> {
+    let log = LineLog::with_rings(RING_WORDS);
+    Arc::new(log.unwrap_or_else(|error| panic!("no memory for a log: {error}")))
+}
+
+impl Logbook {
+    /// Starts the log of a medium, if it has one, while nothing else runs.
+    pub(crate) fn start(medium: &Sim) -> Option<Logbook> {
+        let log = medium.line_log()?;
+        let words = (0..medium.size() / WORD).map(|word| medium.load(Offset(word * WORD)));
+        let base = Base {
+            words: words.collect(),
+            first: log.epoch(),
+            what: "the pool as it was",
+            is_copy: false,
+        };
+        log.start();
+        Some(Logbook { bases: vec![base], cuts: Vec::new(), closed: Vec::new(), wrong: None })
+    }
+
+    /// What it has left, and what is wrong with it.
+    pub(crate) fn end(self) -> (Vec<Closed>, Option<String>) {
+        (self.closed, self.wrong)
+    }
+
+    /// A base with its cuts up to `epoch`, if all of them are there.
+    fn image(&self, base: &Base, epoch: u64) -> Option<Image> {
+        let mut words = base.words.clone();
+        for epoch in base.first..=epoch {
+            let cut = self.cuts.iter().find(|cut| cut.epoch() == epoch)?;
+            cut.replay(|at, value| {
+                let index = (at.0 / WORD) as usize;
+                if index >= words.len() {
+                    words.resize((index + 1).next_multiple_of(LINE_WORDS), 0);
+                }
+                words[index] = value;
+            });
+        }
+        Some(Image::new(words))
+    }
+
+    fn close(&mut self, cut: Cut, from: u32, to: u32, before: &Durable, after: &Durable) {
+        let epoch = cut.epoch();
+        self.cuts.push(cut);
+        for base in &self.bases {
+            if let Some(image) = self.image(base, epoch) {
+                let what = format!("{}, cuts {} to {epoch}", base.what, base.first);
+                if let Err(wrong) = explained(&image, before, after, base.is_copy) {
+                    self.wrong.get_or_insert(format!("{what}: {wrong}"));
+                }
+                self.closed.push(Closed { from, to, image, what });
+            }
+        }
+    }
+}
+
+/// Whether a crash at some moment between two could have left an image, as far as what each of them could have left
+/// says: lines that were written in between are left to the judge.
+fn explained(
+    image: &Image,
+    before: &Durable,
+    after: &Durable,
+    is_copy: bool,
+) -> Result<(), String> {
+    let lines = after.words.len().div_ceil(LINE_WORDS);
+    let mut pending = [before, after].map(|durable| durable.pending.iter().peekable());
+    for line in 0..lines {
+        let of_line = |words: &[u64]| -> [u64; LINE_WORDS] {
+            std::array::from_fn(|word| words.get(line * LINE_WORDS + word).copied().unwrap_or(0))
+        };
+        let [stores, stores_after] = pending.each_mut().map(|lines| {
+            lines
+                .next_if(|pending| pending.line as usize == line)
+                .map_or(&[][..], |p| &p.stores[..])
+        });
+        let certain = of_line(&before.words);
+        let is_same = certain == of_line(&after.words) && stores == stores_after;
+        let found = of_line(&image.words);
+        let is_explained = if is_copy {
+            has_words_of(&certain, stores, &found)
+        } else {
+            is_left(&certain, stores, &found)
+        };
+        if is_same && !is_explained {
+            return Err(format!(
+                "no crash leaves line {line} as {found:x?}: {certain:x?} is certain, {stores:x?} may follow"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Closes an epoch.
+pub(crate) fn seal(medium: &Sim) {
+    close(medium, None);
+}
+
+/// Closes the last epoch of a history. What follows is no part of it.
+pub(crate) fn seal_last(medium: &Sim) {
+    seal(medium);
+    medium.line_log().inspect(|log| log.stop());
+}
+
+/// Makes a checkpoint, and closes the epoch that completes it.
+pub(crate) fn checkpoint<S: Subject>(subject: &S, setup: &Setup, way: Way) {
+    let medium = subject.medium();
+    let Some(log) = medium.line_log() else { return };
+    let first = log.epoch();
+    let mut words = vec![0; (medium.size() / WORD) as usize];
+    let all = 0..words.len();
+    let mut copy = |index| words[index] = medium.load(Offset(index as u64 * WORD));
+    match way {
+        Way::Up => all.for_each(&mut copy),
+        Way::Down => all.rev().for_each(&mut copy),
+    }
+    if setup.fault != Some(PlantedFault::CheckpointAtOnce) {
+        subject.wait_for_writers();
+    }
+    close(medium, Some(Base { words, first, what: "a checkpoint", is_copy: true }));
+}
+
+fn close(medium: &Sim, base: Option<Base>) {
+    let Some(log) = medium.line_log() else { return };
+    let from = execution::now();
+    let before = medium.durable();
+    let cut = log.seal();
+    let after = medium.durable();
+    execution::with_logbook(|logbook, to| {
+        logbook.bases.extend(base);
+        logbook.close(cut, from, to, &before, &after);
+    });
+}
