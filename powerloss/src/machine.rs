@@ -1,0 +1,107 @@
+//! The virtual machine.
+
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the guest says when it begins to write.
+pub const BEGINS: &str = "guest begins";
+/// What the guest says before what is wrong.
+pub const WRONG: &str = "guest: wrong:";
+/// Emulation on a busy host is slow.
+const START_S_MAX: u64 = 120;
+
+/// What is started.
+#[derive(Debug)]
+pub struct Machine {
+    /// A kernel with ext4.
+    pub kernel: PathBuf,
+    /// Its first file system, whose program `init` starts the guest with the case that the environment names.
+    pub initramfs: PathBuf,
+}
+
+impl Machine {
+    /// Starts the machine, lets it write for some time, and kills it. Every write and flush of the disk is recorded.
+    /// What the guest found wrong.
+    pub fn run(
+        &self,
+        case: &str,
+        disk: &Path,
+        record: &Path,
+        writes_for: Duration,
+    ) -> Result<Vec<String>> {
+        let mut child = self.command(case, disk, record).spawn().context("QEMU does not start")?;
+        let console = child.stdout.take().context("QEMU has no console")?;
+        let (sender, lines) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(console).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let said = listen(&lines, writes_for);
+        // Killed, it finishes nothing: what was complete for the guest is in the record.
+        child.kill().context("QEMU cannot be killed")?;
+        child.wait()?;
+        drop(lines);
+        let _ = reader.join();
+        said
+    }
+
+    fn command(&self, case: &str, disk: &Path, record: &Path) -> Command {
+        let mut command = Command::new("qemu-system-x86_64");
+        command
+            .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024"])
+            .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
+            .arg("-kernel")
+            .arg(&self.kernel)
+            .arg("-initrd")
+            .arg(&self.initramfs)
+            // The kernel makes what it does not know the environment of the first program.
+            .args(["-append", &format!("console=ttyS0 quiet panic=-1 case={case}")])
+            // QEMU is killed, the host is not: nothing need reach the host's disk.
+            .args(["-blockdev", &file("disk", disk), "-blockdev", &file("record", record)])
+            // The record's superblock counts each entry at once: one that is not counted would be lost.
+            .args(["-blockdev", "driver=blklogwrites,node-name=recorded,file=disk,log=record,log-super-update-interval=1"])
+            .args(["-device", "virtio-blk-pci,drive=recorded,discard=off,write-zeroes=off"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        command
+    }
+}
+
+fn file(name: &str, path: &Path) -> String {
+    // A comma in a path is doubled.
+    let path = path.display().to_string().replace(',', ",,");
+    format!("driver=file,node-name={name},filename={path},cache.no-flush=on")
+}
+
+/// Waits until the guest begins to write, and then so long.
+fn listen(lines: &mpsc::Receiver<String>, writes_for: Duration) -> Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut said = Vec::new();
+    let mut has_begun = false;
+    let mut end = Instant::now() + Duration::from_secs(START_S_MAX);
+    loop {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.contains(BEGINS) && !has_begun => {
+                has_begun = true;
+                end = Instant::now() + writes_for;
+            }
+            Ok(line) => {
+                if line.contains(WRONG) || line.contains("panic") {
+                    wrong.push(line.trim().to_owned());
+                }
+                said.push(line);
+            }
+            Err(RecvTimeoutError::Timeout) if has_begun => return Ok(wrong),
+            Err(_) => bail!("the guest did not begin, or has ended:\n{}", said.join("\n")),
+        }
+    }
+}

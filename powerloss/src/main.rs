@@ -1,0 +1,104 @@
+//! `powerloss --kernel K --initramfs I --work DIR [OPTIONS] [CASE...]`, called by the script `run`.
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use powerloss::cases::{self, Case};
+use powerloss::machine::Machine;
+use powerloss::trial::Trial;
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const IMAGES: usize = 150;
+const SECONDS: f64 = 3.0;
+/// Violations that are printed of each case.
+const PRINTED_MAX: usize = 5;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("powerloss: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all is well.
+fn run() -> Result<bool> {
+    let (options, names) = arguments()?;
+    let trial = trial(&options)?;
+    let cases: Vec<Case> = if names.is_empty() {
+        cases::ALL.to_vec()
+    } else {
+        let find = |name: &String| {
+            cases::named(name).with_context(|| {
+                let names: Vec<_> = cases::ALL.iter().map(|case| case.name).collect();
+                format!("no case is called {name}; there are {}", names.join(", "))
+            })
+        };
+        names.iter().map(find).collect::<Result<_>>()?
+    };
+    let began = Instant::now();
+    let (mut images, mut violations, mut is_well) = (0, 0, true);
+    for case in &cases {
+        let outcome = trial.run(case)?;
+        if case.is_hasty {
+            // The judge must find what was planted.
+            if outcome.wrong.is_empty() {
+                println!("{}: was not found out", case.name);
+                is_well = false;
+            }
+            continue;
+        }
+        images += outcome.images;
+        violations += outcome.wrong.len();
+        for line in outcome.wrong.iter().take(PRINTED_MAX) {
+            println!("violation: {line}");
+        }
+    }
+    println!("images {images}, violations {violations} ({} s)", began.elapsed().as_secs());
+    Ok(is_well && violations == 0)
+}
+
+fn trial(options: &HashMap<String, String>) -> Result<Trial> {
+    let path = |name: &str| {
+        options.get(name).map(Into::into).ok_or_else(|| anyhow!("--{name} is missing"))
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    let seed = number(options, "seed", now)?;
+    println!("seed {seed}");
+    Ok(Trial {
+        machine: Machine { kernel: path("kernel")?, initramfs: path("initramfs")? },
+        work: path("work")?,
+        kept: path("kept")?,
+        images: number(options, "images", IMAGES)?,
+        writes_for: Duration::from_secs_f64(number(options, "seconds", SECONDS)?),
+        seed,
+    })
+}
+
+fn number<T: FromStr>(options: &HashMap<String, String>, name: &str, default: T) -> Result<T> {
+    let parse = |text: &String| {
+        text.parse().map_err(|_| anyhow!("--{name} wants a number, not {text:?}"))
+    };
+    options.get(name).map_or(Ok(default), parse)
+}
+
+/// Options with their values, and the rest.
+fn arguments() -> Result<(HashMap<String, String>, Vec<String>)> {
+    let known = ["kernel", "initramfs", "work", "kept", "images", "seconds", "seed"];
+    let (mut options, mut names) = (HashMap::new(), Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let Some(option) = argument.strip_prefix("--") else {
+            names.push(argument);
+            continue;
+        };
+        ensure!(known.contains(&option), "no option is called {argument}");
+        let Some(value) = arguments.next() else { bail!("{argument} wants a value") };
+        options.insert(option.to_owned(), value);
+    }
+    Ok((options, names))
+}
