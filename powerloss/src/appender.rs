@@ -41,8 +41,9 @@ pub(crate) fn judge(directory: &Path, notes: &Notes) -> Result<()> {
     if acknowledged == 0 {
         return Ok(());
     }
-    let bytes = fs::read(directory.join(FILE))
-        .with_context(|| format!("{acknowledged} blocks were acknowledged, but not one is there"))?;
+    let bytes = fs::read(directory.join(FILE)).with_context(|| {
+        format!("{acknowledged} blocks were acknowledged, but not one is there")
+    })?;
     for number in 0..acknowledged {
         ensure!(
             bytes.chunks_exact(BLOCK_BYTES).nth(number as usize) == Some(&block(number)),

@@ -4,6 +4,8 @@ use crate::appender;
 use crate::notes::Notes;
 use crate::pool::Pool;
 use anyhow::Result;
+use firndex::Durability::{Commit, Periodic};
+use firndex::{Engine, Kind};
 use std::path::Path;
 
 /// One experiment.
@@ -26,15 +28,35 @@ enum What {
     Pool(Pool),
 }
 
+const CALM: Case =
+    Case { name: "", starts: 1, is_killed: false, is_hasty: false, what: What::Appender };
+const TABLE: Pool = Pool { kind: Kind::Table, durability: Periodic, keys: 2000, batch: 1 };
+const STORE: Pool = Pool { kind: Kind::Store, ..TABLE };
+
 /// All of them.
 pub const ALL: &[Case] = &[
-    Case { name: "appender", starts: 1, is_killed: false, is_hasty: false, what: What::Appender },
+    Case { name: "appender", ..CALM },
+    Case { name: "appender-hasty", is_hasty: true, ..CALM },
+    Case { name: "table-hasty", is_hasty: true, what: What::Pool(TABLE), ..CALM },
+    Case { name: "table-periodic", starts: 2, is_killed: true, what: What::Pool(TABLE), ..CALM },
     Case {
-        name: "appender-hasty",
-        starts: 1,
-        is_killed: false,
-        is_hasty: true,
-        what: What::Appender,
+        name: "table-commit",
+        starts: 2,
+        what: What::Pool(Pool { durability: Commit, keys: 300, ..TABLE }),
+        ..CALM
+    },
+    Case {
+        name: "store-periodic",
+        starts: 2,
+        what: What::Pool(Pool { batch: 8, ..STORE }),
+        ..CALM
+    },
+    Case {
+        name: "store-commit",
+        starts: 2,
+        is_killed: true,
+        what: What::Pool(Pool { durability: Commit, batch: 20, ..STORE }),
+        ..CALM
     },
 ];
 
@@ -45,18 +67,18 @@ pub fn named(name: &str) -> Option<Case> {
 
 impl Case {
     /// Writes until it is killed.
-    pub fn write(&self, directory: &Path, notes: &Notes) -> Result<()> {
+    pub fn write(&self, engine: Engine, directory: &Path, notes: &Notes) -> Result<()> {
         match self.what {
             What::Appender => appender::write(directory, notes, self.is_hasty),
-            What::Pool(pool) => pool.write(directory, notes, self.is_hasty),
+            What::Pool(pool) => pool.write(engine, directory, notes, self.is_hasty),
         }
     }
 
     /// What is wrong with what a directory holds is the error.
-    pub fn judge(&self, directory: &Path, notes: &Notes) -> Result<()> {
+    pub fn judge(&self, engine: Engine, directory: &Path, notes: &Notes) -> Result<()> {
         match self.what {
             What::Appender => appender::judge(directory, notes),
-            What::Pool(pool) => pool.judge(directory, notes),
+            What::Pool(pool) => pool.judge(engine, directory, notes),
         }
     }
 }

@@ -67,11 +67,6 @@ impl<'a> Disk<'a> {
         self.entries
     }
 
-    /// Whether a power loss now may take anything away.
-    pub fn is_settled(&self) -> bool {
-        self.volatile.is_empty()
-    }
-
     /// Sectors that a power loss now may take away.
     pub fn volatile_sectors(&self) -> usize {
         self.volatile.len()

@@ -20,7 +20,7 @@ const START_S_MAX: u64 = 120;
 pub struct Machine {
     /// A kernel with ext4.
     pub kernel: PathBuf,
-    /// Its first file system, whose program `init` starts the guest with the case that the environment names.
+    /// Its first file system, whose program `init` starts the guest with what the environment names.
     pub initramfs: PathBuf,
 }
 
@@ -30,11 +30,13 @@ impl Machine {
     pub fn run(
         &self,
         case: &str,
+        engine: &str,
         disk: &Path,
         record: &Path,
         writes_for: Duration,
     ) -> Result<Vec<String>> {
-        let mut child = self.command(case, disk, record).spawn().context("QEMU does not start")?;
+        let mut child =
+            self.command(case, engine, disk, record).spawn().context("QEMU does not start")?;
         let console = child.stdout.take().context("QEMU has no console")?;
         let (sender, lines) = mpsc::channel();
         let reader = thread::spawn(move || {
@@ -53,7 +55,9 @@ impl Machine {
         said
     }
 
-    fn command(&self, case: &str, disk: &Path, record: &Path) -> Command {
+    fn command(&self, case: &str, engine: &str, disk: &Path, record: &Path) -> Command {
+        // The kernel makes what it does not know the environment of the first program.
+        let line = format!("console=ttyS0 quiet panic=-1 case={case} engine={engine}");
         let mut command = Command::new("qemu-system-x86_64");
         command
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024"])
@@ -62,8 +66,7 @@ impl Machine {
             .arg(&self.kernel)
             .arg("-initrd")
             .arg(&self.initramfs)
-            // The kernel makes what it does not know the environment of the first program.
-            .args(["-append", &format!("console=ttyS0 quiet panic=-1 case={case}")])
+            .args(["-append", &line])
             // QEMU is killed, the host is not: nothing need reach the host's disk.
             .args(["-blockdev", &file("disk", disk), "-blockdev", &file("record", record)])
             // The record's superblock counts each entry at once: one that is not counted would be lost.

@@ -20,14 +20,17 @@ const FILE: &str = "pool.firn";
 const THREADS: usize = 2;
 /// A thread asks for durability after at most so many operations.
 const OPERATIONS_PER_SYNC_MAX: u64 = 3000;
+/// A pool is closed and opened again after at most so many acknowledgements of a thread.
+const ACKNOWLEDGEMENTS_MAX: u64 = 1000;
 /// How old the durable state becomes by itself.
 const INTERVAL: Duration = Duration::from_millis(5);
+/// Log after which a checkpoint is made: as little as can be, for as many as can be.
+const CHECKPOINT_AT_BYTES: u64 = 1 << 20;
 
 /// What the pool is, and how it is changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pool {
     pub(crate) kind: Kind,
-    pub(crate) engine: Engine,
     pub(crate) durability: Durability,
     /// Keys of a thread, a multiple of the operations of a batch.
     pub(crate) keys: u64,
@@ -92,7 +95,8 @@ impl Opened {
             (Opened::Store(store), _) => {
                 let pairs: Vec<_> =
                     pairs.iter().map(|(key, value)| (key.to_le_bytes(), value.bytes())).collect();
-                let pairs: Vec<_> = pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+                let pairs: Vec<_> =
+                    pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
                 store.put_many(&pairs)?;
             }
         }
@@ -130,6 +134,14 @@ impl Opened {
         .context("sync")
     }
 
+    fn close(self) -> Result<()> {
+        match self {
+            Opened::Table(table) => table.close(),
+            Opened::Store(store) => store.close(),
+        }
+        .context("close")
+    }
+
     fn len(&self) -> u64 {
         match self {
             Opened::Table(table) => table.len(),
@@ -148,12 +160,13 @@ impl Opened {
 }
 
 impl Pool {
-    fn open(&self, directory: &Path) -> Result<Opened> {
+    fn open(&self, engine: Engine, directory: &Path) -> Result<Opened> {
         let options = Options::new()
-            .engine(self.engine)
+            .engine(engine)
             .medium(Medium::Mapped)
             .durability(self.durability)
-            .durable_every(INTERVAL);
+            .durable_every(INTERVAL)
+            .checkpoint_at(CHECKPOINT_AT_BYTES);
         let path = directory.join(FILE);
         Ok(match self.kind {
             Kind::Table => Opened::Table(options.open_or_create_table(path)?),
@@ -162,19 +175,29 @@ impl Pool {
     }
 
     /// Changes the pool until it is killed. `is_hasty`: acknowledges what is not durable yet.
-    pub(crate) fn write(&self, directory: &Path, notes: &Notes, is_hasty: bool) -> Result<()> {
-        let opened = self.open(directory).context("the pool does not open")?;
-        // After kill -9, or after a power loss, this is a judgement too.
-        let returned = self.examine(&opened, notes)?.map(AtomicU64::new);
-        thread::scope(|scope| {
-            let (opened, returned) = (&opened, &returned);
-            let writers: Vec<_> = (0..THREADS)
-                .map(|thread| {
-                    scope.spawn(move || self.write_as(thread, opened, notes, returned, is_hasty))
-                })
-                .collect();
-            writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
-        })
+    pub(crate) fn write(
+        &self,
+        engine: Engine,
+        directory: &Path,
+        notes: &Notes,
+        is_hasty: bool,
+    ) -> Result<()> {
+        loop {
+            let opened = self.open(engine, directory).context("the pool does not open")?;
+            // After kill -9, or after a power loss, this is a judgement too.
+            let returned = self.examine(&opened, notes)?.map(AtomicU64::new);
+            thread::scope(|scope| {
+                let (opened, returned) = (&opened, &returned);
+                let write = move |thread| self.write_as(thread, opened, notes, returned, is_hasty);
+                let writers: Vec<_> =
+                    (0..THREADS).map(|thread| scope.spawn(move || write(thread))).collect();
+                writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
+            })?;
+            opened.close()?;
+            for (thread, count) in returned.iter().enumerate() {
+                notes.acknowledge(thread, count.load(Ordering::Relaxed))?;
+            }
+        }
     }
 
     fn write_as(
@@ -190,7 +213,8 @@ impl Pool {
         let [own, next] = [thread, thread + 1].map(|thread| &returned[thread % THREADS]);
         let mut number = own.load(Ordering::Relaxed);
         let mut acknowledge_from = number;
-        loop {
+        let mut acknowledgements = random.below(ACKNOWLEDGEMENTS_MAX);
+        while acknowledgements > 0 {
             let numbers = number..number + self.batch;
             let key_of = |number| key(thread, number % self.keys);
             if self.removes(number) {
@@ -202,17 +226,20 @@ impl Pool {
             }
             number += self.batch;
             own.store(number, Ordering::Release);
-            if self.durability == Durability::Commit {
-                notes.acknowledge(thread, number)?;
-            } else if number >= acknowledge_from {
+            if self.durability != Durability::Commit {
+                if number < acknowledge_from {
+                    continue;
+                }
+                acknowledge_from = number + random.below(OPERATIONS_PER_SYNC_MAX);
                 if is_hasty {
                     notes.acknowledge(thread, number)?;
                 }
                 opened.sync()?;
-                notes.acknowledge(thread, number)?;
-                acknowledge_from = number + random.below(OPERATIONS_PER_SYNC_MAX);
             }
+            notes.acknowledge(thread, number)?;
+            acknowledgements -= 1;
         }
+        Ok(())
     }
 
     /// Whether the batch of an operation removes its keys.
@@ -221,8 +248,8 @@ impl Pool {
     }
 
     /// What is wrong with the pool in a directory.
-    pub(crate) fn judge(&self, directory: &Path, notes: &Notes) -> Result<()> {
-        let opened = self.open(directory).context("the pool does not open")?;
+    pub(crate) fn judge(&self, engine: Engine, directory: &Path, notes: &Notes) -> Result<()> {
+        let opened = self.open(engine, directory).context("the pool does not open")?;
         self.examine(&opened, notes)?;
         opened.check().context("check")
     }
@@ -237,7 +264,8 @@ impl Pool {
                 (0..self.keys).map(|slot| opened.get(key(thread, slot))).collect::<Result<_>>()?;
             present += found.iter().flatten().count() as u64;
             seen[thread] = found.iter().flatten().map(|value| value.seen).max().unwrap_or(0);
-            let numbers: Vec<_> = found.iter().map(|value| value.map(|value| value.number)).collect();
+            let numbers: Vec<_> =
+                found.iter().map(|value| value.map(|value| value.number)).collect();
             done[thread] = self.explain(&numbers).with_context(|| {
                 format!("no number of operations explains what is there of thread {thread}")
             })?;
@@ -248,13 +276,12 @@ impl Pool {
                 done[thread]
             );
         }
-        for thread in 0..THREADS {
+        for (thread, seen) in seen.into_iter().enumerate() {
             let next = (thread + 1) % THREADS;
             ensure!(
-                seen[thread] <= done[next],
-                "{} operations of thread {next} are there, but thread {thread} had seen {} return",
-                done[next],
-                seen[thread]
+                seen <= done[next],
+                "{} operations of thread {next} are there, but thread {thread} had seen {seen} return",
+                done[next]
             );
         }
         let len = opened.len();
@@ -294,13 +321,7 @@ mod tests {
     use super::*;
 
     fn pool(batch: u64) -> Pool {
-        Pool {
-            kind: Kind::Table,
-            engine: Engine::ALL[0],
-            durability: Durability::Periodic,
-            keys: 8,
-            batch,
-        }
+        Pool { kind: Kind::Table, durability: Durability::Periodic, keys: 8, batch }
     }
 
     /// The values after so many operations.

@@ -85,12 +85,8 @@ fn entry(record: &[u8], at: u64, sector_bytes: u64) -> Result<(Option<Entry<'_>>
         (Content::Data(part(record, at, bytes)?), at + bytes)
     };
     let place = word(header, 0)?.checked_mul(sector_bytes).context("no such sector")?;
-    let entry = Entry {
-        is_flush: flags & FLUSH != 0,
-        is_durable: flags & FUA != 0,
-        at: place,
-        content,
-    };
+    let entry =
+        Entry { is_flush: flags & FLUSH != 0, is_durable: flags & FUA != 0, at: place, content };
     Ok((Some(entry), next))
 }
 
@@ -179,7 +175,8 @@ mod tests {
             .discard(8, 16)
             .write_durably(5, &[2; 512]);
         let bytes = record.bytes();
-        let plain = Entry { is_flush: false, is_durable: false, at: 0, content: Content::Data(&[]) };
+        let plain =
+            Entry { is_flush: false, is_durable: false, at: 0, content: Content::Data(&[]) };
         let expected = [
             Entry { at: 3 * 512, content: Content::Data(&[1; 1024]), ..plain },
             Entry { is_flush: true, ..plain },

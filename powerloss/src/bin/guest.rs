@@ -1,7 +1,8 @@
-//! The writer, in the virtual machine: `guest CASE` writes until the machine is stopped. What is wrong it says on the
+//! The writer, in the virtual machine: `guest CASE ENGINE` writes until the machine is stopped. What is wrong it says on the
 //! console, in lines that the host looks for.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use firndex::Engine;
 use powerloss::cases::{self, Case};
 use powerloss::filesystem::DIRECTORY;
 use powerloss::machine::{BEGINS, WRONG};
@@ -19,29 +20,32 @@ const LIFE_MS: [u64; 2] = [50, 1500];
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [name] => find(name).and_then(run),
-        [name, "once"] => find(name).and_then(write),
-        _ => Err(anyhow::anyhow!("usage: guest CASE")),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        [case, engine] => find(case, engine).and_then(|(case, engine)| run(case, engine)),
+        [case, engine, "once"] => find(case, engine).and_then(|(case, engine)| write(case, engine)),
+        _ => Err(anyhow!("usage: guest CASE ENGINE")),
     };
     if let Err(error) = done {
         println!("{WRONG} {error:#}");
     }
 }
 
-fn find(name: &str) -> Result<Case> {
-    cases::named(name).with_context(|| format!("no case is called {name}"))
+fn find(case: &str, engine: &str) -> Result<(Case, Engine)> {
+    let found = cases::named(case).with_context(|| format!("no case is called {case}"))?;
+    Ok((found, engine.parse().map_err(|error| anyhow!("{error}"))?))
 }
 
-fn run(case: Case) -> Result<()> {
+fn run(case: Case, engine: Engine) -> Result<()> {
     println!("{BEGINS}");
     if !case.is_killed {
-        return write(case);
+        return write(case, engine);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let mut random = Random::new(now.as_nanos() as u64);
     loop {
-        let mut writer = Command::new(env::current_exe()?).args([case.name, "once"]).spawn()?;
+        let mut writer =
+            Command::new(env::current_exe()?).args([case.name, engine.name(), "once"]).spawn()?;
         let [shortest, longest] = LIFE_MS;
         thread::sleep(Duration::from_millis(shortest + random.below(longest - shortest)));
         writer.kill()?;
@@ -49,8 +53,8 @@ fn run(case: Case) -> Result<()> {
     }
 }
 
-fn write(case: Case) -> Result<()> {
+fn write(case: Case, engine: Engine) -> Result<()> {
     let directory = Path::new(MOUNTED_AT).join(DIRECTORY);
     fs::create_dir_all(&directory)?;
-    case.write(&directory, &Notes::on_device(Path::new(DISK))?)
+    case.write(engine, &directory, &Notes::on_device(Path::new(DISK))?)
 }

@@ -1,0 +1,164 @@
+//! The images of a recorded disk, made one after another and judged by several threads.
+
+use crate::cases::Case;
+use crate::disk::Disk;
+use crate::filesystem::{self, DIRECTORY};
+use crate::loss::Loss;
+use crate::notes::{NOTES_FROM, Notes};
+use crate::record::Entry;
+use anyhow::{Context, Result, anyhow, ensure};
+use firndex::Engine;
+use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use workload::Random;
+
+/// Of so many images one has its whole file system checked: were the images no disks that the record allows, that
+/// would show it.
+const IMAGES_PER_CHECK: usize = 16;
+/// Images kept of each start of the machine.
+const KEPT_MAX: usize = 5;
+
+/// What judges the images of one start of the machine.
+pub(crate) struct Judges<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) engine: Engine,
+    /// Name of the start.
+    pub(crate) name: &'a str,
+    /// A directory for images while they are judged.
+    pub(crate) work: &'a Path,
+    /// A directory for images with which something is wrong.
+    pub(crate) kept: &'a Path,
+}
+
+/// An image to be judged.
+struct Image {
+    number: usize,
+    path: PathBuf,
+    /// The state of the disk and what was taken from it.
+    what: String,
+}
+
+impl Judges<'_> {
+    /// Replays entries, and judges so many images of the states between. One of them is left in `base`. What is wrong.
+    pub(crate) fn judge_all<'a>(
+        &self,
+        disk: &mut Disk<'a>,
+        entries: &[Entry<'a>],
+        images: usize,
+        random: &mut Random,
+        base: &Path,
+    ) -> Result<Vec<String>> {
+        ensure!(!entries.is_empty(), "nothing was recorded");
+        let states = states(entries, images, random);
+        let of_next_start = random.index(states.len());
+        let wrong = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            let workers = thread::available_parallelism()?.get();
+            let (sender, images) = mpsc::sync_channel(workers);
+            let images = Arc::new(Mutex::new(images));
+            let judges: Vec<_> = (0..workers)
+                .map(|worker| {
+                    let (images, wrong) = (Arc::clone(&images), &wrong);
+                    let files = self.work.join(format!("files-{worker}"));
+                    scope.spawn(move || self.judge_each(&files, &images, wrong))
+                })
+                .collect();
+            // Once the judges are gone, an image has nowhere to go.
+            drop(images);
+            for (number, &State { count, loss }) in states.iter().enumerate() {
+                while disk.entries() < count {
+                    disk.replay(&entries[disk.entries()])?;
+                }
+                let path = self.work.join(format!("{}-{number}.img", self.name));
+                disk.write_image(&File::create(&path)?, |entry, at| loss.keeps(entry, at))?;
+                if number == of_next_start {
+                    disk.write_image(&File::create(base)?, |entry, at| loss.keeps(entry, at))?;
+                }
+                let open = disk.volatile_sectors();
+                let what =
+                    format!("{}, {count} entries, {open} sectors not flushed, {loss}", self.name);
+                if sender.send(Image { number, path, what }).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            judges.into_iter().try_for_each(|judge| judge.join().expect("a judge does not panic"))
+        })?;
+        Ok(wrong.into_inner().expect("no thread panicked"))
+    }
+
+    /// Judges images until there are no more.
+    fn judge_each(
+        &self,
+        files: &Path,
+        images: &Mutex<Receiver<Image>>,
+        wrong: &Mutex<Vec<String>>,
+    ) -> Result<()> {
+        loop {
+            let received = images.lock().expect("no thread panicked").recv();
+            let Ok(image) = received else { return Ok(()) };
+            fs::create_dir_all(files)?;
+            let verdict = catch_unwind(AssertUnwindSafe(|| self.judge(&image, files)));
+            let verdict = verdict.unwrap_or_else(|_| Err(anyhow!("the judge panicked")));
+            fs::remove_dir_all(files)?;
+            if let Err(error) = verdict {
+                let mut line = format!("{}: {error:#}", image.what);
+                let mut wrong = wrong.lock().expect("no thread panicked");
+                if wrong.len() < KEPT_MAX && !self.case.is_hasty {
+                    let kept = self.kept.join(image.path.file_name().context("it has a name")?);
+                    fs::create_dir_all(self.kept)?;
+                    fs::copy(&image.path, &kept)?;
+                    line += &format!(" (kept as {})", kept.display());
+                }
+                wrong.push(line);
+            }
+            fs::remove_file(&image.path)?;
+        }
+    }
+
+    /// What is wrong with an image is the error.
+    fn judge(&self, image: &Image, files: &Path) -> Result<()> {
+        filesystem::replay_journal(&image.path)?;
+        filesystem::dump(&image.path, files)?;
+        if image.number.is_multiple_of(IMAGES_PER_CHECK) {
+            filesystem::check(&image.path)?;
+        }
+        let files = files.join(DIRECTORY);
+        fs::create_dir_all(&files)?;
+        self.case.judge(self.engine, &files, &Notes::on_image(File::open(&image.path)?))
+    }
+}
+
+/// When the power fails, and what is lost.
+struct State {
+    /// Entries that were complete.
+    count: usize,
+    loss: Loss,
+}
+
+/// States at random, in their order.
+fn states(entries: &[Entry<'_>], images: usize, random: &mut Random) -> Vec<State> {
+    let is_note = |entry: &Entry<'_>| entry.at >= NOTES_FROM;
+    let flushes: Vec<usize> =
+        (1..).zip(entries).filter(|(_, entry)| entry.is_flush).map(|(count, _)| count).collect();
+    let mut states: Vec<State> = (0..images)
+        .map(|number| {
+            // Some lose nothing right after a flush. Of the others much is under way.
+            let is_flushed = number % 4 == 0 && !flushes.is_empty();
+            let mut count =
+                if is_flushed { *random.of(&flushes) } else { 1 + random.index(entries.len()) };
+            // Later notes oblige to more.
+            while entries.get(count).is_some_and(is_note) {
+                count += 1;
+            }
+            let loss = if is_flushed { Loss::NOTHING } else { Loss::any(random) };
+            State { count, loss }
+        })
+        .collect();
+    states.sort_by_key(|state| state.count);
+    states
+}
