@@ -11,6 +11,7 @@ use firndex::Engine;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -19,8 +20,6 @@ use workload::Random;
 /// Of so many images one has its whole file system checked: were the images no disks that the record allows, that
 /// would show it.
 const IMAGES_PER_CHECK: usize = 16;
-/// Images kept of each start of the machine.
-const KEPT_MAX: usize = 5;
 
 /// What judges the images of one start of the machine.
 pub(crate) struct Judges<'a> {
@@ -42,6 +41,26 @@ struct Image {
     what: String,
 }
 
+/// Something that is wrong.
+#[derive(Debug, Clone)]
+pub struct Wrong {
+    /// With what.
+    pub with: String,
+    /// What it is.
+    pub error: String,
+}
+
+impl Wrong {
+    /// What it is without its numbers: the same for all that go back to one fault, mostly.
+    pub fn kind(&self) -> String {
+        kind(&self.error)
+    }
+}
+
+fn kind(error: &str) -> String {
+    error.replace(|c: char| c.is_ascii_digit(), "")
+}
+
 impl Judges<'_> {
     /// Replays entries, and judges so many images of the states between. One of them is left in `base`. What is wrong.
     pub(crate) fn judge_all<'a>(
@@ -51,10 +70,11 @@ impl Judges<'_> {
         images: usize,
         random: &mut Random,
         base: &Path,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<Wrong>> {
         ensure!(!entries.is_empty(), "nothing was recorded");
         let states = states(entries, images, random);
-        let of_next_start = random.index(states.len());
+        // Early states have nothing to go on with.
+        let of_next_start = images / 4 + random.index(images - images / 4);
         let wrong = Mutex::new(Vec::new());
         thread::scope(|scope| {
             let workers = thread::available_parallelism()?.get();
@@ -88,7 +108,7 @@ impl Judges<'_> {
             drop(sender);
             judges.into_iter().try_for_each(|judge| judge.join().expect("a judge does not panic"))
         })?;
-        Ok(wrong.into_inner().expect("no thread panicked"))
+        Ok(wrong.into_inner().expect("no panic"))
     }
 
     /// Judges images until there are no more.
@@ -96,28 +116,37 @@ impl Judges<'_> {
         &self,
         files: &Path,
         images: &Mutex<Receiver<Image>>,
-        wrong: &Mutex<Vec<String>>,
+        wrong: &Mutex<Vec<Wrong>>,
     ) -> Result<()> {
         loop {
-            let received = images.lock().expect("no thread panicked").recv();
+            let received = images.lock().expect("no panic").recv();
             let Ok(image) = received else { return Ok(()) };
             fs::create_dir_all(files)?;
             let verdict = catch_unwind(AssertUnwindSafe(|| self.judge(&image, files)));
             let verdict = verdict.unwrap_or_else(|_| Err(anyhow!("the judge panicked")));
             fs::remove_dir_all(files)?;
             if let Err(error) = verdict {
-                let mut line = format!("{}: {error:#}", image.what);
-                let mut wrong = wrong.lock().expect("no thread panicked");
-                if wrong.len() < KEPT_MAX && !self.case.is_hasty {
-                    let kept = self.kept.join(image.path.file_name().context("it has a name")?);
-                    fs::create_dir_all(self.kept)?;
-                    fs::copy(&image.path, &kept)?;
-                    line += &format!(" (kept as {})", kept.display());
-                }
-                wrong.push(line);
+                self.note(&image, format!("{error:#}"), &mut wrong.lock().expect("no panic"))?;
             }
             fs::remove_file(&image.path)?;
         }
+    }
+
+    /// Adds what is wrong with an image. The first image with an error is kept.
+    fn note(&self, image: &Image, error: String, wrong: &mut Vec<Wrong>) -> Result<()> {
+        let is_first = wrong.iter().all(|known| known.kind() != kind(&error));
+        let mut with = image.what.clone();
+        if is_first && !self.case.is_hasty {
+            let kept = self.kept.join(image.path.file_name().context("it has a name")?);
+            fs::create_dir_all(self.kept)?;
+            // Most of it is holes.
+            let copied =
+                Command::new("cp").arg("--sparse=always").args([&image.path, &kept]).status();
+            ensure!(copied.context("cp does not start")?.success(), "the image cannot be kept");
+            with += &format!(" (kept as {})", kept.display());
+        }
+        wrong.push(Wrong { with, error });
+        Ok(())
     }
 
     /// What is wrong with an image is the error.

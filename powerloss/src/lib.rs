@@ -5,7 +5,7 @@ mod appender;
 pub mod cases;
 pub mod disk;
 pub mod filesystem;
-mod judges;
+pub mod judges;
 pub mod loss;
 pub mod machine;
 pub mod notes;

@@ -1,5 +1,6 @@
 //! The virtual machine.
 
+use crate::record;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,8 +13,19 @@ use std::time::{Duration, Instant};
 pub const BEGINS: &str = "guest begins";
 /// What the guest says before what is wrong.
 pub const WRONG: &str = "guest: wrong:";
-/// Emulation on a busy host is slow.
-const START_S_MAX: u64 = 120;
+/// Emulation on a busy host is slow. Then there are fewer entries.
+const TIME_MAX: Duration = Duration::from_secs(60);
+/// How often the host looks how much has been recorded.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// When the guest has written enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Enough {
+    /// It has written so long,
+    pub time: Duration,
+    /// and the record has so many entries.
+    pub entries: u64,
+}
 
 /// What is started.
 #[derive(Debug)]
@@ -25,7 +37,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts the machine, lets it write for some time, and kills it. Every write and flush of the disk is recorded.
+    /// Starts the machine, lets it write until that is enough, and kills it. Every write and flush of the disk is recorded.
     /// What the guest found wrong.
     pub fn run(
         &self,
@@ -33,7 +45,7 @@ impl Machine {
         engine: &str,
         disk: &Path,
         record: &Path,
-        writes_for: Duration,
+        enough: Enough,
     ) -> Result<Vec<String>> {
         let mut child =
             self.command(case, engine, disk, record).spawn().context("QEMU does not start")?;
@@ -46,7 +58,7 @@ impl Machine {
                 }
             }
         });
-        let said = listen(&lines, writes_for);
+        let said = listen(&lines, || record::count(record), enough);
         // Killed, it finishes nothing: what was complete for the guest is in the record.
         child.kill().context("QEMU cannot be killed")?;
         child.wait()?;
@@ -85,26 +97,37 @@ fn file(name: &str, path: &Path) -> String {
     format!("driver=file,node-name={name},filename={path},cache.no-flush=on")
 }
 
-/// Waits until the guest begins to write, and then so long.
-fn listen(lines: &mpsc::Receiver<String>, writes_for: Duration) -> Result<Vec<String>> {
+/// Waits until the guest has begun to write and has written enough.
+fn listen(
+    lines: &mpsc::Receiver<String>,
+    recorded: impl Fn() -> Result<u64>,
+    enough: Enough,
+) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     let mut said = Vec::new();
-    let mut has_begun = false;
-    let mut end = Instant::now() + Duration::from_secs(START_S_MAX);
+    let started = Instant::now();
+    let mut begun: Option<Instant> = None;
     loop {
-        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(line) if line.contains(BEGINS) && !has_begun => {
-                has_begun = true;
-                end = Instant::now() + writes_for;
-            }
+        match lines.recv_timeout(INTERVAL) {
+            Ok(line) if line.contains(BEGINS) => begun = Some(Instant::now()),
             Ok(line) => {
                 if line.contains(WRONG) || line.contains("panic") {
                     wrong.push(line.trim().to_owned());
                 }
                 said.push(line);
             }
-            Err(RecvTimeoutError::Timeout) if has_begun => return Ok(wrong),
-            Err(_) => bail!("the guest did not begin, or has ended:\n{}", said.join("\n")),
+            Err(RecvTimeoutError::Disconnected) => bail!("the guest ended:\n{}", said.join("\n")),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let is_late = started.elapsed() > TIME_MAX;
+        match begun {
+            None if is_late => bail!("the guest did not begin:\n{}", said.join("\n")),
+            Some(begun) if begun.elapsed() >= enough.time => {
+                if is_late || !wrong.is_empty() || recorded()? >= enough.entries {
+                    return Ok(wrong);
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use firndex::Engine;
 use powerloss::cases::{self, Case};
+use powerloss::judges::Wrong;
 use powerloss::machine::Machine;
 use powerloss::trial::Trial;
 use std::collections::HashMap;
@@ -13,8 +14,6 @@ use workload::Random;
 
 const IMAGES: usize = 150;
 const SECONDS: f64 = 3.0;
-/// Violations that are printed of each case.
-const PRINTED_MAX: usize = 5;
 
 fn main() -> ExitCode {
     match run() {
@@ -57,12 +56,23 @@ fn run() -> Result<bool> {
         }
         images += outcome.images;
         violations += outcome.wrong.len();
-        for line in outcome.wrong.iter().take(PRINTED_MAX) {
-            println!("violation: {line}");
-        }
+        print(&outcome.wrong);
     }
     println!("images {images}, violations {violations} ({} s)", began.elapsed().as_secs());
     Ok(is_well && violations == 0)
+}
+
+/// One line for each kind of error.
+fn print(wrong: &[Wrong]) {
+    let mut kinds: Vec<String> = wrong.iter().map(Wrong::kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    for kind in kinds {
+        let mut alike = wrong.iter().filter(|wrong| wrong.kind() == kind);
+        if let Some(Wrong { with, error }) = alike.next() {
+            println!("violation: {error}\n    with {with}, and {} others", alike.count());
+        }
+    }
 }
 
 fn case(name: &str) -> Result<Case> {

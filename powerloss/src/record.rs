@@ -12,6 +12,9 @@
 //! a time, so an entry is complete before the next one is issued: a flush covers exactly the entries before it.
 
 use anyhow::{Context, Result, bail, ensure};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
@@ -64,6 +67,13 @@ pub fn entries(record: &[u8]) -> Result<Vec<Entry<'_>>> {
         at = next;
     }
     Ok(entries)
+}
+
+/// How many entries a record says it has, while it is being made.
+pub fn count(record: &Path) -> Result<u64> {
+    let mut superblock = [0; 24];
+    let is_begun = File::open(record)?.read_exact_at(&mut superblock, 0).is_ok();
+    if is_begun { word(&superblock, 2) } else { Ok(0) }
 }
 
 /// The entry at a place, `None` for a remark, and where the next one begins.

@@ -3,8 +3,8 @@
 use crate::cases::Case;
 use crate::disk::Disk;
 use crate::filesystem;
-use crate::judges::Judges;
-use crate::machine::Machine;
+use crate::judges::{Judges, Wrong};
+use crate::machine::{Enough, Machine};
 use crate::notes::{DISK_BYTES, NOTES_FROM};
 use crate::record;
 use anyhow::{Context, Result};
@@ -13,6 +13,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use workload::Random;
+
+/// Fewer entries say little.
+const ENTRIES_MIN: u64 = 400;
 
 /// How cases are tried.
 #[derive(Debug)]
@@ -35,7 +38,7 @@ pub struct Outcome {
     /// Images judged.
     pub images: usize,
     /// What was wrong, each with the image it was wrong with.
-    pub wrong: Vec<String>,
+    pub wrong: Vec<Wrong>,
 }
 
 impl Trial {
@@ -61,14 +64,17 @@ impl Trial {
         name: &str,
         base: &Path,
         random: &mut Random,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<Wrong>> {
         let began = Instant::now();
         let mut disk = Disk::of(&File::open(base)?, NOTES_FROM)?;
         let [device, record] = ["device.img", "record"].map(|name| self.work.join(name));
         disk.write_image(&File::create(&device)?, |_, _| true)?;
         File::create(&record)?;
-        let writes_for = self.writes_for.mul_f64(1.0 + random.unit());
-        let said = self.machine.run(case.name, engine.name(), &device, &record, writes_for)?;
+        let enough = Enough {
+            time: self.writes_for.mul_f64(1.0 + random.unit()),
+            entries: ENTRIES_MIN + random.below(ENTRIES_MIN),
+        };
+        let said = self.machine.run(case.name, engine.name(), &device, &record, enough)?;
         let recorded = Instant::now();
 
         let bytes = fs::read(&record)?;
@@ -77,7 +83,7 @@ impl Trial {
         let entries = record::entries(&bytes)?;
         let judges = Judges { case, engine, name, work: &self.work, kept: &self.kept };
         let mut wrong = judges.judge_all(&mut disk, &entries, self.images, random, base)?;
-        wrong.extend(said.into_iter().map(|line| format!("{name}: {line}")));
+        wrong.extend(said.into_iter().map(|error| Wrong { with: name.into(), error }));
         println!(
             "{name}: {} entries, {} flushes, {} notes, {} MiB; images {}, violations {}; {:.1} s and {:.1} s",
             entries.len(),

@@ -16,7 +16,7 @@ use workload::Random;
 const DISK: &str = "/dev/vda";
 const MOUNTED_AT: &str = "/mnt";
 /// The shortest and the longest life of a writer that is killed.
-const LIFE_MS: [u64; 2] = [50, 1500];
+const LIFE_MS: [u64; 2] = [100, 3000];
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
