@@ -74,7 +74,7 @@ impl Judges<'_> {
         ensure!(!entries.is_empty(), "nothing was recorded");
         let states = states(entries, images, random);
         // Early states have nothing to go on with.
-        let of_next_start = images / 4 + random.index(images - images / 4);
+        let of_next_start = images / 2 + random.index(images - images / 2);
         let wrong = Mutex::new(Vec::new());
         thread::scope(|scope| {
             let workers = thread::available_parallelism()?.get();
@@ -174,17 +174,20 @@ fn states(entries: &[Entry<'_>], images: usize, random: &mut Random) -> Vec<Stat
     let is_note = |entry: &Entry<'_>| entry.at >= NOTES_FROM;
     let flushes: Vec<usize> =
         (1..).zip(entries).filter(|(_, entry)| entry.is_flush).map(|(count, _)| count).collect();
+    // Until the first note a pool is made, or made anew: few entries, and none like another.
+    let opening = entries.iter().position(is_note).unwrap_or(entries.len()).max(1);
     let mut states: Vec<State> = (0..images)
         .map(|number| {
-            // Some lose nothing right after a flush. Of the others much is under way.
-            let is_flushed = number % 4 == 0 && !flushes.is_empty();
-            let mut count =
-                if is_flushed { *random.of(&flushes) } else { 1 + random.index(entries.len()) };
+            let (mut count, loss) = match number % 4 {
+                // Nothing is lost right after a flush.
+                0 if !flushes.is_empty() => (*random.of(&flushes), Loss::NOTHING),
+                1 => (1 + random.index(opening), Loss::any(random)),
+                _ => (1 + random.index(entries.len()), Loss::any(random)),
+            };
             // Later notes oblige to more.
             while entries.get(count).is_some_and(is_note) {
                 count += 1;
             }
-            let loss = if is_flushed { Loss::NOTHING } else { Loss::any(random) };
             State { count, loss }
         })
         .collect();

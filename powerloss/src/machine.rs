@@ -69,7 +69,8 @@ impl Machine {
 
     fn command(&self, case: &str, engine: &str, disk: &Path, record: &Path) -> Command {
         // The kernel makes what it does not know the environment of the first program.
-        let line = format!("console=ttyS0 quiet panic=-1 case={case} engine={engine}");
+        let line =
+            format!("console=ttyS0 quiet panic=-1 no_timer_check case={case} engine={engine}");
         let mut command = Command::new("qemu-system-x86_64");
         command
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024"])
