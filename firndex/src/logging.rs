@@ -5,7 +5,7 @@ use pmem::durability::disk::{Directory, Disk};
 use pmem::durability::{self, Config, Durability, Durable, Logged, RestoreError, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::line_log::LineLog;
-use pmem::medium::Memory;
+use pmem::medium::{Medium, Memory};
 use pmem::superblock::Superblock;
 use pmem::{OpenError, Pool};
 use std::path::{Path, PathBuf};
@@ -149,6 +149,11 @@ impl Companions {
             error => refused(error.to_string()),
         })?;
         Pool::adopt(&medium, file.place())?;
+        // The kernel may already have written back the superblock as the checkpoint has it, which may say "clean" and
+        // "not logged". Were the rest not on the device when the file gets its name, a power loss would leave a pool
+        // that is believed, and empty.
+        let synced = medium.sync(0..medium.size());
+        synced.map_err(|error| refused(format!("the restored pool cannot be synced: {error}")))?;
         drop(medium);
         match former {
             Some(_) => file.publish_over()?,

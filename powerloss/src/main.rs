@@ -1,0 +1,115 @@
+//! `powerloss --kernel K --initramfs I --work DIR [OPTIONS] [CASE...]`, called by the script `run`.
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use firndex::Engine;
+use powerloss::cases::{self, Case};
+use powerloss::machine::Machine;
+use powerloss::trial::Trial;
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use workload::Random;
+
+const IMAGES: usize = 150;
+const SECONDS: f64 = 3.0;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("powerloss: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all is well.
+fn run() -> Result<bool> {
+    let (options, names) = arguments()?;
+    let trial = trial(&options)?;
+    let cases: Vec<Case> = if names.is_empty() {
+        cases::ALL.to_vec()
+    } else {
+        names.iter().map(|name| case(name)).collect::<Result<_>>()?
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    let seed = number(&options, "seed", now)?;
+    println!("seed {seed}");
+    // What the guest does when does not follow from it.
+    let mut random = Random::new(seed);
+    let began = Instant::now();
+    let mut engines = engines(&options, &mut random)?;
+    let (mut images, mut violations, mut is_well) = (0, 0, true);
+    for case in &cases {
+        engines.rotate_left(1);
+        let outcome = trial.run(case, engines[0], &mut random)?;
+        if case.is_hasty {
+            // The judge must find what was planted.
+            if outcome.violations == 0 {
+                println!("{}: was not found out", case.name);
+                is_well = false;
+            }
+            continue;
+        }
+        images += outcome.images;
+        violations += outcome.violations;
+    }
+    println!("images {images}, violations {violations} ({} s)", began.elapsed().as_secs());
+    Ok(is_well && violations == 0)
+}
+
+fn case(name: &str) -> Result<Case> {
+    cases::named(name).with_context(|| {
+        let names: Vec<_> = cases::ALL.iter().map(|case| case.name).collect();
+        format!("no case is called {name}; there are {}", names.join(", "))
+    })
+}
+
+/// The engines whose turn it is, one after another: each run begins with another one.
+fn engines(options: &HashMap<String, String>, random: &mut Random) -> Result<Vec<Engine>> {
+    if let Some(name) = options.get("engine") {
+        return Ok(vec![name.parse().map_err(|error| anyhow!("{error}"))?]);
+    }
+    let mut engines = Engine::ALL.to_vec();
+    let first = random.index(engines.len());
+    engines.rotate_left(first);
+    Ok(engines)
+}
+
+fn trial(options: &HashMap<String, String>) -> Result<Trial> {
+    let path = |name: &str| {
+        options.get(name).map(Into::into).ok_or_else(|| anyhow!("--{name} is missing"))
+    };
+    Ok(Trial {
+        machine: Machine { kernel: path("kernel")?, initramfs: path("initramfs")? },
+        work: path("work")?,
+        kept: path("kept")?,
+        images: number(options, "images", IMAGES)?,
+        writes_for: Duration::from_secs_f64(number(options, "seconds", SECONDS)?),
+    })
+}
+
+fn number<T: FromStr>(options: &HashMap<String, String>, name: &str, default: T) -> Result<T> {
+    let parse =
+        |text: &String| text.parse().map_err(|_| anyhow!("--{name} wants a number, not {text:?}"));
+    options.get(name).map_or(Ok(default), parse)
+}
+
+/// Options with their values, and the rest.
+fn arguments() -> Result<(HashMap<String, String>, Vec<String>)> {
+    let known = ["kernel", "initramfs", "work", "kept", "images", "seconds", "seed", "engine"];
+    let (mut options, mut names) = (HashMap::new(), Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let Some(option) = argument.strip_prefix("--") else {
+            names.push(argument);
+            continue;
+        };
+        ensure!(known.contains(&option), "no option is called {argument}");
+        let Some(value) = arguments.next() else { bail!("{argument} wants a value") };
+        options.insert(option.to_owned(), value);
+    }
+    Ok((options, names))
+}
