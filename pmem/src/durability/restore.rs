@@ -316,8 +316,12 @@ impl SafeCopy {
 
 /// How many threads restore so many bytes.
 fn threads_for(bytes: u64) -> usize {
+    let wanted = (bytes / BYTES_PER_THREAD) as usize;
+    if wanted <= 1 {
+        return 1;
+    }
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    threads.min((bytes / BYTES_PER_THREAD) as usize).max(1)
+    threads.min(wanted)
 }
 
 /// Applies what of each epoch is this thread's.

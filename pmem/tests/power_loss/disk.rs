@@ -58,6 +58,13 @@ impl<T: Clone> Versions<T> {
     }
 }
 
+impl Versions<Option<usize>> {
+    /// Whether the name leads to a file by now.
+    pub(crate) fn is_there(&self) -> bool {
+        self.now().is_some()
+    }
+}
+
 /// A file.
 #[derive(Clone, Debug)]
 pub(crate) struct Inode {
@@ -100,11 +107,6 @@ struct SimulatedFile {
 pub(crate) struct Handle(pub(crate) Arc<SimulatedDisk>);
 
 impl SimulatedDisk {
-    /// An empty disk.
-    pub(crate) fn new(sector_bytes: usize) -> Arc<SimulatedDisk> {
-        Self::of(sector_bytes, [])
-    }
-
     /// A disk with these files, all durable.
     pub(crate) fn of(
         sector_bytes: usize,
@@ -205,18 +207,6 @@ impl Disk for Handle {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let inode = self.0.call(
             |state| {
-                if let Some(inode) = state.inode_of(name) {
-                    // Truncated: what was there is gone, or not yet.
-                    let Inode { sectors, len } = &mut state.inodes[inode];
-                    sectors.iter_mut().for_each(|sector| {
-                        let zeros = vec![0; sector.now().len()].into_boxed_slice();
-                        if *sector.now() != zeros {
-                            sector.set(zeros);
-                        }
-                    });
-                    len.set(0);
-                    return Ok(inode);
-                }
                 state.inodes.push(Inode { sectors: Vec::new(), len: Versions::new(0) });
                 let inode = state.inodes.len() - 1;
                 state.set_name(name, Some(inode));

@@ -230,6 +230,15 @@ impl Run {
         self.steps()?.flush().map(drop)
     }
 
+    /// Writes what was done so far, and waits until it survives.
+    pub(crate) fn sync(&self) -> Result<(), LogError> {
+        let ticket = self.log.epoch();
+        self.flush()?;
+        self.steps()?.wait(ticket)?;
+        self.disk.show();
+        Ok(())
+    }
+
     /// Beside the copy: an operation is under way at each chunk, others end, an epoch is written.
     fn checkpoint(
         self: &Arc<Run>,
@@ -242,6 +251,7 @@ impl Run {
                 if at > 0 {
                     // A failure is found by the checkpoint, too.
                     let _ = run.flush();
+                    let _ = run.steps().and_then(|steps| steps.provide_spare());
                 }
                 run.pool.begin(run.next());
             }

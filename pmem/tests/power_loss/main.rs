@@ -3,10 +3,12 @@
 
 mod crash;
 mod disk;
+mod faults;
 mod history;
 mod pool;
 
-use history::{Plan, STEPS, Step, Verdict, explore_deeply};
+use crash::Random;
+use history::{Plan, STEPS, Step, Verdict, draw, explore_deeply};
 
 /// Every history of `length` steps over `steps`.
 fn histories(steps: &[Step], length: usize) -> impl Iterator<Item = Vec<Step>> {
@@ -30,6 +32,18 @@ fn every_crash_of_a_short_history_leaves_what_was_durable() {
                 Plan { steps, sector_bytes, segment_bytes, fault: None, images_per_call: 32, seed };
             verdict.add(explore_deeply(&plan, None, 1, 1));
         }
+    }
+    println!("{} images after {} calls of the disk", verdict.images, verdict.calls);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
+
+#[test]
+fn crashes_of_histories_drawn_at_random() {
+    let mut random = Random(1);
+    let mut verdict = Verdict::default();
+    for _ in 0..30 {
+        let plan = Plan { images_per_call: 32, ..draw(&mut random) };
+        verdict.add(explore_deeply(&plan, None, 3, 2));
     }
     println!("{} images after {} calls of the disk", verdict.images, verdict.calls);
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
