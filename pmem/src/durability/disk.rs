@@ -17,7 +17,8 @@ pub const PAGE_BYTES: usize = 4096;
 /// [`Disk::sync_names`] has returned; of a file, any of the sectors that were written since its last
 /// [`DiskFile::sync`].
 pub trait Disk: Send + Sync {
-    /// Makes an empty file, in place of one that is there.
+    /// Makes an empty file, in place of one that is there: another file, with a name that is to be synced. Of one that
+    /// was there the name may never become durable, if a sync of it has failed.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
@@ -84,7 +85,8 @@ impl Directory {
 
 impl Disk for Directory {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.open_with(name, OFlags::CREATE | OFlags::TRUNC)
+        self.remove(name)?;
+        self.open_with(name, OFlags::CREATE | OFlags::EXCL)
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {

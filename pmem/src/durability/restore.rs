@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const EPOCHS_AHEAD: usize = 16;
 /// Bytes of neighbouring words whose records one thread applies: those of a stripe are in order only together.
 const PART_BYTES: u64 = 4096;
+/// A thread more for so many bytes, as long as there are processors.
+const BYTES_PER_THREAD: u64 = 4 << 20;
 
 /// Where a log ends.
 struct End {
@@ -90,9 +92,11 @@ impl SafeCopy {
         medium.grow(self.image_bytes())?;
         self.load(medium, &|done| progress(done, total_bytes))?;
         let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
-        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        let threads = threads_for(total_bytes);
         std::thread::scope(|scope| {
-            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> = (0..threads as u64)
+            // A small pool is restored sooner than threads are started.
+            let helpers = if threads == 1 { 0 } else { threads };
+            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> = (0..helpers as u64)
                 .map(|thread| {
                     let (sender, receiver) = sync_channel(EPOCHS_AHEAD);
                     scope.spawn(move || apply(medium, &receiver, thread, threads as u64));
@@ -111,6 +115,10 @@ impl SafeCopy {
                 let end = ends.max().unwrap_or(0);
                 if end > medium.size() {
                     medium.grow(end)?;
+                }
+                if helpers == 0 {
+                    apply_epoch(medium, &content, 0, 1);
+                    return Ok(());
                 }
                 let content = Arc::new(content);
                 for applier in &appliers {
@@ -151,7 +159,10 @@ impl SafeCopy {
                 progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
             }
         };
-        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        let threads = threads_for(self.image_bytes());
+        if threads == 1 {
+            return load_some();
+        }
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
@@ -303,16 +314,31 @@ impl SafeCopy {
     }
 }
 
-/// Applies those records of each epoch that lie in this thread's parts, each stripe's in order.
+/// How many threads restore so many bytes.
+fn threads_for(bytes: u64) -> usize {
+    let wanted = (bytes / BYTES_PER_THREAD) as usize;
+    if wanted <= 1 {
+        return 1;
+    }
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    threads.min(wanted)
+}
+
+/// Applies what of each epoch is this thread's.
 fn apply<M: Medium>(medium: &M, epochs: &Receiver<Arc<Vec<u64>>>, thread: u64, threads: u64) {
     while let Ok(content) = epochs.recv() {
-        let is_own = |record: &Record<'_>| record.at.0 / PART_BYTES % threads == thread;
-        let mut own: Vec<Record<'_>> = records(&content).filter(is_own).collect();
-        own.sort_by_key(|record| record.sequence);
-        for record in own {
-            for (word, &value) in (0..).zip(record.content) {
-                medium.store(record.at.word(word), value);
-            }
+        apply_epoch(medium, &content, thread, threads);
+    }
+}
+
+/// Applies those records of an epoch that lie in this thread's parts, each stripe's in order.
+fn apply_epoch<M: Medium>(medium: &M, content: &[u64], thread: u64, threads: u64) {
+    let is_own = |record: &Record<'_>| record.at.0 / PART_BYTES % threads == thread;
+    let mut own: Vec<Record<'_>> = records(content).filter(is_own).collect();
+    own.sort_by_key(|record| record.sequence);
+    for record in own {
+        for (word, &value) in (0..).zip(record.content) {
+            medium.store(record.at.word(word), value);
         }
     }
 }
