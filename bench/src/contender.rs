@@ -93,6 +93,10 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
                 Some(engine) => suite::recovery::round(name, engine, setting),
                 None => Ok(Vec::new()),
             },
+            Suite::Durable => match self.engine {
+                Some(engine) => suite::durable::of_engine(name, engine, setting),
+                None => Ok(Vec::new()),
+            },
             Suite::Space => suite::space::round(name, open, setting),
             Suite::Writes => suite::writes::round(name, open, setting),
             Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => {

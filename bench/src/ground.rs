@@ -69,7 +69,7 @@ impl Ground {
                 };
                 (kept, flush.map(again).transpose()?)
             }
-            Medium::Dram | Medium::Delay { .. } | Medium::Optane | Medium::Count => {
+            Medium::Dram | Medium::Delay { .. } | Medium::Optane | Medium::Count | Medium::Disk => {
                 let kept = Memory::dram(bytes)?;
                 touched(kept.grow(bytes))?;
                 (kept, None)

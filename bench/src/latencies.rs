@@ -40,6 +40,13 @@ impl Latencies {
         self.histogram.add(&other.histogram).context("adding up histograms")
     }
 
+    /// The row with the percentiles that say something of a disk.
+    #[must_use]
+    pub(crate) fn on_disk(&self, row: Row) -> Row {
+        let p999_ns = Some(self.histogram.value_at_quantile(0.999) as f64);
+        Row { p999_ns, ..self.on(row) }
+    }
+
     /// The row with the percentiles.
     #[must_use]
     pub fn on(&self, row: Row) -> Row {

@@ -13,6 +13,7 @@ pub mod classic;
 pub mod contender;
 pub mod crew;
 pub mod direct;
+pub mod durable_map;
 pub mod effort;
 pub mod filling;
 pub mod ground;
@@ -33,6 +34,7 @@ pub mod suite;
 pub mod table;
 
 pub use contender::{Contender, Opener};
+pub use durable_map::{DurableMap, OnDisk};
 pub use map::{Batched, Facts, Failure, Map};
 pub use medium::Medium;
 pub use options::Options;

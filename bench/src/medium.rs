@@ -22,6 +22,8 @@ pub enum Medium {
     Optane,
     /// Anonymous memory that counts what is done to it; suite `writes` alone is for it.
     Count,
+    /// Files on a disk that keeps them through power loss; suite `durable` alone is for it.
+    Disk,
 }
 
 impl Medium {
@@ -32,7 +34,7 @@ impl Medium {
                 Some(Latency::of_lines(read_ns, write_back_ns))
             }
             Medium::Optane => Some(Latency::OPTANE),
-            Medium::Dram | Medium::Mapped | Medium::Count => None,
+            Medium::Dram | Medium::Mapped | Medium::Count | Medium::Disk => None,
         }
     }
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Medium {
             }
             Medium::Optane => f.pad("optane"),
             Medium::Count => f.pad("count"),
+            Medium::Disk => f.pad("disk"),
         }
     }
 }
@@ -84,7 +87,7 @@ mod tests {
         for name in ["dram", "mapped", "optane", "delay-200-600"] {
             assert_eq!(name.parse::<Medium>().unwrap().to_string(), name);
         }
-        for wrong in ["count", "delay", "delay-200", "delay-a-b", "Optane"] {
+        for wrong in ["count", "disk", "delay", "delay-200", "delay-a-b", "Optane"] {
             let error = wrong.parse::<Medium>().unwrap_err();
             assert!(error.contains("optane"), "{error}");
         }

@@ -2,6 +2,7 @@
 
 use crate::medium::Medium;
 use crate::suite::Paper;
+use crate::suite::durable::{Choices, Part};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
+    /// What surviving power loss on a disk costs, beside the disk itself (and with --peers other authors' stores)
+    Durable,
     /// A paper's own measurements of its table: load factors, searches, expansions, updates
     Level,
     /// Another paper's: engines beside each other on dram and optane, cached tables, block writes
@@ -100,6 +103,12 @@ pub struct Options {
     /// Operations with real cache flushes, without, or both
     #[arg(long, value_enum, default_value_t = Flushes::Both)]
     pub flushes: Flushes,
+    /// Parts of suite durable [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub parts: Vec<Part>,
+    /// Where suite durable has its pools, if not beside their logs in --directory: /dev/shm, say
+    #[arg(long)]
+    pub pools: Option<PathBuf>,
     /// Pages to ask for
     #[arg(long, value_enum, default_value_t = PageSize::Large)]
     pub page_size: PageSize,
@@ -149,6 +158,11 @@ impl Options {
     pub fn grow_from(&self) -> u64 {
         self.grow_from
             .unwrap_or_else(|| GROW_FROM_DEFAULT.min(self.pairs(Suite::Resize) / GROW_FROM_PART))
+    }
+
+    /// What can be chosen of suite `durable`.
+    pub fn durable(&self) -> Choices {
+        Choices { parts: self.parts.clone(), pools: self.pools.clone() }
     }
 
     /// Where pools are made.

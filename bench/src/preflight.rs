@@ -31,7 +31,9 @@ pub(crate) fn check(
         from < pairs || !matches!(suite, Suite::Resize | Suite::All),
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"
     );
-    if options.media.contains(&Medium::Mapped) || matches!(suite, Suite::Recovery | Suite::All) {
+    if options.media.contains(&Medium::Mapped)
+        || matches!(suite, Suite::Recovery | Suite::Durable | Suite::All)
+    {
         let directory = options.directory();
         tempfile::tempfile_in(&directory)
             .with_context(|| format!("making pools in {}", directory.display()))?;

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{Claim, PAPERS};
+use crate::suite::{Claim, PAPERS, durable};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -26,11 +26,15 @@ const COLUMNS: &[Column] = &[
     ("M ops/s", |row| number(row.ops_per_s.map(|rate| rate / 1e6), 2)),
     ("spread", |row| percents(row.spread)),
     ("ratio", |row| number(row.ratio, 2)),
+    ("CPU", |row| time(row.cpu_ns)),
+    ("CPU ratio", |row| number(row.cpu_ratio, 2)),
+    ("checkpoints", |row| number(row.checkpoints, 0)),
     ("on CPU", |row| percents(row.cpu_share.filter(|share| *share < CPU_SHARE_EXPECTED))),
     ("mean", |row| time(row.mean_ns)),
     ("took", |row| time(row.took_s.map(|took_s| took_s * 1e9))),
     ("p50", |row| time(row.p50_ns)),
     ("p99", |row| time(row.p99_ns)),
+    ("p99.9", |row| time(row.p999_ns)),
     ("p99.99", |row| time(row.p9999_ns)),
     ("max", |row| time(row.max_ns)),
     ("own max", |row| time(row.own_max_ns)),
@@ -46,6 +50,7 @@ const COLUMNS: &[Column] = &[
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
     ("paper", |row| number(row.paper, 2)),
+    ("after power loss", |row| row.promise.unwrap_or_default().to_owned()),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];
 /// With a processor for less of the time than this, threads were held up by others: only that is
@@ -68,6 +73,9 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
         table(out, &rows)?;
         if !series.is_empty() {
             writeln!(out, "and {} rows of a timeline (--json, --html)", series.len())?;
+        }
+        if suite == durable::NAME {
+            durable::claims::print(rows_of_suite, out)?;
         }
         if let Some(paper) = PAPERS.iter().find(|paper| paper.name == suite) {
             Claim::print(&(paper.claims)(rows_of_suite), out)?;

@@ -33,8 +33,16 @@ pub struct Row {
     /// the random lines a thread reads a second with 16 in flight, as many threads reading; for
     /// durable changes the persists a thread does a second.
     pub ceiling: Option<f64>,
-    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds.
+    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` says what it is there.
     pub ratio: Option<f64>,
+    /// Processor time of the whole process per operation.
+    pub cpu_ns: Option<f64>,
+    /// Processor time with a log, in units of that without.
+    pub cpu_ratio: Option<f64>,
+    /// Checkpoints made meanwhile.
+    pub checkpoints: Option<f64>,
+    /// What power loss leaves of the operations that have returned.
+    pub promise: Option<&'static str>,
     /// Mean latency: the time of all threads together per operation, under one clock for all.
     pub mean_ns: Option<f64>,
     /// How long one thing took as a whole, in seconds.
@@ -43,6 +51,8 @@ pub struct Row {
     pub p50_ns: Option<f64>,
     /// Latency that 1 operation in 100 exceeds.
     pub p99_ns: Option<f64>,
+    /// Latency that 1 operation in 1,000 exceeds.
+    pub p999_ns: Option<f64>,
     /// Latency that 1 operation in 10,000 exceeds.
     pub p9999_ns: Option<f64>,
     /// The longest.
@@ -118,6 +128,12 @@ impl Row {
         }
     }
 
+    /// Sets the rate alone.
+    #[must_use]
+    pub fn at(self, ops_per_s: f64) -> Row {
+        Row { ops_per_s: Some(ops_per_s), ..self }
+    }
+
     /// Sets the rate, and what it is relative to a ceiling per thread.
     #[must_use]
     pub fn with_rate(mut self, ops_per_s: f64, ceiling: Option<f64>) -> Row {
@@ -157,10 +173,14 @@ fn median_of(group: &[Row]) -> Row {
         load_factor: median_by(|row| row.load_factor),
         ceiling: median_by(|row| row.ceiling),
         ratio: median_by(|row| row.ratio),
+        cpu_ns: median_by(|row| row.cpu_ns),
+        cpu_ratio: median_by(|row| row.cpu_ratio),
+        checkpoints: median_by(|row| row.checkpoints),
         mean_ns: median_by(|row| row.mean_ns),
         took_s: median_by(|row| row.took_s),
         p50_ns: median_by(|row| row.p50_ns),
         p99_ns: median_by(|row| row.p99_ns),
+        p999_ns: median_by(|row| row.p999_ns),
         p9999_ns: median_by(|row| row.p9999_ns),
         max_ns: median_by(|row| row.max_ns),
         own_max_ns: median_by(|row| row.own_max_ns),

@@ -7,14 +7,15 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{Paper, recovery};
+use crate::suite::{Paper, durable, recovery};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
+use firndex::Engine;
 use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 13] = [
+const SUITES: [Suite; 14] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
@@ -27,6 +28,7 @@ const SUITES: [Suite; 13] = [
     Suite::Resize,
     Suite::Recovery,
     Suite::Writes,
+    Suite::Durable,
     Suite::Level,
     Suite::Rewo,
     Suite::Pfht,
@@ -43,7 +45,8 @@ impl Suite {
 
     /// Whether its rows are held against the machine's ceilings.
     fn has_ceilings(self) -> bool {
-        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes) && Paper::of(self).is_none()
+        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes | Suite::Durable)
+            && Paper::of(self).is_none()
     }
 
     /// The media that it is run on.
@@ -51,6 +54,7 @@ impl Suite {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
+            Suite::Durable => vec![Medium::Disk],
             Suite::Level | Suite::Rewo | Suite::Pfht => {
                 Paper::of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
             }
@@ -66,7 +70,7 @@ impl Suite {
     fn flushes(self, options: &Options) -> Vec<bool> {
         match (self, options.flushes) {
             // Nothing is timed, or nothing is flushed.
-            (Suite::Recovery | Suite::Space | Suite::Writes, _) => vec![false],
+            (Suite::Recovery | Suite::Space | Suite::Writes | Suite::Durable, _) => vec![false],
             (_, Flushes::None) => vec![false],
             (_, Flushes::Real) => vec![true],
             (_, Flushes::Both) => vec![false, true],
@@ -76,14 +80,19 @@ impl Suite {
     /// The numbers of threads that it is run with.
     fn threads(self, options: &Options) -> Vec<usize> {
         match self {
-            Suite::Space | Suite::Writes => vec![1],
+            // Suite `durable` has its own.
+            Suite::Space | Suite::Writes | Suite::Durable => vec![1],
             _ => options.threads.clone(),
         }
     }
 
     /// Whether it can measure this contender.
-    fn takes(self, contender: &dyn Contender) -> bool {
+    fn takes(self, contender: &dyn Contender, options: &Options) -> bool {
         match self {
+            // Engines differ little there, so that one stands for all.
+            Suite::Durable if options.engines.is_empty() => {
+                contender.engine().is_none_or(|engine| engine == Engine::ALL[0])
+            }
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
@@ -199,7 +208,7 @@ impl Runner<'_> {
         for contender in &self.contenders {
             let is_able = contender.lies_on(setting.medium, setting.flushes)
                 && setting.threads <= contender.threads_max();
-            if !is_able || !suite.takes(*contender) {
+            if !is_able || !suite.takes(*contender, self.options) {
                 continue;
             }
             let (suite_name, name) = (name(suite), contender.name());
@@ -245,6 +254,7 @@ impl Runner<'_> {
             seed: options.seed,
             grow_from: options.grow_from(),
             again: options.again.clone(),
+            durable: options.durable(),
             ceilings: None,
         }
     }
@@ -279,6 +289,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Recovery => "recovery",
         Suite::Space => "space",
         Suite::Writes => "writes",
+        Suite::Durable => durable::NAME,
         Suite::Level | Suite::Rewo | Suite::Pfht => Paper::of(suite).map_or("", |paper| paper.name),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",

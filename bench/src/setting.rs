@@ -3,6 +3,7 @@
 use crate::ceilings::Ceilings;
 use crate::medium::Medium;
 use crate::row::Row;
+use crate::suite::durable::Choices;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -37,6 +38,8 @@ pub struct Setting {
     pub grow_from: u64,
     /// Arguments with which this program comes to [`crate::run`]; see [`crate::Options::again`].
     pub again: Option<Vec<OsString>>,
+    /// What can be chosen of suite `durable`.
+    pub durable: Choices,
     /// What to hold the rates against.
     pub ceilings: Option<Ceilings>,
 }

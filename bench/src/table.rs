@@ -120,7 +120,7 @@ pub fn engines() -> Vec<Box<dyn Contender>> {
         [
             Box::new(opener(
                 engine,
-                |medium, _| matches!(medium, Medium::Dram | Medium::Mapped),
+                |medium, _| matches!(medium, Medium::Dram | Medium::Mapped | Medium::Disk),
                 move |setting: &Setting| Facade::open(engine, setting),
             )),
             Box::new(opener(

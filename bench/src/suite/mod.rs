@@ -1,5 +1,6 @@
 //! What is measured, a suite each.
 
+pub mod durable;
 pub mod latency;
 pub mod level;
 pub mod load_factor;

@@ -1,0 +1,212 @@
+//! What others notice of a log and of a checkpoint that is being made.
+//!
+//! A pool that was closed makes a checkpoint when it is opened again, beside operations: that is the one measured. A
+//! thread looks keys up, or updates pairs, from the opening to the end of the checkpoint, and then for as long again.
+
+use super::disk::write_blocks;
+use super::place::{LOOK_EVERY, Place, verify};
+use super::{named, row};
+use crate::crew::refuse_wrong;
+use crate::keys::{Keys, Writer};
+use crate::latencies::Latencies;
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::{Context, Result};
+use firndex::{Durability, Engine, Table};
+use quanta::Clock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{ScopedJoinHandle, sleep};
+use std::time::{Duration, Instant};
+use workload::Permutation;
+
+/// How long a thread looks keys up beside a writer, each time.
+const TURN: Duration = Duration::from_millis(250);
+/// Turns of each table.
+const TURNS: usize = 3;
+/// Checkpoints, as many as take this long, and at most so many.
+const CHECKPOINTS_S: f64 = 1.0;
+const CHECKPOINTS_MAX: u32 = 10;
+/// Operations between two looks.
+const OPS_PER_LOOK: u64 = 256;
+/// Salts of the orders of look-ups and of updates.
+const ORDERS: [u64; 2] = [22, 23];
+
+/// A thread that goes through the keys of a table until it is told to stop.
+struct Worker<'a> {
+    table: &'a Table,
+    keys: Keys,
+    order: Permutation,
+    done: AtomicU64,
+    is_stopping: AtomicBool,
+}
+
+impl<'a> Worker<'a> {
+    fn new(table: &'a Table, setting: &Setting, salt: u64) -> Worker<'a> {
+        let keys = Keys::new(setting.seed, setting.pairs);
+        let order = keys.order(salt);
+        Worker { table, keys, order, done: AtomicU64::new(0), is_stopping: AtomicBool::new(false) }
+    }
+
+    /// Does `operation` on key after key; how many answers were wrong.
+    fn work(&self, mut operation: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+        let (mut number, mut wrong) = (0, 0);
+        while !self.is_stopping.load(Ordering::Relaxed) {
+            for _ in 0..OPS_PER_LOOK {
+                let key = self.keys.key(self.order.apply(number % self.keys.count()));
+                wrong += u64::from(!operation(key)?);
+                number += 1;
+            }
+            self.done.store(number, Ordering::Relaxed);
+        }
+        Ok(wrong)
+    }
+
+    fn read(&self) -> Result<u64> {
+        self.work(|key| {
+            let found = self.table.get(key)?;
+            let is_right = |writer: Writer| found == Some(writer.value(key));
+            Ok(is_right(Writer::Insert) || is_right(Writer::Update))
+        })
+    }
+
+    fn write(&self) -> Result<u64> {
+        self.work(|key| Ok(self.table.update(key, Writer::Update.value(key))?.is_some()))
+    }
+
+    fn stop(&self, thread: ScopedJoinHandle<'_, Result<u64>>) -> Result<()> {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        let wrong = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        refuse_wrong("beside others", wrong, self.done.load(Ordering::Relaxed))
+    }
+}
+
+/// Operations, and the time that they took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rate {
+    ops: u64,
+    s: f64,
+}
+
+impl Rate {
+    fn per_s(self) -> f64 {
+        self.ops as f64 / self.s.max(1e-9)
+    }
+
+    /// What the worker does while `wait` waits.
+    fn add(&mut self, worker: &Worker<'_>, wait: impl FnOnce() -> Result<()>) -> Result<()> {
+        let (before, started) = (worker.done.load(Ordering::Relaxed), Instant::now());
+        wait()?;
+        self.s += started.elapsed().as_secs_f64();
+        self.ops += worker.done.load(Ordering::Relaxed) - before;
+        Ok(())
+    }
+}
+
+fn until_checkpoint(table: &Table) -> Result<()> {
+    while table.stats()?.log.context("the table has no log")?.checkpoints == 0 {
+        sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Look-ups beside a writer, and while a checkpoint is made.
+pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
+    let modes = [Durability::Process, Durability::Periodic];
+    let places = [Place::new(setting)?, Place::new(setting)?];
+    let tables = [
+        places[0].filled(engine, setting, modes[0])?,
+        places[1].filled(engine, setting, modes[1])?,
+    ];
+    let mut rates = [Rate::default(); 2];
+    for turn in 0..2 * TURNS {
+        let which = turn % 2;
+        let table = &tables[which];
+        let (reader, writer) =
+            (Worker::new(table, setting, ORDERS[0]), Worker::new(table, setting, ORDERS[1]));
+        std::thread::scope(|scope| {
+            let threads = (scope.spawn(|| reader.read()), scope.spawn(|| writer.write()));
+            let waited = rates[which].add(&reader, || Ok(sleep(TURN)));
+            reader.stop(threads.0).and(writer.stop(threads.1)).and(waited)
+        })?;
+    }
+    let [without, with] = rates.map(Rate::per_s);
+    let mut rows: Vec<Row> = modes
+        .into_iter()
+        .zip([without, with])
+        .map(|(mode, per_s)| Row {
+            ops_per_s: Some(per_s),
+            ratio: (mode != Durability::Process).then_some(with / without),
+            ..row(setting, "get_beside_writer", &named(name, mode))
+        })
+        .collect();
+    let [_, table] = tables;
+    table.close()?;
+
+    let (mut during, mut after) = (Rate::default(), Rate::default());
+    let mut opened = 0;
+    while opened < CHECKPOINTS_MAX && during.s < CHECKPOINTS_S {
+        let table = places[1].options(engine, setting, modes[1]).open_table(places[1].pool())?;
+        let reader = Worker::new(&table, setting, ORDERS[0]);
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| reader.read());
+            let mut measure = || {
+                let started = Instant::now();
+                during.add(&reader, || until_checkpoint(&table))?;
+                let as_long = started.elapsed();
+                after.add(&reader, || Ok(sleep(as_long)))
+            };
+            let measured = measure();
+            reader.stop(thread).and(measured)
+        })?;
+        opened += 1;
+        table.close()?;
+    }
+    let ratio = during.per_s() / after.per_s();
+    let row = |op| row(setting, op, &named(name, Durability::Periodic));
+    rows.push(Row { ratio: Some(ratio), ..row("get_checkpointing") }.at(during.per_s()));
+    rows.push(row("get_after_checkpoint").at(after.per_s()));
+    Ok(rows)
+}
+
+/// How long updates take while a checkpoint is made, and with no log, after opening as well.
+pub(super) fn changes(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
+    let clock = Clock::new();
+    let mut rows = Vec::new();
+    let mut as_long = Duration::ZERO;
+    for mode in [Durability::Periodic, Durability::Process] {
+        let place = Place::new(setting)?;
+        place.filled(engine, setting, mode)?.close()?;
+        let table = place.options(engine, setting, mode).open_table(place.pool())?;
+        let writer = Worker::new(&table, setting, ORDERS[1]);
+        let mut latencies = Latencies::new()?;
+        let mut rate = Rate::default();
+        std::thread::scope(|scope| {
+            let latencies = &mut latencies;
+            let thread = scope.spawn(|| {
+                writer.work(|key| {
+                    let started = clock.raw();
+                    let before = table.update(key, Writer::Update.value(key))?;
+                    latencies.record(clock.delta_as_nanos(started, clock.raw()));
+                    Ok(before.is_some())
+                })
+            });
+            let waited = rate.add(&writer, || {
+                let started = Instant::now();
+                if mode == Durability::Process {
+                    sleep(as_long);
+                } else {
+                    until_checkpoint(&table)?;
+                    as_long = started.elapsed();
+                }
+                Ok(())
+            });
+            writer.stop(thread).and(waited)
+        })?;
+        verify(&table, setting, &[Writer::Insert, Writer::Update])?;
+        let op = if mode == Durability::Process { "update_opened" } else { "update_checkpointing" };
+        rows.push(latencies.on_disk(row(setting, op, &named(name, mode)).at(rate.per_s())));
+    }
+    let blocks = write_blocks(&setting.directory, setting.ops)?;
+    rows.extend(blocks.iter().map(|blocks| blocks.row(setting)));
+    Ok(rows)
+}

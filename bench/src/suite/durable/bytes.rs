@@ -1,0 +1,58 @@
+//! How much is written per put, once checkpoints follow one another.
+//!
+//! Single puts replace values from the end of one checkpoint to the end of the next one, so that a whole log and a whole
+//! checkpoint are counted. `written` counts what goes to log and checkpoint, `written_by_process` what the kernel
+//! counts: pages of the pool's file that it writes back, too.
+
+use super::disk::written_bytes;
+use super::place::{Place, verify};
+use super::{named, row};
+use crate::keys::{Keys, Writer};
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::{Context, Result};
+use firndex::{Durability, Engine, LogUse, Table};
+
+/// Puts between two looks at the log's figures.
+const PUTS_PER_LOOK: u64 = 1024;
+/// Salt of the order of puts.
+const ORDER: u64 = 20;
+
+fn usage(table: &Table) -> Result<LogUse> {
+    table.stats()?.log.context("the table has no log")
+}
+
+/// One round: one table.
+pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
+    let place = Place::new(setting)?;
+    let table = place.filled(engine, setting, Durability::Periodic)?;
+    let keys = Keys::new(setting.seed, setting.pairs);
+    let order = keys.order(ORDER);
+    let mut puts = 0;
+    let mut until_next_checkpoint = || -> Result<(u64, u64, u64)> {
+        let before = usage(&table)?.checkpoints;
+        loop {
+            for _ in 0..PUTS_PER_LOOK {
+                let key = keys.key(order.apply(puts % setting.pairs));
+                table.put(key, Writer::Update.value(key))?;
+                puts += 1;
+            }
+            let now = usage(&table)?;
+            if now.checkpoints > before {
+                return Ok((puts, now.written_bytes, written_bytes()?));
+            }
+        }
+    };
+    let (first_puts, first_written, first_counted) = until_next_checkpoint()?;
+    let (puts, written, counted) = until_next_checkpoint()?;
+    let per_put = |bytes: u64| bytes as f64 / (puts - first_puts) as f64;
+    let name = named(name, Durability::Periodic);
+    let rows =
+        [("written", written - first_written), ("written_by_process", counted - first_counted)]
+            .map(|(op, bytes)| Row {
+                bytes_per_pair: Some(per_put(bytes)),
+                ..row(setting, op, &name)
+            });
+    verify(&table, setting, &[Writer::Insert, Writer::Update])?;
+    Ok(rows.into())
+}

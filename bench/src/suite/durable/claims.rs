@@ -1,0 +1,99 @@
+//! The bars that this suite was set, held against its rows.
+
+use crate::row::Row;
+use std::io::{self, Write};
+
+/// A bar: what has to be reached, what was, and whether.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// Of what.
+    pub of: &'static str,
+    /// What has to be reached.
+    pub wants: String,
+    /// What was measured.
+    pub measured: f64,
+    /// Whether it was reached.
+    pub holds: bool,
+}
+
+struct Rows<'a>(&'a [Row]);
+
+impl Rows<'_> {
+    fn find(
+        &self,
+        op: &str,
+        mode: &str,
+        threads: usize,
+        figure: impl Fn(&Row) -> Option<f64>,
+    ) -> Option<f64> {
+        let is_it = |row: &&Row| {
+            row.op == op && row.contender.ends_with(mode) && row.threads == Some(threads)
+        };
+        self.0.iter().filter(is_it).find_map(figure)
+    }
+
+    fn at_most(&self, of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+        let wants = format!("at most {bound}");
+        measured.map(|measured| Bar { of, wants, measured, holds: measured <= bound })
+    }
+
+    fn at_least(&self, of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+        let wants = format!("at least {bound}");
+        measured.map(|measured| Bar { of, wants, measured, holds: measured >= bound })
+    }
+
+    /// Batches in units of those of the best of the peers that promise the same.
+    fn beside_peers(&self, mode: &str) -> Option<f64> {
+        let own = self.find("put_many", mode, 1, |row| row.ops_per_s)?;
+        let promise = |row: &&Row| row.contender.ends_with(mode);
+        let promise = self.0.iter().filter(promise).find_map(|row| row.promise)?;
+        let is_peer = |row: &&Row| {
+            row.op == "put_many" && row.promise == Some(promise) && !row.contender.ends_with(mode)
+        };
+        let best = self.0.iter().filter(is_peer).filter_map(|row| row.ops_per_s);
+        best.reduce(f64::max).map(|best| own / best)
+    }
+}
+
+/// All bars that the rows tell of.
+pub fn bars(rows: &[Row]) -> Vec<Bar> {
+    let rows = &Rows(rows);
+    let cpu = |op| rows.find(op, "-periodic", 1, |row| row.cpu_ratio);
+    let ratio = |op, mode, threads| rows.find(op, mode, threads, |row| row.ratio);
+    let longest = rows.find("update_checkpointing", "-periodic", 1, |row| row.max_ns);
+    let block = rows.find("overwrite_direct", "machine", 1, |row| row.p999_ns);
+    let beyond_ms = longest.zip(block).map(|(longest, block)| (longest - block) / 1e6);
+    let written = rows.find("written", "-periodic", 1, |row| row.bytes_per_pair);
+    let is_opened = |row: &&Row| row.op == "open_after_power_loss";
+    let opened = rows.0.iter().filter(is_opened).find_map(|row| row.ratio);
+    let all = [
+        rows.at_most("update, processor time with a log to without", 1.15, cpu("update")),
+        rows.at_most("remove, the same", 1.15, cpu("remove")),
+        rows.at_most("update_many, the same", 1.15, cpu("update_many")),
+        rows.at_most("insert_many, the same", 1.15, cpu("insert_many")),
+        rows.at_most("insert, the same", 1.4, cpu("insert")),
+        rows.at_least("commit, 1 thread, in blocks written", 0.75, ratio("put", "-commit", 1)),
+        rows.at_least("commit, 64 threads, in blocks written", 9.0, ratio("put", "-commit", 64)),
+        rows.at_least("commit, batches, to the best peer", 20.0, rows.beside_peers("-commit")),
+        rows.at_least("periodic, batches, to the best peer", 20.0, rows.beside_peers("-periodic")),
+        rows.at_least("look-ups while logging", 0.95, ratio("get_beside_writer", "-periodic", 1)),
+        rows.at_least(
+            "look-ups while checkpointing",
+            0.8,
+            ratio("get_checkpointing", "-periodic", 1),
+        ),
+        rows.at_most("longest update beyond the disk's p99.9, ms", 10.0, beyond_ms),
+        rows.at_most("bytes written per put", 120.0, written),
+        rows.at_most("opening to reading", 3.0, opened),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Prints the bars.
+pub(crate) fn print(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    for Bar { of, wants, measured, holds } in bars(rows) {
+        let verdict = if holds { "reached" } else { "missed" };
+        writeln!(out, "{of}: {wants}, measured {measured:.2}: {verdict}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! What surviving power loss costs, on a disk, beside the disk itself and other authors' stores.
+//!
+//! Contenders are called by what they promise: `NAME-commit` waits for the disk with each call, `NAME-periodic` does not
+//! and may lose the last milliseconds, `NAME-process` writes no log at all. All files lie in a directory of their own
+//! below [`Setting::directory`]. `--pools` puts the pools elsewhere, their logs stay.
+//!
+//! | part | rows |
+//! |---|---|
+//! | `puts` | `append_sync`, `overwrite_sync`, `overwrite_direct`: the disk, one block of 4 KiB at a time; `put` and `put_many` by 1, 2, 16 and 64 threads, `ratio` in units of the rate of `overwrite_direct` just before |
+//! | `periodic` | processor and wall time of changes with a log, as a ratio to those without |
+//! | `look-ups` | `get_beside_writer` with a log and without, `get_checkpointing` and `get_after_checkpoint` |
+//! | `checkpoints` | how long single updates take while a checkpoint is made |
+//! | `bytes` | bytes written per put |
+//! | `open` | opening after power loss, beside reading the same files |
+
+mod beside;
+mod bytes;
+pub mod claims;
+mod disk;
+mod opening;
+mod periodic;
+mod place;
+mod puts;
+
+use crate::durable_map::{DurableMap, OnDisk};
+use crate::row::Row;
+use crate::setting::Setting;
+use anyhow::Result;
+use clap::ValueEnum;
+use firndex::{Durability, Engine, Table};
+use place::Place;
+use std::path::{Path, PathBuf};
+
+/// The suite's name.
+pub(crate) const NAME: &str = "durable";
+
+/// What of the suite is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The disk, and durable puts beside it
+    Puts,
+    /// What a log costs changes
+    Periodic,
+    /// What a log and a checkpoint cost look-ups
+    LookUps,
+    /// How long changes take while a checkpoint is made
+    Checkpoints,
+    /// Bytes written per put
+    Bytes,
+    /// Opening after power loss
+    Open,
+}
+
+/// What can be chosen of this suite alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Parts to measure; none: all.
+    pub parts: Vec<Part>,
+    /// Where pools are, if not beside their logs.
+    pub pools: Option<PathBuf>,
+}
+
+impl Choices {
+    fn has(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+}
+
+/// One round of everything, of one of firndex's engines.
+pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let choices = &setting.durable;
+    if choices.has(Part::Puts) {
+        for contender in own(name, engine) {
+            rows.extend(puts::round(&contender, setting)?);
+        }
+    }
+    if choices.has(Part::Periodic) {
+        rows.extend(periodic::round(name, engine, setting)?);
+    }
+    if choices.has(Part::LookUps) {
+        rows.extend(beside::look_ups(name, engine, setting)?);
+    }
+    if choices.has(Part::Checkpoints) {
+        rows.extend(beside::changes(name, engine, setting)?);
+    }
+    if choices.has(Part::Bytes) {
+        rows.extend(bytes::round(name, engine, setting)?);
+    }
+    if choices.has(Part::Open) {
+        rows.extend(opening::round(name, engine, setting)?);
+    }
+    Ok(rows)
+}
+
+/// One round of another author's map: puts alone.
+pub(crate) fn of_map<O>(contender: &OnDisk<O>, setting: &Setting) -> Result<Vec<Row>>
+where
+    O: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync,
+{
+    let is_wanted = setting.durable.has(Part::Puts);
+    if is_wanted { puts::round(contender, setting) } else { Ok(Vec::new()) }
+}
+
+/// An engine in the modes that survive power loss.
+fn own(
+    name: &str,
+    engine: Engine,
+) -> [OnDisk<impl Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync>; 2] {
+    [(Durability::Commit, "every put"), (Durability::Periodic, "a prefix, but for the last ms")]
+        .map(|(durability, promise)| OnDisk {
+            name: named(name, durability),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            promise,
+            groups: true,
+            open: move |setting: &Setting, directory: &Path| {
+                let place = Place::in_directory(setting, directory)?;
+                let table =
+                    place.options(engine, setting, durability).create_table(place.pool())?;
+                Ok(Box::new(Own { table, _place: place }) as Box<dyn DurableMap>)
+            },
+        })
+}
+
+/// A table through the facade.
+struct Own {
+    table: Table,
+    /// Dropped after the table.
+    _place: Place,
+}
+
+impl DurableMap for Own {
+    fn put(&self, key: u64, value: u64) -> Result<()> {
+        self.table.put(key, value)?;
+        Ok(())
+    }
+
+    fn put_many(&self, pairs: &[(u64, u64)]) -> Result<()> {
+        self.table.put_many(pairs)?;
+        Ok(())
+    }
+
+    fn get(&self, key: u64) -> Result<Option<u64>> {
+        Ok(self.table.get(key)?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(self.table.sync()?)
+    }
+}
+
+/// The contender's name for an engine in a mode.
+fn named(name: &str, durability: Durability) -> String {
+    let mode = match durability {
+        Durability::Commit => "commit",
+        Durability::Periodic => "periodic",
+        Durability::Process => "process",
+    };
+    format!("{name}-{mode}")
+}
+
+/// A row of this suite.
+fn row(setting: &Setting, op: &str, contender: &str) -> Row {
+    Row { threads: Some(1), ..setting.row(NAME, op, contender) }
+}
