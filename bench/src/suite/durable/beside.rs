@@ -125,7 +125,10 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
             (Worker::new(table, setting, ORDERS[0]), Worker::new(table, setting, ORDERS[1]));
         std::thread::scope(|scope| {
             let threads = (scope.spawn(|| reader.read()), scope.spawn(|| writer.write()));
-            let waited = rates[which].add(&reader, || Ok(sleep(TURN)));
+            let waited = rates[which].add(&reader, || {
+                sleep(TURN);
+                Ok(())
+            });
             reader.stop(threads.0).and(writer.stop(threads.1)).and(waited)
         })?;
     }
@@ -153,7 +156,10 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
                 let started = Instant::now();
                 during.add(&reader, || until_checkpoint(&table))?;
                 let as_long = started.elapsed();
-                after.add(&reader, || Ok(sleep(as_long)))
+                after.add(&reader, || {
+                    sleep(as_long);
+                    Ok(())
+                })
             };
             let measured = measure();
             reader.stop(thread).and(measured)

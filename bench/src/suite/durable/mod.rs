@@ -102,11 +102,11 @@ where
     if is_wanted { puts::round(contender, setting) } else { Ok(Vec::new()) }
 }
 
+/// A map that was opened.
+type Opened = Result<Box<dyn DurableMap>>;
+
 /// An engine in the modes that survive power loss.
-fn own(
-    name: &str,
-    engine: Engine,
-) -> [OnDisk<impl Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync>; 2] {
+fn own(name: &str, engine: Engine) -> [OnDisk<impl Fn(&Setting, &Path) -> Opened + Sync>; 2] {
     [(Durability::Commit, "every put"), (Durability::Periodic, "a prefix, but for the last ms")]
         .map(|(durability, promise)| OnDisk {
             name: named(name, durability),

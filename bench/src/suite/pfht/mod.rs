@@ -123,6 +123,7 @@ mod tests {
             seed: 1,
             grow_from: 500,
             again: None,
+            durable: Default::default(),
             ceilings: None,
         }
     }
