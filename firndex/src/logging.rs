@@ -45,6 +45,23 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
+/// Links to a link, and so on, that are followed.
+const LINKS_MAX: usize = 40;
+
+/// The pool's own path, where `path` is a symbolic link to it. A pool has its companions beside it: were they beside
+/// each of its links, those of one that was not used for a while would bring back what the pool was then.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let mut resolved = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match std::fs::read_link(&resolved) {
+            Ok(target) => resolved = directory_of(&resolved).join(target),
+            Err(_) => return resolved,
+        }
+    }
+    // Whoever opens it says what is wrong.
+    path.to_owned()
+}
+
 impl Companions {
     pub(crate) fn of(options: &Options, path: &Path) -> Companions {
         let own = directory_of(path);
@@ -104,12 +121,16 @@ impl Companions {
         SafeCopy::find(Arc::clone(&self.disk), &self.pool)
     }
 
-    /// Refuses a new pool where another one's checkpoint is.
+    /// Refuses a new pool where another one's checkpoint is, or one that this build cannot read. A pool that is there
+    /// already may write over its own, whatever has become of that.
     pub(crate) fn refuse_others(&self, own: Option<u128>) -> std::result::Result<(), OpenError> {
         match self.safe_copy() {
             Ok(Some(found)) if Some(found.uuid()) != own => {
                 let path = self.directory.join(format!("{}.safe", self.pool));
                 Err(OpenError::ForeignLog { path, found: found.uuid() })
+            }
+            Err(error) if own.is_none() => {
+                Err(OpenError::LeftLog { path: self.path.clone(), found: error.to_string() })
             }
             _ => Ok(()),
         }
@@ -221,7 +242,7 @@ pub struct LogFiles {
 }
 
 pub(crate) fn files(options: &Options, path: &Path) -> Result<LogFiles> {
-    let Companions { directory, disk, pool, .. } = Companions::of(options, path);
+    let Companions { directory, disk, pool, .. } = Companions::of(options, &resolved(path));
     let names = durability::companions(&*disk, &pool)
         .map_err(|source| Error::Io { action: "listing the pool's files", source })?;
     let mut files = LogFiles::default();

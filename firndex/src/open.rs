@@ -3,7 +3,7 @@
 use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
-use crate::logging::{Beginning, Companions};
+use crate::logging::{Beginning, Companions, resolved};
 use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::Opened;
 use engines::engine::Wanted;
@@ -196,10 +196,11 @@ struct Found {
 }
 
 fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Result<Found> {
-    let companions = Companions::of(options, path);
     if mode == Mode::Create {
-        return create(options, path, contents, companions);
+        return create(options, path, contents, Companions::of(options, path));
     }
+    let path = &resolved(path);
+    let companions = Companions::of(options, path);
     let Some(Locked { file, superblock, .. }) = find(options, path, mode, &companions)? else {
         return create(options, path, contents, companions);
     };
@@ -213,13 +214,11 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
         return Ok(Found { pool, engine, file, companions, beginning: None });
     }
     let logged = superblock.logged();
-    let (medium, beginning) = medium(options, &file, end, &companions, logged)?;
-    if beginning.is_some()
-        && options.log_directory.is_none()
-        && logged.is_some_and(|logged| logged.is_elsewhere)
-    {
+    if options.log_directory.is_none() && logged.is_some_and(|logged| logged.is_elsewhere) {
+        // Without a log it goes on only if that one is removed: it would bring back what the pool was.
         return Err(OpenError::LogElsewhere { path: path.into() }.into());
     }
+    let (medium, beginning) = medium(options, &file, end, &companions, logged)?;
     let pool = Pool::open(medium, place)?;
     Ok(Found { pool, engine, file, companions, beginning })
 }
@@ -227,6 +226,7 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
 /// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it
 /// did so.
 pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
+    let path = &resolved(path);
     let needs_none = |superblock: &Superblock| {
         let place = PoolFile::place_of(path);
         superblock.logged().is_none() || place.is_ok_and(|now| superblock.check_state(&now).is_ok())

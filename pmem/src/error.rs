@@ -230,6 +230,17 @@ pub enum OpenError {
         /// The other pool's identity.
         found: u128,
     },
+    /// There are companions where a new pool's would be, and nobody can tell whose they are.
+    #[error(
+        "no pool was made at {path}, since the checkpoint of another one is there, perhaps all that is left of it: {found}; \
+         move that pool's files away (POOL.safe and POOL.log.*), or remove them"
+    )]
+    LeftLog {
+        /// Where the pool was to be.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
     /// The pool's log is in another directory.
     #[error(
         "the log of {path} is in another directory: name it with `Options::log_directory` or --log-dir"

@@ -214,3 +214,123 @@ fn a_store_is_sound_when_it_is_restored_amid_everything() {
         }
     });
 }
+
+/// Everything in a directory.
+fn contents(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+/// The companions of a synced table, without its file.
+fn lost_pool() -> (tempfile::TempDir, std::path::PathBuf) {
+    let (first, second) = (on_disk(), on_disk());
+    let path = first.path().join("pool");
+    let table = options(Durability::Periodic).open_or_create_table(&path).unwrap();
+    for key in 0..1000u64 {
+        table.put(key, key).unwrap();
+    }
+    table.sync().unwrap();
+    copy_companions(&path, second.path());
+    let path = second.path().join("pool");
+    (second, path)
+}
+
+/// Opening and creating are refused, with these words, and nothing is changed.
+fn refused(path: &Path, words: &[&str]) {
+    let before = contents(path.parent().unwrap());
+    for result in [
+        Options::new().open_table(path),
+        Options::new().open_or_create_table(path),
+        Options::new().create_table(path),
+    ] {
+        let message = result.unwrap_err().to_string();
+        assert!(words.iter().any(|word| message.contains(word)), "{message}");
+        assert!(message.contains("pool.safe") || message.contains("POOL.safe"), "{message}");
+    }
+    assert!(contents(path.parent().unwrap()) == before, "something was changed");
+}
+
+#[test]
+fn damaged_missing_and_newer_companions_are_told_and_left_alone() {
+    let (directory, path) = lost_pool();
+    let safe = directory.path().join("pool.safe");
+    let whole = std::fs::read(&safe).unwrap();
+    let with = |change: fn(&mut Vec<u8>)| {
+        let mut bytes = whole.clone();
+        change(&mut bytes);
+        std::fs::write(&safe, bytes).unwrap();
+    };
+    with(|bytes| bytes[0] ^= 1);
+    refused(&path, &["does not begin with a checkpoint's magic number"]);
+    with(|bytes| bytes[50] ^= 1);
+    refused(&path, &["its header's checksum is wrong"]);
+    with(|bytes| bytes.truncate(5000));
+    refused(&path, &["it has 5000 bytes, expected"]);
+    with(Vec::clear);
+    refused(&path, &["it has only 0 bytes"]);
+    with(|_| ());
+    let entries = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+    let logs: Vec<_> = entries.filter(|path| path.to_string_lossy().contains(".log.")).collect();
+    let kept: Vec<_> = logs.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    logs.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let message = Options::new().open_table(&path).unwrap_err().to_string();
+    assert!(message.contains("missing") && message.contains("pool.log."), "{message}");
+    assert!(!path.exists());
+    // Put together again, it is whole.
+    logs.iter().zip(kept).for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    assert_eq!(Options::new().open_table(&path).unwrap().len(), 1000);
+}
+
+#[test]
+fn a_pool_has_one_log_whatever_link_it_is_opened_by() {
+    let (first, second) = (on_disk(), on_disk());
+    let (path, link) = (first.path().join("pool"), second.path().join("link"));
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for (key, opened) in [(1, &path), (2, &link), (3, &path), (4, &link)] {
+        let table = Table::open(opened).unwrap();
+        table.put(key, key).unwrap();
+        table.sync().unwrap();
+        drop(table);
+        assert_eq!(std::fs::read_dir(second.path()).unwrap().count(), 1);
+    }
+    // As after power loss, in the directory of the pool and by either name.
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(Table::open(&link).unwrap().len(), 4);
+    assert!(path.is_file() && link.is_symlink());
+}
+
+/// Without its log the pool would change, and the log bring back later what it was.
+#[test]
+fn a_log_in_another_directory_is_named_even_to_end_it() {
+    let (own, other) = (on_disk(), on_disk());
+    let path = own.path().join("pool");
+    let with_log = options(Durability::Periodic).log_directory(other.path());
+    with_log.open_or_create_table(&path).unwrap().close().unwrap();
+    let refused = options(Durability::Process).open_table(&path).unwrap_err();
+    assert!(matches!(refused, Error::Open(pmem::OpenError::LogElsewhere { .. })), "{refused}");
+    let without_log = with_log.durability(Durability::Process);
+    without_log.open_table(&path).unwrap().close().unwrap();
+    assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+    Table::open(&path).unwrap().close().unwrap();
+}
+
+/// Two that open a pool that has to be restored: one of them does it, and the other is told that it is in use.
+#[test]
+fn one_of_two_openers_restores() {
+    for _ in 0..5 {
+        let (_directory, path) = lost_pool();
+        let open = || Options::new().open_table(&path);
+        let opened: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let tables: Vec<_> = opened.into_iter().filter_map(Result::ok).collect();
+        assert_eq!(tables.len(), 1);
+        tables[0].put(5000, 1).unwrap();
+        tables[0].sync().unwrap();
+        assert_eq!(tables[0].len(), 1001);
+    }
+}

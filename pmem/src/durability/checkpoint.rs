@@ -73,6 +73,9 @@ impl Header {
         if words[9] == 0 || words[9] > CHUNK_BYTES_MAX || !words[9].is_multiple_of(PAGE) {
             return Err(HeaderFault::Damaged("its chunks have a size that none has"));
         }
+        if words[10] == 0 || words[10] > words[11] {
+            return Err(HeaderFault::Damaged("its epochs are out of order"));
+        }
         if words[12] > IMAGE_BYTES_MAX {
             return Err(HeaderFault::Damaged("its image is larger than any"));
         }

@@ -38,7 +38,8 @@ pub trait Disk: Send + Sync {
 pub trait DiskFile: Send + Sync {
     /// Writes pages. They are durable after the next [`DiskFile::sync`].
     fn write_at(&self, pages: &[u8], at: u64) -> io::Result<()>;
-    /// Writes pages, and waits until they, and the length that the file has by them, are durable.
+    /// Writes pages, and waits until they, and the length that the file has by them, are durable. Of what was written
+    /// elsewhere in the file before nothing is said.
     fn write_durably_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
         self.write_at(pages, at)?;
         self.sync()

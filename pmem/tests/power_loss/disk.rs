@@ -279,6 +279,30 @@ impl DiskFile for SimulatedFile {
         self.disk.call(|state| Ok(write(state)), write)
     }
 
+    /// Only what is written is durable then, and the length: not what was written elsewhere in the file before.
+    fn write_durably_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
+        self.write_at(pages, at)?;
+        let written = |state: &State| {
+            let first = at as usize / state.sector_bytes;
+            first..first + pages.len() / state.sector_bytes
+        };
+        self.disk.call(
+            |state| {
+                let range = written(state);
+                let Inode { sectors, len } = &mut state.inodes[self.inode];
+                sectors[range].iter_mut().for_each(Versions::synced);
+                len.synced();
+                Ok(())
+            },
+            |state| {
+                let range = written(state);
+                let Inode { sectors, len } = &mut state.inodes[self.inode];
+                sectors[range].iter_mut().for_each(Versions::dropped);
+                len.dropped();
+            },
+        )
+    }
+
     fn read_at(&self, pages: &mut [u8], at: u64) -> io::Result<usize> {
         let read = |state: &mut State| {
             let inode = &state.inodes[self.inode];

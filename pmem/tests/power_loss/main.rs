@@ -2,6 +2,7 @@
 //! explores more of it.
 
 mod crash;
+mod damage;
 mod disk;
 mod faults;
 mod history;
