@@ -121,14 +121,12 @@ fn listen(
             Err(RecvTimeoutError::Timeout) => {}
         }
         let is_late = started.elapsed() > TIME_MAX;
-        match begun {
-            None if is_late => bail!("the guest did not begin:\n{}", said.join("\n")),
-            Some(begun) if begun.elapsed() >= enough.time => {
-                if is_late || !wrong.is_empty() || recorded()? >= enough.entries {
-                    return Ok(wrong);
-                }
-            }
-            _ => {}
+        if begun.is_none() && is_late {
+            bail!("the guest did not begin:\n{}", said.join("\n"));
+        }
+        let has_had_time = begun.is_some_and(|begun| begun.elapsed() >= enough.time);
+        if has_had_time && (is_late || !wrong.is_empty() || recorded()? >= enough.entries) {
+            return Ok(wrong);
         }
     }
 }
