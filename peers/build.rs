@@ -36,7 +36,24 @@ const FOREIGN: [Foreign; 3] = [
     ("boost", "boost/unordered/concurrent_flat_map.hpp", boost_version),
 ];
 
-const CRATES: [&str; 3] = ["dashmap", "papaya", "scc"];
+/// RocksDB has a C interface, so it needs no shim.
+const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
+
+const CRATES: [&str; 6] = ["dashmap", "fjall", "heed", "papaya", "redb", "scc"];
+
+fn rocksdb() {
+    println!("cargo::rustc-check-cfg=cfg(has_rocksdb)");
+    println!("cargo::rerun-if-changed={ROCKSDB}");
+    let Ok(text) = fs::read_to_string(ROCKSDB) else {
+        println!("cargo::warning=rocksdb is left out: there is no {ROCKSDB}");
+        return;
+    };
+    let part = |name: &str| version_after(&text, &format!("#define ROCKSDB_{name}"));
+    let version = part("MAJOR").zip(part("MINOR")).map(|(major, minor)| format!("{major}.{minor}"));
+    println!("cargo::rustc-cfg=has_rocksdb");
+    println!("cargo::rustc-link-lib=rocksdb");
+    println!("cargo::rustc-env=VERSION_ROCKSDB={}", version.unwrap_or_else(|| "unknown".into()));
+}
 
 fn main() {
     println!("cargo::rerun-if-changed=shims");
@@ -75,6 +92,8 @@ fn main() {
             println!("cargo::rustc-link-lib=tbb");
         }
     }
+
+    rocksdb();
 
     let lock = fs::read_to_string("Cargo.lock").unwrap_or_default();
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());

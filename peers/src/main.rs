@@ -9,12 +9,13 @@ use std::process::ExitCode;
 /// Measure firndex's engines beside other authors' maps
 ///
 /// The benchmark is that of `firndex bench`, with more contenders. Peers lie on medium dram and
-/// flush nothing; std is the standard HashMap behind no lock, with one thread.
+/// flush nothing; std is the standard HashMap behind no lock, with one thread. Suite durable has embedded stores on a disk.
 #[derive(Parser)]
 #[command(after_long_help = "\
 Examples:
   peers/run micro --flushes none                      all engines, all peers
   peers/run micro --engines iceberg,boost --threads 1 two of them
+  peers/run durable --parts puts --pairs 1M           embedded stores, on the disk of the directory for temporary files
   peers/run micro --json rows.json                    the rows, for a program")]
 struct Arguments {
     /// What to measure
@@ -39,6 +40,7 @@ fn measure(Arguments { suite, options }: Arguments) -> Result<()> {
     let mut contenders = bench::table::engines();
     contenders.extend(bench::classic::tables());
     contenders.extend(peers::contenders());
+    contenders.extend(peers::disk::contenders());
     let tell = |what: &str| eprintln!("{what}");
     bench::run(suite, &options, &contenders, &mut io::stdout(), &tell)?;
     Ok(())

@@ -1,0 +1,115 @@
+//! Suite `durable`: what its rows say, and that wrong answers and broken promises are found.
+
+use crate::{by, is_positive, of, options, run, run_with};
+use bench::options::Suite;
+use bench::suite::durable::Part;
+use bench::suite::durable::claims::bars;
+use bench::{Contender, DurableMap, OnDisk, Setting};
+use clap::ValueEnum;
+use firndex::Engine;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+#[test]
+fn every_part_has_its_rows() {
+    let rows = run(Suite::Durable, "");
+    let own = |mode: &str| format!("{}-{mode}", Engine::ALL[0]);
+    for op in ["append_sync", "overwrite_sync", "overwrite_direct"] {
+        assert!(is_positive(by(&rows, "machine", op)[0].p999_ns), "{op}");
+    }
+    for mode in ["commit", "periodic"] {
+        let threads = |op: &str| -> Vec<_> {
+            let found = by(&rows, &own(mode), op);
+            assert!(found.iter().all(|row| is_positive(row.ratio) && row.promise.is_some()));
+            found.iter().map(|row| (row.threads.unwrap(), row.batch)).collect()
+        };
+        assert_eq!(threads("put"), [1, 2, 16, 64].map(|threads| (threads, None)));
+        assert_eq!(threads("put_many"), [1, 2].map(|threads| (threads, Some(1000))));
+    }
+    for op in ["insert", "update", "update_many", "remove", "insert_many"] {
+        let [without, with] = ["process", "periodic"].map(|mode| by(&rows, &own(mode), op)[0]);
+        assert!(is_positive(without.cpu_ns) && without.cpu_ratio.is_none(), "{without:?}");
+        assert!(is_positive(with.cpu_ratio) && is_positive(with.ratio), "{with:?}");
+        assert_eq!(with.batch, op.ends_with("_many").then_some(32));
+    }
+    for op in ["get_beside_writer", "get_checkpointing"] {
+        assert!(is_positive(by(&rows, &own("periodic"), op)[0].ratio), "{op}");
+    }
+    for op in ["update_checkpointing", "update_opened"] {
+        assert!(is_positive(of(&rows, op)[0].max_ns), "{op}");
+    }
+    let written = by(&rows, &own("periodic"), "written")[0].bytes_per_pair.unwrap();
+    // A record of two words has five, and each is written once more in a checkpoint.
+    assert!(written > 40.0, "{written}");
+    for op in ["open_after_power_loss", "read_files"] {
+        assert!(is_positive(of(&rows, op)[0].took_s), "{op}");
+    }
+    assert!(rows.iter().all(|row| row.medium.as_deref() == Some("disk")));
+    // All but those that take peers.
+    assert_eq!(bars(&rows).len(), 12);
+}
+
+#[test]
+fn parts_are_chosen_and_pools_may_lie_elsewhere() {
+    for part in Part::value_variants() {
+        let name = part.to_possible_value().unwrap();
+        let rows = run(Suite::Durable, &format!("--pools /dev/shm --parts {}", name.get_name()));
+        let own = rows.iter().filter(|row| row.contender != "machine").count();
+        let expected = [(Part::Puts, 12), (Part::Periodic, 10), (Part::LookUps, 4)];
+        let few = expected.iter().find(|(of, _)| of == part).map_or(2, |(_, rows)| *rows);
+        assert_eq!(own, if *part == Part::Open { 1 } else { few }, "{part:?}");
+    }
+}
+
+/// A map of another author; `forgets` every 64th key.
+struct Other {
+    pairs: Mutex<HashMap<u64, u64>>,
+    forgets: bool,
+}
+
+impl DurableMap for Other {
+    fn put(&self, key: u64, value: u64) -> anyhow::Result<()> {
+        self.put_many(&[(key, value)])
+    }
+
+    fn put_many(&self, pairs: &[(u64, u64)]) -> anyhow::Result<()> {
+        let is_kept = |pair: &&(u64, u64)| !(self.forgets && pair.0.is_multiple_of(64));
+        self.pairs.lock().unwrap().extend(pairs.iter().filter(is_kept).copied());
+        Ok(())
+    }
+
+    fn get(&self, key: u64) -> anyhow::Result<Option<u64>> {
+        Ok(self.pairs.lock().unwrap().get(&key).copied())
+    }
+
+    fn sync(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+fn others(forgets: bool) -> Vec<Box<dyn Contender>> {
+    let mut contenders = bench::table::engines();
+    contenders.push(Box::new(OnDisk {
+        name: "other".into(),
+        version: "0".into(),
+        promise: "every put",
+        groups: false,
+        open: move |_: &Setting, _: &Path| {
+            Ok(Box::new(Other { pairs: Mutex::default(), forgets }) as Box<dyn DurableMap>)
+        },
+    }));
+    contenders
+}
+
+#[test]
+fn other_authors_maps_are_held_against_the_mode_of_their_promise() {
+    let rows = run_with(Suite::Durable, &options("--parts puts"), &others(false)).unwrap();
+    let threads: Vec<_> = by(&rows, "other", "put").iter().map(|row| row.threads).collect();
+    assert_eq!(threads, [Some(1), Some(2)]);
+    let bars = bars(&rows);
+    assert!(bars.iter().any(|bar| bar.of == "commit, batches, to the best peer"), "{bars:?}");
+    assert!(!bars.iter().any(|bar| bar.of == "periodic, batches, to the best peer"), "{bars:?}");
+    let error = run_with(Suite::Durable, &options("--parts puts"), &others(true)).unwrap_err();
+    assert!(format!("{error:#}").contains("other"), "{error:#}");
+}
