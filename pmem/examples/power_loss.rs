@@ -9,8 +9,10 @@
 
 #[path = "../tests/power_loss/crash.rs"]
 mod crash;
+#[expect(dead_code, reason = "some of it only the tests use")]
 #[path = "../tests/power_loss/disk.rs"]
 mod disk;
+#[expect(dead_code, reason = "some of it only the tests use")]
 #[path = "../tests/power_loss/history.rs"]
 mod history;
 #[path = "../tests/power_loss/pool.rs"]

@@ -276,7 +276,11 @@ impl DiskFile for SimulatedFile {
             let sector_bytes = state.sector_bytes;
             state.inodes[self.inode].write(pages, at, sector_bytes);
         };
-        self.disk.call(|state| Ok(write(state)), write)
+        let done = |state: &mut State| {
+            write(state);
+            Ok(())
+        };
+        self.disk.call(done, write)
     }
 
     /// Only what is written is durable then, and the length: not what was written elsewhere in the file before.
