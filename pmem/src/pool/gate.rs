@@ -112,7 +112,6 @@ impl Gate {
     }
 
     /// Returns when everybody has left who is inside now; others go in and out meanwhile.
-    #[cfg(not(any(feature = "simulated", feature = "loom")))]
     pub(super) fn wait_for_writers(&self) {
         heavy_barrier();
         for line in self.announced.used() {
