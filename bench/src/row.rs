@@ -35,7 +35,7 @@ pub struct Row {
     pub ceiling: Option<f64>,
     /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` says what it is there.
     pub ratio: Option<f64>,
-    /// Processor time of the whole process per operation.
+    /// Processor time per operation: of the whole process, or of the row's thread where others do something else.
     pub cpu_ns: Option<f64>,
     /// Processor time with a log, in units of that without.
     pub cpu_ratio: Option<f64>,
@@ -126,12 +126,6 @@ impl Row {
             write_amplification: (media.line_write_backs > 0).then(|| media.amplification()),
             ..self
         }
-    }
-
-    /// Sets the rate alone.
-    #[must_use]
-    pub fn at(self, ops_per_s: f64) -> Row {
-        Row { ops_per_s: Some(ops_per_s), ..self }
     }
 
     /// Sets the rate, and what it is relative to a ceiling per thread.

@@ -34,6 +34,8 @@ Examples:
   firndex bench level --html page.html                the figures that a paper has of its table
   firndex bench rewo --pairs 2M --threads 1           the same of another, on slow memory, too
   firndex bench pfht --pairs 2M --threads 1           classic tables, by another paper
+  firndex bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
+  firndex bench durable --parts puts --peers          durable puts beside embedded stores
   firndex bench micro --peers --flushes none          beside other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure

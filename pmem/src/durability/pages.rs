@@ -33,14 +33,22 @@ impl Pages {
 
     /// Makes it `words` long; new ones are zero.
     pub(super) fn resize(&mut self, words: usize) {
-        if words < self.len {
-            self.words_mut()[words..].fill(0);
-        }
         let pages = words.div_ceil(PAGE_WORDS);
         if pages > self.pages.len() {
             self.pages.resize(pages, Page([0; PAGE_WORDS]));
         }
-        self.len = words;
+        let before = std::mem::replace(&mut self.len, words);
+        if words > before {
+            self.words_mut()[before..].fill(0);
+        }
+        self.clear_rest();
+    }
+
+    /// Clears what follows the last word in its page, and is written with it. To be called after [`Pages::extend`],
+    /// which comes too often to do it; what was used before on later pages is soon written over.
+    pub(super) fn clear_rest(&mut self) {
+        let (from, end) = (self.len, self.len.div_ceil(PAGE_WORDS) * PAGE_WORDS);
+        self.all_words_mut()[from..end].fill(0);
     }
 
     /// The words.
@@ -66,7 +74,7 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), words) }
     }
 
-    /// The bytes of the pages that hold the words; after the last word they are zero.
+    /// The bytes of the pages that hold the words; after the last word they are zero, but see [`Pages::clear_rest`].
     pub(super) fn bytes(&self) -> &[u8] {
         let bytes = self.len.div_ceil(PAGE_WORDS) * PAGE_BYTES;
         // SAFETY: every byte of a word is a valid byte; so many pages there are.

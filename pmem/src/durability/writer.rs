@@ -318,6 +318,7 @@ impl Writer {
         let header =
             FrameHeader { generation: self.generation, number: self.frame, epoch, is_last };
         header.seal(frame.words_mut());
+        frame.clear_rest();
         let bytes = frame.bytes();
         let written = self.current.file.write_durably_at(bytes, self.at);
         written.map_err(|error| self.failed(error))?;

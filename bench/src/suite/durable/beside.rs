@@ -5,7 +5,7 @@
 
 use super::disk::write_blocks;
 use super::place::{LOOK_EVERY, Place, verify};
-use super::{named, row};
+use super::{cpu_ns, named, row};
 use crate::crew::refuse_wrong;
 use crate::keys::{Keys, Writer};
 use crate::latencies::Latencies;
@@ -14,6 +14,7 @@ use crate::setting::Setting;
 use anyhow::{Context, Result};
 use firndex::{Durability, Engine, Table};
 use quanta::Clock;
+use rustix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -37,6 +38,8 @@ struct Worker<'a> {
     keys: Keys,
     order: Permutation,
     done: AtomicU64,
+    /// Its processor time, when it looked last.
+    cpu_ns: AtomicU64,
     is_stopping: AtomicBool,
 }
 
@@ -44,7 +47,14 @@ impl<'a> Worker<'a> {
     fn new(table: &'a Table, setting: &Setting, salt: u64) -> Worker<'a> {
         let keys = Keys::new(setting.seed, setting.pairs);
         let order = keys.order(salt);
-        Worker { table, keys, order, done: AtomicU64::new(0), is_stopping: AtomicBool::new(false) }
+        Worker {
+            table,
+            keys,
+            order,
+            done: AtomicU64::new(0),
+            cpu_ns: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
+        }
     }
 
     /// Does `operation` on key after key; how many answers were wrong.
@@ -57,6 +67,7 @@ impl<'a> Worker<'a> {
                 number += 1;
             }
             self.done.store(number, Ordering::Relaxed);
+            self.cpu_ns.store(cpu_ns(ClockId::ThreadCPUTime), Ordering::Relaxed);
         }
         Ok(wrong)
     }
@@ -85,6 +96,7 @@ impl<'a> Worker<'a> {
 struct Rate {
     ops: u64,
     s: f64,
+    cpu_ns: u64,
 }
 
 impl Rate {
@@ -92,12 +104,31 @@ impl Rate {
         self.ops as f64 / self.s.max(1e-9)
     }
 
+    fn on(self, row: Row) -> Row {
+        let cpu_ns = Some(self.cpu_ns as f64 / self.ops.max(1) as f64);
+        Row { ops_per_s: Some(self.per_s()), cpu_ns, ..row }
+    }
+
+    /// What it is beside another.
+    fn beside(self, other: Rate, row: Row) -> Row {
+        let row = self.on(row);
+        let cpu_ns = other.on(row.clone()).cpu_ns;
+        Row {
+            ratio: Some(self.per_s() / other.per_s()),
+            cpu_ratio: row.cpu_ns.zip(cpu_ns).map(|(cpu, other)| cpu / other),
+            ..row
+        }
+    }
+
     /// What the worker does while `wait` waits.
     fn add(&mut self, worker: &Worker<'_>, wait: impl FnOnce() -> Result<()>) -> Result<()> {
-        let (before, started) = (worker.done.load(Ordering::Relaxed), Instant::now());
+        let now = || [&worker.done, &worker.cpu_ns].map(|count| count.load(Ordering::Relaxed));
+        let (before, started) = (now(), Instant::now());
         wait()?;
         self.s += started.elapsed().as_secs_f64();
-        self.ops += worker.done.load(Ordering::Relaxed) - before;
+        let after = now();
+        self.ops += after[0] - before[0];
+        self.cpu_ns += after[1] - before[1];
         Ok(())
     }
 }
@@ -132,16 +163,10 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
             reader.stop(threads.0).and(writer.stop(threads.1)).and(waited)
         })?;
     }
-    let [without, with] = rates.map(Rate::per_s);
-    let mut rows: Vec<Row> = modes
-        .into_iter()
-        .zip([without, with])
-        .map(|(mode, per_s)| Row {
-            ops_per_s: Some(per_s),
-            ratio: (mode != Durability::Process).then_some(with / without),
-            ..row(setting, "get_beside_writer", &named(name, mode))
-        })
-        .collect();
+    let [without, with] = rates;
+    let [op_without, op_with] =
+        modes.map(|mode| row(setting, "get_beside_writer", &named(name, mode)));
+    let mut rows = vec![without.on(op_without), with.beside(without, op_with)];
     let [_, table] = tables;
     table.close()?;
 
@@ -167,10 +192,9 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
         opened += 1;
         table.close()?;
     }
-    let ratio = during.per_s() / after.per_s();
     let row = |op| row(setting, op, &named(name, Durability::Periodic));
-    rows.push(Row { ratio: Some(ratio), ..row("get_checkpointing") }.at(during.per_s()));
-    rows.push(row("get_after_checkpoint").at(after.per_s()));
+    rows.push(during.beside(after, row("get_checkpointing")));
+    rows.push(after.on(row("get_after_checkpoint")));
     Ok(rows)
 }
 
@@ -210,7 +234,7 @@ pub(super) fn changes(name: &str, engine: Engine, setting: &Setting) -> Result<V
         })?;
         verify(&table, setting, &[Writer::Insert, Writer::Update])?;
         let op = if mode == Durability::Process { "update_opened" } else { "update_checkpointing" };
-        rows.push(latencies.on_disk(row(setting, op, &named(name, mode)).at(rate.per_s())));
+        rows.push(latencies.on_disk(rate.on(row(setting, op, &named(name, mode)))));
     }
     let blocks = write_blocks(&setting.directory, setting.ops)?;
     rows.extend(blocks.iter().map(|blocks| blocks.row(setting)));

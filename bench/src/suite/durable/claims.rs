@@ -75,7 +75,6 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
         rows.at_least("commit, 1 thread, in blocks written", 0.75, ratio("put", "-commit", 1)),
         rows.at_least("commit, 64 threads, in blocks written", 9.0, ratio("put", "-commit", 64)),
         rows.at_least("commit, batches, to the best peer", 20.0, rows.beside_peers("-commit")),
-        rows.at_least("periodic, batches, to the best peer", 20.0, rows.beside_peers("-periodic")),
         rows.at_least("look-ups while logging", 0.95, ratio("get_beside_writer", "-periodic", 1)),
         rows.at_least(
             "look-ups while checkpointing",

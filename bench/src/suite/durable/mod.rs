@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `puts` | `append_sync`, `overwrite_sync`, `overwrite_direct`: the disk, one block of 4 KiB at a time; `put` and `put_many` by 1, 2, 16 and 64 threads, `ratio` in units of the rate of `overwrite_direct` just before |
 //! | `periodic` | processor and wall time of changes with a log, as a ratio to those without |
-//! | `look-ups` | `get_beside_writer` with a log and without, `get_checkpointing` and `get_after_checkpoint` |
+//! | `look-ups` | `get_beside_writer` with a log and without, `get_checkpointing` and `get_after_checkpoint`; `CPU` is the reader's processor time, which others on the machine do not take |
 //! | `checkpoints` | how long single updates take while a checkpoint is made |
 //! | `bytes` | bytes written per put |
 //! | `open` | opening after power loss, beside reading the same files |
@@ -29,6 +29,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use firndex::{Durability, Engine, Table};
 use place::Place;
+use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
 
 /// The suite's name.
@@ -157,6 +158,12 @@ fn named(name: &str, durability: Durability) -> String {
         Durability::Process => "process",
     };
     format!("{name}-{mode}")
+}
+
+/// Processor time so far, of the process or the calling thread.
+fn cpu_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// A row of this suite.

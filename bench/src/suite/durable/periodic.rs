@@ -5,14 +5,14 @@
 //! everything is durable and no checkpoint is being made. The clock stops when everything is durable.
 
 use super::place::{Place, settle};
-use super::{named, row};
+use super::{cpu_ns, named, row};
 use crate::crew::refuse_wrong;
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
 use firndex::{Durability, Engine, Table};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::ops::Range;
 use std::time::Instant;
 use workload::{Part, Permutation};
@@ -43,9 +43,8 @@ enum Change {
 }
 
 /// Processor time of this process so far, in seconds.
-fn cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+fn process_s() -> f64 {
+    cpu_ns(ClockId::ProcessCPUTime) as f64 / 1e9
 }
 
 struct Measured {
@@ -81,12 +80,12 @@ impl Measured {
         spent: &mut Spent,
     ) -> Result<()> {
         let checkpoints = self.checkpoints()?;
-        let (started, cpu_before_s) = (Instant::now(), cpu_s());
+        let (started, cpu_before_s) = (Instant::now(), process_s());
         let wrong = apply(&self.table, change, keys, setting.batch)?;
         self.finish()?;
         spent.wall_s += started.elapsed().as_secs_f64();
         settle(&self.table, setting)?;
-        spent.cpu_s += cpu_s() - cpu_before_s;
+        spent.cpu_s += process_s() - cpu_before_s;
         spent.checkpoints += self.checkpoints()? - checkpoints;
         refuse_wrong(&format!("{change:?}"), wrong, keys.len() as u64)
     }
