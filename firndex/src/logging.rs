@@ -184,17 +184,21 @@ impl Companions {
         Ok((file, superblock))
     }
 
-    /// Begins the log of a pool that has been opened. Where there is no checkpoint to go back to, nobody writes until
-    /// there is one.
+    /// Gives a new pool its name, and begins the log of a pool that has been opened. Where there is no checkpoint to go
+    /// back to, nobody writes until there is one, and the pool is clean meanwhile: power loss amid that leaves an empty
+    /// pool, or the one that was there, and not one that is refused. The name comes first: of two creators one gets it,
+    /// and the other must not touch its companions.
     pub(crate) fn start(
         &self,
         options: &Options,
         beginning: Option<Beginning>,
         pool: &Arc<Pool<Memory>>,
+        file: &mut PoolFile,
         pairs: &dyn Fn() -> u64,
     ) -> Result<Option<Durable>> {
         let io = |action| move |source| Error::Io { action, source };
         let Some(Beginning { log, logged }) = beginning else {
+            file.publish()?;
             if !pool.is_read_only() && pool.superblock().logged().is_some() {
                 pool.set_logged(None).map_err(io("marking the pool as not logged"))?;
                 // What was logged before is out of date with the first change.
@@ -221,7 +225,14 @@ impl Companions {
             return Ok(Some(Durable::start(config, log, image, false).map_err(OpenError::Log)?));
         }
         let start = || -> Result<Durable> {
-            let durable = Durable::start(config, log, image, true).map_err(OpenError::Log)?;
+            let is_new = file.is_unnamed();
+            file.publish()?;
+            let started = Durable::start(config, log, image, true).map_err(OpenError::Log);
+            if started.is_err() && is_new {
+                // Nobody has seen it: it is locked. What could not be made is not left behind.
+                let _ = std::fs::remove_file(&self.path);
+            }
+            let durable = started?;
             pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
             Ok(durable)
         };

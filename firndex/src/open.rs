@@ -78,8 +78,7 @@ fn try_table<K: Fixed, V: Fixed>(
     let pool = Arc::new(pool);
     let (mut index, handle) = table_parts(Arc::clone(&pool), engine, options)?;
     index.count_in(&handle)?;
-    file.publish()?;
-    let durable = companions.start(options, beginning, &pool, &|| index.len())?;
+    let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
     Ok(Table::new(index, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
 }
 
@@ -90,8 +89,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let pool = Arc::new(pool);
     let (mut records, handle) = store_parts(Arc::clone(&pool), engine, options)?;
     records.count_in(&handle)?;
-    file.publish()?;
-    let durable = companions.start(options, beginning, &pool, &|| records.len())?;
+    let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
     Ok(Store::new(records, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
 }
 

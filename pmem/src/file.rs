@@ -144,6 +144,11 @@ impl PoolFile {
         look::superblock(&self.file, io_error("reading", &self.path))
     }
 
+    /// Whether it was created and has no name yet.
+    pub fn is_unnamed(&self) -> bool {
+        self.unnamed.is_some()
+    }
+
     /// Gives a created file its name, which must still be free, and makes that durable.
     pub fn publish(&mut self) -> Result<(), OpenError> {
         let io = io_error("naming", &self.path);

@@ -560,8 +560,22 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn copy(&self, at: u64, words: &mut [u64]) {
-        for (index, word) in (0..).zip(words) {
-            *word = self.medium.load(Offset(at).word(index));
+        // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must not
+        // show a later store without an earlier one.
+        for (line, words) in (0..).zip(words.chunks_mut(LINE_WORDS)) {
+            let from = Offset(at + line * LINE);
+            let load = |index: u64| self.medium.load(from.word(index));
+            (0..).zip(&mut *words).for_each(|(index, word)| *word = load(index));
+            loop {
+                let mut is_still = true;
+                for (index, word) in (0..).zip(&mut *words) {
+                    let now = load(index);
+                    is_still &= std::mem::replace(word, now) == now;
+                }
+                if is_still {
+                    break;
+                }
+            }
         }
     }
 
