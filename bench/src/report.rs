@@ -23,7 +23,7 @@ const COLUMNS: &[Column] = &[
     ("batch", |row| count(row.batch.map(|batch| batch as u64))),
     ("pairs", |row| count(row.pairs)),
     ("fill", |row| number(row.load_factor, 3)),
-    ("M ops/s", |row| number(row.ops_per_s.map(|rate| rate / 1e6), 2)),
+    ("M ops/s", |row| rate(row.ops_per_s)),
     ("spread", |row| percents(row.spread)),
     ("ratio", |row| number(row.ratio, 2)),
     ("CPU", |row| time(row.cpu_ns)),
@@ -122,6 +122,12 @@ fn count(value: Option<u64>) -> String {
 
 fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
+}
+
+/// Millions a second; a disk does thousands.
+fn rate(ops_per_s: Option<f64>) -> String {
+    let is_of_a_disk = ops_per_s.is_some_and(|rate| rate < 1e5);
+    number(ops_per_s.map(|rate| rate / 1e6), if is_of_a_disk { 4 } else { 2 })
 }
 
 /// A time of so many nanoseconds in the unit that suits it.

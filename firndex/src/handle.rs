@@ -26,6 +26,8 @@ pub(crate) trait PoolHandle: Send + Sync {
     /// happen to the pool but that the engine is dropped.
     fn record_pairs(&self, count: &dyn Fn() -> u64);
     fn close(&self) -> io::Result<()>;
+    /// Says that the pool has no log.
+    fn forget_log(&self) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
     fn is_read_only(&self) -> bool;
     fn recorded_pairs(&self) -> Option<u64>;
@@ -67,6 +69,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
     fn close(&self) -> io::Result<()> {
         Pool::close(self)
+    }
+
+    fn forget_log(&self) -> io::Result<()> {
+        self.set_logged(None)
     }
 
     fn superblock(&self) -> Superblock {
@@ -169,6 +175,11 @@ impl Handle {
         }
     }
 
+    pub(crate) fn log(&self) -> Result<Option<LogUse>> {
+        self.read()?;
+        Ok(self.durable.as_ref().map(Durable::usage))
+    }
+
     /// As [`Table::ticket`](crate::Table::ticket).
     pub(crate) fn ticket(&self) -> Result<Ticket> {
         Ok(Ticket(self.durable()?.map_or(0, Durable::ticket)))
@@ -203,6 +214,19 @@ impl Handle {
         }
     }
 
+    /// Writes what the log lacks, and ends it.
+    fn end_log(&mut self) -> Result<()> {
+        let Some(durable) = self.durable.take() else { return Ok(()) };
+        Ok(durable.wait(durable.ticket())?)
+    }
+
+    /// A log that could not be written to its end is behind the pool, which is clean by now. The next opening must not
+    /// go back to it.
+    fn forget_log(&self) {
+        // If this fails, too, that opening makes a new checkpoint all the same; only power loss before it goes back.
+        let _ = self.pool.forget_log();
+    }
+
     /// Whether a sync is no more than a wait for the log.
     pub(crate) fn is_logged(&self) -> bool {
         self.durable.is_some()
@@ -218,9 +242,11 @@ impl Handle {
 
     pub(crate) fn close(mut self) -> Result<()> {
         self.read()?;
-        let logged = if self.is_logged() { self.commit() } else { Ok(()) };
-        drop(self.durable.take());
+        let logged = self.end_log();
         let closed = self.pool.close();
+        if logged.is_err() && closed.is_ok() {
+            self.forget_log();
+        }
         // Closed in its file, the pool needs no log, unless that file is in memory.
         logged?;
         closed.map_err(|source| Error::Io { action: "closing the pool", source })
@@ -282,6 +308,15 @@ impl Handle {
             recovery_ms: self.recovery.as_secs_f64() * 1e3,
             scan_ms: scan_time.as_secs_f64() * 1e3,
             levels: occupancy.levels,
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let is_own = pmem::sync::forks() == self.forks_at_open;
+        if is_own && self.end_log().is_err() && self.pool.close().is_ok() {
+            self.forget_log();
         }
     }
 }

@@ -8,8 +8,12 @@ use pmem::line_log::LineLog;
 use pmem::medium::{Medium, Memory};
 use pmem::superblock::Superblock;
 use pmem::{OpenError, Pool};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Permissions of the files of a new pool, less the process's mask.
+const MODE: u32 = 0o644;
 
 /// Words that a thread may be ahead of the log: 4 MiB.
 const RING_WORDS: usize = 1 << 19;
@@ -21,6 +25,8 @@ pub(crate) struct Companions {
     path: PathBuf,
     directory: PathBuf,
     disk: Arc<dyn Disk>,
+    /// The pool's permissions, which its companions have as well, and so has what is restored.
+    mode: u32,
     pool: String,
     is_elsewhere: bool,
 }
@@ -66,11 +72,16 @@ impl Companions {
     pub(crate) fn of(options: &Options, path: &Path) -> Companions {
         let own = directory_of(path);
         let directory = options.log_directory.as_deref().unwrap_or(own);
+        let pool = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let safe = directory.join(format!("{pool}.safe"));
+        let mode_of = |path: &Path| std::fs::metadata(path).ok().map(|found| found.mode() & 0o777);
+        let mode = mode_of(path).or_else(|| mode_of(&safe)).unwrap_or(MODE);
         Companions {
             path: path.to_owned(),
             directory: directory.to_owned(),
-            disk: Arc::new(Directory::new(directory)),
-            pool: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            disk: Arc::new(Directory::new(directory, mode)),
+            mode,
+            pool,
             is_elsewhere: !is_same(directory, own),
         }
     }
@@ -176,6 +187,7 @@ impl Companions {
         let synced = medium.sync(0..medium.size());
         synced.map_err(|error| refused(format!("the restored pool cannot be synced: {error}")))?;
         drop(medium);
+        file.set_mode(self.mode)?;
         match former {
             Some(_) => file.publish_over()?,
             None => file.publish()?,

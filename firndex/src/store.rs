@@ -4,6 +4,7 @@ use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats, Ticket};
 use crate::{Error, Options, Result};
 use index::{CheckReport, Records};
+use pmem::durability::LogUse;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -248,6 +249,11 @@ impl Store {
             self.records.settle();
         }
         self.handle.sync(&|| self.records.len())
+    }
+
+    /// Figures of the pool's log, if it has one: [`Stats::log`](crate::Stats::log) without the others, which are counted.
+    pub fn log(&self) -> Result<Option<LogUse>> {
+        self.handle.log()
     }
 
     /// A ticket for everything that this thread has done or seen so far; as [`Table::ticket`](crate::Table::ticket).

@@ -4,6 +4,7 @@ use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats, Ticket};
 use crate::{Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index};
+use pmem::durability::LogUse;
 use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
@@ -277,6 +278,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             self.index.settle();
         }
         self.handle.sync(&|| self.index.len())
+    }
+
+    /// Figures of the pool's log, if it has one: [`Stats::log`](crate::Stats::log) without the others, which are counted.
+    pub fn log(&self) -> Result<Option<LogUse>> {
+        self.handle.log()
     }
 
     /// A ticket for everything that this thread has done or seen so far: what it has changed survives power loss as soon

@@ -144,6 +144,13 @@ impl PoolFile {
         look::superblock(&self.file, io_error("reading", &self.path))
     }
 
+    /// Gives the file these permissions.
+    pub fn set_mode(&self, mode: u32) -> Result<(), OpenError> {
+        use std::os::unix::fs::PermissionsExt;
+        let permissions = std::fs::Permissions::from_mode(mode);
+        self.file.set_permissions(permissions).map_err(io_error("protecting", &self.path))
+    }
+
     /// Whether it was created and has no name yet.
     pub fn is_unnamed(&self) -> bool {
         self.unnamed.is_some()

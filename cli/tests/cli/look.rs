@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, list};
 use firndex::Engine;
 
 #[test]
@@ -162,6 +162,12 @@ fn damage_is_found_and_told() {
         assert!(json["findings"][0].is_string(), "{json}");
         assert_eq!(workspace.run(["get", "pool", "another key"]).demand(0).stdout(), b"2");
 
+        // With them it would be restored.
+        for companion in list(&workspace.path(".")) {
+            if companion.file_name().unwrap().to_string_lossy().starts_with("pool.") {
+                std::fs::remove_file(companion).unwrap();
+            }
+        }
         std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         for command in ["check", "stat"] {
             workspace.run([command, "pool"]).demand_error(&["truncated"]);

@@ -66,7 +66,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 #[test]
 fn a_failing_seed_fails_again_and_its_history_shrinks() {
     machine::silence_panics();
-    let site = site(SiteKind::Flush, BLOCK, "fn change_unfenced", "flush(slot)");
+    let site = site(SiteKind::Flush, BLOCK, "fn change_unfenced", "flush_range(slot");
     mutate(Some(Mutation { site, fault: Fault::Dropped }));
     let setup = || tables().swap_remove(0);
     let sample = |seed| {

@@ -192,7 +192,9 @@ fn every_site_in_the_source_is_on_trial() {
     let places = places();
     for file in files {
         let path = file.strip_prefix(top()).expect("below the top").to_string_lossy().into_owned();
-        if path.contains("/medium/") || path.contains("/tests") {
+        // What writes log files runs on the operating system's threads, and is tried on a simulated disk.
+        let is_elsewhere = path.contains("/durability/");
+        if is_elsewhere || path.contains("/medium/") || path.contains("/tests") {
             continue;
         }
         let source = source(&path);

@@ -10,7 +10,7 @@ use crate::Settings;
 use crate::helper::Refused;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
-use pmem::sync::{Array, AtomicU64, Ordering, spin, thread_index};
+use pmem::sync::{Array, AtomicU64, Ordering, pause, spin, thread_index};
 use pmem::{Medium, SpaceError};
 
 /// Buckets that an insertion or a removal empties.
@@ -21,6 +21,8 @@ const LOOK_LOG2_MAX: u32 = 10;
 const SHRINK_WITHIN: f64 = 0.9;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
+/// Times that who has time sleeps for such a thread: some milliseconds, a slice of the scheduler's.
+const PATIENCE: u32 = 20;
 /// Buckets between two values of the cursor, at most.
 const CURSOR_STEP_MAX: u64 = 256;
 /// Steps by which one operation moves the cursor, at most: one bucket may have held it up for a long way.
@@ -303,6 +305,20 @@ pub(crate) trait Doubles {
             }
             // All were visited; the thread that emptied the last one is about to say so.
             spin(&mut turn);
+        }
+    }
+
+    /// As [`Doubles::finish_resize`], and waits for a helper that is about to end it, or holds what is to be moved, and
+    /// lost its processor. Else who shrinks a table again and again would be told that it cannot become smaller.
+    fn outlast_resize(&self) {
+        self.finish_resize();
+        let is_helped = self.tables().signal.has_helper();
+        for _ in 0..if is_helped { PATIENCE } else { 0 } {
+            if !self.tables().geometry().is_resizing() {
+                return;
+            }
+            pause();
+            self.finish_resize();
         }
     }
 

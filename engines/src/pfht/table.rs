@@ -46,12 +46,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
     }
 
     fn shrink(&self) -> Result<Shrunk, Error> {
-        self.core.finish_resize();
+        self.core.outlast_resize();
         let geometry = self.core.geometry();
         if !self.core.begin_shrink(geometry)? {
             return Ok(Shrunk::Kept);
         }
-        self.core.finish_resize();
+        self.core.outlast_resize();
         let has_halved = self.core.geometry().log2() < geometry.log2();
         Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }

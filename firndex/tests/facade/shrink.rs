@@ -60,7 +60,7 @@ fn a_table_is_halved_after_removals_and_grows_again() {
             assert_eq!(table.stats().unwrap().capacity, largest.capacity >> halvings);
             assert_holds(&table, 1000);
         }
-        assert!(halvings > 2, "halved {halvings} times");
+        assert!(halvings > 2, "{engine}: halved {halvings} times");
         let shrunk = table.stats().unwrap();
         // Smaller levels may be there before larger ones are given up.
         assert!(shrunk.pool_bytes < largest.pool_bytes * 5 / 4, "{shrunk:?}");
@@ -125,7 +125,7 @@ fn a_store_is_halved_and_keeps_its_bytes() {
         while store.shrink().unwrap() {
             halvings += 1;
         }
-        assert!(halvings > 2, "halved {halvings} times");
+        assert!(halvings > 2, "{engine}: halved {halvings} times");
         assert_eq!(store.stats().unwrap().capacity, largest >> halvings);
         assert!(*held == [1; 300_000]);
         drop(held);

@@ -3,7 +3,7 @@
 
 use crate::places;
 use crate::superblocks::decode;
-use firndex::{Engine, Options, Store, inspect};
+use firndex::{Durability, Engine, Options, Store, inspect};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -17,13 +17,15 @@ fn is_clean(path: &Path) -> bool {
 fn closing_and_dropping_clean_and_opening_dirties() {
     let directory = places::on_disk();
     let path = directory.path().join("pool");
-    let store = Store::open(&path).unwrap();
+    // With a log a new pool is clean until it is written, and a sync says nothing of it.
+    let options = Options::new().durability(Durability::Process);
+    let store = options.open_or_create_store(&path).unwrap();
     assert!(!is_clean(&path));
     store.put("key", "value").unwrap();
     store.close().unwrap();
     assert!(is_clean(&path));
     let opened = inspect(&path).unwrap().incarnation;
-    let store = Store::open(&path).unwrap();
+    let store = options.open_store(&path).unwrap();
     assert!(!is_clean(&path));
     assert_eq!(inspect(&path).unwrap().incarnation, opened + 1);
     drop(store);
@@ -35,7 +37,8 @@ fn sync_cleans_until_the_next_write() {
     for &engine in Engine::ALL {
         let directory = places::on_disk();
         let path = directory.path().join("pool");
-        let store = Options::new().engine(engine).create_store(&path).unwrap();
+        let options = Options::new().engine(engine).durability(Durability::Process);
+        let store = options.create_store(&path).unwrap();
         let put = |store: &Store| drop(store.put("key", "value").unwrap());
         let writes: [&dyn Fn(&Store); 8] = [
             &put,
@@ -61,7 +64,7 @@ fn sync_cleans_until_the_next_write() {
         drop(store);
 
         let path = directory.path().join("table");
-        let table = Options::new().engine(engine).create_table(&path).unwrap();
+        let table = options.create_table(&path).unwrap();
         // Over several resizes: what the helper has left to do, sync does.
         for key in 0..20_000 {
             table.put(key, key).unwrap();

@@ -62,17 +62,19 @@ pub trait DiskFile: Send + Sync {
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
+    mode: Mode,
 }
 
 impl Directory {
-    /// The directory at `path`.
-    pub fn new(path: &Path) -> Directory {
-        Directory { path: path.to_owned() }
+    /// The directory at `path`. Files made in it have the permissions `mode`, less the process's mask: a pool's own,
+    /// since they hold what it does.
+    pub fn new(path: &Path, mode: u32) -> Directory {
+        Directory { path: path.to_owned(), mode: Mode::from_bits_truncate(mode) }
     }
 
     fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Box<dyn DiskFile>> {
         let path = self.path.join(name);
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let mode = self.mode;
         let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
         // Past the page cache where the file system offers that: what is written is not read again, and a log that is
         // as large as its pool would push the pool out of memory.

@@ -134,7 +134,7 @@ impl Rate {
 }
 
 fn until_checkpoint(table: &Table) -> Result<()> {
-    while table.stats()?.log.context("the table has no log")?.checkpoints == 0 {
+    while table.log()?.context("the table has no log")?.checkpoints == 0 {
         sleep(LOOK_EVERY);
     }
     Ok(())

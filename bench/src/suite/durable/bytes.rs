@@ -19,7 +19,7 @@ const PUTS_PER_LOOK: u64 = 1024;
 const ORDER: u64 = 20;
 
 fn usage(table: &Table) -> Result<LogUse> {
-    table.stats()?.log.context("the table has no log")
+    table.log()?.context("the table has no log")
 }
 
 /// One round: one table.

@@ -86,8 +86,10 @@ impl Blocks {
 /// One thread writes blocks of 4 KiB and waits until each is durable: behind the end of a file, over blocks that were
 /// written before, and over such past the page cache.
 pub(super) fn write_blocks(directory: &Path, blocks_max: u64) -> Result<[Blocks; 3]> {
-    let path = directory.join("blocks");
-    let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    // With a name of its own, as others may measure in this directory.
+    let named = tempfile::Builder::new().prefix("blocks-").tempfile_in(directory);
+    let named = named.with_context(|| format!("making a file in {}", directory.display()))?;
+    let (path, file) = (named.path(), named.as_file());
     let at = |block: u64| block % BLOCKS * BLOCK_BYTES as u64;
     let appended = Blocks::write("append_sync", blocks_max, |block, bytes| {
         file.write_all_at(bytes, block * BLOCK_BYTES as u64)?;
@@ -102,11 +104,10 @@ pub(super) fn write_blocks(directory: &Path, blocks_max: u64) -> Result<[Blocks;
         file.write_all_at(bytes, at(block))?;
         file.sync_data()
     })?;
-    let direct = open_direct(&path, OFlags::DSYNC)?;
+    let direct = open_direct(path, OFlags::DSYNC)?;
     let past_cache = Blocks::write("overwrite_direct", blocks_max, |block, bytes| {
         direct.write_all_at(bytes, at(block))
     })?;
-    fs::remove_file(&path)?;
     Ok([appended, overwritten, past_cache])
 }
 

@@ -27,7 +27,7 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
     place.filled(engine, setting, Durability::Periodic)?.close()?;
     // Opened again, it makes a checkpoint of all pairs.
     let table = options.open_table(place.pool())?;
-    let usage = || table.stats()?.log.context("the table has no log");
+    let usage = || table.log()?.context("the table has no log");
     while usage()?.checkpoints == 0 {
         std::thread::sleep(LOOK_EVERY);
     }

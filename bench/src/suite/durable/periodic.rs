@@ -61,7 +61,7 @@ impl Measured {
     }
 
     fn checkpoints(&self) -> Result<u64> {
-        Ok(self.table.stats()?.log.map_or(0, |log| log.checkpoints))
+        Ok(self.table.log()?.map_or(0, |log| log.checkpoints))
     }
 
     fn finish(&self) -> Result<()> {

@@ -104,7 +104,7 @@ fn temporary(directory: &Path) -> Result<TempDir> {
 /// Returns when no checkpoint is due or being made.
 pub(super) fn settle(table: &Table, setting: &Setting) -> Result<()> {
     loop {
-        let Some(log) = table.stats()?.log else { return Ok(()) };
+        let Some(log) = table.log()? else { return Ok(()) };
         ensure!(log.failure.is_none(), "the log has failed: {:?}", log.failure);
         let is_due = log.log_bytes >= log.checkpoint_bytes.max(checkpoint_at(setting));
         if log.checkpoints > 0 && !is_due {

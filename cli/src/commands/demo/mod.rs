@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use clap::Args;
 use dedup::{Demonstration, Identity, Plan, fresh_seed, interrupt};
-use firndex::Store;
+use firndex::{Options, Store};
 use indicatif::BinaryBytes;
 use tempfile::TempDir;
 
@@ -172,7 +172,9 @@ impl PoolFile {
     /// What a walk through the directory must not take for a file of the user's.
     fn to_leave_out(&self) -> Result<Vec<Identity>> {
         let temporary = self.temporary.as_ref().map(TempDir::path);
-        let paths = [self.path.as_path()].into_iter().chain(temporary);
+        let log = Options::default().log_files(&self.path)?.paths;
+        let log = log.iter().map(PathBuf::as_path);
+        let paths = [self.path.as_path()].into_iter().chain(temporary).chain(log);
         paths
             .map(|path| {
                 Identity::of(path).with_context(|| format!("looking at {}", path.display()))
