@@ -31,7 +31,9 @@ fn crash(target: Target) {
         let report = campaign.run(&|_| {});
         let violations: String = report.violations.iter().map(ToString::to_string).collect();
         assert!(violations.is_empty(), "{violations}");
-        assert!(report.counters.images > 5_000, "{:?}", report.counters);
+        // With a line log there are images where an epoch is closed, and nowhere else.
+        let images_min = if target == Target::Log { 2 * histories } else { 5_000 };
+        assert!(report.counters.images > images_min, "{:?}", report.counters);
         assert_eq!(report.counters.histories, histories);
     }
 }

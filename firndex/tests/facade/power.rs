@@ -208,15 +208,22 @@ fn a_store_is_sound_when_it_is_restored_amid_everything() {
                 }
             });
         }
-        for round in 0..5 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
+        let mut restored = 0;
+        for round in 0..50 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
             let copy = second.path().join(round.to_string());
             std::fs::create_dir(&copy).unwrap();
-            // Amid writes: what is there of the last frames is as torn as power loss leaves it.
+            // Amid writes. A copy takes its time, so now and then a later frame is in it, and an earlier one is not: that
+            // no power loss leaves, and it is refused.
             copy_companions(&path, &copy);
-            let restored = Options::new().open_store(copy.join("pool")).unwrap();
-            assert!(restored.check().unwrap().is_sound(), "{:?}", restored.check());
+            let Ok(store) = Options::new().open_store(copy.join("pool")) else { continue };
+            assert!(store.check().unwrap().is_sound(), "{:?}", store.check());
+            restored += 1;
+            if restored == 5 {
+                break;
+            }
         }
+        assert!(restored > 0);
     });
 }
 
