@@ -9,9 +9,9 @@
 //! | file | what it is |
 //! |---|---|
 //! | `POOL` | the pool |
-//! | `POOL.safe` | the last checkpoint ([`checkpoint`]) |
+//! | `POOL.safe` | the last checkpoint |
 //! | `POOL.safe.new` | a checkpoint that is being written |
-//! | `POOL.log.N` | segment N of the log ([`frame`]) |
+//! | `POOL.log.N` | segment N of the log |
 //!
 //! # Checkpoints
 //!
