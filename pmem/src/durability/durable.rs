@@ -130,6 +130,8 @@ struct Writing {
 struct Waiting {
     /// Rounds of the log that have ended.
     rounds: u64,
+    /// Whether one of those who wait is writing for all of them.
+    is_led: bool,
     state: State,
     /// Why mutations are refused, if they are.
     failure: Option<LogError>,
@@ -330,35 +332,45 @@ impl Shared {
             if self.durable.load(Ordering::Acquire) >= wanted {
                 return Ok(());
             }
-            let (rounds, is_based) = {
-                let waiting = held(&self.waiting);
-                let is_based = waiting.state == State::Based;
-                // As long as a checkpoint is there, it takes more than a want of room to end the log.
-                if let (false, Some(failure)) = (is_based, &waiting.failure) {
-                    return Err(failure.clone());
-                }
-                (waiting.rounds, is_based)
-            };
+            let mut waiting = held(&self.waiting);
+            let is_based = waiting.state == State::Based;
+            // As long as a checkpoint is there, it takes more than a want of room to end the log.
+            if let (false, Some(failure)) = (is_based, &waiting.failure) {
+                return Err(failure.clone());
+            }
             if self.is_stopping.load(Ordering::Acquire) {
                 return Err(LogError::Closed);
             }
-            if let Ok(mut writing) = self.writing.try_lock() {
-                // Somebody else may have done it since.
-                if writing.written < wanted {
-                    self.write_epoch(&mut writing, false)?;
-                }
-                if !is_final && writing.written >= wanted {
-                    return Ok(());
-                }
-                if is_based {
-                    continue;
-                }
+            if waiting.is_led {
+                // Whoever leads says under this lock that it no longer does, and then tells all.
+                drop(self.changed.wait_timeout(waiting, WAIT_MAX));
+                continue;
             }
-            let waiting = held(&self.waiting);
-            if waiting.rounds == rounds {
+            waiting.is_led = true;
+            let rounds = waiting.rounds;
+            drop(waiting);
+            let written = self.write_up_to(wanted);
+            let mut waiting = held(&self.waiting);
+            waiting.is_led = false;
+            self.changed.notify_all();
+            if written.is_err() || !is_final {
+                return written;
+            }
+            if !is_based && waiting.rounds == rounds {
+                // Nothing more can be written for it: there has to be a checkpoint first.
                 drop(self.changed.wait_timeout(waiting, WAIT_MAX));
             }
         }
+    }
+
+    /// Has everything up to epoch `wanted` in the log.
+    fn write_up_to(&self, wanted: u64) -> Result<(), LogError> {
+        let mut writing = held(&self.writing);
+        // Somebody else may have done it since.
+        if writing.written < wanted {
+            self.write_epoch(&mut writing, false)?;
+        }
+        Ok(())
     }
 
     /// Writes what was appended so far, as the epoch that is open. Whether there was anything.
