@@ -68,6 +68,9 @@ pub enum Error {
         advice: String,
     },
     /// The pool's log could not be written, or has no room; or the log has failed before, and changes are refused.
+    ///
+    /// With [`Durability::Commit`](crate::Durability::Commit) the change itself may have been made: then it survives a
+    /// killed process, and power loss once the log can be written again.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The pool has no log, so that nothing can be waited for but [`sync`](crate::Table::sync).

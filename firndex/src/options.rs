@@ -111,6 +111,8 @@ impl fmt::Debug for Progress {
 
 /// How long what has returned may be lost by power loss, if nobody asks for less.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
+/// A thread that never slept would take a processor.
+const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
 /// A log is kept until it is as large as the pool, and this large.
 const CHECKPOINT_BYTES_MIN: u64 = 256 << 20;
 
@@ -292,9 +294,10 @@ impl Options {
         self
     }
 
-    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms). That much may be lost by power loss.
+    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms; 0.1 ms at least). That much may be lost
+    /// by power loss.
     pub fn durable_every(mut self, interval: Duration) -> Self {
-        self.durable_every = interval;
+        self.durable_every = interval.max(DURABLE_EVERY_MIN);
         self
     }
 

@@ -60,6 +60,17 @@ impl LogError {
     }
 }
 
+impl From<LogError> for io::Error {
+    fn from(error: LogError) -> io::Error {
+        let kind = match &error {
+            LogError::Full { .. } => io::ErrorKind::StorageFull,
+            LogError::Io { source, .. } => source.kind(),
+            LogError::Closed => io::ErrorKind::BrokenPipe,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
 /// A pool's checkpoint and log do not give the pool back. They are as they were.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
