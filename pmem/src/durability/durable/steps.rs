@@ -1,6 +1,8 @@
 //! A log that somebody else moves on.
 
 use super::super::{Sizes, held};
+#[cfg(doc)]
+use super::Durable;
 use super::{Config, Image, Shared};
 use crate::durability::LogError;
 use crate::line_log::LineLog;
