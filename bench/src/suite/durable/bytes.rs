@@ -37,9 +37,11 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
                 table.put(key, Writer::Update.value(key))?;
                 puts += 1;
             }
-            let now = usage(&table)?;
-            if now.checkpoints > before {
-                return Ok((puts, now.written_bytes, written_bytes()?));
+            if usage(&table)?.checkpoints > before {
+                // What was put is written a moment later: without waiting, a window would count its puts and not
+                // their bytes.
+                table.sync()?;
+                return Ok((puts, usage(&table)?.written_bytes, written_bytes()?));
             }
         }
     };
