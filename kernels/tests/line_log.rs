@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Words of a line, and as many of the next one.
 const WORDS: usize = 16;
+/// Where an observer stores what it has seen; pairs are words 0 and 1.
+const SEEN: usize = BEYOND + 2;
 /// Room for as many records as a thread appends here.
 const RING_WORDS: usize = 64;
 /// A word on another line than word 0.
@@ -35,8 +37,39 @@ impl Model {
         self.append(word, 1);
     }
 
+    fn load(&self, at: Offset) -> u64 {
+        self.words[(at.0 / WORD) as usize].load(Ordering::Acquire)
+    }
+
+    /// Adds one to words 0 and 1, as who holds a lock on them does, if that is free: the number is drawn before the
+    /// stores.
+    fn add_locked(&self) -> bool {
+        let lock = &self.words[BEYOND];
+        if lock.fetch_or(1, Ordering::Acquire) != 0 {
+            return false;
+        }
+        let sequence = self.log.sequence(Offset(0));
+        let before = self.words[0].load(Ordering::Relaxed);
+        self.words[1].store(before + 1, Ordering::Release);
+        self.words[0].store(before + 1, Ordering::Release);
+        self.log.note_pair(Offset(0), sequence, |at| self.load(at));
+        self.log.fence(|at| self.load(at));
+        lock.store(0, Ordering::Release);
+        true
+    }
+
+    /// Does for whoever holds that lock what that one has not done yet, and stores what it has seen.
+    fn observe(&self) {
+        let seen = self.words[0].load(Ordering::Acquire);
+        if self.words[BEYOND].load(Ordering::Acquire) != 0 {
+            let pair = [Flushed { at: Offset(0), words: 2 }];
+            self.log.append_observed(&pair, |at| self.load(at));
+        }
+        self.store(SEEN, seen);
+    }
+
     fn append(&self, word: usize, words: u64) {
-        let load = |at: Offset| self.words[(at.0 / WORD) as usize].load(Ordering::Acquire);
+        let load = |at: Offset| self.load(at);
         self.log.append(&[Flushed { at: Offset(word as u64 * WORD), words }], load);
     }
 }
@@ -151,4 +184,33 @@ fn a_line_is_as_it_was_at_one_moment() {
         assert!(first[0] >= first[1] && last[0] >= last[1], "{first:?} {last:?}");
     };
     explore(Some(3), model([0, 1], threads, judge));
+}
+
+/// Each draws its number as soon as it has the lock.
+#[test]
+fn holders_of_a_lock_are_ordered_as_they_held_it() {
+    let threads: [fn(&Model); 2] = [
+        |model| {
+            if model.add_locked() {
+                model.store(SEEN, model.words[0].load(Ordering::Acquire));
+            }
+        },
+        |model| _ = model.add_locked(),
+    ];
+    // Who has had the lock has seen what the other one did under it before, and perhaps what it is doing: no more than
+    // one store, to word 1.
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[0] >= first[SEEN] && last[0] >= last[SEEN], "{first:?} {last:?}");
+        assert!(last[0] >= 1 && last[0] == last[1], "{last:?}");
+    };
+    explore(Some(3), model([0, 1], threads, judge));
+}
+
+/// A reader beside one who holds the lock and has drawn its number already.
+#[test]
+fn what_an_observer_logs_is_no_newer_than_the_holder_s_own() {
+    let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
+        assert!(first[0] >= first[SEEN] && last[0] == 1, "{first:?} {last:?}");
+    };
+    explore(Some(3), model([0, 1], [|model| _ = model.add_locked(), Model::observe], judge));
 }

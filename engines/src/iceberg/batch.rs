@@ -14,6 +14,7 @@ use super::layout::{FLAGS_WORD, Geometry, SPILLED, lane_from, slot_of};
 use index::fingerprint::{Isa, Work, match_line, scan_line};
 use index::{Change, Error};
 use pmem::Medium;
+use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
 
 /// Look-ups done together: enough to overlap all misses a core can have under way, few enough
@@ -67,6 +68,8 @@ struct Entry<'a> {
     probe: Probe,
     /// The block's lock, if it could be had.
     lock: Option<Locked<'a>>,
+    /// Drawn under the lock.
+    sequence: Sequence,
     /// Empty lanes of the block, seen under the lock.
     empties: u64,
     /// What it did, if level 1 sufficed.
@@ -74,7 +77,13 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    const NONE: Self = Entry { probe: Probe::NONE, lock: None, empties: 0, unfenced: None };
+    const NONE: Self = Entry {
+        probe: Probe::NONE,
+        lock: None,
+        sequence: Sequence::NONE,
+        empties: 0,
+        unfenced: None,
+    };
 }
 
 impl<M: Medium> Core<M> {
@@ -217,6 +226,7 @@ impl<M: Medium> Core<M> {
                 refusals += 1;
                 continue;
             }
+            entry.sequence = self.medium().sequence(probe.block);
             let (matches, empties) = scan_line(isa, line, level1_fingerprint(probe.first));
             probe.candidates = matches.rotate_right(probe.preferred() as u32);
             entry.empties = empties;
@@ -230,7 +240,10 @@ impl<M: Medium> Core<M> {
             if entry.lock.is_some() {
                 let decide = |found| decide(item, found);
                 entry.unfenced = self.mutate_entry(entry, key_of(item), decide);
-                is_stored |= entry.unfenced.is_some_and(|unfenced| unfenced.is_stored);
+                if let Some(slot) = entry.unfenced.and_then(|unfenced| unfenced.stored) {
+                    self.flush_slot(slot, entry.sequence);
+                    is_stored = true;
+                }
             }
         }
         if is_stored {
@@ -255,7 +268,7 @@ impl<M: Medium> Core<M> {
         finished
     }
 
-    /// Does a mutation in level 1, whose block is locked, up to the flush. `None`, and nothing
+    /// Does a mutation in level 1, whose block is locked. `None`, and nothing
     /// done, if level 1 does not suffice.
     #[inline(always)]
     fn mutate_entry(

@@ -8,14 +8,15 @@ use super::hash::{
     LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
 use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOT_BYTES, SLOTS_PER_LINE_LOG2, VALUE_WORD,
-    lane_from, slot_of,
+    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, VALUE_WORD, lane_from,
+    slot_of,
 };
 use index::Change;
 use index::fingerprint::{
     EMPTY, FLAG, FLAG_LANES_OF_LINE, empty_line, empty_word, match_line, match_word,
 };
 use index::hash::{h1, h2};
+use pmem::line_log::Sequence;
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, WORD};
 
@@ -45,12 +46,13 @@ pub(super) struct Done {
     pub(super) change: Change<u64>,
 }
 
-/// A mutation in level 1 up to its flush. A fence is due if anything was stored, and after it the
+/// A mutation in level 1 up to its stores. What was stored is to be flushed; then a fence is due, and after it the
 /// new fingerprint of a lane.
 #[derive(Clone, Copy)]
 pub(super) struct Unfenced {
     pub(super) done: Done,
-    pub(super) is_stored: bool,
+    /// The slot, if anything was stored.
+    pub(super) stored: Option<Offset>,
     show: Option<(usize, u8)>,
 }
 
@@ -196,30 +198,34 @@ impl<M: Medium> Core<M> {
         self.medium().store_pair(slot, key, value);
     }
 
-    /// Fills an empty slot up to the flush.
+    /// Changes the pair in a slot; whether there is anything to flush.
     #[inline(always)]
-    fn fill_unfenced(&self, slot: Offset, key: u64, value: u64) {
-        self.fill(slot, key, value);
-        self.medium().flush_range(slot, SLOT_BYTES);
-    }
-
-    /// Changes the pair in a slot up to the flush; whether there is anything to fence.
-    #[inline(always)]
-    fn change_unfenced(&self, slot: Offset, change: Change<u64>) -> bool {
+    fn change(&self, slot: Offset, change: Change<u64>) -> bool {
         match change {
             Change::Keep => return false,
             Change::Put(value) => self.medium().store_release(slot.word(VALUE_WORD), value),
             Change::Remove => self.medium().store(slot, 0),
         }
-        self.medium().flush_range(slot, SLOT_BYTES);
         true
+    }
+
+    /// Flushes a slot of a locked block of level 1, but for the fence.
+    #[inline(always)]
+    pub(super) fn flush_slot(&self, slot: Offset, sequence: Sequence) {
+        self.medium().flush_pair(slot, sequence);
+    }
+
+    /// The same with the fence.
+    #[inline(always)]
+    pub(super) fn persist_slot(&self, slot: Offset, sequence: Sequence) {
+        self.medium().persist_pair(slot, sequence);
     }
 
     /// Fills an empty slot; then `show` sets its fingerprint.
     #[inline(always)]
     pub(super) fn fill_slot(&self, slot: Offset, key: u64, value: u64, show: impl FnOnce()) {
-        self.fill_unfenced(slot, key, value);
-        self.medium().fence();
+        self.fill(slot, key, value);
+        self.persist_slot(slot, Sequence::NONE);
         // After the fence: a reader trusts what it finds under a fingerprint to be durable.
         show();
     }
@@ -227,16 +233,15 @@ impl<M: Medium> Core<M> {
     /// Changes the pair in a slot; `hide` clears the fingerprint of one that was removed.
     #[inline(always)]
     pub(super) fn change_slot(&self, slot: Offset, change: Change<u64>, hide: impl FnOnce()) {
-        if self.change_unfenced(slot, change) {
-            self.medium().fence();
+        if self.change(slot, change) {
+            self.persist_slot(slot, Sequence::NONE);
         }
         if change == Change::Remove {
             hide();
         }
     }
 
-    /// Changes the pair of a key that is among the candidates, its block being locked, up to the
-    /// flush. `None`: it is not in level 1.
+    /// Changes the pair of a key that is among the candidates, its block being locked. `None`: it is not in level 1.
     #[inline(always)]
     pub(super) fn change_candidate(
         &self,
@@ -253,7 +258,7 @@ impl<M: Medium> Core<M> {
                 let change = decide(Some(value));
                 return Some(Unfenced {
                     done: Done { found: Some(value), change },
-                    is_stored: self.change_unfenced(slot, change),
+                    stored: self.change(slot, change).then_some(slot),
                     show: if change == Change::Remove { Some((lane, EMPTY)) } else { None },
                 });
             }
@@ -262,8 +267,8 @@ impl<M: Medium> Core<M> {
         None
     }
 
-    /// Inserts a key that is in no level, its level-1 block being locked, up to the flush. `None`,
-    /// and nothing done: level 1 has no room for it.
+    /// Inserts a key that is in no level, its level-1 block being locked. `None`, and nothing done: level 1 has no room
+    /// for it.
     #[inline(always)]
     pub(super) fn insert_unfenced(
         &self,
@@ -275,16 +280,17 @@ impl<M: Medium> Core<M> {
         let change = decide(None);
         let done = Done { found: None, change };
         let Change::Put(value) = change else {
-            return Some(Unfenced { done, is_stored: false, show: None });
+            return Some(Unfenced { done, stored: None, show: None });
         };
         let empties = empties & self.lanes_1;
         if empties == 0 {
             return None;
         }
         let lane = lane_to_fill(empties, probe.preferred());
-        self.fill_unfenced(slot_of(probe.block, lane), key, value);
+        let slot = slot_of(probe.block, lane);
+        self.fill(slot, key, value);
         let show = Some((lane, level1_fingerprint(probe.first)));
-        Some(Unfenced { done, is_stored: true, show })
+        Some(Unfenced { done, stored: Some(slot), show })
     }
 }
 

@@ -13,6 +13,7 @@ use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
 use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
+use pmem::line_log::Sequence;
 use pmem::sync::{AtomicU64, Ordering, fence};
 
 impl<M: Medium> Core<M> {
@@ -139,10 +140,12 @@ impl<M: Medium> Core<M> {
         if self.geometry() != geometry {
             return None;
         }
+        // Here, before anything is stored: to wait for earlier stores costs nothing now.
+        let sequence = self.medium().sequence(probe.block);
         // What was seen before the lock tells where to look: a slot of this block that holds the
         // key now holds it until the lock is given back, whatever happened in between.
         if let Some(changed) = self.change_candidate(&probe, key, decide) {
-            return Some(self.finish(changed, line, locked));
+            return Some(self.finish(changed, sequence, line, locked));
         }
         // That it is absent, only what is seen under the lock tells.
         let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
@@ -153,14 +156,20 @@ impl<M: Medium> Core<M> {
             return None;
         }
         let inserted = self.insert_unfenced(&probe, key, empties, decide)?;
-        Some(self.finish(inserted, line, locked))
+        Some(self.finish(inserted, sequence, line, locked))
     }
 
-    /// Fences what a mutation stored, shows it, and gives back the block's lock.
+    /// Makes durable what a mutation stored, shows it, and gives back the block's lock.
     #[inline(always)]
-    fn finish(&self, unfenced: Unfenced, line: &[AtomicU64; 8], locked: Locked<'_>) -> Done {
-        if unfenced.is_stored {
-            self.medium().fence();
+    fn finish(
+        &self,
+        unfenced: Unfenced,
+        sequence: Sequence,
+        line: &[AtomicU64; 8],
+        locked: Locked<'_>,
+    ) -> Done {
+        if let Some(slot) = unfenced.stored {
+            self.persist_slot(slot, sequence);
         }
         unfenced.show(line);
         drop(locked);

@@ -71,8 +71,9 @@ impl<M: Medium> Core<M> {
         }
         // A pair that is reported must be durable, as for a reader: whoever is changing it holds
         // the lock of the block that its slot is in.
-        if lock.load(Ordering::Acquire) & LOCK != 0 {
-            self.medium().persist(slot);
+        let is_locked = || lock.load(Ordering::Acquire) & LOCK != 0;
+        if is_locked() {
+            self.medium().persist_observed(slot, is_locked);
         }
         visit(key, value);
     }

@@ -86,8 +86,10 @@ impl<M: Medium> Core<M> {
         let [source, home] = homes;
         let in_source =
             if source != home { self.level_3.find(self.medium(), source, key) } else { None };
-        let (at, value) = in_source.or_else(|| self.level_3.find(self.medium(), home, key))?;
-        self.persist_if_locked(at, homes);
+        let (node, value) = in_source.or_else(|| self.level_3.find(self.medium(), home, key))?;
+        if self.is_locked(homes) {
+            self.medium().persist(node);
+        }
         Some(value)
     }
 
@@ -96,25 +98,25 @@ impl<M: Medium> Core<M> {
     fn read(&self, slot: Offset, key: u64, homes: [u64; 2]) -> Option<u64> {
         let (found, value) = self.medium().load_pair(slot);
         if found == key {
-            self.persist_if_locked(slot, homes);
+            if self.is_locked(homes) {
+                self.medium().persist_observed(slot, || self.is_locked(homes));
+            }
             return Some(value);
         }
         if found == 0 {
             // A removal that has not passed its fence, perhaps of this very key: an absence that
             // was reported must not end with a crash.
-            self.medium().persist(slot);
+            self.medium().persist_observed(slot, || self.is_locked(homes));
         }
         None
     }
 
-    /// Makes a pair just read durable if its writer may not have got to that yet: the writer
-    /// holds the lock of the key's block from before its store until after its fence. During a
-    /// resize that is the lock of the source or of the destination.
+    /// Whether the writer of a pair just read may not have made it durable yet: it holds the lock of the
+    /// key's block from before its store until after its fence. During a resize that is the lock of
+    /// the source or of the destination.
     #[inline(always)]
-    fn persist_if_locked(&self, at: Offset, homes: [u64; 2]) {
-        if homes.iter().any(|&home| self.flags_1(home).load(Ordering::Acquire) & LOCK != 0) {
-            self.medium().persist(at);
-        }
+    fn is_locked(&self, homes: [u64; 2]) -> bool {
+        homes.iter().any(|&home| self.flags_1(home).load(Ordering::Acquire) & LOCK != 0)
     }
 
     // Look-ups of a mutation, which holds the lock of the key's level-1 block.

@@ -4,16 +4,30 @@ use super::{Flushed, PIECE_HEADER_WORDS};
 use crate::offset::{Offset, WORD};
 
 /// Bits of a record's place that say how many words it has.
-const COUNT_BITS: u32 = 16;
+const COUNT_BITS: u32 = 15;
+/// The bit that tells pieces of an even epoch from those of an odd one: a ring has pieces of two epochs at most.
+const ODD: u64 = 1 << COUNT_BITS;
+/// Where the number of the first word begins.
+const FIRST_SHIFT: u32 = COUNT_BITS + 1;
 
 /// Where the words of a piece lie, in one word.
 pub(super) fn place(piece: Flushed) -> u64 {
-    (piece.at.0 / WORD) << COUNT_BITS | piece.words
+    (piece.at.0 / WORD) << FIRST_SHIFT | piece.words
 }
 
-/// The piece that lies at a [`place`].
+/// The same, with the mark of an epoch.
+pub(super) fn marked(place: u64, epoch: u64) -> u64 {
+    place | (epoch & 1) << COUNT_BITS
+}
+
+/// Whether a [`marked`] place is of this epoch and not of one beside it.
+pub(super) fn is_of(marked: u64, epoch: u64) -> bool {
+    (marked & ODD != 0) == (epoch & 1 != 0)
+}
+
+/// The piece that lies at a [`place`], marked or not.
 pub(super) fn extent(place: u64) -> Flushed {
-    Flushed { at: Offset((place >> COUNT_BITS) * WORD), words: place & ((1 << COUNT_BITS) - 1) }
+    Flushed { at: Offset((place >> FIRST_SHIFT) * WORD), words: place & (ODD - 1) }
 }
 
 /// All records of one epoch, in no order.

@@ -14,21 +14,35 @@
 //!
 //! | a thread that fences | the flusher |
 //! |---|---|
-//! | 1 reads the open epoch e | 1 opens epoch e + 1 |
-//! | 2 for each extent: adds one to the sequence number of its stripe, then copies it into its ring | 2 seals each ring by a compare-and-swap of its word (epoch, head): from then on nothing of epoch e is published there |
-//! | 3 looks whether e is still open; if not, starts again | 3 takes what is published there under epochs up to e |
-//! | 4 publishes by a compare-and-swap of the ring's word, to (e, new head); if the ring was sealed, starts again | |
+//! | 1 announces in its ring's word that it appends; a light barrier | 1 opens epoch e + 1; a heavy barrier |
+//! | 2 reads the open epoch e | 2 of each ring, waits until its thread no longer announces what it announced |
+//! | 3 for each extent: adds one to the sequence number of its stripe, then copies it into its ring | 3 takes what is published there of epochs up to e |
+//! | 4 looks whether e is still open; if not, withdraws and starts again | |
+//! | 5 publishes: stores the ring's word, with e and the new head, and without the announcement | |
 //!
-//! *A cut rests on nothing that it lacks.* What a record of epoch e shows was stored before step 3 found e open. If it
+//! *Nothing of epoch e comes late.* Either the flusher sees the announcement, and waits; or the thread's read comes after
+//! the heavy barrier, and finds e + 1. So a thread that is preempted while it appends holds the flusher up, but nobody who
+//! appends. It waits for nobody meanwhile: if its ring is full, it withdraws first.
+//!
+//! *A cut rests on nothing that it lacks.* What a record of epoch e shows was stored before step 4 found e open. If it
 //! rests on another record, that one was published before what it shows was stored, under an epoch that was open then:
-//! e or an earlier one. Without step 3 that other record could belong to e + 1.
+//! e or an earlier one. Without step 4 that other record could belong to e + 1.
 //!
-//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 2 comes
+//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 3 comes
 //! after the stores that the thread flushed, and before the copy. Of two records of a stripe the second to add
-//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 3 at the latest,
+//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 4 at the latest,
 //! so it does not bear an older one. What was stored later is in the later record of whoever stored it.
 //!
-//! *A thread that sleeps holds nobody up.* The flusher seals its ring without it; its compare-and-swap then fails.
+//! *Who holds a lock may draw its number early.* The add waits for all earlier stores, and everything later waits for the
+//! add: behind the store to a cold line it costs the whole miss. A thread that holds a lock on a pair of words can
+//! draw the number when it has just got the lock ([`LineLog::sequence`]). Records of one lock's holders are ordered
+//! as the holders are, wherever each draws.
+//!
+//! *Who observes such a pair without the lock* ([`LineLog::append_observed`]) reads the epoch, draws its number, passes a
+//! heavy barrier, and copies. Without that barrier the copy could lack what the holder has stored, and yet bear the
+//! larger number or the later epoch. The holder passes its light barrier, and then reads the epoch and looks whether its
+//! number is still the last one of the stripe; if not, it draws another one. So either the copy has what the holder
+//! stored, or the holder sees the observer's number and epoch, and its own are larger then.
 //!
 //! An extent is words that nobody but its caller changes, or whole lines. These are read until two readings in a row
 //! agree, line by line: a copy with the value before and the key after a change would break the order of the stores
@@ -45,12 +59,12 @@ mod ring;
 
 pub use cut::{Cut, Record, records};
 
-use crate::offset::{Offset, WORD};
+use crate::offset::{LINE, Offset, WORD};
 use crate::sync::{
-    Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, fence, spin,
-    thread_index,
+    Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, fence,
+    heavy_barrier, light_barrier, register_process, spin, thread_index, thread_indices_end,
 };
-use ring::{RING_WORDS_MAX, Ring};
+use ring::{Published, RING_WORDS_MAX, Ring};
 use std::io;
 use std::sync::OnceLock;
 use std::thread::Thread;
@@ -65,10 +79,22 @@ const STRIPES: usize = 4096;
 const PIECE_HEADER_WORDS: usize = 2;
 /// Extents that a thread notes before it appends them without waiting for its fence.
 const NOTES_MAX: usize = 64;
-/// Of a thread's line in `controls`: the first two words are its ring's.
+/// Of a thread's line in `controls`, whose first two words are its ring's: how many notes there are.
 const NOTES_WORD: usize = 2;
-/// The largest piece, its group's header included, must fit into a ring several times.
-const RING_WORDS_MIN: usize = 4 * (STRIPE_WORDS as usize + PIECE_HEADER_WORDS + 1);
+/// The same: up to which word of its ring the thread may stage pairs.
+const LIMIT_WORD: usize = 3;
+/// The same: how many words are staged, behind what is published.
+const STAGED_WORD: usize = 4;
+/// Words of a pair in a ring.
+const PAIR_WORDS: usize = PIECE_HEADER_WORDS + 2;
+/// Of the log's state: fences append.
+const ON: u64 = 1;
+/// Of the log's state: the flusher sleeps until something is appended.
+const DOZING: u64 = 2;
+/// How far ahead a ring is fetched: the flusher has had its lines, and a store to such a line takes as long as a miss.
+const PREFETCH_WORDS: usize = 4 * (LINE / WORD) as usize;
+/// The largest piece must fit into a ring several times.
+const RING_WORDS_MIN: usize = 4 * (STRIPE_WORDS as usize + PIECE_HEADER_WORDS);
 
 /// A run of words of the pool that was flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,27 +105,39 @@ pub struct Flushed {
     pub words: u64,
 }
 
+/// A number that orders the flushes of one stripe; see [`LineLog::sequence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sequence {
+    stripe: u64,
+    number: u64,
+}
+
+impl Sequence {
+    /// None yet: it is drawn at the fence.
+    pub const NONE: Sequence = Sequence { stripe: u64::MAX, number: 0 };
+}
+
 /// Collects what threads flush; see the [module](self).
 #[derive(Debug)]
 pub struct LineLog {
     /// The open epoch; the first one is 1.
     epoch: AtomicU64,
-    /// Rings of numbers below this one may have been written to.
-    used: AtomicU64,
     /// By stripe: records so far.
     sequences: Array<AtomicU64>,
+    stripe_mask: u64,
     rings: Array<AtomicU64>,
     ring_words: usize,
     /// By ring: what is published, what is taken, and how many notes there are.
     controls: PerThread,
     /// By thread: what it has flushed since its last fence.
     notes: Array<AtomicU64>,
-    is_on: AtomicBool,
+    /// [`ON`] and [`DOZING`].
+    state: AtomicU64,
     /// Whoever calls [`LineLog::seal`], and whether it has been woken.
     flusher: OnceLock<Thread>,
     is_woken: AtomicBool,
-    /// Whether the flusher sleeps until something is appended.
-    wakes_on_append: AtomicBool,
+    /// Whether a ring was half full after the last seal.
+    is_any_crowded: AtomicBool,
     /// Threads without a number share a ring.
     sharing: Mutex<()>,
     sealing: Mutex<()>,
@@ -116,19 +154,27 @@ impl LineLog {
 
     /// As [`LineLog::new`], with rings of any size: for models that append less than a stripe.
     pub fn with_rings(ring_words: usize) -> io::Result<LineLog> {
+        // Light barriers are light from then on.
+        register_process();
         let all = (THREADS_MAX + 1) * ring_words;
+        let notes = THREADS_MAX * NOTES_MAX;
+        let sequences = Array::reserve(STRIPES, 1)?;
+        let controls = PerThread::new()?;
+        for thread in 0..THREADS_MAX {
+            controls.line(thread).0[LIMIT_WORD].store(ring_words as u64 / 4, Ordering::Relaxed);
+        }
         Ok(LineLog {
+            stripe_mask: (1 << sequences.len().ilog2()) - 1,
             epoch: AtomicU64::new(1),
-            used: AtomicU64::new(0),
-            sequences: Array::reserve(STRIPES, 1)?,
+            sequences,
             rings: Array::reserve(all, all)?,
             ring_words,
-            controls: PerThread::new()?,
-            notes: Array::reserve(THREADS_MAX * NOTES_MAX, THREADS_MAX * NOTES_MAX)?,
-            is_on: AtomicBool::new(false),
+            controls,
+            notes: Array::reserve(notes, notes)?,
+            state: AtomicU64::new(0),
             flusher: OnceLock::new(),
             is_woken: AtomicBool::new(false),
-            wakes_on_append: AtomicBool::new(false),
+            is_any_crowded: AtomicBool::new(false),
             sharing: Mutex::new(()),
             sealing: Mutex::new(()),
         })
@@ -141,17 +187,17 @@ impl LineLog {
 
     /// From now on fences append. What was fenced before has to be in the image that the cuts are replayed onto.
     pub fn start(&self) {
-        self.is_on.store(true, Ordering::SeqCst);
+        self.state.fetch_or(ON, Ordering::SeqCst);
     }
 
     /// Nothing is appended any more, and nobody waits for a flusher. What was not sealed is lost.
     pub fn stop(&self) {
-        self.is_on.store(false, Ordering::SeqCst);
+        self.state.fetch_and(!ON, Ordering::SeqCst);
     }
 
     /// Whether fences append.
     pub fn is_on(&self) -> bool {
-        self.is_on.load(Ordering::Acquire)
+        self.state.load(Ordering::Acquire) & ON != 0
     }
 
     /// The thread that seals: woken, by [`Thread::unpark`], when a ring has filled by a quarter.
@@ -163,16 +209,44 @@ impl LineLog {
     /// Whether the next append wakes the flusher, too. It has to seal once more after it has said so: what was appended
     /// before does not wake it.
     pub fn wake_on_append(&self, wakes: bool) {
-        self.wakes_on_append.store(wakes, Ordering::SeqCst);
+        if wakes {
+            self.state.fetch_or(DOZING, Ordering::SeqCst);
+        } else {
+            self.state.fetch_and(!DOZING, Ordering::SeqCst);
+        }
         fence(Ordering::SeqCst);
         self.is_woken.store(false, Ordering::Release);
     }
 
     /// Whether the ring of the calling thread is more than half full: time to wait where nobody is waiting for it.
+    #[inline(always)]
     pub fn is_crowded(&self) -> bool {
-        let thread = thread_index().min(THREADS_MAX);
-        let ring = self.ring(thread);
-        ring.room(ring.published().head) < self.ring_words / 2 && self.is_on()
+        self.is_any_crowded.load(Ordering::Relaxed) && self.is_own_crowded()
+    }
+
+    #[cold]
+    fn is_own_crowded(&self) -> bool {
+        let ring = self.ring(thread_index().min(THREADS_MAX));
+        ring.room(ring.published().head()) < self.ring_words / 2 && self.is_on()
+    }
+
+    /// A number for the pair that the calling thread is about to change in the stripe at `at`, and to flush by
+    /// [`LineLog::note_pair`]. Until its fence nobody else may change that pair: the thread holds a lock. Others make it
+    /// durable by [`LineLog::append_observed`].
+    #[inline(always)]
+    pub fn sequence(&self, at: Offset) -> Sequence {
+        let stripe = at.0 / STRIPE_BYTES;
+        Sequence { stripe, number: self.draw(stripe) }
+    }
+
+    #[inline(always)]
+    fn counter(&self, stripe: u64) -> &AtomicU64 {
+        self.sequences.get((stripe & self.stripe_mask) as usize)
+    }
+
+    #[inline(always)]
+    fn draw(&self, stripe: u64) -> u64 {
+        self.counter(stripe).fetch_add(1, Ordering::AcqRel)
     }
 
     /// Notes that `words` words from `at` on were flushed, to be appended at this thread's next fence or before. They
@@ -197,21 +271,100 @@ impl LineLog {
         count.store(noted as u64 + 1, Ordering::Relaxed);
     }
 
-    /// Appends what this thread has noted.
-    pub fn fence(&self, load: impl Fn(Offset) -> u64) {
-        let thread = thread_index();
-        if thread < THREADS_MAX {
-            let noted = self.controls.line(thread).0[NOTES_WORD].load(Ordering::Relaxed);
-            if noted > 0 {
-                self.append_noted(thread, noted as usize, &load);
-            }
+    /// As [`LineLog::note`], of the two words at `at`, aligned to 16; `sequence` was drawn for them, or is none.
+    #[inline(always)]
+    pub fn note_pair(&self, at: Offset, sequence: Sequence, load: impl Fn(Offset) -> u64) {
+        if !self.stage(at, sequence, &load) {
+            self.note(at, 2, load);
         }
     }
 
+    /// As [`LineLog::note_pair`] and then [`LineLog::fence`], in as few instructions as it needs: a processor overlaps the
+    /// misses of operations that fit its reorder window together, and this is a part of most of them.
+    #[inline(always)]
+    pub fn append_pair(&self, at: Offset, sequence: Sequence, load: impl Fn(Offset) -> [u64; 2]) {
+        if !self.append_quickly(at, sequence, &load) {
+            self.append_pair_slowly(at, sequence, |word| load(at)[usize::from(word != at)]);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn append_pair_slowly(&self, at: Offset, sequence: Sequence, load: impl Fn(Offset) -> u64) {
+        self.note_pair(at, sequence, &load);
+        self.fence(load);
+    }
+
+    /// Appends the pair if nothing is in the way; else nothing has happened.
+    #[inline(always)]
+    fn append_quickly(
+        &self,
+        at: Offset,
+        sequence: Sequence,
+        load: &impl Fn(Offset) -> [u64; 2],
+    ) -> bool {
+        let thread = thread_index();
+        let control = &self.controls.line(thread).0;
+        let published = &control[0];
+        let before = Published::of(published.load(Ordering::Relaxed));
+        let first = before.head().index(self.ring_words);
+        // Behind what is staged.
+        let limit = control[LIMIT_WORD].load(Ordering::Relaxed) as usize;
+        let is_usual = first + PAIR_WORDS <= limit
+            && control[STAGED_WORD].load(Ordering::Relaxed) == 0
+            && at.0 / STRIPE_BYTES == sequence.stripe;
+        if !is_usual {
+            return false;
+        }
+        published.store(before.announced(), Ordering::Relaxed);
+        light_barrier();
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let is_last = self.is_last(sequence);
+        let state = self.state.load(Ordering::Relaxed);
+        let place = cut::marked(cut::place(Flushed { at, words: 2 }), epoch);
+        let [low, high] = load(at);
+        let words = self.ring_words_from(thread, first, PAIR_WORDS);
+        for (word, value) in words.iter().zip([sequence.number, place, low, high]) {
+            word.store(value, Ordering::Relaxed);
+        }
+        if !(is_last && state == ON && self.epoch.load(Ordering::Acquire) == epoch) {
+            published.store(before.word(), Ordering::Release);
+            return false;
+        }
+        let after = Published::new(epoch, before.head().after(PAIR_WORDS));
+        published.store(after.word(), Ordering::Release);
+        self.rings.prefetch_write(thread * self.ring_words + first + PREFETCH_WORDS);
+        // As in `append_pieces`.
+        fence(Ordering::Release);
+        true
+    }
+
+    /// Whether no other number of its stripe was drawn since.
+    #[inline(always)]
+    fn is_last(&self, sequence: Sequence) -> bool {
+        let last = self.counter(sequence.stripe).load(Ordering::Relaxed);
+        last == sequence.number.wrapping_add(1)
+    }
+
+    /// Appends what this thread has noted.
+    #[inline(always)]
+    pub fn fence(&self, load: impl Fn(Offset) -> u64) {
+        let thread = thread_index();
+        let control = &self.controls.line(thread).0;
+        if control[STAGED_WORD].load(Ordering::Relaxed) > 0 {
+            self.publish_staged(thread, &load);
+        }
+        let noted = control[NOTES_WORD].load(Ordering::Relaxed);
+        if noted > 0 {
+            self.append_noted(thread, noted as usize, &load);
+        }
+    }
+
+    #[inline(never)]
     fn append_noted(&self, thread: usize, noted: usize, load: &impl Fn(Offset) -> u64) {
         let notes = &self.notes.as_slice()[thread * NOTES_MAX..][..noted];
         let piece = |index: usize| cut::extent(notes[index].load(Ordering::Relaxed));
-        self.append_pieces(thread, noted, piece, load);
+        self.append_pieces(thread, noted, false, piece, load);
         self.controls.line(thread).0[NOTES_WORD].store(0, Ordering::Relaxed);
     }
 
@@ -219,31 +372,144 @@ impl LineLog {
     /// read is in the cut of the epoch that is open now, or of an earlier one. Waits for [`LineLog::seal`] where the
     /// thread's ring is full.
     pub fn append(&self, flushed: &[Flushed], load: impl Fn(Offset) -> u64) {
-        let thread = thread_index().min(THREADS_MAX);
-        let _shared = (thread == THREADS_MAX).then(|| self.sharing.lock());
-        pieces(flushed).for_each(|piece| self.append_pieces(thread, 1, |_| piece, &load));
+        self.append_each(flushed, false, load);
     }
 
-    /// Appends `count` pieces, each in one stripe.
+    /// As [`LineLog::append`], of what another thread may be changing that has drawn its number already.
+    pub fn append_observed(&self, flushed: &[Flushed], load: impl Fn(Offset) -> u64) {
+        self.append_each(flushed, true, load);
+    }
+
+    fn append_each(&self, flushed: &[Flushed], is_observed: bool, load: impl Fn(Offset) -> u64) {
+        let thread = thread_index().min(THREADS_MAX);
+        let _shared = (thread == THREADS_MAX).then(|| self.sharing.lock());
+        for piece in pieces(flushed) {
+            self.append_pieces(thread, 1, is_observed, |_| piece, &load);
+        }
+    }
+
+    /// Copies a pair into the thread's ring, to be published at its fence; whether that could be done.
+    #[inline(always)]
+    fn stage(&self, at: Offset, sequence: Sequence, load: &impl Fn(Offset) -> u64) -> bool {
+        let thread = thread_index();
+        let control = &self.controls.line(thread).0;
+        let head = Published::of(control[0].load(Ordering::Relaxed)).head();
+        let staged = control[STAGED_WORD].load(Ordering::Relaxed) as usize;
+        let first = head.index(self.ring_words) + staged;
+        let limit = control[LIMIT_WORD].load(Ordering::Relaxed) as usize;
+        if first + PAIR_WORDS > limit || at.0 / STRIPE_BYTES != sequence.stripe {
+            return false;
+        }
+        let words = self.ring_words_from(thread, first, PAIR_WORDS);
+        // Word by word: a load of both would wait until a store of one of them has left the store buffer.
+        let values =
+            [sequence.number, cut::place(Flushed { at, words: 2 }), load(at), load(at.word(1))];
+        for (word, value) in words.iter().zip(values) {
+            word.store(value, Ordering::Relaxed);
+        }
+        control[STAGED_WORD].store((staged + PAIR_WORDS) as u64, Ordering::Relaxed);
+        true
+    }
+
+    /// Publishes what is staged.
+    #[inline(never)]
+    fn publish_staged(&self, thread: usize, load: &impl Fn(Offset) -> u64) {
+        let ring = self.ring(thread);
+        let before = ring.published();
+        let staged = &self.controls.line(thread).0[STAGED_WORD];
+        let count = staged.load(Ordering::Relaxed) as usize;
+        let first = before.head().index(self.ring_words);
+        let words = self.ring_words_from(thread, first, count);
+        let end = before.head().after(count);
+        let state = loop {
+            ring.announce(before);
+            light_barrier();
+            let (state, epoch) =
+                (self.state.load(Ordering::Relaxed), self.epoch.load(Ordering::Acquire));
+            for pair in words.chunks_exact(PAIR_WORDS) {
+                self.finish_pair(pair, epoch, load);
+            }
+            if state & ON == 0 {
+                ring.withdraw(before);
+                break state;
+            }
+            if self.epoch.load(Ordering::Acquire) == epoch {
+                ring.publish(epoch, end);
+                break state;
+            }
+            ring.withdraw(before);
+        };
+        staged.store(0, Ordering::Relaxed);
+        self.rings.prefetch_write(thread * self.ring_words + first + count + PREFETCH_WORDS);
+        if state & DOZING != 0 {
+            self.wake();
+        }
+        // As in `append_pieces`.
+        fence(Ordering::Release);
+    }
+
+    /// Makes a staged pair one of an epoch. If another number of its stripe was drawn since its own, it gets a new one.
+    #[inline(always)]
+    fn finish_pair(&self, pair: &[AtomicU64], epoch: u64, load: &impl Fn(Offset) -> u64) {
+        let place = pair[1].load(Ordering::Relaxed);
+        let piece = cut::extent(place);
+        let stripe = piece.at.0 / STRIPE_BYTES;
+        if !self.is_last(Sequence { stripe, number: pair[0].load(Ordering::Relaxed) }) {
+            pair[0].store(self.draw(stripe), Ordering::Relaxed);
+            // Whoever left it behind unfenced, if anybody did, is alone with it no longer.
+            while !ring::is_still(&pair[PIECE_HEADER_WORDS..], piece.at, load) {}
+        }
+        pair[1].store(cut::marked(cut::place(piece), epoch), Ordering::Relaxed);
+    }
+
+    /// Lets the thread stage pairs as long as it stays in the row of words that it is in, and fills no more than a
+    /// quarter of its ring.
+    fn allow_staging(&self, thread: usize, ring: &Ring<'_>) {
+        let head = ring.published().head();
+        let room = ring.room(head).saturating_sub(self.ring_words / 4 * 3);
+        // Not up to the end: behind that the row is another one.
+        let limit = (head.index(self.ring_words) + room).min(self.ring_words - 1);
+        self.controls.line(thread).0[LIMIT_WORD].store(limit as u64, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn ring_words_from(&self, thread: usize, first: usize, count: usize) -> &[AtomicU64] {
+        let first = thread * self.ring_words + first;
+        &self.rings.as_slice()[first..first + count]
+    }
+
+    /// Appends `count` pieces.
+    #[inline(always)]
     fn append_pieces(
         &self,
         thread: usize,
         count: usize,
+        is_observed: bool,
         piece: impl Fn(usize) -> Flushed,
         load: &impl Fn(Offset) -> u64,
     ) {
         if !self.is_on() {
             return;
         }
+        if self.controls.line(thread).0[STAGED_WORD].load(Ordering::Relaxed) > 0 {
+            self.publish_staged(thread, load);
+        }
         let ring = self.ring(thread);
         let mut done = 0;
         while done < count {
-            done +=
-                self.append_some(thread, &ring, count - done, |index| piece(done + index), load);
+            let piece = |index| piece(done + index);
+            done += self.append_some(&ring, count - done, is_observed, piece, load);
         }
-        let is_crowded = ring.room(ring.published().head) < self.ring_words / 4 * 3;
-        if is_crowded || self.wakes_on_append.load(Ordering::Relaxed) {
+        let room = ring.room(ring.published().head());
+        if room < self.ring_words / 2 {
+            self.is_any_crowded.store(true, Ordering::Relaxed);
+        }
+        let is_dozing = self.state.load(Ordering::Relaxed) & DOZING != 0;
+        if room < self.ring_words / 4 * 3 || is_dozing {
             self.wake();
+        }
+        if thread < THREADS_MAX {
+            self.allow_staging(thread, &ring);
         }
         // What this thread stores next rests on what it has appended: whoever sees it must see the epoch, too.
         fence(Ordering::Release);
@@ -264,45 +530,51 @@ impl LineLog {
     #[inline(always)]
     fn append_some(
         &self,
-        thread: usize,
         ring: &Ring<'_>,
         count: usize,
+        is_observed: bool,
         piece: impl Fn(usize) -> Flushed,
         load: &impl Fn(Offset) -> u64,
     ) -> usize {
-        loop {
-            let published = ring.published();
-            if published.is_first() && thread < THREADS_MAX {
-                self.admit(thread);
-            }
+        'again: loop {
+            let before = ring.published();
+            ring.announce(before);
+            light_barrier();
             let epoch = self.epoch.load(Ordering::Acquire);
-            let mut end = published.head.after(1);
-            let mut done = 0;
+            let head = before.head();
+            let (mut end, mut done, mut room) = (head, 0, ring.room(head));
             while done < count {
                 let piece = piece(done);
-                let words = piece.words as usize + PIECE_HEADER_WORDS;
-                let group_words = published.head.words_to(end) + words;
-                if group_words > self.ring_words / 4 && done > 0 {
+                let next = end.after(PIECE_HEADER_WORDS + piece.words as usize);
+                let words = head.words_to(next);
+                if words > self.ring_words / 4 && done > 0 {
                     break;
                 }
-                if ring.room(published.head) < group_words && !self.wait_for_room(ring, group_words)
-                {
+                if room < words {
+                    room = ring.room(head);
+                }
+                if room < words {
+                    // Whoever makes room waits for what was announced.
+                    ring.withdraw(before);
+                    if self.wait_for_room(ring, words) {
+                        continue 'again;
+                    }
                     return count;
                 }
-                let stripe = (piece.at.0 / STRIPE_BYTES) as usize % self.sequences.len();
-                let sequence = self.sequences.get(stripe).fetch_add(1, Ordering::AcqRel);
-                ring.set(end, sequence);
-                ring.set(end.after(1), cut::place(piece));
+                let number = self.draw(piece.at.0 / STRIPE_BYTES);
+                if is_observed {
+                    heavy_barrier();
+                }
+                ring.begin_piece(end, number, cut::marked(cut::place(piece), epoch));
                 ring.copy(end.after(PIECE_HEADER_WORDS), piece, load);
-                end = end.after(words);
+                end = next;
                 done += 1;
             }
-            let words = published.head.words_to(end) - 1;
-            ring.set(published.head, ring::header(epoch, words));
-            let is_open = self.epoch.load(Ordering::Acquire) == epoch;
-            if is_open && ring.publish(published, epoch, end) {
+            if self.epoch.load(Ordering::Acquire) == epoch {
+                ring.publish(epoch, end);
                 return done;
             }
+            ring.withdraw(before);
             if !self.is_on() {
                 return count;
             }
@@ -313,7 +585,7 @@ impl LineLog {
     #[cold]
     fn wait_for_room(&self, ring: &Ring<'_>, words: usize) -> bool {
         let mut turn = 0;
-        while ring.room(ring.published().head) < words {
+        while ring.room(ring.published().head()) < words {
             if !self.is_on() {
                 return false;
             }
@@ -323,16 +595,13 @@ impl LineLog {
         true
     }
 
-    /// Makes the flusher look at a thread's ring. Either it does so when it closes the epoch that is open now, or
-    /// the thread then finds that epoch closed.
-    #[cold]
-    fn admit(&self, thread: usize) {
-        self.used.fetch_max(thread as u64 + 1, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
+    #[inline(always)]
+    fn ring(&self, thread: usize) -> Ring<'_> {
+        self.ring_of(thread, self.controls.line(thread))
     }
 
-    fn ring(&self, thread: usize) -> Ring<'_> {
-        let control: &Line = self.controls.line(thread);
+    #[inline(always)]
+    fn ring_of<'a>(&'a self, thread: usize, control: &'a Line) -> Ring<'a> {
         let first = thread * self.ring_words;
         Ring::new(&self.rings.as_slice()[first..first + self.ring_words], control)
     }
@@ -348,15 +617,14 @@ impl LineLog {
     pub fn seal_into(&self, taken: &mut impl Extend<u64>) -> u64 {
         let _sealing = self.sealing.lock();
         self.is_woken.store(false, Ordering::Release);
+        self.is_any_crowded.store(false, Ordering::Relaxed);
         let epoch = self.epoch.load(Ordering::Relaxed);
         self.epoch.store(epoch + 1, Ordering::Release);
-        // As in `admit`.
-        fence(Ordering::SeqCst);
-        let used = self.used.load(Ordering::Acquire) as usize;
-        for thread in (0..used).chain([THREADS_MAX]) {
-            let ring = self.ring(thread);
-            let head = ring.seal(epoch);
-            ring.take(epoch, head, taken);
+        heavy_barrier();
+        // A thread that has no number yet will find that epoch closed.
+        let numbers = 0..thread_indices_end().min(THREADS_MAX);
+        for thread in numbers.chain([THREADS_MAX]) {
+            self.ring(thread).take(epoch, taken);
         }
         epoch
     }

@@ -152,3 +152,89 @@ fn cuts_are_consistent_beside_writers() {
         assert_eq!(found, memory.get(at).load(Ordering::Relaxed));
     }
 }
+
+/// Pairs that are changed under a lock, their numbers drawn when it was taken, and observers that store what they have
+/// seen. In every cut an observer has seen nothing newer than the cut has.
+#[test]
+fn observers_of_locked_pairs_see_nothing_newer_than_a_cut_has() {
+    const PAIRS: u64 = 3;
+    const WRITERS: u64 = 2;
+    const ROUNDS: u64 = 30_000;
+    let (log, memory) = (&started(), &memory(256));
+    let locks: &[AtomicBool] =
+        &std::array::from_fn::<_, { PAIRS as usize }, _>(|_| AtomicBool::new(false));
+    let at = |word: u64| Offset(word * WORD);
+    let word = |at: Offset| memory.get((at.0 / WORD) as usize);
+    let load = |at: Offset| word(at).load(Ordering::Acquire);
+    let seen_at = |pair: u64| at(128 + pair * 8);
+    let running = &AtomicU64::new(WRITERS);
+    let mut image = Image::new();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let pair = (round + writer) % PAIRS;
+                    while locks[pair as usize].swap(true, Ordering::Acquire) {
+                        std::hint::spin_loop();
+                    }
+                    let (key, value) = (at(pair * 2), at(pair * 2 + 1));
+                    let sequence = log.sequence(key);
+                    let next = load(value) + 1;
+                    word(value).store(next, Ordering::Release);
+                    word(key).store(next, Ordering::Release);
+                    log.note_pair(key, sequence, load);
+                    log.fence(load);
+                    locks[pair as usize].store(false, Ordering::Release);
+                }
+                running.fetch_sub(1, Ordering::AcqRel);
+            });
+        }
+        scope.spawn(move || {
+            while running.load(Ordering::Acquire) > 0 {
+                for pair in 0..PAIRS {
+                    let key = at(pair * 2);
+                    let seen = load(key);
+                    if locks[pair as usize].load(Ordering::Acquire) {
+                        log.append_observed(&[Flushed { at: key, words: 2 }], load);
+                    }
+                    word(seen_at(pair)).store(seen, Ordering::Release);
+                    log.append(&[Flushed { at: seen_at(pair), words: 1 }], load);
+                }
+            }
+        });
+        loop {
+            let were_running = running.load(Ordering::Acquire) > 0;
+            replay(&log.seal(), &mut image);
+            let of = |at: Offset| image.get(&at).copied().unwrap_or_default();
+            for pair in 0..PAIRS {
+                let (key, value) = (of(at(pair * 2)), of(at(pair * 2 + 1)));
+                assert!(key == value || key + 1 == value, "{key} {value}");
+                assert!(of(seen_at(pair)) <= key, "{} {key}", of(seen_at(pair)));
+            }
+            if !were_running {
+                break;
+            }
+        }
+    });
+    assert!((0..PAIRS * 2).all(|word| image[&at(word)] == load(at(word))));
+}
+
+/// What a thread has staged and not fenced is no newer than what others have changed since.
+#[test]
+fn what_was_left_unfenced_is_no_newer_than_later_changes() {
+    let (log, memory) = (&started(), &memory(8));
+    let load = |at: Offset| memory.get((at.0 / WORD) as usize).load(Ordering::Acquire);
+    memory.get(0).store(1, Ordering::Relaxed);
+    log.note_pair(Offset(0), log.sequence(Offset(0)), load);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            memory.get(0).store(2, Ordering::Relaxed);
+            log.note_pair(Offset(0), log.sequence(Offset(0)), load);
+            log.fence(load);
+        });
+    });
+    log.fence(load);
+    let mut image = Image::new();
+    replay(&log.seal(), &mut image);
+    assert_eq!(image[&Offset(0)], 2);
+}

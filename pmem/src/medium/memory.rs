@@ -6,7 +6,7 @@ use super::space::Space;
 use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
-use crate::line_log::LineLog;
+use crate::line_log::{Flushed, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::sync::Mutex;
@@ -31,6 +31,8 @@ const LINE_LOG2: u32 = LINE.ilog2();
 
 /// One call touches at most this much: mapping and advice wait for it.
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
+/// How often a reader looks whether a writer is done before it does the writer's work.
+const LOOKS_AT_LOCK: u32 = 64;
 /// How long it sleeps in between, the system's slack aside.
 const POPULATE_PAUSE: Duration = Duration::from_micros(1);
 
@@ -271,6 +273,34 @@ impl Memory {
         }
     }
 
+    /// As above.
+    #[inline(never)]
+    fn flush_pair_by_call(&self, at: Offset, sequence: Sequence) {
+        match &self.log {
+            Some(log) => log.note_pair(at, sequence, |at| self.load(at)),
+            None => self.flush_range_by_call(at, 2 * WORD),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn persist_observed_by_call(&self, at: Offset) {
+        if let Some(log) = &self.log {
+            log.append_observed(&[Flushed { at, words: 2 }], |at| self.load(at));
+        }
+    }
+
+    /// As above.
+    #[inline(never)]
+    fn persist_pair_by_call(&self, at: Offset, sequence: Sequence) {
+        if let Some(log) = &self.log {
+            // Word by word: a load of both would wait until a store to one of them has left the store buffer.
+            return log.append_pair(at, sequence, |at| self.load_two(at));
+        }
+        self.flush_range_by_call(at, 2 * WORD);
+        self.fence_by_call();
+    }
+
     #[cold]
     fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
         if self.size_max < self.reservation.bytes {
@@ -421,6 +451,45 @@ impl Medium for Memory {
             return self.flush.fence();
         }
         self.flush_range_by_call(at, bytes);
+    }
+
+    #[inline(always)]
+    fn sequence(&self, at: Offset) -> Sequence {
+        match &self.log {
+            Some(log) => log.sequence(at),
+            None => Sequence::NONE,
+        }
+    }
+
+    #[inline(always)]
+    fn flush_pair(&self, at: Offset, sequence: Sequence) {
+        if self.flush == CacheFlush::Nothing {
+            return self.flush.fence();
+        }
+        self.flush_pair_by_call(at, sequence);
+    }
+
+    #[inline(always)]
+    fn persist_pair(&self, at: Offset, sequence: Sequence) {
+        if self.flush == CacheFlush::Nothing {
+            return self.flush.fence();
+        }
+        self.persist_pair_by_call(at, sequence);
+    }
+
+    #[inline(always)]
+    fn persist_observed(&self, at: Offset, is_locked: impl Fn() -> bool) {
+        if self.log.is_none() {
+            return self.persist(at);
+        }
+        // What it takes to do it for the writer disturbs every processor, and the writer is soon done, if it runs.
+        let is_over = (0..LOOKS_AT_LOCK).any(|_| {
+            std::hint::spin_loop();
+            !is_locked()
+        });
+        if !is_over {
+            self.persist_observed_by_call(at);
+        }
     }
 
     #[inline(always)]

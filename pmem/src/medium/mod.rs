@@ -37,6 +37,7 @@ pub(crate) use space::allocate;
 pub use write_back::CacheFlush;
 
 use crate::error::SpaceError;
+use crate::line_log::Sequence;
 use crate::offset::{LINE, Offset, WORD};
 use std::io;
 use std::ops::Range;
@@ -170,6 +171,34 @@ pub trait Medium: Send + Sync + 'static {
         for line in at.line()..=at.add(bytes - 1).line() {
             self.flush(Offset(line * LINE));
         }
+    }
+
+    /// A number for the pair of words that this thread is about to change, and to flush by [`Medium::flush_pair`], drawn
+    /// when it has just taken the lock on it. Where nothing is logged there is none.
+    fn sequence(&self, _at: Offset) -> Sequence {
+        Sequence::NONE
+    }
+
+    /// Flushes the two words at `at`, aligned to 16, that nobody else changes until this thread's next fence: it holds a
+    /// lock. `sequence` was drawn under that, or is [`Sequence::NONE`]. Those who do not hold the lock make the pair
+    /// durable by [`Medium::persist_observed`].
+    #[track_caller]
+    fn flush_pair(&self, at: Offset, _sequence: Sequence) {
+        self.flush_range(at, 2 * WORD);
+    }
+
+    /// [`Medium::flush_pair`], and a fence.
+    #[track_caller]
+    fn persist_pair(&self, at: Offset, sequence: Sequence) {
+        self.flush_pair(at, sequence);
+        self.fence();
+    }
+
+    /// Makes the two words at `at`, aligned to 16, durable as the caller has read them, while whoever holds the lock on
+    /// them may be changing them. Once that one `is_locked` no longer, it has made them durable itself.
+    #[track_caller]
+    fn persist_observed(&self, at: Offset, _is_locked: impl Fn() -> bool) {
+        self.persist(at);
     }
 
     /// Flushes the line at `at` and waits for it.

@@ -20,7 +20,7 @@
 
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
-use crate::line_log::LineLog;
+use crate::line_log::{self, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::simulated::fault::{Fault, SiteKind, fault_at};
 use crate::sync::simulated::{
@@ -349,14 +349,15 @@ impl Sim {
         }
     }
 
-    /// Starts writing back the lines of these words: all of each line, or only these words if there is a log.
+    /// Starts writing back the lines of these words: all of each line, or only these words if there is a log. Whether
+    /// it does: not where that is left out to see whether somebody notices.
     #[track_caller]
-    fn flush_words(&self, words: Range<u64>) {
+    fn flush_words(&self, words: Range<u64>) -> bool {
         let lines = words.start / LINE_WORDS as u64..words.end.div_ceil(LINE_WORDS as u64);
         for line in lines {
             self.step(self.address(Offset(line * LINE)), Touch::Flushes);
             if fault_at(SiteKind::Flush, Location::caller()).is_some() {
-                return;
+                return false;
             }
             let mut log = held(&self.log);
             let (thread, line) = (context().thread, line as usize);
@@ -370,9 +371,35 @@ impl Sim {
                 log.flushed.push(Flushed { thread, line, ids });
             }
         }
-        if let Some(log) = &self.line_log {
+        true
+    }
+
+    #[track_caller]
+    fn flush_and_note(&self, words: Range<u64>) {
+        if self.flush_words(words.clone())
+            && let Some(log) = &self.line_log
+        {
             let (at, count) = (Offset(words.start * WORD), words.end - words.start);
             log.note(at, count, |at| self.load(at));
+        }
+    }
+
+    /// A fence, at which the log gets what `append` appends.
+    #[track_caller]
+    fn fence_with(&self, append: impl Fn(&LineLog)) {
+        self.step(0, Touch::Fences);
+        let thread = context().thread;
+        match fault_at(SiteKind::Fence, Location::caller()) {
+            Some(Fault::LateFence(accesses)) => {
+                held(&self.log).late_fence = Some((thread, accesses));
+            }
+            Some(_) => {}
+            None => {
+                if let Some(log) = &self.line_log {
+                    append(log);
+                }
+                self.fence_now(thread);
+            }
         }
     }
 
@@ -489,30 +516,49 @@ impl Medium for Sim {
 
     fn flush(&self, at: Offset) {
         let first = at.line() * LINE / WORD;
-        self.flush_words(first..first + LINE / WORD);
+        self.flush_and_note(first..first + LINE / WORD);
     }
 
     fn flush_range(&self, at: Offset, bytes: u64) {
         if bytes > 0 {
-            self.flush_words(at.0 / WORD..at.add(bytes).0.div_ceil(WORD));
+            self.flush_and_note(at.0 / WORD..at.add(bytes).0.div_ceil(WORD));
         }
     }
 
-    fn fence(&self) {
-        self.step(0, Touch::Fences);
-        let thread = context().thread;
-        match fault_at(SiteKind::Fence, Location::caller()) {
-            Some(Fault::LateFence(accesses)) => {
-                held(&self.log).late_fence = Some((thread, accesses));
-            }
-            Some(_) => {}
-            None => {
-                if let Some(log) = &self.line_log {
-                    log.fence(|at| self.load(at));
-                }
-                self.fence_now(thread);
-            }
+    fn sequence(&self, at: Offset) -> Sequence {
+        self.line_log.as_ref().map_or(Sequence::NONE, |log| log.sequence(at))
+    }
+
+    fn flush_pair(&self, at: Offset, sequence: Sequence) {
+        if self.flush_words(at.0 / WORD..at.0 / WORD + 2)
+            && let Some(log) = &self.line_log
+        {
+            log.note_pair(at, sequence, |at| self.load(at));
         }
+    }
+
+    fn persist_pair(&self, at: Offset, sequence: Sequence) {
+        let is_flushed = self.flush_words(at.0 / WORD..at.0 / WORD + 2);
+        self.fence_with(|log| {
+            if is_flushed {
+                log.append_pair(at, sequence, |at| self.load_two(at));
+            }
+            log.fence(|at| self.load(at));
+        });
+    }
+
+    fn persist_observed(&self, at: Offset, _is_locked: impl Fn() -> bool) {
+        let is_flushed = self.flush_words(at.0 / WORD..at.0 / WORD + 2);
+        self.fence_with(|log| {
+            if is_flushed {
+                log.append_observed(&[line_log::Flushed { at, words: 2 }], |at| self.load(at));
+            }
+            log.fence(|at| self.load(at));
+        });
+    }
+
+    fn fence(&self) {
+        self.fence_with(|log| log.fence(|at| self.load(at)));
     }
 
     unsafe fn copy_in(&self, at: Offset, bytes: &[u8]) {

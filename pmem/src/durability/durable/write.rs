@@ -1,0 +1,110 @@
+//! Writes epochs, and says how far the log has got.
+
+use super::super::frame::FRAME_HEADER_WORDS;
+use super::super::held;
+use super::{Shared, State, Writing, now_ms};
+use crate::durability::LogError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Empty epochs in a row after which the flusher sleeps until something is appended.
+const IDLE_EPOCHS: u32 = 50;
+/// How long it sleeps then, if nobody wakes it.
+const DOZE: Duration = Duration::from_secs(1);
+
+impl Shared {
+    /// Writes what was appended so far, as the epoch that is open. Whether there was anything. Those who wait for the
+    /// epoch are released by the caller, when it has dropped the lock that they may need next.
+    pub(super) fn write_epoch(
+        &self,
+        writing: &mut Writing,
+        even_if_empty: bool,
+    ) -> Result<bool, LogError> {
+        let Writing { writer, pages, written, began_ms, .. } = writing;
+        let segment = writer.segment();
+        pages.resize(0);
+        pages.resize(FRAME_HEADER_WORDS);
+        let sealed_ms = now_ms();
+        let epoch = self.log.seal_into(pages);
+        let is_empty = pages.words().len() == FRAME_HEADER_WORDS;
+        if (!is_empty || even_if_empty)
+            && let Err(error) = writer.write_epoch(epoch, pages)
+        {
+            self.fail(error.clone());
+            return Err(error);
+        }
+        *written = epoch;
+        *began_ms = sealed_ms;
+        self.log_written_bytes.store(writer.written_bytes(), Ordering::Relaxed);
+        writing.others.extend(segment..writer.segment());
+        let needs_keeper = writing.writer.lacks_spare() || self.is_checkpoint_due();
+        self.publish(writing);
+        if needs_keeper && let Some(keeper) = self.keeper.get() {
+            keeper.unpark();
+        }
+        Ok(!is_empty)
+    }
+
+    /// Says how far the log has got, if it continues a checkpoint.
+    pub(super) fn publish(&self, writing: &Writing) {
+        let waiting = held(&self.waiting);
+        if waiting.state == State::Based {
+            self.durable.store(writing.written, Ordering::Release);
+            self.durable_until_ms.store(writing.began_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the log: a block that could not be written is never written again, since the kernel may have dropped it and
+    /// told so once.
+    fn fail(&self, error: LogError) {
+        self.log.stop();
+        let mut waiting = held(&self.waiting);
+        waiting.state = State::Broken;
+        waiting.failure = Some(match error {
+            LogError::Full { path, source } => LogError::Io { action: "making", path, source },
+            error => error,
+        });
+        self.is_refusing.store(true, Ordering::Release);
+        drop(waiting);
+        self.turnstile.release_all();
+    }
+
+    /// Refuses mutations because something is lacking that the log will need, or does so no longer.
+    pub(super) fn refuse(&self, lacking: Option<LogError>) {
+        let mut waiting = held(&self.waiting);
+        if waiting.state != State::Broken {
+            self.is_refusing.store(lacking.is_some(), Ordering::Release);
+            waiting.failure = lacking;
+            drop(waiting);
+            // Who waits for the first checkpoint waits no longer if that cannot be made.
+            self.turnstile.release_all();
+        }
+    }
+
+    pub(super) fn flush_periodically(&self) {
+        let mut empty_epochs = 0;
+        while !self.is_stopping.load(Ordering::Acquire) {
+            let is_failed = self.is_refusing.load(Ordering::Acquire) && !self.log.is_on();
+            let is_dozing = empty_epochs >= IDLE_EPOCHS || is_failed;
+            if is_dozing {
+                self.log.wake_on_append(true);
+            }
+            if !is_failed {
+                // The failure is kept for who asks.
+                let (some, written) = {
+                    let mut writing = held(&self.writing);
+                    let some = self.write_epoch(&mut writing, false).unwrap_or(false);
+                    (some, writing.written)
+                };
+                self.turnstile.release(written);
+                empty_epochs = if some { 0 } else { empty_epochs.saturating_add(1) };
+                if some && is_dozing {
+                    self.log.wake_on_append(false);
+                    continue;
+                }
+            }
+            std::thread::park_timeout(if is_dozing { DOZE } else { self.interval });
+            self.log.wake_on_append(false);
+        }
+    }
+}
