@@ -99,16 +99,22 @@ impl<M: Medium> Core<M> {
         let (found, value) = self.medium().load_pair(slot);
         if found == key {
             if self.is_locked(homes) {
-                self.medium().persist_observed(slot, || self.is_locked(homes));
+                self.persist_observed(slot, homes);
             }
             return Some(value);
         }
         if found == 0 {
             // A removal that has not passed its fence, perhaps of this very key: an absence that
             // was reported must not end with a crash.
-            self.medium().persist_observed(slot, || self.is_locked(homes));
+            self.persist_observed(slot, homes);
         }
         None
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn persist_observed(&self, slot: Offset, homes: [u64; 2]) {
+        self.medium().persist_observed(slot, || self.is_locked(homes));
     }
 
     /// Whether the writer of a pair just read may not have made it durable yet: it holds the lock of the
