@@ -221,11 +221,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 
-    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers every
-    /// key that is present throughout is met exactly once, with a value that it had meanwhile; a
-    /// key that comes or goes may be met or not. Unless the engine
-    /// [`scans_exactly`](crate::Description::scans_exactly), a pair that growth moves meanwhile may still be
-    /// missed or met twice.
+    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers, growth and
+    /// shrinking every key that is present throughout is met exactly once, with a value that it had meanwhile.
+    /// A key that comes or goes may be met or not; one that goes and comes again may be met twice.
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);

@@ -159,7 +159,7 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
-    /// Ends the helpers' moves before a scan: they are no writing of the caller's, and would show
+    /// Ends the helpers' moves before a check: they are no writing of the caller's, and would show
     /// a pair twice, or a block as locked.
     fn outrun_helpers(&self) {
         if self.core.signal.has_helper() {
@@ -493,7 +493,6 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
-        self.outrun_helpers();
         self.core.for_each_part(0, 1, visit);
     }
 
