@@ -2,10 +2,11 @@
 
 use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats, Ticket};
+use crate::iter::StoreIter;
 use crate::{Error, Options, Result};
 use index::{CheckReport, Records};
 use pmem::durability::LogUse;
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
 /// A concurrent, crash-safe map of byte strings to byte strings in a pool: keys to 64 KiB, values
@@ -204,11 +205,45 @@ impl Store {
     }
 
     /// Calls `visit` for every key and value, in no order; beside writers as
-    /// [`Table::for_each`](crate::Table::for_each). Until it returns, no replaced or removed item's
-    /// space is used again.
+    /// [`Table::for_each`](crate::Table::for_each). While it shows an item, no replaced or removed item's space
+    /// is used again; on Clevel hashing not until it returns.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.read()?;
         Ok(self.records.for_each(&mut visit)?)
+    }
+
+    /// [`Store::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    pub fn try_for_each<B>(
+        &self,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.handle.read()?;
+        let mut scan = self.records.scan();
+        while let Some((key, value)) = scan.next()? {
+            if let ControlFlow::Break(what) = visit(key, value) {
+                return Ok(ControlFlow::Break(what));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Copies of the keys and values, in no order; beside writers as
+    /// [`Table::for_each`](crate::Table::for_each). It ends after an error. Use it up or drop it: until
+    /// then, no replaced or removed item's space may be used again.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.put("France", "Paris")?;
+    /// for pair in &store {
+    ///     let (country, capital) = pair?;
+    ///     assert_eq!((&country[..], &capital[..]), (&b"France"[..], &b"Paris"[..]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> StoreIter<'_> {
+        StoreIter::new(&*self.records, &self.handle)
     }
 
     /// Number of keys. Exact when nothing writes. In a forked child: about that at the fork.

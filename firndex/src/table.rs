@@ -2,9 +2,11 @@
 
 use crate::any_engine::AnyEngine;
 use crate::handle::{Handle, Stats, Ticket};
+use crate::iter::Iter;
 use crate::{Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index};
 use pmem::durability::LogUse;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
@@ -228,6 +230,53 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.read()?;
         self.index.for_each(&mut visit);
         Ok(())
+    }
+
+    /// [`Table::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// use std::ops::ControlFlow;
+    ///
+    /// let table = firndex::Table::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20), (3, 30)])?;
+    /// let large = table.try_for_each(|key, value| match value {
+    ///     25.. => ControlFlow::Break(key),
+    ///     _ => ControlFlow::Continue(()),
+    /// })?;
+    /// assert_eq!(large, ControlFlow::Break(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_for_each<B>(
+        &self,
+        mut visit: impl FnMut(K, V) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        for pair in self {
+            let (key, value) = pair?;
+            if let ControlFlow::Break(what) = visit(key, value) {
+                return Ok(ControlFlow::Break(what));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The pairs, in no order; beside writers as [`Table::for_each`]. It reads the table piece by piece, so
+    /// it may be kept or dropped at any time; until it is dropped, a table on some engines does not shrink.
+    /// In a forked child it ends with [`Error::Forked`](crate::Error::Forked), and fails in no other way.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20)])?;
+    /// let mut pairs = table.iter().collect::<firndex::Result<Vec<_>>>()?;
+    /// pairs.sort();
+    /// assert_eq!(pairs, [(1, 10), (2, 20)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&*self.index, &self.handle)
     }
 
     /// Number of pairs. Exact when nothing writes. In a forked child: about that at the fork.

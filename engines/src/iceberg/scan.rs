@@ -12,12 +12,14 @@
 use super::Core;
 use super::block::Locked;
 use super::layout::{MOVED_1, MOVED_2, SPILLED};
+use index::Scan;
 use index::fingerprint::lanes;
 use pmem::Medium;
 use pmem::sync::{AtomicU64, Ordering};
 
 /// Bits of a place, as many as the number of a block can have.
 const PLACE_BITS: u32 = super::BLOCKS_LOG2_MAX;
+const PLACES: u64 = 1 << PLACE_BITS;
 
 /// The levels as scans see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,33 @@ struct Visited<'a> {
     /// log2 of the blocks of a table in which it has the pairs that it has now.
     log2: u32,
     _locked: Locked<'a>,
+}
+
+/// A scan of all places.
+pub(super) struct PlaceScan<'a, M: Medium> {
+    core: &'a Core<M>,
+    level: Level,
+    order: Order,
+    /// The next place.
+    place: u64,
+}
+
+impl<'a, M: Medium> PlaceScan<'a, M> {
+    pub(super) fn new(core: &'a Core<M>) -> Self {
+        PlaceScan { core, level: Level::One, order: core.order_of(Level::One), place: 0 }
+    }
+}
+
+impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
+    fn take_some(&mut self, pairs: &mut Vec<(u64, u64)>) -> bool {
+        if self.place < PLACES {
+            self.place = self.core.take(self.level, self.order, self.place, pairs);
+        } else if self.level == Level::One {
+            let order = self.core.order_of(Level::Two);
+            *self = PlaceScan { core: self.core, level: Level::Two, order, place: 0 };
+        }
+        self.place < PLACES || self.level == Level::One
+    }
 }
 
 impl<M: Medium> Core<M> {
