@@ -42,6 +42,7 @@
 
 mod any_engine;
 mod contents;
+mod cursor;
 mod error;
 mod handle;
 mod iter;

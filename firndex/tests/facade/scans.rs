@@ -204,3 +204,138 @@ fn an_iterator_ends_and_stays_so() {
         }
     }
 }
+
+/// All parts of a scan of a table. `between` is called with the number of each.
+fn in_parts(table: &Table, count: usize, mut between: impl FnMut(usize)) -> Vec<(u64, u64)> {
+    let (mut met, mut cursor) = (Vec::new(), 0);
+    for part in 0.. {
+        let (pairs, next) = table.scan(cursor, count).unwrap();
+        met.extend(pairs);
+        cursor = next;
+        if cursor == 0 {
+            break;
+        }
+        between(part);
+    }
+    met
+}
+
+#[test]
+fn scans_in_parts_are_exact_beside_two_writers() {
+    tables_beside_writers(|table| in_parts(table, 90, |_| {}));
+}
+
+#[test]
+fn scans_of_stores_in_parts_are_exact_beside_two_writers() {
+    stores_beside_writers(|store| {
+        let (mut met, mut cursor) = (Vec::new(), 0);
+        loop {
+            let (pairs, next) = store.scan(cursor, 90).unwrap();
+            met.extend(pairs);
+            cursor = next;
+            if cursor == 0 {
+                return met;
+            }
+        }
+    });
+}
+
+/// Resizes, changes and other scans between the parts; more scans at once than are remembered.
+#[test]
+fn a_scan_outlives_what_comes_between_its_parts() {
+    const STAY: u64 = 12_000;
+    for table in tables() {
+        (0..STAY).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+        let mut others: Vec<(u64, Vec<u64>)> = vec![(0, Vec::new()); 11];
+        let mut others_go_on = |count: usize| {
+            for (cursor, met) in
+                others.iter_mut().filter(|(cursor, met)| *cursor != 0 || met.is_empty())
+            {
+                let (pairs, next) = table.scan(*cursor, count).unwrap();
+                met.extend(pairs.into_iter().map(|(key, _)| key));
+                *cursor = next;
+            }
+        };
+        let mut met = in_parts(&table, 900, |part| {
+            let wave = STAY * (1 + part as u64)..STAY * (1 + part as u64) + 5000;
+            wave.clone().for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+            others_go_on(1 + 2500 * (part % 2));
+            wave.for_each(|key| assert_eq!(table.remove(key).unwrap(), Some(!key)));
+            let _may_not_be_offered = table.shrink();
+        });
+        others_go_on(usize::MAX);
+        met.retain(|&(key, _)| key < STAY);
+        met.sort();
+        assert!(met.iter().map(|&(key, _)| key).eq(0..STAY), "{:?}", table.stats());
+        for (cursor, mut met) in others {
+            assert_eq!(cursor, 0);
+            met.sort();
+            let twice = met.windows(2).find(|keys| keys[0] == keys[1]);
+            assert_eq!(twice, None);
+            assert_eq!(met.into_iter().filter(|&key| key < STAY).count() as u64, STAY);
+        }
+    }
+}
+
+/// A scan that begins meets what was inserted before that, whatever others have gathered earlier.
+#[test]
+fn a_scan_is_served_from_no_run_that_is_older() {
+    let table = Table::in_memory().unwrap();
+    (0..100).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+    let (_, first) = table.scan(0, 10).unwrap();
+    (100..200).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+    let mut met = in_parts(&table, 10, |_| drop(table.scan(first, 10).unwrap()));
+    met.sort();
+    assert!(met.into_iter().map(|(key, _)| key).eq(0..200));
+}
+
+/// A cursor goes on in another process.
+#[test]
+fn a_cursor_outlives_its_handle() {
+    let directory = crate::places::in_ram();
+    for &engine in Engine::ALL {
+        let path = directory.path().join(engine.to_string());
+        let options = Options::new().engine(engine);
+        let table = options.create_table(&path).unwrap();
+        (0..5000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+        table.close().unwrap();
+        let (mut met, mut cursor, mut handles) = (Vec::new(), 0, 0);
+        while handles == 0 || cursor != 0 {
+            let table = options.open_table(&path).unwrap();
+            let (pairs, next) = table.scan(cursor, 600).unwrap();
+            met.extend(pairs);
+            cursor = next;
+            handles += 1;
+            for key in 10_000 * handles..10_000 * handles + 4000 {
+                assert_eq!(table.put(key, !key).unwrap(), None);
+                let earlier = (handles > 1).then(|| table.remove(key - 10_000).unwrap());
+                assert!(earlier.is_none_or(|removed| removed.is_some()));
+            }
+            table.close().unwrap();
+        }
+        met.sort();
+        let met: Vec<u64> = met.into_iter().map(|(key, _)| key).collect();
+        assert!(met.windows(2).all(|keys| keys[0] < keys[1]), "{engine}: a key came twice");
+        assert!(met.into_iter().filter(|&key| key < 5000).eq(0..5000), "{engine}");
+        assert!(handles > 5, "{engine}: {handles}");
+    }
+}
+
+#[test]
+fn every_number_is_a_cursor() {
+    let (table, store) = (Table::in_memory().unwrap(), Store::in_memory().unwrap());
+    assert_eq!(table.scan(0, 10).unwrap(), (vec![], 0));
+    for key in 0..5000u64 {
+        assert_eq!(table.put(key, !key).unwrap(), None);
+        assert!(store.put(key.to_be_bytes(), b"").unwrap().is_none());
+    }
+    for cursor in [1, 7 << 20, 7 << 20 | 1, u64::MAX >> 1, u64::MAX - 1, u64::MAX] {
+        for count in [0, 1, 100, usize::MAX] {
+            let (pairs, next) = table.scan(cursor, count).unwrap();
+            assert!(pairs.len() <= count.max(1), "{count}: {}", pairs.len());
+            assert!(next == 0 || next > cursor >> 20 << 20);
+            assert!(pairs.iter().all(|&(key, value)| value == !key));
+            assert!(store.scan(cursor, count).unwrap().0.len() <= count.max(1));
+        }
+    }
+}
