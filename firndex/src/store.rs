@@ -211,7 +211,7 @@ impl Store {
 
     /// Calls `visit` for every key and value, in no order; beside writers as
     /// [`Table::for_each`](crate::Table::for_each). While it shows an item, no replaced or removed item's space
-    /// is used again; on Clevel hashing not until it returns.
+    /// is used again; on a lock-free engine not until it returns.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.read()?;
         Ok(self.records.for_each(&mut visit)?)
