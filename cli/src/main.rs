@@ -4,8 +4,10 @@
 //! Data go to stdout, talk goes to stderr. The exit status is 0 for done or found, 1 for absent,
 //! 2 for an error.
 
+mod base64;
 mod commands;
 mod failure;
+mod format;
 mod input;
 mod output;
 mod pool;

@@ -1,11 +1,13 @@
 //! Opening a pool of either kind, for reading or for writing.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Error, Result};
 use firndex::{CheckReport, Kind, OpenError, Options, PoolInfo, Stats, Store, Table};
 
 use crate::failure::Failure;
+use crate::format::Field;
 use crate::quote::quote;
 use crate::safety::{LogPlace, Safety};
 
@@ -75,6 +77,21 @@ impl Pool {
         }?)
     }
 
+    /// Shows `visit` every pair until it breaks off.
+    pub(crate) fn try_for_each<B>(
+        &self,
+        visit: &mut dyn FnMut(Field<'_>, Field<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        Ok(match self {
+            Pool::Table(table) => {
+                table.try_for_each(|key, value| visit(Field::Number(key), Field::Number(value)))
+            }
+            Pool::Store(store) => {
+                store.try_for_each(|key, value| visit(Field::Bytes(key), Field::Bytes(value)))
+            }
+        }?)
+    }
+
     /// Halves the pool's index; whether that was possible.
     pub(crate) fn shrink(&self) -> Result<bool> {
         Ok(match self {
@@ -113,7 +130,7 @@ pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
             let hint = if needs_recovery {
                 "it was not closed cleanly, and must be made writable even to be read: recovery writes"
             } else {
-                "make it writable; as it is, firndex get, stat and check can read it"
+                "make it writable; as it is, firndex get, dump, scan, stat and check can read it"
             };
             return Failure::new(format!("{shown} cannot be written ({source})"), hint).into();
         }

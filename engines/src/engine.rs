@@ -33,7 +33,7 @@ pub struct Description {
     /// Whether it also halves by itself: [`Settings::shrink_at`].
     pub shrinks_by_itself: bool,
     /// Whether a scan beside writers meets every key that is present throughout exactly once, resizes
-    /// included. If not, it is so unless the table grows meanwhile.
+    /// included. So it is on every engine so far.
     pub scans_exactly: bool,
     /// Whether no thread ever waits for another one.
     pub is_lock_free: bool,

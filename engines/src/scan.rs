@@ -20,8 +20,10 @@ use std::sync::Arc;
 pub(crate) struct Scans<K> {
     /// How many: what movers look at first.
     open: AtomicU64,
-    list: Mutex<Vec<Arc<Scan<K>>>>,
+    list: Mutex<List<K>>,
 }
+
+type List<K> = Vec<Arc<Scan<K>>>;
 
 /// How far a scan has come, and what has passed it.
 pub(crate) struct Scan<K> {
@@ -82,6 +84,16 @@ impl<K> Scans<K> {
         for scan in &*self.list.lock() {
             scan.tell(key, moved, &hash_of);
         }
+    }
+
+    /// Adds a scan that was announced.
+    fn add(&self, list: &mut List<K>, buckets: &Range<u64>) -> Open<'_, K>
+    where
+        K: Fixed,
+    {
+        let scan = Arc::new(Scan::new(buckets));
+        list.push(Arc::clone(&scan));
+        Open { scans: self, scan }
     }
 
     /// The bucket that the one scan under way comes to next.
@@ -163,29 +175,25 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
     /// A hash of a key.
     fn hash_of(&self, key: K) -> u64;
 
-    /// Visits the `part`-th of `parts` parts of all buckets. Exact beside writers if there is one
-    /// part: a scan of several is several scans, and what moves may pass some or all of them. No
-    /// lock is held while an item is visited: visitors may do with the table what they like.
+    /// Begins a scan of all buckets.
+    fn scan(&self) -> Box<dyn index::Scan<K, V> + '_>
+    where
+        Self: Sized,
+    {
+        let mut list = self.scans().list.lock();
+        let buckets = self.announce(&list, 1);
+        Box::new(BucketScan { table: self, open: self.scans().add(&mut list, &buckets) })
+    }
+
+    /// Visits the `part`-th of `parts` parts of all buckets. A scan of several is several scans, and what
+    /// moves may pass some or all of them. No lock is held while an item is visited.
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        if parts == 1 {
-            return self.for_each_of_all(visit);
-        }
         let buckets = self.buckets();
         let (part, parts, count) = (part as u64, parts as u64, buckets.end - buckets.start);
         let [start, end] = [part, part + 1].map(|part| buckets.start + count * part / parts);
         for bucket in start..end {
             let items = self.take(bucket, |_| {});
             items.into_iter().flatten().for_each(|(key, value)| visit(key, value));
-        }
-    }
-
-    /// Visits all buckets.
-    fn for_each_of_all(&self, visit: &mut dyn FnMut(K, V)) {
-        for open in self.open_scans(1) {
-            let _ = self.run_scan(&open, &mut |key, value| {
-                visit(key, value);
-                ControlFlow::Continue(())
-            });
         }
     }
 
@@ -201,21 +209,24 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
     {
         let part = |open: Open<'a, K>| {
             Box::new(move || {
-                let _ = self.run_scan(&open, &mut |key, value| visit(key, value));
+                let (mut items, mut is_over) = (Vec::new(), false);
+                while !is_over {
+                    is_over = !self.take_some(&open, &mut items);
+                    if items.drain(..).try_for_each(|(key, value)| visit(key, value)).is_break() {
+                        return;
+                    }
+                }
             }) as Part<'_>
         };
         run_parts(self.open_scans(threads as u64).into_iter().map(part).collect());
     }
 
-    /// Goes through the buckets of a scan.
-    fn run_scan(
-        &self,
-        open: &Open<'_, K>,
-        visit: &mut dyn FnMut(K, V) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    /// Takes the items of the next bucket of a scan; whether there may be more.
+    fn take_some(&self, open: &Open<'_, K>, items: &mut Vec<(K, V)>) -> bool {
         let scan = &*open.scan;
-        for bucket in scan.next.load(Ordering::Relaxed)..scan.end {
-            let items = self.take(bucket, |items| {
+        let bucket = scan.next.load(Ordering::Relaxed);
+        if bucket < scan.end {
+            let taken = self.take(bucket, |items| {
                 if scan.has_passed.load(Ordering::Relaxed) {
                     for item in items {
                         *item = item.filter(|&(key, _)| !scan.meet(key, self.hash_of(key)));
@@ -224,32 +235,43 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
                 // Under the lock: for movers it is here or there, never in between.
                 scan.next.store(bucket + 1, Ordering::Relaxed);
             });
-            items.into_iter().flatten().try_for_each(|(key, value)| visit(key, value))?;
+            items.extend(taken.into_iter().flatten());
+            return true;
         }
         // Nothing lies ahead, so nothing more is told.
         let passed = std::mem::take(&mut *scan.passed.lock());
-        for (key, _) in passed.into_iter().filter(|&(_, passed)| passed == Passed::Back) {
-            if let Some(value) = self.value_of(key) {
-                visit(key, value)?;
-            }
-        }
-        ControlFlow::Continue(())
+        let behind = passed.into_iter().filter(|&(_, passed)| passed == Passed::Back);
+        items.extend(behind.filter_map(|(key, _)| Some((key, self.value_of(key)?))));
+        false
     }
 
     /// Makes scans of as many parts of the buckets known to movers.
     fn open_scans(&self, parts: u64) -> Vec<Open<'_, K>> {
-        let scans = self.scans();
-        let mut list = scans.list.lock();
-        scans.open.store(list.len() as u64 + parts, Ordering::Relaxed);
+        let mut list = self.scans().list.lock();
+        let Range { start, end } = self.announce(&list, parts);
+        let bound = |part| start + (end - start) * part / parts;
+        let buckets = |part| bound(part)..bound(part + 1);
+        (0..parts).map(|part| self.scans().add(&mut list, &buckets(part))).collect()
+    }
+
+    /// Tells movers that there will be so many more scans than in the list, which is locked; the buckets that
+    /// these are of.
+    fn announce(&self, list: &List<K>, count: u64) -> Range<u64> {
+        self.scans().open.store(list.len() as u64 + count, Ordering::Relaxed);
         // As in `tell`.
         fence(Ordering::SeqCst);
-        let Range { start, end } = self.buckets();
-        let bound = |part| start + (end - start) * part / parts;
-        let open = |part| {
-            let scan = Arc::new(Scan::new(&(bound(part)..bound(part + 1))));
-            list.push(Arc::clone(&scan));
-            Open { scans, scan }
-        };
-        (0..parts).map(open).collect()
+        self.buckets()
+    }
+}
+
+/// A scan of all buckets of a table.
+struct BucketScan<'a, T, K> {
+    table: &'a T,
+    open: Open<'a, K>,
+}
+
+impl<T: Scanned<K, V>, K: Fixed, V: Fixed> index::Scan<K, V> for BucketScan<'_, T, K> {
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
+        self.table.take_some(&self.open, pairs)
     }
 }

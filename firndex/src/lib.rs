@@ -42,8 +42,10 @@
 
 mod any_engine;
 mod contents;
+mod cursor;
 mod error;
 mod handle;
+mod iter;
 mod logging;
 mod open;
 mod options;
@@ -57,6 +59,7 @@ pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use handle::{Stats, Ticket};
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
+pub use iter::{Iter, StoreIter};
 pub use logging::LogFiles;
 pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};

@@ -1,11 +1,13 @@
 //! Byte strings.
 
 use crate::any_engine::AnyEngine;
+use crate::cursor::{Runs, place_of_bytes};
 use crate::handle::{Handle, Stats, Ticket};
+use crate::iter::StoreIter;
 use crate::{Error, Options, Result};
 use index::{CheckReport, Records};
 use pmem::durability::LogUse;
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
 /// A concurrent, crash-safe map of byte strings to byte strings in a pool: keys to 64 KiB, values
@@ -28,6 +30,7 @@ use std::path::Path;
 pub struct Store {
     records: AnyEngine<dyn Records>,
     handle: Handle,
+    runs: Runs<Box<[u8]>>,
 }
 
 /// A value in place, or the value that an operation replaced. Hold it briefly: while any record
@@ -56,13 +59,16 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
     }
 }
 
+/// Copies of a key and its value.
+type KeyAndValue = (Vec<u8>, Vec<u8>);
+
 fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
     record.map(Record)
 }
 
 impl Store {
     pub(crate) fn new(records: AnyEngine<dyn Records>, handle: Handle) -> Self {
-        Store { records, handle }
+        Store { records, handle, runs: Runs::default() }
     }
 
     /// Opens the store at `path` with default options, or creates it.
@@ -204,11 +210,73 @@ impl Store {
     }
 
     /// Calls `visit` for every key and value, in no order; beside writers as
-    /// [`Table::for_each`](crate::Table::for_each). Until it returns, no replaced or removed item's
-    /// space is used again.
+    /// [`Table::for_each`](crate::Table::for_each). While it shows an item, no replaced or removed item's space
+    /// is used again; on a lock-free engine not until it returns.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.read()?;
         Ok(self.records.for_each(&mut visit)?)
+    }
+
+    /// [`Store::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    pub fn try_for_each<B>(
+        &self,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.handle.read()?;
+        let mut scan = self.records.scan();
+        while let Some((key, value)) = scan.next()? {
+            if let ControlFlow::Break(what) = visit(key, value) {
+                return Ok(ControlFlow::Break(what));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Copies of the keys and values, in no order; beside writers as
+    /// [`Table::for_each`](crate::Table::for_each). It ends after an error. Use it up or drop it: until
+    /// then, no replaced or removed item's space may be used again.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.put("France", "Paris")?;
+    /// for pair in &store {
+    ///     let (country, capital) = pair?;
+    ///     assert_eq!((&country[..], &capital[..]), (&b"France"[..], &b"Paris"[..]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> StoreIter<'_> {
+        StoreIter::new(&*self.records, &self.handle)
+    }
+
+    /// About `count` keys and values from a place on, and the cursor with which a next call goes on: promises and
+    /// price are those of [`Table::scan`](crate::Table::scan).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.put("France", "Paris")?;
+    /// let (pairs, next) = store.scan(0, 10)?;
+    /// assert_eq!(pairs, [(b"France".to_vec(), b"Paris".to_vec())]);
+    /// assert_eq!(next, 0, "that was all");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan(&self, cursor: u64, count: usize) -> Result<(Vec<KeyAndValue>, u64)> {
+        self.handle.read()?;
+        let (keys, next) = self.runs.keys(cursor, count, self.records.len(), |run| {
+            self.for_each(|key, _| run.add(place_of_bytes(key), key.len(), || key.into()))
+        })?;
+        let mut pairs = Vec::with_capacity(keys.len());
+        for key in keys {
+            if let Some(value) = self.get(&key)? {
+                let value = value.to_vec();
+                pairs.push((key.into_vec(), value));
+            }
+        }
+        Ok((pairs, next))
     }
 
     /// Number of keys. Exact when nothing writes. In a forked child: about that at the fork.
@@ -278,7 +346,7 @@ impl Store {
 
     /// Writes everything to the device and records that the pool was closed.
     pub fn close(self) -> Result<()> {
-        let Store { records, handle } = self;
+        let Store { records, handle, .. } = self;
         drop(records);
         handle.close()
     }

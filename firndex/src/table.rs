@@ -1,10 +1,13 @@
 //! Fixed-size keys and values.
 
 use crate::any_engine::AnyEngine;
+use crate::cursor::{Runs, place_of};
 use crate::handle::{Handle, Stats, Ticket};
+use crate::iter::Iter;
 use crate::{Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index};
 use pmem::durability::LogUse;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
@@ -38,6 +41,7 @@ use std::path::Path;
 pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     index: AnyEngine<dyn Index<K, V>>,
     handle: Handle,
+    runs: Runs<K>,
 }
 
 impl Table<u64, u64> {
@@ -54,7 +58,7 @@ impl Table<u64, u64> {
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
     pub(crate) fn new(index: AnyEngine<dyn Index<K, V>>, handle: Handle) -> Self {
-        Table { index, handle }
+        Table { index, handle, runs: Runs::default() }
     }
 
     /// The value of `key`. Takes no lock and never waits.
@@ -221,15 +225,110 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 
-    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers every
-    /// key that is present throughout is met exactly once, with a value that it had meanwhile; a
-    /// key that comes or goes may be met or not. Unless the engine
-    /// [`scans_exactly`](crate::Description::scans_exactly), a pair that growth moves meanwhile may still be
-    /// missed or met twice.
+    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers, growth and
+    /// shrinking every key that is present throughout is met exactly once, with a value that it had meanwhile.
+    /// A key that comes or goes may be met or not; one that goes and comes again may be met twice.
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);
         Ok(())
+    }
+
+    /// [`Table::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// use std::ops::ControlFlow;
+    ///
+    /// let table = firndex::Table::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20), (3, 30)])?;
+    /// let large = table.try_for_each(|key, value| match value {
+    ///     25.. => ControlFlow::Break(key),
+    ///     _ => ControlFlow::Continue(()),
+    /// })?;
+    /// assert_eq!(large, ControlFlow::Break(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_for_each<B>(
+        &self,
+        mut visit: impl FnMut(K, V) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        for pair in self {
+            let (key, value) = pair?;
+            if let ControlFlow::Break(what) = visit(key, value) {
+                return Ok(ControlFlow::Break(what));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The pairs, in no order; beside writers as [`Table::for_each`]. It reads the table piece by piece, so
+    /// it may be kept or dropped at any time; until it is dropped, a table on some engines does not shrink.
+    /// In a forked child it ends with [`Error::Forked`](crate::Error::Forked), and fails in no other way.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20)])?;
+    /// let mut pairs = table.iter().collect::<firndex::Result<Vec<_>>>()?;
+    /// pairs.sort();
+    /// assert_eq!(pairs, [(1, 10), (2, 20)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(&*self.index, &self.handle)
+    }
+
+    /// About `count` pairs from a place on, and the cursor with which a next call goes on. A scan begins with
+    /// cursor 0, and is over when 0 is returned.
+    ///
+    /// Between the calls of a scan the table may be changed, grow and shrink, be closed and opened again.
+    ///
+    /// * A key that is present from the first call to the last is returned exactly once, with a value that it
+    ///   had during the call that returned it.
+    /// * A key that comes or goes meanwhile is returned once or not at all. No key is returned twice.
+    /// * A call may return more or fewer pairs than `count`, even none: only the cursor tells whether the scan
+    ///   is over.
+    /// * Every number is a legal cursor: one that no call returned begins somewhere. Scans leave nothing
+    ///   behind that must be ended.
+    ///
+    /// The price: no engine keeps its keys in the order of the cursors. Some calls of a scan, about one for
+    /// each 64th of the table or for each 16 MiB of keys, read the whole table with [`Table::iter`]; those that
+    /// follow are served from memory. This holds for up to 8 scans at once. With more of them, or with each
+    /// call on a handle opened anew, each call may read the table. [`Table::for_each`] and [`Table::iter`] read
+    /// it once.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::in_memory()?;
+    /// (0..1000).try_for_each(|key| table.put(key, 2 * key).map(drop))?;
+    /// let (mut sum, mut cursor) = (0, 0);
+    /// loop {
+    ///     let (pairs, next) = table.scan(cursor, 100)?;
+    ///     sum += pairs.iter().map(|(_, value)| value).sum::<u64>();
+    ///     cursor = next;
+    ///     if cursor == 0 {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(sum, 999_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn scan(&self, cursor: u64, count: usize) -> Result<(Vec<(K, V)>, u64)> {
+        self.handle.read()?;
+        let (keys, next) = self.runs.keys(cursor, count, self.index.len(), |run| {
+            self.iter().try_for_each(|pair| -> Result<()> {
+                let (key, _) = pair?;
+                run.add(place_of(key), 0, || key);
+                Ok(())
+            })
+        })?;
+        let values = self.get_many(&keys)?;
+        let pairs = keys.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?)));
+        Ok((pairs.collect(), next))
     }
 
     /// Number of pairs. Exact when nothing writes. In a forked child: about that at the fork.
@@ -327,7 +426,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// Writes everything to the device and records that the pool was closed.
     pub fn close(self) -> Result<()> {
-        let Table { index, handle } = self;
+        let Table { index, handle, .. } = self;
         drop(index);
         handle.close()
     }

@@ -1,7 +1,7 @@
 //! Engines on words, for all types of 8 bytes.
 
 use engines::engine::as_pairs;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Shrunk};
+use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk};
 use pmem::heap::HeapUse;
 use std::time::Duration;
 
@@ -118,8 +118,8 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
         converted(out, |out| self.0.compare_exchange_many(&changes, out))
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
-        self.0.for_each(&mut |key, value| visit(of_word(key), of_word(value)));
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
+        Box::new(ScanOfWords { scan: self.0.scan(), words: Vec::new() })
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
@@ -153,5 +153,19 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
 
     fn scan_time(&self) -> Duration {
         self.0.scan_time()
+    }
+}
+
+/// A scan of the words.
+struct ScanOfWords<'a> {
+    scan: Box<dyn Scan<u64, u64> + 'a>,
+    words: Vec<(u64, u64)>,
+}
+
+impl<K: Fixed, V: Fixed> Scan<K, V> for ScanOfWords<'_> {
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
+        let goes_on = self.scan.take_some(&mut self.words);
+        pairs.extend(self.words.drain(..).map(|(key, value)| (of_word(key), of_word(value))));
+        goes_on
     }
 }

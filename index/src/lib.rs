@@ -16,4 +16,6 @@ pub use fixed::{Fixed, are_words, is_same, is_same_state};
 pub use items::Items;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
-pub use traits::{Chore, Exchange, Index, Record, RecordExchange, Records};
+pub use traits::{
+    Chore, Exchange, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
+};

@@ -94,13 +94,23 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         out: &mut [Option<V>],
     ) -> Result<(), Error>;
 
-    /// Calls `visit` for every pair, holding no lock: `visit` may use the table. Beside writers
-    /// every key that is present throughout is met exactly once, with a value that it had
-    /// meanwhile; one that comes or goes may be met or not, and one that goes and comes again met
-    /// twice. An engine's description tells whether its scans are that exact while the table grows.
-    fn for_each(&self, visit: &mut dyn FnMut(K, V));
+    /// Begins a scan. Beside writers every key that is present throughout is met exactly once, with a
+    /// value that it had meanwhile; one that comes or goes may be met or not, and one that goes and
+    /// comes again met twice. While a scan is under way its engine may refuse to shrink.
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_>;
 
-    /// `for_each` over the `part`-th of `parts` disjoint parts, for several threads at once. Exact
+    /// Calls `visit` for every pair of a [scan](Index::scan), holding no lock: `visit` may use the table.
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+        let mut scan = self.scan();
+        let mut pairs = Vec::new();
+        let mut is_over = false;
+        while !is_over {
+            is_over = !scan.take_some(&mut pairs);
+            pairs.drain(..).for_each(|(key, value)| visit(key, value));
+        }
+    }
+
+    /// [`Index::for_each`] over the `part`-th of `parts` disjoint parts, for several threads at once. Exact
     /// when nothing writes meanwhile; beside writers a pair that moves from part to part may be
     /// missed or met twice.
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V));
@@ -151,6 +161,22 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// Does what a helper does in one round, in the calling thread.
     #[cfg(feature = "simulated")]
     fn help(&self) {}
+}
+
+/// A scan of an [`Index`] under way. It may be dropped at any time.
+pub trait Scan<K, V> {
+    /// Adds the next few pairs to `pairs`, perhaps none; whether the scan goes on. Holds no lock afterwards.
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool;
+}
+
+/// A key and its value, in place.
+pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
+
+/// A scan of [`Records`] under way. It may be dropped at any time. Until then space of items that are
+/// replaced or removed may not be used again: do not keep one for long.
+pub trait RecordScan {
+    /// The next key and value; `None` in the end, and then again. What follows an error is not said.
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>, ItemError>;
 }
 
 /// Bytes met by an operation of [`Records`], borrowed from the pool.
@@ -215,8 +241,17 @@ pub trait Records: Send + Sync {
     /// `remove` for each key in order; as [`Records::upsert_many`].
     fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
-    /// Calls `visit` for every key and value; beside writers as [`Index::for_each`].
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError>;
+    /// Begins a scan; beside writers as [`Index::scan`].
+    fn scan(&self) -> Box<dyn RecordScan + '_>;
+
+    /// Calls `visit` for every key and value of a [scan](Records::scan); `visit` may use the store.
+    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
+        let mut scan = self.scan();
+        while let Some((key, value)) = scan.next()? {
+            visit(key, value);
+        }
+        Ok(())
+    }
 
     /// Number of pairs. Exact when nothing writes.
     fn len(&self) -> u64;

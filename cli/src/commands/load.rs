@@ -7,11 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use firndex::ItemError;
 use indicatif::{HumanCount, ProgressBar};
 
 use crate::failure::{Failure, Status};
+use crate::format::{Format, is_stream};
 use crate::input::{Delimited, JsonLines, Pairs};
 use crate::output;
 use crate::pool::{Pool, decimal};
@@ -28,7 +29,8 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 ///
 /// In csv and tsv the first row names the columns; fields in quotes may hold anything, and a quote
 /// within them is written twice. In jsonl each line is an object; a string is stored as the text
-/// it means, any other value as its JSON text. A table pool takes decimal numbers only. If a key
+/// it means, any other value as its JSON text; bytes in base64 stand in a field whose name ends
+/// with _base64, as `firndex dump` writes them. A table pool takes decimal numbers only. If a key
 /// comes again, or is in the pool already, the last value wins, and how many did is told. A
 /// malformed record ends the load with its line's number; what came before it stays stored.
 #[derive(Debug, Args)]
@@ -56,20 +58,10 @@ pub(crate) struct Arguments {
     value: Option<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Fields between commas
-    Csv,
-    /// Fields between tabs
-    Tsv,
-    /// One JSON object on each line
-    Jsonl,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let format = match arguments.format {
         Some(format) => format,
-        None => guess(&arguments.file)?,
+        None => Format::guess(&arguments.file)?,
     };
     // The pool before the file: stdin is not consumed for a pool that is not there.
     let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
@@ -87,39 +79,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         HumanCount(tally.stored - tally.replaced),
         HumanCount(tally.replaced),
     ));
-    let source = if is_stdin(&arguments.file) { Path::new("stdin") } else { &arguments.file };
+    let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
     loaded.with_context(|| format!("loading {}", source.display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
     Ok(Status::Done)
 }
 
-fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-fn guess(file: &Path) -> Result<Format> {
-    if is_stdin(file) {
-        return Ok(Format::Csv);
-    }
-    let extension = file.extension().map(|extension| extension.to_ascii_lowercase());
-    match extension.as_ref().and_then(|extension| extension.to_str()) {
-        Some("csv") => Ok(Format::Csv),
-        Some("tsv" | "tab") => Ok(Format::Tsv),
-        Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
-        _ => Err(Failure::new(
-            format!(
-                "the name {} ends with none of .csv, .tsv, .jsonl, which would tell its format",
-                file.display()
-            ),
-            "say what it is: --format csv, --format tsv or --format jsonl",
-        )
-        .into()),
-    }
-}
-
 /// Opens the input below a bar that moves as it is read.
 fn open(path: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
-    let (source, bar): (Box<dyn Read>, _) = if is_stdin(path) {
+    let (source, bar): (Box<dyn Read>, _) = if is_stream(path) {
         (Box::new(io::stdin()), progress::unknown("loading"))
     } else {
         let open = || -> io::Result<(File, u64)> {

@@ -6,10 +6,12 @@ mod crash;
 mod create;
 mod del;
 mod demo;
+mod dump;
 mod engine;
 mod get;
 mod load;
 mod put;
+mod scan;
 mod shrink;
 mod stat;
 
@@ -27,6 +29,7 @@ First steps:
   firndex get fruit.firn apple            prints: red
   firndex del fruit.firn apple            remove it
   firndex load fruit.firn more.csv        store a whole file
+  firndex dump fruit.firn all.csv         write all pairs to a file
   firndex stat fruit.firn                 how full, how large
   firndex check fruit.firn                is every pair where it must be?
   firndex shrink sparse.firn              a smaller index, on engines that shrink
@@ -54,6 +57,8 @@ enum Command {
     Get(get::Arguments),
     Del(del::Arguments),
     Load(load::Arguments),
+    Dump(dump::Arguments),
+    Scan(scan::Arguments),
     Stat(stat::Arguments),
     Check(check::Arguments),
     Shrink(shrink::Arguments),
@@ -73,6 +78,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Get(arguments) => get::run(&arguments),
         Command::Del(arguments) => del::run(&arguments),
         Command::Load(arguments) => load::run(&arguments),
+        Command::Dump(arguments) => dump::run(&arguments),
+        Command::Scan(arguments) => scan::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),

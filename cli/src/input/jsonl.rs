@@ -6,10 +6,13 @@ use std::io::{BufRead, Read};
 use serde_json::value::RawValue;
 
 use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
+use crate::base64;
+use crate::format::BASE64_SUFFIX;
 use crate::quote::quote;
 
 /// Reads two fields from each line's object. A string is taken for the text it means, any other
-/// value for its JSON text just as it stands, so that no number loses a digit.
+/// value for its JSON text just as it stands, so that no number loses a digit. A field with the suffix
+/// [`BASE64_SUFFIX`] has bytes.
 pub(crate) struct JsonLines<R> {
     input: R,
     key: String,
@@ -69,7 +72,21 @@ impl<R: BufRead> Pairs for JsonLines<R> {
         let object: HashMap<String, &RawValue> =
             serde_json::from_slice(text).map_err(|error| Unreadable::at(line, explain(&error)))?;
         let field = |name: &str| -> Result<Vec<u8>, Unreadable> {
-            let Some(raw) = object.get(name) else {
+            let encoded = object.get(&format!("{name}{BASE64_SUFFIX}"));
+            let raw = match (object.get(name), encoded) {
+                (Some(_), Some(_)) => {
+                    return Err(Unreadable::at(
+                        line,
+                        format!(
+                            "found both {0} and {0}{BASE64_SUFFIX}, expected one of them",
+                            name.escape_debug()
+                        ),
+                    ));
+                }
+                (None, Some(encoded)) => return decoded(line, encoded),
+                (raw, None) => raw,
+            };
+            let Some(raw) = raw else {
                 let mut found: Vec<String> =
                     object.keys().map(|key| quote(key.as_bytes())).collect();
                 found.sort();
@@ -92,6 +109,15 @@ impl<R: BufRead> Pairs for JsonLines<R> {
         };
         Ok(Some(Pair { line, key: field(&self.key)?, value: field(&self.value)? }))
     }
+}
+
+/// The bytes of a field in base64.
+fn decoded(line: u64, raw: &RawValue) -> Result<Vec<u8>, Unreadable> {
+    let text: Option<String> = serde_json::from_str(raw.get()).ok();
+    text.and_then(|text| base64::decode(&text)).ok_or_else(|| {
+        let found = quote(raw.get().as_bytes());
+        Unreadable::at(line, format!("found {found}, expected a string in base64, padded with ="))
+    })
 }
 
 /// The parser saw one line only: its own line number would mislead.
@@ -133,6 +159,30 @@ mod tests {
         let expected = expected.map(|(line, key, value)| (line, key.into(), value.into()));
         assert_eq!(pairs(text), Ok(expected.to_vec()));
         assert_eq!(pairs(b""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn fields_in_base64_are_bytes() {
+        let text = br#"{"key_base64":"YQo=","value":"1"}
+{"key":"b","value_base64":""}"#;
+        let expected = [(1, "a\n", "1"), (2, "b", "")];
+        let expected = expected.map(|(line, key, value)| (line, key.into(), value.into()));
+        assert_eq!(pairs(text), Ok(expected.to_vec()));
+        let second = |text: &str| format!("{{\"key\":1,\"value\":2}}\n{text}\n");
+        for (text, why) in [
+            (
+                r#"{"key":"a","key_base64":"YQ==","value":1}"#,
+                "line 2: found both key and key_base64",
+            ),
+            (
+                r#"{"key_base64":"YQ","value":1}"#,
+                "line 2: found \"\\\"YQ\\\"\", expected a string in base64",
+            ),
+            (r#"{"key":"a","value_base64":7}"#, "line 2: found \"7\", expected a string in base64"),
+        ] {
+            let message = pairs(second(text).as_bytes()).unwrap_err();
+            assert!(message.starts_with(why), "{message}");
+        }
     }
 
     #[test]

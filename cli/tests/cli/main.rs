@@ -2,6 +2,7 @@
 
 mod bench;
 mod demo;
+mod dump;
 mod durability;
 mod load;
 mod look;

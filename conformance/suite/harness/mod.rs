@@ -14,7 +14,7 @@ pub(crate) use workload::{Random, spread};
 
 use crate::common;
 use engines::Settings;
-use index::{CheckReport, Error, Exchange, Index, Occupancy, Shrunk};
+use index::{CheckReport, Error, Exchange, Index, Occupancy, Scan, Shrunk};
 use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::{OpenError, Pool, Write};
@@ -245,8 +245,8 @@ impl<B: Backing> Index<u64, u64> for Table<B> {
         self.index.compare_exchange_many(changes, out)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
-        self.index.for_each(visit);
+    fn scan(&self) -> Box<dyn Scan<u64, u64> + '_> {
+        self.index.scan()
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {

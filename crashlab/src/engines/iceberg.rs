@@ -391,6 +391,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(late::<TableSubject>(&tables()[0]));
     all.extend(of_levels_and_resizes());
     all.extend(scans_of_a_store());
+    all.extend(scans_beside_doublings());
     // Items are in the heap.
     all.extend(writers_of_the_heap());
     all
@@ -470,4 +471,20 @@ fn scans_of_a_store() -> Vec<Directed> {
     let writer = reusing().swap_remove(0);
     let program = vec![writer, vec![Op::Scan]];
     vec![shared::<StoreSubject>(&of_shape(&SHAPE, setups::one_item()), program, 1)]
+}
+
+/// Scans beside doublings, under way or begun meanwhile, that move pairs of each level.
+fn scans_beside_doublings() -> Vec<Directed> {
+    let doubler = |key| vec![one(key, Action::Insert(3)), Op::Settle];
+    let programs = [
+        (second_insertion_doubles(), [vec![one(0, Action::Insert(2))], doubler(1)].concat()),
+        (level_3_before_doubling(), doubler(1)),
+        (moving_with_level_2(), vec![Op::Settle]),
+        (moving_level_2(), vec![Op::Settle]),
+    ];
+    let beside = |(setup, writer): &(Setup, Vec<Op>)| {
+        let program = || vec![writer.clone(), vec![Op::Scan]];
+        [shared::<TableSubject>(setup, program(), 1), shared::<TableSubject>(setup, program(), 2)]
+    };
+    programs.iter().flat_map(beside).collect()
 }

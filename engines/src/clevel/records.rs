@@ -2,8 +2,10 @@
 
 use super::Clevel;
 use super::ops::Changed;
+use super::scan::TagScan;
 use index::{
-    Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, Records, Shrunk,
+    Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, RecordScan, Records,
+    Shrunk,
 };
 use pmem::Medium;
 use pmem::epoch::Guard;
@@ -104,8 +106,8 @@ impl<M: Medium> Records for Clevel<M> {
         Ok(records)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
-        Ok(self.core.for_each_part(0, 1, &mut |item| visit(item.key, item.value))?)
+    fn scan(&self) -> Box<dyn RecordScan + '_> {
+        Box::new(TagScan::new(&self.core, 0, 1))
     }
 
     fn len(&self) -> u64 {

@@ -2,11 +2,12 @@
 
 use super::Clevel;
 use super::ops::{Changed, Decide};
+use super::scan::TagScan;
 use super::search::Hit;
 use crate::Settings;
 use crate::sizes::check_sizes;
 use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Shrunk, are_words,
+    Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Scan, Shrunk, are_words,
 };
 use pmem::epoch::Guard;
 use pmem::heap::{HeapUse, Item};
@@ -259,15 +260,16 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         )
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
-        self.for_each_part(0, 1, visit);
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
+        Box::new(PairScan(TagScan::new(&self.table.core, 0, 1)))
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
+        let mut scan = TagScan::new(&self.table.core, part, parts);
         // As in `get`.
-        let _ = self.table.core.for_each_part(part, parts, &mut |item| {
+        while let Ok(Some(item)) = scan.next_item() {
             visit(value_of(item.key), value_of(item.value));
-        });
+        }
     }
 
     fn len(&self) -> u64 {
@@ -312,5 +314,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
 impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClevelTable").field("table", &self.table).finish()
+    }
+}
+
+/// A scan of the pairs that the items of a table stand for.
+struct PairScan<'a, M: Medium>(TagScan<'a, M>);
+
+impl<M: Medium, K: Fixed, V: Fixed> Scan<K, V> for PairScan<'_, M> {
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
+        // As in `get`.
+        let Ok(Some(item)) = self.0.next_item() else { return false };
+        pairs.push((value_of(item.key), value_of(item.value)));
+        true
     }
 }

@@ -29,7 +29,7 @@ impl Describe for Engine {
         parameters: &[],
         shrinks: false,
         shrinks_by_itself: false,
-        scans_exactly: false,
+        scans_exactly: true,
         is_lock_free: false,
         has_helpers: true,
     };

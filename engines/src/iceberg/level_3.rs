@@ -176,6 +176,15 @@ impl Level3 {
         })
     }
 
+    /// The pairs of a chain, for the holder of the block's lock.
+    pub(super) fn pairs<'a, M: Medium>(
+        &'a self,
+        medium: &'a M,
+        block: u64,
+    ) -> impl Iterator<Item = (u64, u64)> + 'a {
+        self.chain(block).map(|cell| medium.load_pair(self.cell_at(cell)))
+    }
+
     /// Node of a cell.
     pub(super) fn node_of(cell: u64) -> u64 {
         cell / 2
@@ -305,16 +314,6 @@ impl Level3 {
                 nodes.free.extend(skipped);
                 nodes.fresh = node + 1;
                 self.link(home_of(medium.load(at)), 2 * node);
-            }
-        }
-    }
-
-    /// Visits the key of every node in use, in a chain yet or not.
-    pub(super) fn for_each_key<M: Medium>(&self, medium: &M, mut visit: impl FnMut(u64)) {
-        let fresh = self.nodes.lock().fresh;
-        for at in (0..fresh).map(|node| self.node_at(node)) {
-            if medium.load(Self::state_at(at)) == IN_USE {
-                visit(medium.load(at));
             }
         }
     }

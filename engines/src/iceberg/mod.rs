@@ -76,7 +76,9 @@ use crate::helper::{Background, Helpers, Refused, Signal};
 use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
-use index::{Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, is_same_state};
+use index::{
+    Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, is_same_state,
+};
 use layout::{
     Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
     Published, ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
@@ -85,6 +87,7 @@ use level_3::Level3;
 use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use resize::Progress;
+use scan::PlaceScan;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -159,7 +162,7 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
-    /// Ends the helpers' moves before a scan: they are no writing of the caller's, and would show
+    /// Ends the helpers' moves before a check: they are no writing of the caller's, and would show
     /// a pair twice, or a block as locked.
     fn outrun_helpers(&self) {
         if self.core.signal.has_helper() {
@@ -492,9 +495,8 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         )
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(u64, u64)) {
-        self.outrun_helpers();
-        self.core.for_each_part(0, 1, visit);
+    fn scan(&self) -> Box<dyn Scan<u64, u64> + '_> {
+        Box::new(PlaceScan::new(&self.core))
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {

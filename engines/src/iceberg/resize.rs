@@ -187,7 +187,7 @@ impl<M: Medium> Core<M> {
     /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another
     /// thread is at it, if one has doubled the table since the caller looked at it under `seen`, or if the
     /// last resize has not ended yet: then it helps that one.
-    fn begin_resize(&self, seen: Geometry, level_1: bool) -> Result<(), SpaceError> {
+    pub(super) fn begin_resize(&self, seen: Geometry, level_1: bool) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
         if self.geometry().is_resizing() {
             self.move_next(OVERDUE_MOVES);

@@ -1,80 +1,219 @@
-//! Scans: every pair that a search would find, place by place. Beside writers they are exact if
-//! the table does not grow meanwhile.
+//! Scans beside writers: every key that is present throughout is met exactly once.
+//!
+//! While a pair is in the table it stays in its level, and only a doubling moves it: to the block whose
+//! number has one bit more of the hash that led the pair here. So this hash says where a pair is in the
+//! order of a scan, whatever the size of the table is, and a mover has nothing to tell a scan. It goes
+//! through these places in turn and takes the pairs of one block at once, under the block's lock. The table
+//! only grows: a block that is split before its turn has two turns instead of one, and none has a turn that
+//! began with another.
+//!
+//! A scan moves nothing: it takes the pairs of a block that is still to be moved where they are.
 
 use super::Core;
-use super::block::matches_2;
-use super::hash::{level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2};
-use super::layout::LOCK;
+use super::block::Locked;
+use super::layout::{MOVED_1, MOVED_2, SPILLED};
+use index::Scan;
 use index::fingerprint::lanes;
+use pmem::Medium;
 use pmem::sync::{AtomicU64, Ordering};
-use pmem::{Medium, Offset};
+
+/// Bits of a place, as many as the number of a block can have.
+const PLACE_BITS: u32 = super::BLOCKS_LOG2_MAX;
+const PLACES: u64 = 1 << PLACE_BITS;
+
+/// The levels as scans see them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    /// Level 1, each block with its chain of level 3.
+    One,
+    Two,
+}
+
+/// In which order a scan goes through the blocks of a level.
+///
+/// ```text
+///   hash     | …               | b | a | number in a table of 2^log2 blocks |
+///   place    | number in a table of 2^log2 blocks | a | b | …               |   32 bits
+/// ```
+///
+/// The blocks of a table of that size are visited in the order of their numbers. In a larger one all that
+/// came of a block stand where it stood: with each doubling the places of a block are halved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Order {
+    log2: u32,
+}
+
+impl Order {
+    /// The low bits of the hash of pairs at this place.
+    fn hash_at(self, place: u64) -> u64 {
+        let others = place & ((1 << (PLACE_BITS - self.log2)) - 1);
+        place >> (PLACE_BITS - self.log2) | u64::from((others as u32).reverse_bits())
+    }
+}
+
+/// A block whose lock a scan holds.
+struct Visited<'a> {
+    block: u64,
+    /// log2 of the blocks of a table in which it has the pairs that it has now.
+    log2: u32,
+    _locked: Locked<'a>,
+}
+
+/// A scan of all places.
+pub(super) struct PlaceScan<'a, M: Medium> {
+    core: &'a Core<M>,
+    level: Level,
+    order: Order,
+    /// The next place.
+    place: u64,
+}
+
+impl<'a, M: Medium> PlaceScan<'a, M> {
+    pub(super) fn new(core: &'a Core<M>) -> Self {
+        PlaceScan { core, level: Level::One, order: core.order_of(Level::One), place: 0 }
+    }
+}
+
+impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
+    fn take_some(&mut self, pairs: &mut Vec<(u64, u64)>) -> bool {
+        if self.place < PLACES {
+            self.place = self.core.take(self.level, self.order, self.place, pairs);
+        } else if self.level == Level::One {
+            let order = self.core.order_of(Level::Two);
+            *self = PlaceScan { core: self.core, level: Level::Two, order, place: 0 };
+        }
+        self.place < PLACES || self.level == Level::One
+    }
+}
 
 impl<M: Medium> Core<M> {
     /// Visits the `part`-th of `parts` parts of all places.
     pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
-        let geometry = self.geometry();
-        let range = |count: u64| {
-            let (part, parts) = (part as u64, parts as u64);
-            count * part / parts..count * (part + 1) / parts
-        };
-        for block in range(geometry.blocks_1()) {
-            let is_shown = |lane: usize, first: u64| {
-                self.matches_1(block, level1_fingerprint(first)) & 1 << lane != 0
-            };
-            for lane in lanes(self.taken_1(block)) {
-                self.visit_slot(
-                    self.slot_1(block, lane),
-                    lane,
-                    self.flags_1(block),
-                    is_shown,
-                    visit,
-                );
+        let mut pairs = Vec::new();
+        for level in [Level::One, Level::Two] {
+            let order = self.order_of(level);
+            let bound = |part| ((part as u64) << order.log2) / parts as u64;
+            let [mut place, end] =
+                [part, part + 1].map(|part| bound(part) << (PLACE_BITS - order.log2));
+            while place < end {
+                place = self.take(level, order, place, &mut pairs);
+                pairs.drain(..).for_each(|(key, value)| visit(key, value));
             }
-        }
-        for block in range(geometry.blocks_2()) {
-            let word = self.word_2(block);
-            let is_shown = |lane: usize, first: u64| {
-                let shown = word.load(Ordering::Acquire);
-                let prints = [level2_fingerprint_1(first), level2_fingerprint_2(first)];
-                prints.iter().any(|&print| matches_2(shown, print) & 1 << lane != 0)
-            };
-            let taken = !self.empty_2(block);
-            for lane in (0..self.shape.level_2_slots as usize).filter(|lane| taken & 1 << lane != 0)
-            {
-                self.visit_slot(self.slot_2(block, lane), lane, word, is_shown, visit);
-            }
-        }
-        if part == 0 {
-            // A node may be in use and not yet in its chain: what a search finds counts.
-            self.level_3.for_each_key(self.medium(), |key| {
-                if let Some(value) = self.get(key) {
-                    visit(key, value);
-                }
-            });
         }
     }
 
-    /// Visits the pair in a slot, if there is one that a search would find.
-    fn visit_slot(
-        &self,
-        slot: Offset,
-        lane: usize,
-        lock: &AtomicU64,
-        is_shown: impl Fn(usize, u64) -> bool,
-        visit: &mut dyn FnMut(u64, u64),
-    ) {
-        let (key, value) = self.medium().load_pair(slot);
-        // The slot may have changed hands since its fingerprint was read, and its new pair not be
-        // shown yet: whoever was told of it here could not find it then.
-        if key == 0 || !is_shown(lane, self.hasher.first_u64(key)) {
-            return;
+    /// An order in which no block's places are torn apart, whether it has been moved or not.
+    fn order_of(&self, level: Level) -> Order {
+        let geometry = self.geometry();
+        let (log2, is_resizing) = match level {
+            Level::One => (geometry.level_1_log2(), geometry.resizing_1()),
+            Level::Two => (geometry.level_2_log2(), geometry.resizing_2()),
+        };
+        Order { log2: log2 - u32::from(is_resizing) }
+    }
+
+    /// Adds the pairs of the block at a place, all of them durable; returns the first place behind it.
+    fn take(&self, level: Level, order: Order, place: u64, pairs: &mut Vec<(u64, u64)>) -> u64 {
+        let visited = self.visit(level, order, place);
+        match level {
+            Level::One => self.take_1(visited.block, pairs),
+            Level::Two => self.take_2(visited.block, pairs),
         }
-        // A pair that is reported must be durable, as for a reader: whoever is changing it holds
-        // the lock of the block that its slot is in.
-        let is_locked = || lock.load(Ordering::Acquire) & LOCK != 0;
-        if is_locked() {
-            self.medium().persist_observed(slot, is_locked);
+        (place | ((1 << (PLACE_BITS - visited.log2)) - 1)) + 1
+    }
+
+    /// Locks the block that has the pairs at a place.
+    fn visit(&self, level: Level, order: Order, place: u64) -> Visited<'_> {
+        let hash = order.hash_at(place);
+        let number = |log2: u32| hash & ((1 << log2) - 1);
+        loop {
+            let geometry = self.geometry();
+            let (log2, is_resizing, flag, moved) = match level {
+                Level::One => {
+                    let log2 = geometry.level_1_log2();
+                    (log2, geometry.resizing_1(), MOVED_1, geometry.moved_1())
+                }
+                Level::Two => {
+                    let log2 = geometry.level_2_log2();
+                    (log2, geometry.resizing_2(), MOVED_2, geometry.moved_2())
+                }
+            };
+            let source_log2 = log2 - u32::from(is_resizing);
+            let (source, block) = (number(source_log2), number(log2));
+            let word = self.lock_of(level, source);
+            let locked = Locked::wait(word);
+            // Whoever publishes a newer geometry waits for the lock before moving anything.
+            if self.geometry() != geometry {
+                continue;
+            }
+            if word.load(Ordering::Relaxed) & flag != moved {
+                return Visited { block: source, log2: source_log2, _locked: locked };
+            }
+            if source == block {
+                return Visited { block, log2, _locked: locked };
+            }
+            drop(locked);
+            // Not before the source has been moved: until then its mover writes here without a lock.
+            let locked = Locked::wait(self.lock_of(level, block));
+            if self.geometry() == geometry {
+                return Visited { block, log2, _locked: locked };
+            }
         }
-        visit(key, value);
+    }
+
+    /// The word with the lock of a block.
+    fn lock_of(&self, level: Level, block: u64) -> &AtomicU64 {
+        match level {
+            Level::One => self.flags_1(block),
+            Level::Two => self.word_2(block),
+        }
+    }
+
+    /// Adds the pairs of a level-1 block and of its chain; its lock is held.
+    fn take_1(&self, block: u64, pairs: &mut Vec<(u64, u64)>) {
+        let medium = self.medium();
+        let taken = lanes(self.taken_1(block));
+        pairs.extend(taken.map(|lane| medium.load_pair(self.slot_1(block, lane))));
+        if self.flags_1(block).load(Ordering::Relaxed) & SPILLED != 0 {
+            pairs.extend(self.level_3.pairs(medium, block));
+        }
+    }
+
+    /// Adds the pairs of a level-2 block, whose lock is held.
+    fn take_2(&self, block: u64, pairs: &mut Vec<(u64, u64)>) {
+        let empty = self.empty_2(block);
+        let taken = (0..self.shape.level_2_slots as usize).filter(|lane| empty & 1 << lane == 0);
+        pairs.extend(taken.map(|lane| self.medium().load_pair(self.slot_2(block, lane))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// In a table of any size from that of the order on, the places of a block are a run.
+        #[test]
+        fn a_block_is_a_run_of_places(
+            log2 in 0..=PLACE_BITS,
+            more in 0..=PLACE_BITS,
+            places: [u32; 2],
+        ) {
+            let order = Order { log2 };
+            let blocks_log2 = (log2 + more).min(PLACE_BITS);
+            let [a, b] = places.map(|place| order.hash_at(place.into()));
+            prop_assert!(a <= u32::MAX.into());
+            let in_one_block = (a ^ b).trailing_zeros() >= blocks_log2;
+            let in_one_run = u64::from(places[0] ^ places[1]) >> (PLACE_BITS - blocks_log2) == 0;
+            prop_assert_eq!(in_one_block, in_one_run);
+        }
+
+        /// The first table is visited block by block.
+        #[test]
+        fn blocks_come_in_the_order_of_their_numbers(log2 in 0..=PLACE_BITS, block: u32) {
+            let block = u64::from(block) & ((1 << log2) - 1);
+            prop_assert_eq!(Order { log2 }.hash_at(block << (PLACE_BITS - log2)), block);
+        }
     }
 }

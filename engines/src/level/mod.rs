@@ -79,7 +79,9 @@ use crate::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;
 use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;
-use index::{Change, CheckReport, Error, Fixed, Index, Level, Occupancy, Shrunk, is_same_state};
+use index::{
+    Change, CheckReport, Error, Fixed, Index, Level, Occupancy, Scan, Shrunk, is_same_state,
+};
 use layout::{
     BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, STRIPES,
 };
@@ -403,8 +405,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
 
     changes_by_mutation!(K, V);
 
-    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
-        self.core.for_each_part(0, 1, visit);
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
+        self.core.scan()
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {

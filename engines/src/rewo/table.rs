@@ -5,7 +5,9 @@ use crate::doubling::Doubles;
 use crate::mutation::{Likely, changes_by_mutation, key_of};
 use crate::paths::Paths;
 use crate::scan::Scanned;
-use index::{Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Shrunk, is_same_state};
+use index::{
+    Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Scan, Shrunk, is_same_state,
+};
 use pmem::Medium;
 use std::sync::Weak;
 use std::time::Duration;
@@ -21,8 +23,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
 
     changes_by_mutation!(K, V);
 
-    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
-        self.core.for_each_part(0, 1, visit);
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
+        self.core.scan()
     }
 
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {

@@ -5,6 +5,7 @@ use crate::posix::{self, forked};
 use crate::superblocks::PREFERRED;
 use crate::{places, processes};
 use firndex::{Engine, Error, Options, Store, Table};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,6 +44,9 @@ pub(crate) fn fork_and_use(options: &Options, path: &Path) {
             is_forked(table.put_many(&[(1, 7)])),
             is_forked(table.remove_many(&[1])),
             is_forked(table.for_each(|_, _| {})),
+            is_forked(table.iter().next().unwrap()),
+            is_forked(table.scan(0, 10)),
+            is_forked(table.try_for_each(|_, _| ControlFlow::<()>::Continue(()))),
             is_forked(table.check()),
             is_forked(table.shrink()),
             is_forked(table.sync()),
@@ -58,6 +62,9 @@ pub(crate) fn fork_and_use(options: &Options, path: &Path) {
             is_forked(store.put_many(&[(b"key", b"child")])),
             is_forked(store.remove_many(&[b"key"])),
             is_forked(store.for_each(|_, _| {})),
+            is_forked(store.iter().next().unwrap()),
+            is_forked(store.scan(0, 10)),
+            is_forked(store.try_for_each(|_, _| ControlFlow::<()>::Continue(()))),
             is_forked(store.check()),
             is_forked(store.shrink()),
             is_forked(store.sync()),

@@ -23,6 +23,7 @@ mod power;
 mod processes;
 mod read_only;
 mod reclaim;
+mod scans;
 mod shrink;
 mod store_model;
 mod superblocks;

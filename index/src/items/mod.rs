@@ -14,16 +14,18 @@
 
 mod batch;
 mod check;
+mod scan;
 
 use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
-use crate::traits::{Chore, Index, Record, RecordExchange, Records};
+use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::sync::{AtomicU64, Ordering, Part, parts_of, run_parts};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
+use scan::ItemScan;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -371,31 +373,8 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         self.change_many(keys, |key| key, |_| None)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), ItemError> {
-        // Pinned before any slot is read: a slot's item could be reclaimed before a later pin.
-        let guard = self.space.epochs.pin();
-        let mut failed = None;
-        self.index.for_each(&mut |_, slot| {
-            if failed.is_some() {
-                return;
-            }
-            let mut visit_item = |at: Offset| -> Result<(), Corrupt> {
-                let item = self.space.heap.item(at, &guard)?;
-                visit(item.key, item.value);
-                Ok(())
-            };
-            let at = Offset(slot & !GROUP);
-            let visited = match slot & GROUP {
-                0 => visit_item(at),
-                _ => self
-                    .space
-                    .heap
-                    .group(at, &guard)
-                    .and_then(|group| group.into_iter().try_for_each(&mut visit_item)),
-            };
-            failed = visited.err();
-        });
-        failed.map_or(Ok(()), |corrupt| Err(corrupt.into()))
+    fn scan(&self) -> Box<dyn RecordScan + '_> {
+        Box::new(ItemScan::new(&self.index, &self.space))
     }
 
     fn len(&self) -> u64 {

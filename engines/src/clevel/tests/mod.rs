@@ -2,6 +2,7 @@
 
 use super::layout::{Bucket, Context, Word, load};
 use super::resize::Appender;
+use super::scan::TagScan;
 use super::{Clevel, ENGINE_ID, Shape, engine_params};
 use crate::Settings;
 use index::{Records, Shrunk};
@@ -196,15 +197,15 @@ fn met(
 ) -> HashMap<u64, (usize, Vec<u8>)> {
     let (mut met, mut visits) = (HashMap::new(), 0);
     for part in 0..parts {
-        let visited = store.core.for_each_part(part, parts, &mut |item| {
+        let mut scan = TagScan::new(&store.core, part, parts);
+        while let Some(item) = scan.next_item().unwrap() {
             let key = u64::from_le_bytes(item.key.try_into().unwrap());
             let (times, value): &mut (usize, Vec<u8>) = met.entry(key).or_default();
             *times += 1;
             *value = item.value.to_vec();
             interfere(visits);
             visits += 1;
-        });
-        visited.unwrap();
+        }
     }
     met
 }

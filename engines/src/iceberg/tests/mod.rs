@@ -2,3 +2,4 @@
 
 mod hash;
 mod layout;
+mod scans;

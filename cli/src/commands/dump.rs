@@ -1,0 +1,121 @@
+//! `firndex dump`: write every pair to a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::HumanCount;
+
+use crate::failure::{Failure, Status};
+use crate::format::{Field, Format, is_stream};
+use crate::output;
+use crate::pool::Pool;
+use crate::safety::LogPlace;
+
+/// Bytes written in one call.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Write every pair of a pool to a file
+///
+/// `firndex load` reads each of the formats back to the same bytes. In csv and tsv the first row
+/// is key,value; a field with a delimiter, a quote or an end of a line in it is in quotes, and a
+/// quote within them is written twice. In jsonl each line is an object with a key and a value.
+/// Bytes that are no text (UTF-8) are in base64 there, in a field named key_base64 or
+/// value_base64. Pairs come in no order. FILE must not exist yet; if the dump fails it is removed.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex dump fruit.firn fruit.csv
+  firndex dump fruit.firn - --format jsonl | gzip > fruit.jsonl.gz
+  firndex dump old.firn - | firndex load new.firn -              copy into another pool")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    log: LogPlace,
+    /// The file to write, or - for stdout
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// What is written [default: what the file's name ends with; csv for stdout]
+    #[arg(long)]
+    format: Option<Format>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let format = match arguments.format {
+        Some(format) => format,
+        None => Format::guess(&arguments.file)?,
+    };
+    // The pool before the file: no file is made for a pool that is not there.
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
+    let dumped = if is_stream(&arguments.file) {
+        dump(&pool, format, &mut io::stdout().lock())
+    } else {
+        dump_to_file(&pool, format, &arguments.file)
+    };
+    let closed = pool.close();
+    let pairs = dumped.with_context(|| format!("dumping {}", arguments.pool.display()))?;
+    closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
+    if let Some(pairs) = pairs {
+        output::talk(format_args!(
+            "dumped {} records of {}",
+            HumanCount(pairs),
+            arguments.pool.display()
+        ));
+    }
+    Ok(Status::Done)
+}
+
+fn dump_to_file(pool: &Pool, format: Format, path: &Path) -> Result<Option<u64>> {
+    // Never over a file that is there: it may be the pool.
+    let mut file = File::create_new(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AlreadyExists => "name another file, or remove this one first",
+            _ => "FILE is made by the dump; - stands for stdout",
+        };
+        Failure::new(format!("making {}", path.display()), hint).caused_by(error)
+    })?;
+    let dumped = dump(pool, format, &mut file)
+        .and_then(|pairs| file.sync_all().map(|()| pairs).map_err(unwritable));
+    if dumped.is_err() {
+        // What is there is not all: nobody should take it for a dump.
+        let _ = std::fs::remove_file(path);
+    }
+    dumped
+}
+
+fn unwritable(error: io::Error) -> anyhow::Error {
+    Failure::new("writing", "is the disk full?").caused_by(error).into()
+}
+
+/// Writes every pair; returns how many. `None`: a reader of stdout has gone away, since it has what it wanted.
+fn dump(pool: &Pool, format: Format, out: &mut dyn Write) -> Result<Option<u64>> {
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
+    let mut pairs = 0;
+    format.begin(&mut buffer);
+    let visited = {
+        let mut visit = |key: Field<'_>, value: Field<'_>| -> ControlFlow<io::Error> {
+            format.write(key, value, &mut buffer);
+            pairs += 1;
+            if buffer.len() < BUFFER_BYTES {
+                return ControlFlow::Continue(());
+            }
+            let written = out.write_all(&buffer);
+            buffer.clear();
+            written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        };
+        pool.try_for_each(&mut visit)?
+    };
+    let written = match visited {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => out.write_all(&buffer).and_then(|()| out.flush()),
+    };
+    match written {
+        Ok(()) => Ok(Some(pairs)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
+        Err(error) => Err(unwritable(error)),
+    }
+}

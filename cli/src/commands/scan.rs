@@ -1,0 +1,78 @@
+//! `firndex scan`: print some pairs, and with which cursor to go on.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::failure::Status;
+use crate::format::{Field, Format};
+use crate::output;
+use crate::pool::Pool;
+use crate::safety::LogPlace;
+
+/// Print some pairs of a pool, and the cursor behind them
+///
+/// Prints about as many pairs as asked for, as JSON lines, and says on stderr how to go on: with
+/// the cursor that comes next. Cursor 0 is the beginning, and the end. The pool may be changed
+/// between the parts of a scan. A key that is there from the first part to the last is printed
+/// once; one that comes or goes meanwhile is printed once or not at all. A part may have fewer
+/// pairs than asked for, even none. Each part reads the whole pool: to see all of a large one,
+/// `firndex dump` is faster.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex scan fruit.firn
+  firndex scan fruit.firn --count 100 --cursor 1649267441664
+  firndex scan fruit.firn --json | jq -r .cursor")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    log: LogPlace,
+    /// About how many pairs
+    #[arg(long, default_value_t = 10)]
+    count: usize,
+    /// Where to go on; 0 for the beginning
+    #[arg(long, default_value_t = 0)]
+    cursor: u64,
+    /// Print one JSON object: the next cursor, as a string, and the pairs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
+    let mut lines = Vec::new();
+    let mut write = |key: Field<'_>, value: Field<'_>| Format::Jsonl.write(key, value, &mut lines);
+    let (cursor, count) = (arguments.cursor, arguments.count);
+    let next = match &pool {
+        Pool::Table(table) => {
+            let (pairs, next) = table.scan(cursor, count)?;
+            for (key, value) in pairs {
+                write(Field::Number(key), Field::Number(value));
+            }
+            next
+        }
+        Pool::Store(store) => {
+            let (pairs, next) = store.scan(cursor, count)?;
+            for (key, value) in &pairs {
+                write(Field::Bytes(key), Field::Bytes(value));
+            }
+            next
+        }
+    };
+    pool.close()?;
+    if arguments.json {
+        let pairs: Vec<&[u8]> = lines.trim_ascii_end().split(|&byte| byte == b'\n').collect();
+        let head = format!("{{\"cursor\":\"{next}\",\"pairs\":[").into_bytes();
+        output::data(&[head, pairs.join(&b","[..]), b"]}\n".to_vec()].concat())?;
+        return Ok(Status::Done);
+    }
+    output::data(&lines)?;
+    match next {
+        0 => output::talk(format_args!("that was all")),
+        _ => output::talk(format_args!("more with --cursor {next}")),
+    }
+    Ok(Status::Done)
+}

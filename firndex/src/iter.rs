@@ -1,0 +1,110 @@
+//! Iterators over tables and stores.
+
+use crate::handle::Handle;
+use crate::{Result, Store, Table};
+use index::{Fixed, Index, RecordScan, Records, Scan};
+use std::iter::FusedIterator;
+
+/// The pairs of a table, in no order: [`Table::iter`].
+pub struct Iter<'a, K: Fixed, V: Fixed> {
+    index: &'a dyn Index<K, V>,
+    handle: &'a Handle,
+    /// Begun with the first pair that is asked for.
+    scan: Option<Box<dyn Scan<K, V> + 'a>>,
+    /// Pairs of the scan that were not asked for yet.
+    taken: Vec<(K, V)>,
+    is_over: bool,
+}
+
+impl<'a, K: Fixed, V: Fixed> Iter<'a, K, V> {
+    pub(crate) fn new(index: &'a dyn Index<K, V>, handle: &'a Handle) -> Self {
+        Iter { index, handle, scan: None, taken: Vec::new(), is_over: false }
+    }
+}
+
+impl<K: Fixed, V: Fixed> Iterator for Iter<'_, K, V> {
+    type Item = Result<(K, V)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.taken.is_empty() && !self.is_over {
+            if let Err(forked) = self.handle.read() {
+                self.is_over = true;
+                return Some(Err(forked));
+            }
+            let scan = self.scan.get_or_insert_with(|| self.index.scan());
+            self.is_over = !scan.take_some(&mut self.taken);
+        }
+        self.taken.pop().map(Ok)
+    }
+}
+
+impl<K: Fixed, V: Fixed> FusedIterator for Iter<'_, K, V> {}
+
+impl<K: Fixed, V: Fixed> std::fmt::Debug for Iter<'_, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Iter").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
+impl<'a, K: Fixed, V: Fixed> IntoIterator for &'a Table<K, V> {
+    type Item = Result<(K, V)>;
+    type IntoIter = Iter<'a, K, V>;
+
+    fn into_iter(self) -> Iter<'a, K, V> {
+        self.iter()
+    }
+}
+
+/// Copies of the keys and values of a store, in no order: [`Store::iter`].
+pub struct StoreIter<'a> {
+    records: &'a dyn Records,
+    handle: &'a Handle,
+    /// Begun with the first pair that is asked for.
+    scan: Option<Box<dyn RecordScan + 'a>>,
+    is_over: bool,
+}
+
+impl<'a> StoreIter<'a> {
+    pub(crate) fn new(records: &'a dyn Records, handle: &'a Handle) -> Self {
+        StoreIter { records, handle, scan: None, is_over: false }
+    }
+
+    fn next_copy(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.handle.read()?;
+        let scan = self.scan.get_or_insert_with(|| self.records.scan());
+        Ok(scan.next()?.map(|(key, value)| (key.to_vec(), value.to_vec())))
+    }
+}
+
+impl Iterator for StoreIter<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.next_copy().transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        if self.is_over {
+            self.scan = None;
+        }
+        next
+    }
+}
+
+impl FusedIterator for StoreIter<'_> {}
+
+impl std::fmt::Debug for StoreIter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreIter").field("is_over", &self.is_over).finish_non_exhaustive()
+    }
+}
+
+impl<'a> IntoIterator for &'a Store {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+    type IntoIter = StoreIter<'a>;
+
+    fn into_iter(self) -> StoreIter<'a> {
+        self.iter()
+    }
+}

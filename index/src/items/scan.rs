@@ -1,0 +1,69 @@
+//! Scans of all items.
+
+use super::{GROUP, Space};
+use crate::error::ItemError;
+use crate::traits::{Index, KeyValue, RecordScan, Scan};
+use pmem::epoch::Guard;
+use pmem::{Medium, Offset};
+
+/// A scan of the slots, a few at a time, and of the items that they lead to.
+pub(super) struct ItemScan<'a, M: Medium> {
+    space: &'a Space<M>,
+    slots: Box<dyn Scan<u64, u64> + 'a>,
+    is_over: bool,
+    /// Slots that were read, and members of a group that one of them led to.
+    read: Vec<(u64, u64)>,
+    members: Vec<Offset>,
+    /// Pinned before what is in `read` was: a slot's item could be reclaimed before a later pin.
+    guard: Option<Guard<'a>>,
+}
+
+impl<'a, M: Medium> ItemScan<'a, M> {
+    pub(super) fn new(index: &'a impl Index<u64, u64>, space: &'a Space<M>) -> Self {
+        let slots = index.scan();
+        ItemScan {
+            space,
+            slots,
+            is_over: false,
+            read: Vec::new(),
+            members: Vec::new(),
+            guard: None,
+        }
+    }
+
+    /// Reads more slots, or says that there are none.
+    fn read_slots(&mut self) -> bool {
+        while self.read.is_empty() && !self.is_over {
+            // A new pin, so that a long scan does not keep all that is replaced meanwhile.
+            self.guard = None;
+            self.guard = Some(self.space.epochs.pin());
+            self.is_over = !self.slots.take_some(&mut self.read);
+        }
+        for (_, slot) in &self.read {
+            self.space.heap.prefetch(Offset(slot & !GROUP));
+        }
+        !self.read.is_empty()
+    }
+}
+
+impl<M: Medium> RecordScan for ItemScan<'_, M> {
+    fn next(&mut self) -> Result<Option<KeyValue<'_>>, ItemError> {
+        loop {
+            if self.read.is_empty() && self.members.is_empty() && !self.read_slots() {
+                self.guard = None;
+                return Ok(None);
+            }
+            let Some(guard) = &self.guard else { return Ok(None) };
+            if let Some(at) = self.members.pop() {
+                let item = self.space.heap.item(at, guard)?;
+                return Ok(Some((item.key, item.value)));
+            }
+            let Some((_, slot)) = self.read.pop() else { continue };
+            let at = Offset(slot & !GROUP);
+            match slot & GROUP {
+                0 => self.members.push(at),
+                _ => self.members = self.space.heap.group(at, guard)?,
+            }
+        }
+    }
+}
