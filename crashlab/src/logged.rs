@@ -9,8 +9,8 @@ use crate::interleave::Points;
 use crate::logbook::Way;
 use crate::setups;
 use crate::subject::{
-    HeapSubject, LinesSubject, LongTableSubject, PoolSubject, Setup, StoreSubject, Subject,
-    TableSubject,
+    HeapSubject, LinesSubject, LockedSubject, LongTableSubject, PoolSubject, Setup, StoreSubject,
+    Subject, TableSubject,
 };
 use crate::trial::{Directed, Look};
 use engines::Engine;
@@ -39,9 +39,16 @@ pub fn lines() -> Vec<Setup> {
     logged(vec![Setup { name, keys: vec![1, 2], free_keys: 2, ..Setup::default() }])
 }
 
+/// The setups of pairs that are changed under a lock.
+pub fn locked() -> Vec<Setup> {
+    let name = "empty pairs";
+    logged(vec![Setup { name, keys: vec![1, 2], free_keys: 2, ..Setup::default() }])
+}
+
 /// Where random histories begin.
 pub(crate) fn arenas() -> Vec<Arena> {
     arenas_of::<LinesSubject>(lines())
+        .chain(arenas_of::<LockedSubject>(locked()))
         .chain(arenas_of::<PoolSubject>(logged(setups::pool())))
         .chain(arenas_of::<HeapSubject>(logged(setups::heap())))
         .chain(arenas_of::<TableSubject>(of_engines(tables).concat()))
@@ -56,6 +63,10 @@ pub(crate) fn histories() -> Vec<Directed> {
     let mut all: Vec<Directed> = lines.iter().flat_map(alone::<LinesSubject>).collect();
     all.extend(lines.iter().flat_map(meeting::<LinesSubject>));
     all.extend(lines.iter().flat_map(copied::<LinesSubject>));
+    let locked = locked();
+    all.extend(locked.iter().flat_map(alone::<LockedSubject>));
+    all.extend(locked.iter().flat_map(meeting::<LockedSubject>));
+    all.extend(locked.iter().flat_map(observed::<LockedSubject>));
     let mut all: Vec<Directed> = all.into_iter().map(Directed::always).collect();
     all.extend(logged(setups::pool()).iter().flat_map(alone::<PoolSubject>));
     all.extend(logged(setups::heap()).iter().flat_map(alone::<HeapSubject>));
@@ -68,7 +79,14 @@ pub(crate) fn histories() -> Vec<Directed> {
 /// Every setup by itself; in the first one of an engine, threads meet as well.
 fn around<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let all = setups.iter().flat_map(alone::<S>);
-    all.chain(setups.first().into_iter().flat_map(meeting::<S>)).collect()
+    let first = || setups.first().into_iter();
+    all.chain(first().flat_map(meeting::<S>)).chain(first().map(reported::<S>)).collect()
+}
+
+/// A look-up that meets an update, and power loss right behind its answer.
+fn reported<S: Subject>(setup: &Setup) -> Directed {
+    let program = vec![vec![upsert(0, 2), upsert(0, 3)], vec![one(0, Action::Get), Op::Seal]];
+    directed::<S>(setup, program, 1, Points::Shared)
 }
 
 fn directed<S: Subject>(
@@ -127,4 +145,21 @@ pub fn copied<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let checkpoints = [Way::Up, Way::Down].map(Op::Checkpoint);
     let program = |checkpoint| vec![vec![upsert(0, 2)], vec![checkpoint, Op::Seal]];
     checkpoints.map(program).map(|program| directed::<S>(setup, program, 2, Points::Shared)).into()
+}
+
+/// A change that another thread observes, or follows, before it ends. All is in one epoch: the numbers that were drawn
+/// decide which record is the last one. Put aside at every access, a thread also has stores that nobody sees yet.
+pub fn observed<S: Subject>(setup: &Setup) -> Vec<Directed> {
+    let get = || one(0, Action::Get);
+    let programs = [
+        vec![vec![upsert(0, 2)], vec![get()]],
+        vec![vec![upsert(0, 2), one(0, Action::Remove)], vec![get()]],
+        vec![vec![upsert(0, 2)], vec![get(), Op::Seal, get()]],
+        vec![vec![upsert(0, 2), upsert(0, 3)], vec![upsert(0, 4)], vec![get()]],
+    ];
+    let all = programs.into_iter().flat_map(|program| {
+        let ways = [(1, Points::Every), (2, Points::Shared)];
+        ways.map(|(changes, points)| directed::<S>(setup, program.clone(), changes, points))
+    });
+    all.collect()
 }

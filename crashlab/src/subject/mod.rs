@@ -4,6 +4,7 @@
 mod baseline;
 mod heap;
 mod lines;
+mod locked;
 mod pool;
 mod store;
 mod table;
@@ -11,6 +12,7 @@ mod table;
 pub use baseline::BaselineSubject;
 pub use heap::HeapSubject;
 pub use lines::LinesSubject;
+pub use locked::LockedSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
 pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};

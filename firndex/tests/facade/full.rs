@@ -346,7 +346,8 @@ fn run_limited(blocks: u64, role: &str, engine: Engine, path: &Path) {
     assert_well(command, engine);
 }
 
-fn assert_well(mut command: Command, engine: Engine) {
+/// Runs a process to its end, which must be a good one.
+pub(crate) fn assert_well(mut command: Command, engine: Engine) {
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{engine}: {}: {said}", output.status);

@@ -10,6 +10,7 @@ mod exactly_once;
 mod forced_flushes;
 mod forks;
 mod full;
+mod full_log;
 mod hostile;
 mod items;
 mod limits;

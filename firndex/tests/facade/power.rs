@@ -3,6 +3,7 @@
 
 use crate::places::on_disk;
 use firndex::{Durability, Engine, Error, Options, Store, Table};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A pool as power loss leaves it while a process has it open.
@@ -344,5 +345,43 @@ fn one_of_two_openers_restores() {
         tables[0].put(5000, 1).unwrap();
         tables[0].sync().unwrap();
         assert_eq!(tables[0].len(), 1001);
+    }
+}
+
+/// The permissions of all files of a pool.
+fn modes(directory: &Path) -> Vec<(String, u32)> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let mode = |entry: &std::fs::DirEntry| entry.metadata().unwrap().permissions().mode() & 0o777;
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry))).collect()
+}
+
+/// They hold what the pool does. No one gets to read it there who may not read it in the pool.
+#[test]
+fn companions_have_the_pool_s_permissions_and_so_has_what_is_restored() {
+    for mode in [0o600, 0o640] {
+        let directory = on_disk();
+        let path = directory.path().join("pool");
+        let options = options(Durability::Periodic).checkpoint_at(1 << 18);
+        options.create_table(&path).unwrap().close().unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        for _ in 0..2 {
+            let table = options.open_table(&path).unwrap();
+            let checkpoints = || table.log().unwrap().unwrap().checkpoints;
+            let mut key = 0;
+            // Into several segments, and beyond a checkpoint, so that all are of this opening.
+            while checkpoints() < 3 {
+                table.put(key % 5000, key).unwrap();
+                key += 1;
+            }
+            table.sync().unwrap();
+            drop(table);
+            let found = modes(directory.path());
+            assert!(found.len() > 2, "{found:?}");
+            assert!(found.iter().all(|(_, found)| *found == mode), "{mode:o}: {found:?}");
+            // The second time it is restored.
+            std::fs::remove_file(&path).unwrap();
+            options.open_table(&path).unwrap().close().unwrap();
+            assert!(modes(directory.path()).contains(&("pool".to_owned(), mode)));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable. Each plays one role, named in its
 //! environment, and ends well only if its assertions held.
 
-use crate::{creation, durability, forks, full, open_locks, read_only, shrink};
+use crate::{creation, durability, forks, full, full_log, open_locks, read_only, shrink};
 use firndex::{Durability, Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,13 @@ pub(crate) fn play_role() {
         "fill a file system" => full::fill_a_file_system(&options, &path),
         "fill a file" => full::fill_a_file(&options, &path),
         "refuse in steps" => full::refuse_in_steps(&options, &path),
+        "run out of log" => full_log::run_out_of_log(&options, &path, seed),
+        "lack the next segment" => full_log::lack_the_next_segment(&options, &path),
+        "lack checkpoints" => full_log::lack_checkpoints(&options, &path),
+        "find no room" => full_log::find_no_room(&options, &path),
+        "find no room for a new one" => full_log::find_no_room_for_a_new_one(&options, &path),
+        "find no room to restore" => full_log::find_no_room_to_restore(&options, &path),
+        "close without log" => full_log::close_without_log(&options, &path, seed),
         other => panic!("no role is called {other}"),
     }
 }

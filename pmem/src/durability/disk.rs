@@ -5,7 +5,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// All reads and writes are of whole pages of so many bytes, at multiples of that, from memory so aligned.
@@ -30,6 +30,10 @@ pub trait Disk: Send + Sync {
     fn names(&self) -> io::Result<Vec<String>>;
     /// Makes all changes of names durable.
     fn sync_names(&self) -> io::Result<()>;
+    /// Whether nobody may read a file who may not read those that are made from now on.
+    fn is_as_private(&self, _name: &str) -> io::Result<bool> {
+        Ok(true)
+    }
     /// Whose files these are, for messages.
     fn path(&self, name: &str) -> PathBuf;
 }
@@ -115,6 +119,12 @@ impl Disk for Directory {
 
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
+    }
+
+    fn is_as_private(&self, name: &str) -> io::Result<bool> {
+        let mode = Mode::from_bits_truncate(std::fs::metadata(self.path.join(name))?.mode());
+        let everything = Mode::RWXU | Mode::RWXG | Mode::RWXO;
+        Ok(self.mode.contains(mode & everything))
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -11,8 +11,9 @@ use std::sync::Arc;
 pub enum LogError {
     /// There is no room for more of the log. Nothing was changed.
     #[error(
-        "{path} cannot be made ({source}), so that changes could not be logged any more: free space on its file system; \
-         look-ups go on, and changes do again once there is room"
+        "{path} cannot be made ({source}), so that changes could not be logged any more: {}; look-ups go on, and changes \
+         do again once there is room",
+        how_to_make_room(source)
     )]
     Full {
         /// The file that was to be made.
@@ -24,7 +25,8 @@ pub enum LogError {
     #[error(
         "{action} {path} failed ({source}): what was changed since the last sync may not survive power loss, though it \
          survives a killed process; changes are refused until a new checkpoint can be written, which is tried every \
-         second"
+         second{}",
+        if_full(source)
     )]
     Io {
         /// What was being done.
@@ -37,6 +39,29 @@ pub enum LogError {
     /// The pool's log has ended.
     #[error("the pool is being closed")]
     Closed,
+}
+
+/// What gives a file room that was refused it.
+fn how_to_make_room(refused: &io::Error) -> &'static str {
+    match refused.kind() {
+        io::ErrorKind::QuotaExceeded => {
+            "free space that counts towards the disk quota, or raise that"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "raise the process's limit on the size of files (`ulimit -f`), if it has one, or put log and checkpoint on \
+             another file system"
+        }
+        _ => "free space on its file system",
+    }
+}
+
+/// The same as the end of a message, if room is what was refused.
+fn if_full(refused: &io::Error) -> String {
+    if LogError::is_full(refused) {
+        format!(": {}", how_to_make_room(refused))
+    } else {
+        String::new()
+    }
 }
 
 /// Errors are the same that say the same.

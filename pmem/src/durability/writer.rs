@@ -126,17 +126,20 @@ impl Segments {
         Ok(file)
     }
 
-    /// Makes a segment of one that is not needed any more, if that is of a size that this build makes.
+    /// Makes a segment of one that is not needed any more, if that is of a size that this build makes, and if
+    /// the pool has not become more private since.
     fn reuse(&self, old: u64, number: u64, bytes_min: u64) -> Option<Segment> {
         let (old, name) = (self.names.segment(old), self.names.segment(number));
         let again = || -> io::Result<Segment> {
             let file = self.disk.open(&old)?;
             let bytes = file.len()?;
-            if bytes < bytes_min || bytes > self.sizes.segment_max || bytes % PAGE != 0 {
+            let is_of_size = (bytes_min..=self.sizes.segment_max).contains(&bytes);
+            // Who has opened it to read, as its permissions were, would read on.
+            if !is_of_size || bytes % PAGE != 0 || !self.disk.is_as_private(&old)? {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            // Its header must not be taken for that of a segment of this number.
-            file.write_durably_at(Pages::zeroed(PAGE_BYTES).bytes(), 0)?;
+            // Its header stays until the log gets here. It says another number, so an opening finds the log's end here; and
+            // it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
             self.disk.rename(&old, &name)?;
             self.disk.sync_names()?;
             Ok(Segment { number, file, bytes })

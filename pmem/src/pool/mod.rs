@@ -641,5 +641,7 @@ fn out_of_memory(source: io::Error) -> OpenError {
     OpenError::Io { action: "reserving memory for", path: "the pool".into(), source }
 }
 
+#[cfg(all(test, not(any(feature = "simulated", feature = "loom"))))]
+mod image_tests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 
 mod crash;
 mod damage;
+mod directed;
 mod disk;
 mod faults;
 mod history;
