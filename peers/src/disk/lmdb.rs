@@ -51,7 +51,8 @@ impl DurableMap for Lmdb {
     }
 
     fn get(&self, key: u64) -> Result<Option<u64>> {
-        Ok(self.pairs.get(&self.env.read_txn()?, &key)?)
+        let txn = self.env.read_txn()?;
+        Ok(self.pairs.get(&txn, &key)?)
     }
 
     fn sync(&self) -> Result<()> {
