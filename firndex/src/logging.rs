@@ -86,18 +86,15 @@ impl Companions {
         }
     }
 
-    /// The durability of a pool in `file`, which says `superblock` if it is not new.
+    /// The durability of a pool in `file`, for which `recorded` was asked last if it is not new.
     pub(crate) fn durability(
         &self,
         options: &Options,
         file: &PoolFile,
-        recorded: Option<Logged>,
+        recorded: Option<Durability>,
     ) -> Durability {
-        if let Some(asked) = options.durability {
+        if let Some(asked) = options.durability.or(recorded) {
             return asked;
-        }
-        if let Some(recorded) = recorded {
-            return recorded.durability;
         }
         let is_in_memory = file.is_in_memory() && !self.is_elsewhere;
         if is_in_memory || options.force_flushes {
@@ -211,8 +208,16 @@ impl Companions {
         let io = |action| move |source| Error::Io { action, source };
         let Some(Beginning { log, logged }) = beginning else {
             file.publish()?;
-            if !pool.is_read_only() && pool.superblock().logged().is_some() {
-                pool.set_logged(None).map_err(io("marking the pool as not logged"))?;
+            if pool.is_read_only() {
+                return Ok(None);
+            }
+            let was_logged = pool.superblock().logged().is_some();
+            let marked = match options.durability {
+                Some(asked) => pool.set_unlogged(asked),
+                None => pool.set_logged(None),
+            };
+            marked.map_err(io("marking the pool as not logged"))?;
+            if was_logged {
                 // What was logged before is out of date with the first change.
                 durability::remove(&*self.disk, &self.pool)
                     .map_err(io("removing the pool's former log"))?;

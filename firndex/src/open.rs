@@ -13,7 +13,7 @@ use pmem::file::{Access, PoolFile};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
-use pmem::superblock::{Logged, Place, PoolKind, Superblock};
+use pmem::superblock::{Place, PoolKind, Superblock};
 use pmem::{OpenError, Pool};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -216,7 +216,7 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
         // Without a log it goes on only if that one is removed: it would bring back what the pool was.
         return Err(OpenError::LogElsewhere { path: path.into() }.into());
     }
-    let (medium, beginning) = medium(options, &file, end, &companions, logged)?;
+    let (medium, beginning) = medium(options, &file, end, &companions, superblock.durability())?;
     let pool = Pool::open(medium, place)?;
     Ok(Found { pool, engine, file, companions, beginning })
 }
@@ -313,13 +313,13 @@ fn medium(
     file: &PoolFile,
     bytes: u64,
     companions: &Companions,
-    logged: Option<Logged>,
+    recorded: Option<Durability>,
 ) -> Result<(Memory, Option<Beginning>)> {
     if medium_for(options.medium, file)? == Medium::Dax {
         return Ok((file.dax(bytes, options.max_bytes)?, None));
     }
     let flush = flush(options)?;
-    let beginning = companions.begin(companions.durability(options, file, logged))?;
+    let beginning = companions.begin(companions.durability(options, file, recorded))?;
     let memory = file.mapped(bytes, options.max_bytes)?;
     let memory = match &beginning {
         Some(beginning) => memory.logged(Arc::clone(&beginning.log)),

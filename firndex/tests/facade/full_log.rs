@@ -465,6 +465,7 @@ fn a_pool_whose_log_failed_when_it_was_closed_never_goes_back_to_that_log() {
         is_refused(Table::open(&path).map(drop), &path);
         std::fs::remove_dir_all(in_its_way).unwrap();
         let table = Table::open(&path).unwrap();
+        assert_eq!(table.stats().unwrap().durability, durability_of(way));
         let restored = on_disk();
         copy_companions(&path, restored.path());
         assert!(is_there(&table));

@@ -171,8 +171,7 @@ fn durability_can_be_changed() {
         table.close().unwrap();
         // What it had is kept if nobody asks for something else.
         let table = Options::new().open_table(&path).unwrap();
-        let kept = if is_logged { durability } else { Durability::Periodic };
-        assert_eq!(table.stats().unwrap().durability, kept);
+        assert_eq!(table.stats().unwrap().durability, durability);
         table.close().unwrap();
     }
 }

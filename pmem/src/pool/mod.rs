@@ -9,8 +9,8 @@ use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind};
 use crate::offset::{LINE, Offset, WORD};
 use crate::superblock::{
-    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Logged, Place,
-    PoolKind, SUPERBLOCK_BYTES, Superblock,
+    COPY_BYTES, COPY_WORDS, Durability, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Logged,
+    Place, PoolKind, SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex, Ordering};
 use gate::GateState;
@@ -534,12 +534,21 @@ impl<M: Medium> Pool<M> {
 
     /// Records how the pool is logged, down to the device, whether it is clean or not.
     pub fn set_logged(&self, logged: Option<Logged>) -> io::Result<()> {
+        self.record(|superblock| superblock.set_logged(logged))
+    }
+
+    /// Records that the pool is not logged, since this durability was asked for; as [`Pool::set_logged`].
+    pub fn set_unlogged(&self, asked: Durability) -> io::Result<()> {
+        self.record(|superblock| superblock.set_unlogged(asked))
+    }
+
+    fn record(&self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
-        if superblock.logged() == logged {
+        let mut marked = superblock.clone();
+        change(&mut marked);
+        if marked == *superblock {
             return Ok(());
         }
-        let mut marked = superblock.clone();
-        marked.set_logged(logged);
         marked.advance(superblock.clean, superblock.pairs());
         write_copies(&self.medium, &marked);
         *superblock = marked;

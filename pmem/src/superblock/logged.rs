@@ -4,6 +4,8 @@
 //! required feature 1: it has a log
 //! typed root   | 2 | 0 | durability, + 256 if the log is in another directory |
 //! ```
+//!
+//! Without the feature the root says what was asked for last: the next opening, if it asks for nothing else, does that.
 
 use super::{Superblock, halves, low};
 
@@ -85,29 +87,55 @@ pub struct Logged {
 }
 
 impl Superblock {
+    fn logged_word(&self) -> Option<u64> {
+        let root = self.typed_roots.iter().find(|root| low(root.0) == LOGGED_ROOT);
+        root.map(|root| root.1)
+    }
+
+    /// Without a free root it says nothing.
+    fn set_logged_word(&mut self, word: u64) {
+        let of_type = |kind: u32| move |root: &(u64, u64)| low(root.0) == kind;
+        let found = self.typed_roots.iter().position(of_type(LOGGED_ROOT));
+        let found = found.or_else(|| self.typed_roots.iter().position(of_type(0)));
+        if let Some(index) = found {
+            self.typed_roots[index] = (halves(LOGGED_ROOT, 0), word);
+        }
+    }
+
+    /// The durability that was asked for last; `None`: none was.
+    pub fn durability(&self) -> Option<Durability> {
+        self.logged_word().and_then(|word| Durability::from_code(word & (ELSEWHERE - 1)))
+    }
+
     /// How the pool is logged; `None`: not at all.
     pub fn logged(&self) -> Option<Logged> {
-        let root = self.typed_roots.iter().find(|root| low(root.0) == LOGGED_ROOT);
-        let word = root.map_or(0, |root| root.1);
         (self.features_incompatible & LOGGED != 0).then(|| Logged {
-            durability: Durability::from_code(word & (ELSEWHERE - 1))
-                .unwrap_or(Durability::Periodic),
-            is_elsewhere: word & ELSEWHERE != 0,
+            // What most pools are.
+            durability: self.durability().unwrap_or(Durability::Periodic),
+            is_elsewhere: self.logged_word().is_some_and(|word| word & ELSEWHERE != 0),
         })
     }
 
-    /// Says how the pool is logged.
+    /// Says how the pool is logged. If it no longer is, the durability that was asked for stays.
     pub(crate) fn set_logged(&mut self, logged: Option<Logged>) {
         self.features_incompatible &= !LOGGED;
-        let of_type = |kind: u32| move |root: &&mut (u64, u64)| low(root.0) == kind;
-        self.typed_roots.iter_mut().filter(of_type(LOGGED_ROOT)).for_each(|root| *root = (0, 0));
-        let Some(Logged { durability, is_elsewhere }) = logged else { return };
-        self.features_incompatible |= LOGGED;
-        // Without a free root it is what most pools are.
-        if let Some(root) = self.typed_roots.iter_mut().find(of_type(0)) {
-            let word = durability.code() | if is_elsewhere { ELSEWHERE } else { 0 };
-            *root = (halves(LOGGED_ROOT, 0), word);
+        match logged {
+            Some(Logged { durability, is_elsewhere }) => {
+                self.features_incompatible |= LOGGED;
+                self.set_logged_word(durability.code() | if is_elsewhere { ELSEWHERE } else { 0 });
+            }
+            None => {
+                if let Some(durability) = self.durability() {
+                    self.set_logged_word(durability.code());
+                }
+            }
         }
+    }
+
+    /// Says that the pool is not logged, since this durability was asked for.
+    pub(crate) fn set_unlogged(&mut self, asked: Durability) {
+        self.features_incompatible &= !LOGGED;
+        self.set_logged_word(asked.code());
     }
 }
 
@@ -133,6 +161,12 @@ mod tests {
         }
         superblock.set_logged(None);
         assert_eq!((superblock.logged(), superblock.features_incompatible), (None, 0));
+        assert_eq!(superblock.durability(), Some(Durability::Commit));
+        superblock.set_unlogged(Durability::Process);
+        assert_eq!(
+            (superblock.logged(), superblock.durability()),
+            (None, Some(Durability::Process))
+        );
         let mut full = Superblock { typed_roots: [(1, 2); TYPED_ROOTS], ..sample() };
         full.set_logged(Some(Logged { durability: Durability::Commit, is_elsewhere: true }));
         assert!(full.logged().is_some());
