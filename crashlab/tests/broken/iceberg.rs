@@ -27,13 +27,13 @@ fn key_stored_before_value() {
 /// reader helps.
 #[test]
 fn fingerprint_before_fence() {
-    let fence = site(SiteKind::Fence, FAST, "fn finish", "fence()");
+    let fence = site(SiteKind::Fence, FAST, "fn finish", "persist_slot(slot");
     break_and_catch(TARGET, fence, Fault::LateFence(6));
 }
 
 #[test]
 fn a_reader_that_does_not_help() {
-    let helping = site(SiteKind::Flush, SEARCH, "fn persist_if_locked", "persist(at)");
+    let helping = site(SiteKind::Flush, SEARCH, "fn read", "persist_observed(slot");
     let failure = break_and_catch(TARGET, helping, Fault::Dropped);
     assert!(
         failure.evidence.program.len() > 1,
@@ -43,7 +43,7 @@ fn a_reader_that_does_not_help() {
 
 #[test]
 fn a_reader_that_does_not_help_a_removal() {
-    let helping = site(SiteKind::Flush, SEARCH, "fn read", "persist(slot)");
+    let helping = site(SiteKind::Flush, SEARCH, "if found == 0", "persist_observed(slot");
     break_and_catch(TARGET, helping, Fault::Dropped);
 }
 
@@ -66,7 +66,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 #[test]
 fn a_failing_seed_fails_again_and_its_history_shrinks() {
     machine::silence_panics();
-    let site = site(SiteKind::Flush, BLOCK, "fn change_unfenced", "flush_range(slot");
+    let site = site(SiteKind::Flush, FAST, "fn finish", "persist_slot(slot");
     mutate(Some(Mutation { site, fault: Fault::Dropped }));
     let setup = || tables().swap_remove(0);
     let sample = |seed| {

@@ -210,12 +210,14 @@ impl<M: Medium> Core<M> {
     }
 
     /// Flushes a slot of a locked block of level 1, but for the fence.
+    #[track_caller]
     #[inline(always)]
     pub(super) fn flush_slot(&self, slot: Offset, sequence: Sequence) {
         self.medium().flush_pair(slot, sequence);
     }
 
     /// The same with the fence.
+    #[track_caller]
     #[inline(always)]
     pub(super) fn persist_slot(&self, slot: Offset, sequence: Sequence) {
         self.medium().persist_pair(slot, sequence);

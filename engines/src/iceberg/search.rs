@@ -111,6 +111,7 @@ impl<M: Medium> Core<M> {
         None
     }
 
+    #[track_caller]
     #[cold]
     #[inline(never)]
     fn persist_observed(&self, slot: Offset, homes: [u64; 2]) {
