@@ -107,7 +107,7 @@ impl Logbook {
         Some(Image::new(words))
     }
 
-    fn close(&mut self, cut: Cut, from: u32, to: u32, before: &Durable, after: &Durable) {
+    fn close(&mut self, cut: Cut, from: u32, to: u32, before: &Moment, after: &Moment) {
         let epoch = cut.epoch();
         self.cuts.push(cut);
         for base in &self.bases {
@@ -122,14 +122,25 @@ impl Logbook {
     }
 }
 
+/// What a crash could leave, and the latest store to each line by then.
+struct Moment {
+    durable: Durable,
+    latest_stores: Vec<u64>,
+}
+
+impl Moment {
+    fn now(medium: &Sim) -> Moment {
+        Moment { durable: medium.durable(), latest_stores: medium.latest_stores() }
+    }
+}
+
 /// Whether a crash at some moment between two could have left an image, as far as what each of them could have left
 /// says: lines that were written in between are left to the judge.
-fn explained(
-    image: &Image,
-    before: &Durable,
-    after: &Durable,
-    is_copy: bool,
-) -> Result<(), String> {
+fn explained(image: &Image, before: &Moment, after: &Moment, is_copy: bool) -> Result<(), String> {
+    // A line may be again what it was, and have been something else in between.
+    let is_stored_to =
+        |line: usize| before.latest_stores.get(line) != after.latest_stores.get(line);
+    let (before, after) = (&before.durable, &after.durable);
     let lines = after.words.len().div_ceil(LINE_WORDS);
     let mut pending = [before, after].map(|durable| durable.pending.iter().peekable());
     for line in 0..lines {
@@ -142,7 +153,8 @@ fn explained(
                 .map_or(&[][..], |p| &p.stores[..])
         });
         let certain = of_line(&before.words);
-        let is_same = certain == of_line(&after.words) && stores == stores_after;
+        let is_same =
+            !is_stored_to(line) && certain == of_line(&after.words) && stores == stores_after;
         let found = of_line(&image.words);
         let is_explained = if is_copy {
             has_words_of(&certain, stores, &found)
@@ -190,9 +202,9 @@ pub(crate) fn checkpoint<S: Subject>(subject: &S, setup: &Setup, way: Way) {
 fn close(medium: &Sim, base: Option<Base>) {
     let Some(log) = medium.line_log() else { return };
     let from = execution::now();
-    let before = medium.durable();
+    let before = Moment::now(medium);
     let cut = log.seal();
-    let after = medium.durable();
+    let after = Moment::now(medium);
     execution::with_logbook(|logbook, to| {
         logbook.bases.extend(base);
         logbook.close(cut, from, to, &before, &after);

@@ -143,6 +143,8 @@ struct Log {
     lines: Vec<Vec<Logged>>,
     /// Stores made so far.
     stores: u64,
+    /// By line: the number of its latest store.
+    latest: Vec<u64>,
     certain: Vec<u64>,
     certain_sum: u64,
     size_certain: u64,
@@ -178,7 +180,8 @@ impl Sim {
         let size = (words.len() as u64 * WORD).min(limit);
         let mut certain = vec![0; count];
         certain[..(size / WORD) as usize].copy_from_slice(&words[..(size / WORD) as usize]);
-        let lines = (0..count.div_ceil(LINE_WORDS)).map(|_| Vec::new()).collect();
+        let lines: Vec<_> = (0..count.div_ceil(LINE_WORDS)).map(|_| Vec::new()).collect();
+        let latest = vec![0; lines.len()];
         let certain_sum = certain
             .iter()
             .enumerate()
@@ -188,6 +191,7 @@ impl Sim {
             size: AtomicU64::new(size),
             log: Mutex::new(Log {
                 lines,
+                latest,
                 certain,
                 certain_sum,
                 size_certain: size,
@@ -208,6 +212,11 @@ impl Sim {
     /// The same medium, whose flushes and fences append to `log` as well.
     pub fn logged(self, log: Arc<LineLog>) -> Sim {
         Sim { line_log: Some(log), ..self }
+    }
+
+    /// For each line, a number that is another one after every store to it.
+    pub fn latest_stores(&self) -> Vec<u64> {
+        held(&self.log).latest.clone()
     }
 
     /// What its flushes and fences append to.
@@ -300,6 +309,7 @@ impl Sim {
         let (id, thread) = (log.stores, Some(context().thread));
         let logged = Logged { id, thread, store: Pending { word, value, order } };
         log.lines[at.line() as usize].push(logged);
+        log.latest[at.line() as usize] = id;
         if let Some((late_at, late_value)) = log.late
             && late_at.line() == at.line()
         {
