@@ -165,7 +165,7 @@ fn a_pool_that_says_that_it_is_clean_and_is_not() {
 fn acts(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let of_media = [".flush(", ".fence()", ".persist(", ".flush_range(", ".store_release("];
-    // And what IcebergHT makes of others, in the name of its callers.
+    // And what engines make of these, in the names of their callers.
     let of_slots =
         ["medium().store_pair(", ".flush_slot(", ".persist_slot(", "self.persist_observed("];
     of_media.iter().chain(&of_slots).any(|call| code.contains(call))
