@@ -51,7 +51,8 @@
 //! # Flushes and fences
 //!
 //! [`LineLog::note`] is a flush: it remembers what to append. [`LineLog::fence`] appends what the thread has noted. A
-//! medium calls these two; nothing else has to know. Until [`LineLog::start`] and after [`LineLog::stop`] nothing is
+//! medium calls these two, and an engine has to know nothing. One that changes pairs of words under a lock may, for
+//! speed: see [`Medium::sequence`](crate::Medium::sequence). Until [`LineLog::start`] and after [`LineLog::stop`] nothing is
 //! appended, and nobody waits.
 
 mod cut;
@@ -127,7 +128,7 @@ pub struct LineLog {
     stripe_mask: u64,
     rings: Array<AtomicU64>,
     ring_words: usize,
-    /// By ring: what is published, what is taken, and how many notes there are.
+    /// By ring: what is published, what is taken, how many notes there are, what may be staged, and what is.
     controls: PerThread,
     /// By thread: what it has flushed since its last fence.
     notes: Array<AtomicU64>,
