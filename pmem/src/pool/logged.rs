@@ -1,0 +1,67 @@
+//! What a pool has to do with its log.
+
+use super::{Pool, write_copies};
+use crate::medium::Medium;
+use crate::superblock::{Durability, Logged, SUPERBLOCK_BYTES, Superblock};
+use std::io;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+use {
+    super::LINE_WORDS,
+    crate::offset::{LINE, Offset, WORD},
+};
+
+impl<M: Medium> Pool<M> {
+    /// Records how the pool is logged, down to the device, whether it is clean or not.
+    pub fn set_logged(&self, logged: Option<Logged>) -> io::Result<()> {
+        self.record(|superblock| superblock.set_logged(logged))
+    }
+
+    /// Records that the pool is not logged, since this durability was asked for; as [`Pool::set_logged`].
+    pub fn set_unlogged(&self, asked: Durability) -> io::Result<()> {
+        self.record(|superblock| superblock.set_unlogged(asked))
+    }
+
+    fn record(&self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
+        let mut superblock = self.superblock.lock();
+        let mut marked = superblock.clone();
+        change(&mut marked);
+        if marked == *superblock {
+            return Ok(());
+        }
+        marked.advance(superblock.clean, superblock.pairs());
+        write_copies(&self.medium, &marked);
+        *superblock = marked;
+        self.medium.sync(0..SUPERBLOCK_BYTES)
+    }
+}
+
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+impl<M: Medium> crate::durability::Image for Pool<M> {
+    fn bytes(&self) -> u64 {
+        self.superblock.lock().end.next_multiple_of(WORD)
+    }
+
+    fn copy(&self, at: u64, words: &mut [u64]) {
+        // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must not
+        // show a later store without an earlier one.
+        for (line, words) in (0..).zip(words.chunks_mut(LINE_WORDS)) {
+            let from = Offset(at + line * LINE);
+            let load = |index: u64| self.medium.load(from.word(index));
+            (0..).zip(&mut *words).for_each(|(index, word)| *word = load(index));
+            loop {
+                let mut is_still = true;
+                for (index, word) in (0..).zip(&mut *words) {
+                    let now = load(index);
+                    is_still &= std::mem::replace(word, now) == now;
+                }
+                if is_still {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn wait_for_operations(&self) {
+        self.wait_for_writers();
+    }
+}
