@@ -19,7 +19,7 @@ pub(crate) static ENGINE: Engine = Engine {
         pairs_in_300_kib: 900,
     },
     as_late_as_possible: WHEN_FULL,
-    updates_in_place: false,
+    updates_in_place: |_| false,
     updates_make_room: false,
     insertions_end_resizes: false,
     colliding: LazyLock::new(colliding_by_two_hashes),

@@ -30,7 +30,7 @@ pub(crate) static ENGINE: Engine = Engine {
         pairs_in_300_kib: 3000,
     },
     as_late_as_possible: NEVER,
-    updates_in_place: true,
+    updates_in_place: |_| true,
     updates_make_room: false,
     insertions_end_resizes: true,
     // One level-1 block until there are 32, and one fingerprint in it.

@@ -48,7 +48,7 @@ pub(crate) static ENGINE: Engine = Engine {
         pairs_in_300_kib: 150,
     },
     as_late_as_possible: WHEN_FULL,
-    updates_in_place: true,
+    updates_in_place: |variant| variants()[variant].1.in_place_update,
     updates_make_room: true,
     insertions_end_resizes: true,
     colliding: LazyLock::new(colliding_by_two_hashes),

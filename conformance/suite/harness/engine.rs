@@ -23,9 +23,9 @@ pub(crate) struct Engine {
     /// A load factor at which it grows only for a key that finds no room: never, if there is room
     /// for any number of keys.
     pub(crate) as_late_as_possible: f64,
-    /// Whether an update writes where the pair is. If not, it takes space, and what it replaced is
-    /// given back later.
-    pub(crate) updates_in_place: bool,
+    /// Whether an update, in this variant, writes where the pair is. If not, it takes space, and what it
+    /// replaced is given back later.
+    pub(crate) updates_in_place: fn(variant: usize) -> bool,
     /// Whether an update may move other pairs, and so make room for one that there was none for.
     pub(crate) updates_make_room: bool,
     /// Whether insertions drive a resize also if there is a helper. If not, the table fills on until
