@@ -20,12 +20,11 @@ pub struct Ceilings {
     pub persists_per_s: f64,
     /// Random pairs stored around the caches and fenced a second; 0 where nothing can be flushed.
     pub streams_per_s: f64,
-    /// The longest gaps that a loop saw that did nothing but look at the clock: 1 in 10,000
-    /// microseconds, and the longest of all.
+    /// The longest gaps between two stores to cold lines: 1 in 10,000 microseconds, and the longest of all.
     pub stall_p9999_ns: f64,
     /// The longest of them.
     pub stall_max_ns: f64,
-    /// The longest of what that loop is charged for ([`crate::effort`]): interrupts, mostly.
+    /// The longest of what that loop is charged for ([`crate::effort`]): interrupts, and what the host of a guest does.
     pub stall_own_max_ns: f64,
 }
 

@@ -14,8 +14,8 @@ use pmem::{LINE, Medium as _, Offset};
 use std::fs::File;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use workload::Part;
 use workload::ranks::{Ranks, Uniform};
+use workload::{Part, Random};
 
 /// Bytes that a table takes per pair, about: the array read from is as large as the table.
 pub const BYTES_PER_PAIR: u64 = 20;
@@ -35,8 +35,8 @@ const BLOCK_BYTES: u64 = 1024;
 const ABSENT: u8 = 0xee;
 /// The bit of a line that is its lock.
 const LOCK: u64 = 1 << 7;
-/// How long an idle loop looks for gaps.
-const STALL_TIME: Duration = Duration::from_millis(200);
+/// How long gaps are looked for, per line of the table; a table of 64 M pairs gets 4 s.
+const STALL_TIME_PER_LINE: Duration = Duration::from_nanos(200);
 /// How often it looks what it is charged for.
 const STALL_LOOK: Duration = Duration::from_micros(50);
 
@@ -122,12 +122,14 @@ impl Ground {
         };
         let persists_per_s = durable_rate(persists)?;
         let streams_per_s = durable_rate(streams)?;
-        let (stalls, _) = crew::run(vec![(); threads], |()| stalls())?;
+        let stall_time = STALL_TIME_PER_LINE * u32::try_from(self.lines).unwrap_or(u32::MAX);
+        let seeds = (0..threads as u64).map(|thread| seed ^ thread).collect();
+        let (stalls, _) = crew::run(seeds, |seed| self.stalls(seed, stall_time))?;
         let stalls = stalls.into_iter().collect::<Result<Vec<_>>>()?;
         let stall_own_max_ns = stalls.iter().map(|&(_, own_ns)| own_ns).max().unwrap_or(0) as f64;
         let mut gaps_ns: Vec<f64> = stalls.into_iter().flat_map(|(gaps_ns, _)| gaps_ns).collect();
         gaps_ns.sort_by(f64::total_cmp);
-        let microseconds = STALL_TIME.as_micros() as usize * threads;
+        let microseconds = stall_time.as_micros() as usize * threads;
         // Gaps are kept from a microsecond up: 1 in 10,000 microseconds had one as long as this.
         let rank = gaps_ns.len().saturating_sub(microseconds / 10_000 + 1);
         Ok(Ceilings {
@@ -142,6 +144,40 @@ impl Ground {
             stall_max_ns: gaps_ns.last().copied().unwrap_or(0.0),
             stall_own_max_ns,
         })
+    }
+
+    /// Gaps of a microsecond and more between two stores to cold lines, in nanoseconds; and the longest of what the
+    /// thread is charged for in such a gap, page faults aside, although it stored one word.
+    ///
+    /// A thread that touches no memory is charged for a hundredth of that: where the machine is a guest, its host's
+    /// work on memory is the thread's own time.
+    fn stalls(&self, seed: u64, time: Duration) -> Result<(Vec<f64>, u64)> {
+        let mut random = Random::new(seed);
+        let mut gaps_ns = Vec::with_capacity(1 << 16);
+        let mut effort = Effort::begin()?;
+        let started = Instant::now();
+        let (mut last, mut began) = (started, started);
+        let mut gap_max = Duration::ZERO;
+        while last - started < time {
+            let line = random.below(self.lines);
+            self.kept.store_release(Offset(line * LINE + 8), line);
+            let now = Instant::now();
+            let gap = now - last;
+            if gap >= Duration::from_micros(1) && gaps_ns.len() < gaps_ns.capacity() {
+                gaps_ns.push(gap.as_nanos() as f64);
+            }
+            gap_max = gap_max.max(gap);
+            last = now;
+            // As often as a thread that does something is looked at.
+            if now - began >= STALL_LOOK {
+                effort.look_at(gap_max.as_nanos() as u64)?;
+                gap_max = Duration::ZERO;
+                // What the look took is no gap.
+                last = Instant::now();
+                began = last;
+            }
+        }
+        Ok((gaps_ns, effort.end()?.0))
     }
 
     /// Word 0 of every line is 0, so a wrong answer is any other.
@@ -211,34 +247,6 @@ fn streams(memory: &Memory, offsets: &[u64]) -> u64 {
         memory.fence();
     }
     0
-}
-
-/// Gaps of a microsecond and more between two looks at the clock, in nanoseconds; and the longest of what the thread
-/// is charged for in such a gap, page faults aside, although it did nothing in it.
-fn stalls() -> Result<(Vec<f64>, u64)> {
-    let mut gaps_ns = Vec::with_capacity(1 << 16);
-    let mut effort = Effort::begin()?;
-    let started = Instant::now();
-    let (mut last, mut began) = (started, started);
-    let mut gap_max = Duration::ZERO;
-    while last - started < STALL_TIME {
-        let now = black_box(Instant::now());
-        let gap = now - last;
-        if gap >= Duration::from_micros(1) && gaps_ns.len() < gaps_ns.capacity() {
-            gaps_ns.push(gap.as_nanos() as f64);
-        }
-        gap_max = gap_max.max(gap);
-        last = now;
-        // As often as a thread that does something is looked at.
-        if now - began >= STALL_LOOK {
-            effort.look_at(gap_max.as_nanos() as u64)?;
-            gap_max = Duration::ZERO;
-            // What the look took is no gap.
-            last = Instant::now();
-            began = last;
-        }
-    }
-    Ok((gaps_ns, effort.end()?.0))
 }
 
 /// One round of suite `ceilings`: the ceilings as rows of contender `machine`.

@@ -144,24 +144,28 @@ impl Companions {
         }
     }
 
-    /// Makes the pool anew. `former` is the pool file, locked, if there is one.
+    /// Makes the pool anew. `former` is the pool file, locked, if there is one; `known`, what its superblock says, if
+    /// that can be believed.
     pub(crate) fn restore(
         &self,
         options: &Options,
         former: Option<&PoolFile>,
-        uuid: Option<u128>,
+        known: Option<&Superblock>,
     ) -> std::result::Result<(PoolFile, Superblock), OpenError> {
         let refused = |found: String| OpenError::NotRestored { path: self.path.clone(), found };
         let safe = self.safe_copy().map_err(|error| refused(error.to_string()))?;
         let safe = safe.ok_or_else(|| {
             refused(format!("there is no {}", self.directory.join(&self.pool).display()) + ".safe")
         })?;
-        if let Some(expected) = uuid
-            && safe.uuid() != expected
-        {
+        if let Some(known) = known {
             let path = self.directory.join(format!("{}.safe", self.pool));
-            let found = safe.uuid();
-            return Err(refused(RestoreError::Foreign { path, found, expected }.to_string()));
+            let (found, expected) = (safe.uuid(), known.uuid);
+            if found != expected {
+                return Err(refused(RestoreError::Foreign { path, found, expected }.to_string()));
+            }
+            if known.names_checkpoint(safe.generation()) == Some(false) {
+                return Err(refused(RestoreError::Outdated { path }.to_string()));
+            }
         }
         let mut file = match former {
             Some(former) => former.replacement()?,
@@ -177,7 +181,7 @@ impl Companions {
             RestoreError::Space(error) => OpenError::Space(error),
             error => refused(error.to_string()),
         })?;
-        Pool::adopt(&medium, file.place())?;
+        Pool::adopt(&medium, file.place(), safe.generation())?;
         // The kernel may already have written back the superblock as the checkpoint has it, which may say "clean" and
         // "not logged". Were the rest not on the device when the file gets its name, a power loss would leave a pool
         // that is believed, and empty.
@@ -227,16 +231,21 @@ impl Companions {
         let superblock = pool.superblock();
         let uuid = superblock.uuid;
         self.refuse_others(Some(uuid))?;
+        let image = Arc::clone(pool);
+        // A checkpoint that the pool does not name is from another time, and nothing to go back to.
+        let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
+            && matches!(
+                self.safe_copy(),
+                Ok(Some(found)) if superblock.has_checkpoint(found.generation())
+            );
         let config = Config {
             disk: Arc::clone(&self.disk),
             pool: self.pool.clone(),
             uuid,
             interval: options.durable_every,
             checkpoint_bytes_min: options.checkpoint_bytes_min,
+            is_in_doubt: !is_safe,
         };
-        let image = Arc::clone(pool);
-        let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
-            && matches!(self.safe_copy(), Ok(Some(_)));
         if is_safe {
             pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
             return Ok(Some(Durable::start(config, log, image, false).map_err(OpenError::Log)?));

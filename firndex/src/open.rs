@@ -252,11 +252,11 @@ fn find(
 ) -> Result<Option<Locked>> {
     let access = if options.read_only { Access::Read } else { Access::Write };
     let has_safe_copy = || !matches!(companions.safe_copy(), Ok(None));
-    let restored = |former: Option<&PoolFile>, uuid| {
+    let restored = |former: Option<&PoolFile>, known: Option<&Superblock>| {
         if options.read_only {
             return Err(OpenError::NeedsRecovery.into());
         }
-        let (file, superblock) = companions.restore(options, former, uuid)?;
+        let (file, superblock) = companions.restore(options, former, known)?;
         Ok(Some(Locked { file, superblock, is_restored: true }))
     };
     match PoolFile::open(path, access) {
@@ -268,7 +268,7 @@ fn find(
             if logged.is_elsewhere && options.log_directory.is_none() {
                 return Err(OpenError::LogElsewhere { path: path.into() }.into());
             }
-            restored(Some(&file), Some(superblock.uuid))
+            restored(Some(&file), Some(&superblock))
         }
         Err(OpenError::Missing { .. }) if has_safe_copy() => restored(None, None),
         Err(OpenError::Missing { .. }) if mode == Mode::OpenOrCreate && !options.read_only => {

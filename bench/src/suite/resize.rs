@@ -13,8 +13,8 @@
 //!   the processor time that no insertion exceeded, those near a page fault aside, and how often
 //!   they waited for anything ([`crate::effort`]).
 //!
-//! Row `stall` has the gaps that threads see which do nothing, and what they are charged for in such a gap: no table
-//! is better than that.
+//! Row `stall` has the gaps that threads see which store a word to one cold line after the other, and what they are
+//! charged for in such a gap: no table is better than that.
 
 use crate::crew;
 use crate::effort::Effort;

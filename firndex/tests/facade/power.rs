@@ -2,7 +2,7 @@
 //! the checkpoint and the log.
 
 use crate::places::on_disk;
-use firndex::{Durability, Engine, Error, Options, Store, Table};
+use firndex::{Durability, Engine, Error, OpenError, Options, Store, Table};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -22,7 +22,11 @@ fn copy_companions(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         // A checkpoint that is being written is none.
         if entry.path() != from && entry.path().extension() != Some("new".as_ref()) {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+                // A segment that a checkpoint has made needless.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => assert!(copied.is_ok(), "{copied:?}"),
+            }
         }
     }
 }
@@ -383,4 +387,60 @@ fn companions_have_the_pool_s_permissions_and_so_has_what_is_restored() {
             assert!(modes(directory.path()).contains(&("pool".to_owned(), mode)));
         }
     }
+}
+
+/// A pool and its companions; and the pool's file alone, used elsewhere since, without them.
+fn used_without_its_companions(directory: &Path) -> std::path::PathBuf {
+    let path = directory.join("pool");
+    let elsewhere = on_disk();
+    let moved = elsewhere.path().join("pool");
+    let options = options(Durability::Periodic);
+    let table = options.open_or_create_table(&path).unwrap();
+    table.put(1, 1).unwrap();
+    table.close().unwrap();
+    std::fs::rename(&path, &moved).unwrap();
+    let table = options.open_table(&moved).unwrap();
+    table.put(2, 2).unwrap();
+    table.close().unwrap();
+    std::fs::rename(&moved, &path).unwrap();
+    path
+}
+
+#[test]
+fn companions_from_another_time_are_replaced_before_anything_is_written() {
+    let (first, second) = (on_disk(), on_disk());
+    let path = used_without_its_companions(first.path());
+    let table = options(Durability::Periodic).open_table(&path).unwrap();
+    // At once: what power loss leads back to is not what was there before the pool was moved.
+    copy_companions(&path, second.path());
+    let restored = options(Durability::Periodic).open_table(second.path().join("pool")).unwrap();
+    assert_eq!(restored.len(), 2);
+    assert_eq!(restored.get(2).unwrap(), Some(2));
+    drop(table);
+}
+
+#[test]
+fn a_pool_that_needs_its_companions_refuses_those_of_another_time() {
+    let (first, second, third) = (on_disk(), on_disk(), on_disk());
+    let path = used_without_its_companions(first.path());
+    copy_companions(&path, second.path());
+    let table = options(Durability::Periodic).open_table(&path).unwrap();
+    table.put(3, 3).unwrap();
+    table.sync().unwrap();
+    // As it is amid its use, beside what was left of the time before.
+    let bad = second.path().join("pool");
+    std::fs::copy(&path, &bad).unwrap();
+    let refused = options(Durability::Periodic).open_table(&bad).unwrap_err();
+    assert!(matches!(refused, Error::Open(OpenError::NotRestored { .. })), "{refused}");
+    assert!(refused.to_string().contains("from another time"), "{refused}");
+    // What the message says leads on.
+    std::fs::remove_file(&bad).unwrap();
+    let former = options(Durability::Periodic).open_table(&bad).unwrap();
+    assert_eq!((former.len(), former.get(1).unwrap()), (1, Some(1)));
+    // Beside its own companions it is restored.
+    let good = third.path().join("pool");
+    copy_companions(&path, third.path());
+    std::fs::copy(&path, &good).unwrap();
+    let restored = options(Durability::Periodic).open_table(&good).unwrap();
+    assert_eq!(restored.len(), 3);
 }

@@ -16,6 +16,7 @@ use super::{Sizes, held};
 use crate::line_log::LineLog;
 use crate::sync::forks;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
@@ -30,6 +31,9 @@ pub trait Image: Send + Sync {
     fn copy(&self, at: u64, words: &mut [u64]);
     /// Returns when every mutation has ended that is in flight now.
     fn wait_for_operations(&self);
+    /// Records in the pool, down to the device, which checkpoint there is and which one may be there soon, by the
+    /// generations of their logs.
+    fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()>;
 }
 
 /// Of which pool, where, and how.
@@ -44,6 +48,8 @@ pub struct Config {
     pub interval: Duration,
     /// A checkpoint is made when the log is as large as the pool, and no smaller than this.
     pub checkpoint_bytes_min: u64,
+    /// Whether the pool may have another checkpoint than the one it names alone: it names none until one has been made.
+    pub is_in_doubt: bool,
 }
 
 /// Figures of a log.
@@ -104,6 +110,8 @@ struct Shared {
     keeper: OnceLock<Thread>,
     /// One checkpoint at a time.
     checkpointing: Mutex<()>,
+    /// See [`Config::is_in_doubt`]; also while a checkpoint gets its name, and after one that did not.
+    is_in_doubt: AtomicBool,
 }
 
 struct Writing {
@@ -297,6 +305,7 @@ impl Shared {
             log_bytes_at_checkpoint: AtomicU64::new(0),
             keeper: OnceLock::new(),
             checkpointing: Mutex::new(()),
+            is_in_doubt: AtomicBool::new(config.is_in_doubt),
         };
         shared.begin_epochs();
         Ok(shared)

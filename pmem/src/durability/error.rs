@@ -116,6 +116,15 @@ pub enum RestoreError {
         /// Whose it should be.
         expected: u128,
     },
+    /// The checkpoint is the pool's, but from another time.
+    #[error(
+        "{path} is from another time: the pool was moved and used without it since; to go back to what is in it, \
+         move the pool's own file away"
+    )]
+    Outdated {
+        /// The checkpoint.
+        path: PathBuf,
+    },
     /// A file does not hold what it should.
     #[error("{path} is damaged: {found}")]
     Damaged {

@@ -21,8 +21,10 @@
 //! | 2 the next frame's place, and the epoch `s` that it belongs to or precedes, are noted; the pool is copied while it changes | the same |
 //! | 3 every operation that is in flight at the end of the copy ends; epoch `g` is closed, and waited for: whatever the copy caught half is in the log | the same |
 //! | 4 the header is written, with place, `s` and `g`, and synced | the same |
-//! | 5 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the one before or the new one, both whole |
-//! | 6 segments before the noted place are used again | the new one |
+//! | 5 the first time in a generation: the pool names this generation beside the checkpoint's before, and is synced | the same |
+//! | 6 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the one before or the new one, both whole |
+//! | 7 the pool names this generation alone | the new one |
+//! | 8 segments before the noted place are used again | the new one |
 //!
 //! *Why the image is whole.* A word that was fenced before the copy began is in it, or something newer. A word that
 //! changed later was fenced by an operation that had ended before `g` was closed, so a record of it is in the log from

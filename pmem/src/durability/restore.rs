@@ -70,6 +70,11 @@ impl SafeCopy {
         self.checkpoint.header.uuid
     }
 
+    /// The generation of the log that continues it.
+    pub fn generation(&self) -> u128 {
+        self.checkpoint.header.generation
+    }
+
     /// Bytes of the checkpoint's image.
     pub fn image_bytes(&self) -> u64 {
         self.checkpoint.header.image_bytes

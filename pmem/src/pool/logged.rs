@@ -64,4 +64,8 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     fn wait_for_operations(&self) {
         self.wait_for_writers();
     }
+
+    fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()> {
+        self.record(|superblock| superblock.set_checkpoints(current, next))
+    }
 }

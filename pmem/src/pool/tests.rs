@@ -181,7 +181,7 @@ fn an_adopted_pool_is_dirty_until_it_is_closed() {
     pool.close().unwrap();
     drop(pool);
     let there = Place { inode: 9, ..HERE };
-    Pool::adopt(&mapped(&file, true), there).unwrap();
+    Pool::adopt(&mapped(&file, true), there, 0).unwrap();
     let (superblock, _) = Pool::read(&mapped(&file, true)).unwrap();
     assert!(!superblock.clean);
     assert_eq!((superblock.place, superblock.pairs()), (there, None));

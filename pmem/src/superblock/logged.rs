@@ -2,8 +2,12 @@
 //!
 //! ```text
 //! required feature 1: it has a log
-//! typed root   | 2 | 0 | durability, + 256 if the log is in another directory |
+//! typed root   | 2 | 0 | bits 0 to 7: durability, 255 if none was asked for; 8: the log is in another directory;
+//!                        10 to 36, 37 to 63: tags of the checkpoint, and of the one that is about to replace it |
 //! ```
+//!
+//! A tag is made from the generation of a checkpoint's log, and 0 is none. A checkpoint that is not named here is left
+//! from another time: the pool was moved, used with other companions, and moved back.
 //!
 //! Without the feature the root says what was asked for last: the next opening, if it asks for nothing else, does that.
 
@@ -14,6 +18,13 @@ pub(super) const LOGGED: u64 = 1;
 /// Type of the root that says how.
 const LOGGED_ROOT: u32 = 2;
 const ELSEWHERE: u64 = 1 << 8;
+/// In place of a durability's number where none was asked for.
+const NOT_ASKED: u64 = 0xff;
+const TAG_BITS: u32 = 27;
+const CURRENT_SHIFT: u32 = 64 - 2 * TAG_BITS;
+const NEXT_SHIFT: u32 = 64 - TAG_BITS;
+/// What is not tags.
+const MODE: u64 = (1 << CURRENT_SHIFT) - 1;
 
 /// What survives power loss, of a pool in a file that is not on a DAX file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +97,11 @@ pub struct Logged {
     pub is_elsewhere: bool,
 }
 
+/// What the superblock keeps of a generation. Never 0.
+fn tag(generation: u128) -> u64 {
+    generation as u64 & ((1 << TAG_BITS) - 1) | 1
+}
+
 impl Superblock {
     fn logged_word(&self) -> Option<u64> {
         let root = self.typed_roots.iter().find(|root| low(root.0) == LOGGED_ROOT);
@@ -122,7 +138,9 @@ impl Superblock {
         match logged {
             Some(Logged { durability, is_elsewhere }) => {
                 self.features_incompatible |= LOGGED;
-                self.set_logged_word(durability.code() | if is_elsewhere { ELSEWHERE } else { 0 });
+                let tags = self.logged_word().unwrap_or(0) & !MODE;
+                let elsewhere = if is_elsewhere { ELSEWHERE } else { 0 };
+                self.set_logged_word(tags | durability.code() | elsewhere);
             }
             None => {
                 if let Some(durability) = self.durability() {
@@ -130,6 +148,24 @@ impl Superblock {
                 }
             }
         }
+    }
+
+    /// Names the checkpoint that there is, by the generation of its log, and the one that may be there soon.
+    pub(crate) fn set_checkpoints(&mut self, current: Option<u128>, next: Option<u128>) {
+        let tags = current.map_or(0, tag) << CURRENT_SHIFT | next.map_or(0, tag) << NEXT_SHIFT;
+        self.set_logged_word(self.logged_word().map_or(NOT_ASKED, |word| word & MODE) | tags);
+    }
+
+    /// Whether the checkpoint that the pool names, and no other, is the one whose log is of this generation.
+    pub fn has_checkpoint(&self, generation: u128) -> bool {
+        self.logged_word().is_some_and(|word| word >> CURRENT_SHIFT == tag(generation))
+    }
+
+    /// Whether a checkpoint whose log is of this generation is one of those that the pool names; `None`: it names none.
+    pub fn names_checkpoint(&self, generation: u128) -> Option<bool> {
+        let word = self.logged_word().filter(|word| word & !MODE != 0)?;
+        let current = word >> CURRENT_SHIFT & ((1 << TAG_BITS) - 1);
+        Some([current, word >> NEXT_SHIFT].contains(&tag(generation)))
     }
 
     /// Says that the pool is not logged, since this durability was asked for.
@@ -170,5 +206,29 @@ mod tests {
         let mut full = Superblock { typed_roots: [(1, 2); TYPED_ROOTS], ..sample() };
         full.set_logged(Some(Logged { durability: Durability::Commit, is_elsewhere: true }));
         assert!(full.logged().is_some());
+    }
+    #[test]
+    fn checkpoints_are_named_until_the_pool_is_not_logged() {
+        let mut superblock = Superblock { typed_roots: Default::default(), ..sample() };
+        let [first, second, other] = [1u128 << 70 | 0x1234_5678, 0xabcd_ef98, 0x7777_7776];
+        assert_eq!(superblock.names_checkpoint(first), None);
+        // Named before anything was asked for.
+        superblock.set_checkpoints(None, Some(first));
+        assert_eq!((superblock.logged(), superblock.durability()), (None, None));
+        assert_eq!(superblock.names_checkpoint(first), Some(true));
+        let logged = Logged { durability: Durability::Commit, is_elsewhere: true };
+        superblock.set_logged(Some(logged));
+        superblock.set_checkpoints(Some(first), Some(second));
+        assert_eq!(superblock.logged(), Some(logged));
+        for (generation, is_named) in [(first, true), (second, true), (other, false)] {
+            assert_eq!(superblock.names_checkpoint(generation), Some(is_named));
+        }
+        assert!(!superblock.has_checkpoint(first) && !superblock.has_checkpoint(second));
+        superblock.set_checkpoints(Some(second), None);
+        assert_eq!(superblock.names_checkpoint(first), Some(false));
+        assert!(superblock.has_checkpoint(second) && !superblock.has_checkpoint(first));
+        superblock.set_logged(None);
+        assert_eq!(superblock.names_checkpoint(second), None);
+        assert_eq!(superblock.durability(), Some(Durability::Commit));
     }
 }

@@ -94,6 +94,7 @@ fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
         uuid: 7,
         interval: Duration::from_millis(1),
         checkpoint_bytes_min: 1 << 20,
+        is_in_doubt: false,
     };
     let image = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
     let durable = Durable::start(config, Arc::clone(&log), image, false).unwrap();

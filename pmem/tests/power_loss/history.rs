@@ -67,6 +67,7 @@ struct Judge {
     may_be_missing: bool,
     steps: Arc<OnceLock<Arc<Steps>>>,
     words: Arc<Words>,
+    pool: Arc<Pool>,
     verdict: Verdict,
     /// One of the images of each call, for what comes after.
     left: Vec<Left>,
@@ -106,6 +107,10 @@ impl Judge {
         let disk = Arc::new(disk.clone());
         let found = SafeCopy::find(disk, "pool").map_err(|error| error.to_string())?;
         let Some(safe) = found else { return Ok(None) };
+        let named = *self.pool.named.lock().unwrap();
+        if named != [None; 2] && !named.contains(&Some(safe.generation())) {
+            return Err("the pool does not name the checkpoint".into());
+        }
         self.words.clear();
         safe.restore(&*self.words, &|_, _| ()).map_err(|error| error.to_string())?;
         Ok(Some(self.words.hash()))
@@ -176,6 +181,10 @@ impl Run {
         let log = Arc::new(LineLog::new(0).unwrap());
         let words = former.map_or_else(|| vec![0; WORDS], |left| left.words.clone());
         let pool = Arc::new(Pool::of(&words, Arc::clone(&log)));
+        // It was restored from that.
+        let safe =
+            former.and_then(|left| SafeCopy::find(Arc::new(left.disk.clone()), "pool").unwrap());
+        *pool.named.lock().unwrap() = [safe.map(|safe| safe.generation()), None];
         let steps = Arc::new(OnceLock::new());
         let judge = Arc::new(Mutex::new(Judge {
             plan: plan.clone(),
@@ -184,6 +193,7 @@ impl Run {
             may_be_missing: former.is_none(),
             steps: Arc::clone(&steps),
             words: Arc::new(Words::new()),
+            pool: Arc::clone(&pool),
             verdict: Verdict::default(),
             left: Vec::new(),
             keeps,
@@ -207,6 +217,7 @@ impl Run {
                 uuid: 7,
                 interval: Duration::ZERO,
                 checkpoint_bytes_min: 3 << 12,
+                is_in_doubt: false,
             };
             let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
             let steps = Steps::begin(config, sizes, log, image)?;

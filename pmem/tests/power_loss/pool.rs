@@ -132,6 +132,8 @@ pub(crate) struct Pool {
     /// An operation that has stored its first word, but not flushed it.
     in_flight: Mutex<Option<(u64, u64)>>,
     pub(crate) beside: Mutex<Option<Beside>>,
+    /// The checkpoints that it names, by the generations of their logs: the one there is, and the one to come.
+    pub(crate) named: Mutex<[Option<u128>; 2]>,
 }
 
 impl Pool {
@@ -144,6 +146,7 @@ impl Pool {
             fenced: Mutex::new(words.to_vec()),
             in_flight: Mutex::new(None),
             beside: Mutex::new(None),
+            named: Mutex::default(),
         }
     }
 
@@ -217,5 +220,10 @@ impl Image for Pool {
     fn wait_for_operations(&self) {
         self.end();
         self.call_beside(Moment::Wait);
+    }
+
+    fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()> {
+        *self.named.lock().unwrap() = [current, next];
+        Ok(())
     }
 }

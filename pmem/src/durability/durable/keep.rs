@@ -4,7 +4,8 @@ use super::super::checkpoint::{Checkpoint, Draft, Header};
 use super::super::held;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
-use crate::durability::LogError;
+use crate::durability::{LogError, RestoreError};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -103,6 +104,8 @@ impl Shared {
             writing.written
         };
         self.turnstile.release(to_epoch);
+        self.name_checkpoints(generation)?;
+        self.is_in_doubt.store(true, Ordering::Relaxed);
         draft.publish(Header {
             uuid: *uuid,
             generation,
@@ -113,6 +116,8 @@ impl Shared {
             image_bytes,
             sums_crc: 0,
         })?;
+        self.named(self.image.name_checkpoints(Some(generation), None))?;
+        self.is_in_doubt.store(false, Ordering::Relaxed);
         self.checkpoint_bytes.store(image_bytes, Ordering::Relaxed);
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
@@ -130,6 +135,31 @@ impl Shared {
         drop(writing);
         self.turnstile.release_all();
         Ok(())
+    }
+
+    /// Has the pool name the checkpoint that there is, and one of this generation. Whatever a power loss leaves of the
+    /// two, the pool knows it for its own, and not for one that lies beside it from another time. While it is in doubt
+    /// which one is on the device, the pool names none, and believes what it finds.
+    fn name_checkpoints(&self, generation: u128) -> Result<(), LogError> {
+        if self.is_in_doubt.load(Ordering::Relaxed) {
+            return self.named(self.image.name_checkpoints(None, None));
+        }
+        let Segments { disk, names, .. } = &*self.segments;
+        let current = match Checkpoint::open(&**disk, names) {
+            Ok(found) => found.map(|found| found.header.generation),
+            // It may be read again after the power loss.
+            Err(RestoreError::Io { path, source }) => {
+                return Err(LogError::io("reading", path)(source));
+            }
+            Err(_) => None,
+        };
+        let next = (current != Some(generation)).then_some(generation);
+        self.named(self.image.name_checkpoints(current, next))
+    }
+
+    fn named(&self, done: io::Result<()>) -> Result<(), LogError> {
+        let Segments { disk, names, .. } = &*self.segments;
+        done.map_err(LogError::io("naming", disk.path(&names.checkpoint())))
     }
 
     /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of
