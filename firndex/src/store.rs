@@ -177,11 +177,11 @@ impl Store {
                 Ok(Ok(())) => return Ok(before),
                 Ok(Err(found)) => before = found,
                 Err(Error::PoolFull(_)) if before.is_some() && may_retry => {
-                    // The record that is held here may be all that keeps an earlier value's space.
+                    // The record that is held here may be all that keeps the space that is needed.
                     drop(before.take());
                     may_retry = false;
                     let write = self.handle.write()?;
-                    self.records.reclaim();
+                    self.records.make_room(key, after.as_deref().unwrap_or_default());
                     drop(write);
                     before = self.get(key)?;
                 }
@@ -302,6 +302,29 @@ impl Store {
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
         Ok(self.handle.checked(self.records.check(), self.len()))
+    }
+
+    /// Moves values together, beside other operations, so that what lies free between them serves values of any
+    /// size; returns how many bytes became free for that. A change that finds no room does as much of this by
+    /// itself as it needs. What lies in the same piece of the pool as a value that somebody holds as a
+    /// [`Record`] stays where it is.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// for key in 0..10_000u32 {
+    ///     store.put(key.to_le_bytes(), [1; 100])?;
+    /// }
+    /// for key in (0..10_000u32).filter(|key| key % 10 != 0) {
+    ///     store.remove(key.to_le_bytes())?;
+    /// }
+    /// assert!(store.compact()? > 500_000);
+    /// assert_eq!(store.len(), 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact(&self) -> Result<u64> {
+        self.handle.mutate(|| Ok(self.records.compact().freed_bytes))
     }
 
     /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).

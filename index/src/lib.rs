@@ -14,6 +14,7 @@ pub use change::Change;
 pub use error::{Error, ItemError};
 pub use fixed::{Fixed, are_words, is_same, is_same_state};
 pub use items::Items;
+pub use pmem::heap::Compacted;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use traits::{

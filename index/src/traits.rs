@@ -6,7 +6,7 @@
 use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use pmem::epoch::Guard;
-use pmem::heap::HeapUse;
+use pmem::heap::{Compacted, HeapUse};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -129,6 +129,12 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// Space of the items, if the engine keeps its pairs in items.
     fn heap_use(&self) -> HeapUse {
         HeapUse::default()
+    }
+
+    /// Empties segments of the heap by moving items, if the engine keeps its pairs in items; as
+    /// [`Records::compact`].
+    fn compact(&self) -> Compacted {
+        Compacted::default()
     }
 
     /// Verifies every invariant of the table. Exact when nothing writes.
@@ -270,9 +276,14 @@ pub trait Records: Send + Sync {
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Takes back the space of items that were replaced or removed, as far as nobody holds them any more.
-    /// The caller has the right to write, and holds no [`Record`].
-    fn reclaim(&self);
+    /// Takes back the space of items that were replaced or removed, as far as nobody holds them any more, and
+    /// makes room for an item that is to replace another, if there can be. The caller has the right to write, and
+    /// holds no [`Record`].
+    fn make_room(&self, key: &[u8], value: &[u8]);
+
+    /// Moves items together beside other operations, in the calling thread, so that what lies free between them
+    /// serves items of any size. The caller has the right to write, and holds no [`Record`].
+    fn compact(&self) -> Compacted;
 
     /// Completes a resize that is under way; as [`Index::settle`].
     fn settle(&self);

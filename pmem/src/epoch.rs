@@ -154,6 +154,10 @@ pub struct Epochs {
     overdue: Line,
 }
 
+/// When somebody looked at what was pinned; see [`Epochs::moment`].
+#[derive(Debug, Clone, Copy)]
+pub struct Moment(u64);
+
 /// Keeps every item that can be reached now in place until dropped.
 #[derive(Debug)]
 pub struct Guard<'a> {
@@ -294,6 +298,32 @@ impl Epochs {
         ready.into_iter().for_each(&mut reclaim);
         collecting.fetch_sub(1, Ordering::AcqRel);
         is_left || is_in_hand
+    }
+
+    /// A moment, for [`Epochs::has_passed`].
+    pub fn moment(&self) -> Moment {
+        let _guard = self.pin();
+        // As the tag of what is retired.
+        Moment(self.global().load(Ordering::Relaxed) + 1)
+    }
+
+    /// Whether all pins have ended that there were at this moment.
+    pub fn has_passed(&self, moment: Moment) -> bool {
+        (0..3).any(|_| self.try_advance() >= moment.0 + 2)
+    }
+
+    /// Whether the calling thread is pinned; of one that shares its line, whether any is that does.
+    pub fn is_pinned_here(&self) -> bool {
+        let is_set = |word: &AtomicU64| word.load(Ordering::Relaxed) != 0;
+        match thread_index() {
+            THREADS_MAX.. => self.threads.line(THREADS_MAX).0[..SHARED_COUNTS].iter().any(is_set),
+            thread => is_set(&self.threads.line(thread).0[DEPTH]),
+        }
+    }
+
+    /// Bytes of what was retired and not reclaimed.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.bags.iter().map(|bag| bag.lock().waiting_bytes).sum()
     }
 
     fn is_pinned(&self) -> bool {

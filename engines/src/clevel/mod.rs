@@ -52,6 +52,7 @@ mod operation;
 mod ops;
 mod records;
 mod recover;
+mod relocate;
 mod resize;
 mod scan;
 mod search;
@@ -75,7 +76,7 @@ use layout::{
     capacity, load,
 };
 use pmem::epoch::{Epochs, Guard};
-use pmem::heap::Heap;
+use pmem::heap::{Compacted, Heap};
 use pmem::sync::{Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool};
 use std::sync::Arc;
@@ -426,6 +427,12 @@ impl<M: Medium> Core<M> {
             resizes: self.resizes.load(Ordering::Relaxed),
             cached: None,
         }
+    }
+
+    fn compact(&self) -> Compacted {
+        // A helper's guard would keep what is moved.
+        let _held = self.signal.try_hold();
+        self.heap.compact(&self.epochs, self)
     }
 
     fn shrink(&self) -> Result<Shrunk, Error> {

@@ -6,12 +6,15 @@ use super::search::Hit;
 use super::{Core, Retired};
 use index::{Change, Error};
 use pmem::epoch::{Guard, Retries};
-use pmem::heap::Item;
+use pmem::heap::{Compacted, Item, Wanted};
 use pmem::{Medium, Offset, SpaceError};
 
 /// How often an insertion that finds the pool full tries to get back what was retired, if helpers
 /// that are in their turns may be holding it.
 const INSERTIONS_WHEN_FULL: u32 = 20;
+
+/// Times that a change has room made for it, which others may take before it does.
+const ROOM_ROUNDS_MAX: u32 = 8;
 
 /// What a mutation makes of the value that it finds.
 pub(super) type Decide<'d, 'v> = dyn Fn(Option<&[u8]>) -> Change<&'v [u8]> + 'd;
@@ -51,20 +54,26 @@ impl<M: Medium> Core<M> {
     ) -> Result<(Changed<'a>, Guard<'a>), Error> {
         let mut fresh = fresh;
         let mut retries = Retries::default();
+        let mut rounds = 0;
         loop {
-            let mut needs_no_more = false;
-            let changed = self.try_change(fresh.take(), hash, key, decide, &mut needs_no_more);
-            if !matches!(changed, Err(Error::Space(SpaceError::Full { .. }))) {
-                return changed;
-            }
-            // Space that was retired may be enough. No guard of this call is left to hold it, nor is a
-            // helper's, if it can be kept from its turns.
+            let mut wanted = Wanted::default();
+            let changed = self.try_change(fresh.take(), hash, key, decide, &mut wanted);
+            let Err(Error::Space(full @ SpaceError::Full { .. })) = changed else { return changed };
+            // Space that was retired may be enough, or space between items. No guard of this call is left to
+            // hold it, nor is a helper's, if it can be kept from its turns.
             let held = self.signal.try_hold();
             let more_may_come = self.reclaim_retired();
+            let mut room = Compacted::default();
+            if retries.tries() > 0 && rounds < ROOM_ROUNDS_MAX {
+                rounds += 1;
+                room = self.heap.make_room(&wanted, &self.epochs, self);
+            }
             let waits_for_helper = held.is_none() && retries.tries() < INSERTIONS_WHEN_FULL;
             drop(held);
-            if !retries.go_on(needs_no_more || waits_for_helper, more_may_come) {
-                return changed;
+            if !room.has_room
+                && !retries.go_on(wanted.fits_in_place || waits_for_helper, more_may_come)
+            {
+                return Err(self.heap.say_why(full, &wanted, room, &self.epochs).into());
             }
         }
     }
@@ -75,10 +84,10 @@ impl<M: Medium> Core<M> {
         hash: u64,
         key: &[u8],
         decide: &Decide<'_, 'v>,
-        needs_no_more: &mut bool,
+        wanted: &mut Wanted,
     ) -> Result<(Changed<'a>, Guard<'a>), Error> {
         let guard = self.epochs.pin();
-        let changed = self.change_pinned(hash, key, decide, &mut fresh, needs_no_more, &guard);
+        let changed = self.change_pinned(hash, key, decide, &mut fresh, wanted, &guard);
         if let Some(Fresh { at, bytes }) = fresh {
             // A helper may still look at it.
             self.retire(&guard, Retired::Item(at, bytes));
@@ -89,15 +98,15 @@ impl<M: Medium> Core<M> {
         Ok((changed?.0, guard))
     }
 
-    /// Also returns whether the key was inserted. What is left in `fresh` is not wanted; `needs_no_more`
-    /// says whether the change needs no more space than what it replaces has.
+    /// Also returns whether the key was inserted. What is left in `fresh` has no use any more; `wanted` says what
+    /// space it found no room for.
     fn change_pinned<'a, 'v>(
         &'a self,
         hash: u64,
         key: &[u8],
         decide: &Decide<'_, 'v>,
         fresh: &mut Option<Fresh>,
-        needs_no_more: &mut bool,
+        wanted: &mut Wanted,
         guard: &Guard<'a>,
     ) -> Result<(Changed<'a>, bool), Error> {
         loop {
@@ -108,10 +117,11 @@ impl<M: Medium> Core<M> {
                 Change::Keep => return Ok((Changed { before, is_done: false }, false)),
                 Change::Remove => None,
                 Change::Put(value) => {
-                    let fits = |item| self.heap.fits_in_place_of(key, value, item);
-                    *needs_no_more = found.is_some_and(|hit| fits(hit.word.at()));
                     let replaced = found.map(|hit| hit.word.at());
-                    Some(Word::item(hash, self.write(fresh, key, value, replaced)?))
+                    *wanted = self.heap.wanted_for(key, value, replaced);
+                    let item = self.write(fresh, key, value, replaced)?;
+                    wanted.item_bytes = None;
+                    Some(Word::item(hash, item))
                 }
             };
             let is_done = match (found, new) {
@@ -226,7 +236,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Replaces what was found, or deletes it if there is nothing `new`. Whether it was still there.
-    fn update_or_delete(
+    pub(super) fn update_or_delete(
         &self,
         hash: u64,
         hit: Hit<'_>,

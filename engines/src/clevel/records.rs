@@ -9,7 +9,7 @@ use index::{
 };
 use pmem::Medium;
 use pmem::epoch::Guard;
-use pmem::heap::{HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use pmem::heap::{Compacted, HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted};
 use std::time::Duration;
 
 fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
@@ -122,12 +122,19 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.heap.usage()
     }
 
+    fn compact(&self) -> Compacted {
+        self.core.compact()
+    }
+
     fn check(&self) -> CheckReport {
         self.core.check()
     }
 
-    fn reclaim(&self) {
-        self.core.reclaim_retired();
+    fn make_room(&self, key: &[u8], value: &[u8]) {
+        let core = &*self.core;
+        core.reclaim_retired();
+        let wanted = Wanted { replaces: true, ..core.heap.wanted_for(key, value, None) };
+        core.heap.make_room(&wanted, &core.epochs, core);
     }
 
     fn settle(&self) {

@@ -10,7 +10,7 @@ use index::{
     Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Scan, Shrunk, are_words,
 };
 use pmem::epoch::Guard;
-use pmem::heap::{HeapUse, Item};
+use pmem::heap::{Compacted, HeapUse, Item};
 use pmem::{Medium, OpenError, Pool, WORD};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -282,6 +282,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
 
     fn heap_use(&self) -> HeapUse {
         self.table.heap_use()
+    }
+
+    fn compact(&self) -> Compacted {
+        self.table.core.compact()
     }
 
     fn check(&self) -> CheckReport {

@@ -26,6 +26,7 @@ mod read_only;
 mod reclaim;
 mod scans;
 mod shrink;
+mod space;
 mod store_model;
 mod superblocks;
 mod sync_marks;

@@ -14,6 +14,7 @@
 
 mod batch;
 mod check;
+mod relocate;
 mod scan;
 
 use crate::change::Change;
@@ -22,7 +23,9 @@ use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
 use pmem::epoch::{Epochs, Guard, Retries};
-use pmem::heap::{Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use pmem::heap::{
+    Compacted, Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
+};
 use pmem::sync::{AtomicU64, Ordering, Part, parts_of, run_parts};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use scan::ItemScan;
@@ -33,6 +36,9 @@ use std::time::Duration;
 const GROUP: u64 = 1;
 /// Pairs that are worth a thread in the walk after an opening.
 const PAIRS_PER_THREAD: u64 = 50_000;
+
+/// Times that a change has room made for it, which others may take before it does.
+const ROOM_ROUNDS_MAX: u32 = 8;
 
 /// Byte strings on an index of words.
 pub struct Items<I, M: Medium> {
@@ -220,26 +226,42 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         decide: impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let mut retries = Retries::default();
+        let mut rounds = 0;
         loop {
-            let mut needs_no_more = false;
-            let changed = self.try_change(key, &decide, &mut needs_no_more);
-            if !matches!(changed, Err(ItemError::Space(SpaceError::Full { .. }))) {
+            let mut wanted = Wanted::default();
+            let changed = self.try_change(key, &decide, &mut wanted);
+            let Err(ItemError::Space(full @ SpaceError::Full { .. })) = changed else {
                 return changed;
-            }
-            // Space that was retired may be enough. No guard of this call is left to hold it.
+            };
+            // Space that was retired may be enough, or space between items. No guard of this call is left
+            // to hold it.
             let more_may_come = self.space.reclaim_retired();
-            if !retries.go_on(needs_no_more, more_may_come) {
-                return changed;
+            let room = match retries.tries() {
+                0 => Compacted::default(),
+                _ => self.make_room_again(&mut rounds, &wanted),
+            };
+            if !room.has_room && !retries.go_on(wanted.fits_in_place, more_may_come) {
+                let full = self.space.heap.say_why(full, &wanted, room, &self.space.epochs);
+                return Err(full.into());
             }
         }
     }
 
-    /// Also tells whether the change needs no more space than what it replaces has.
+    /// Makes room in the heap for what a change wanted, if that was what it lacked; not for ever.
+    fn make_room_again(&self, rounds: &mut u32, wanted: &Wanted) -> Compacted {
+        *rounds += 1;
+        if *rounds > ROOM_ROUNDS_MAX {
+            return Compacted::default();
+        }
+        self.space.heap.make_room(wanted, &self.space.epochs, self)
+    }
+
+    /// Also tells what space it found no room for.
     fn try_change<'v>(
         &self,
         key: &[u8],
         decide: &impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
-        needs_no_more: &mut bool,
+        wanted: &mut Wanted,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
         let guard = self.space.epochs.pin();
@@ -261,15 +283,15 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                     if found.is_none() {
                         return Ok((None, true));
                     }
-                    *needs_no_more = true;
+                    wanted.fits_in_place = true;
                 }
                 Change::Put(value) => {
-                    let fits = |at| self.space.heap.fits_in_place_of(key, value, at);
-                    *needs_no_more = item_before.is_some_and(fits);
                     let item = match fresh.take() {
                         Some(item) => item,
                         None => {
+                            *wanted = self.space.heap.wanted_for(key, value, item_before);
                             let at = self.space.heap.write_item(key, value, item_before)?;
+                            wanted.item_bytes = None;
                             Unpublished::new(&self.space.heap, at)
                         }
                     };
@@ -393,8 +415,14 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         self.check_items()
     }
 
-    fn reclaim(&self) {
+    fn compact(&self) -> Compacted {
+        self.space.heap.compact(&self.space.epochs, self)
+    }
+
+    fn make_room(&self, key: &[u8], value: &[u8]) {
         self.space.reclaim_retired();
+        let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };
+        self.space.heap.make_room(&wanted, &self.space.epochs, self);
     }
 
     fn settle(&self) {

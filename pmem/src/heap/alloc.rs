@@ -43,6 +43,17 @@ impl<M: Medium> Heap<M> {
         }
     }
 
+    /// Space for a copy of an item: of what is at hand, not of what is set aside, and without growth.
+    pub(super) fn allocate_for_copy(&self, bytes: u64) -> Option<Offset> {
+        let space = match self.classes.class_of(bytes) {
+            Some(class) => {
+                self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(()))
+            }
+            None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())),
+        };
+        space.ok()
+    }
+
     fn allocate_small<E>(
         &self,
         class: usize,
@@ -182,7 +193,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Makes listed segments whose slots are all free, or set aside, available to other classes.
-    fn release_empty_segments(&self) {
+    pub(super) fn release_empty_segments(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {
             let mut empty = Vec::new();
             let mut list = list.lock();
@@ -203,7 +214,7 @@ impl<M: Medium> Heap<M> {
             }
             // While nothing of the list can be taken: what is set aside in a segment that goes is made
             // up for by slots of those that stay.
-            reserve.give_up(|slot| empty.contains(&(slot.0 >> self.segment_log2)));
+            let _ = reserve.give_up(|slot| empty.contains(&(slot.0 >> self.segment_log2)));
             self.set_slots_aside_of_listed(reserve, &list);
             drop(list);
             for segment in empty {
@@ -272,7 +283,8 @@ impl<M: Medium> Heap<M> {
             self.release_large(segment, state.slots());
             return;
         }
-        if !self.reserve_of(segment).is_some_and(|reserve| reserve.put(at)) {
+        let stays = || self.stays(segment);
+        if !self.reserve_of(segment).is_some_and(|reserve| reserve.put(at, stays)) {
             let slot = ((at.0 & (self.segment_bytes() - 1)) / size) as usize;
             self.free_slot(segment, slot);
         }

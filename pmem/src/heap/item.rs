@@ -59,6 +59,11 @@ const fn padded(key_bytes: u64) -> u64 {
     (key_bytes + 7) & !7
 }
 
+/// Bytes of an item with this key and value.
+pub(super) fn item_bytes(key: &[u8], value: &[u8]) -> u64 {
+    HEADER_BYTES + padded(key.len() as u64) + value.len() as u64
+}
+
 impl<M: Medium> Heap<M> {
     /// Writes an item and starts writing it back; it is durable after the thread's next fence,
     /// and must not be published before. `key` and `value` must be within their limits.
@@ -72,29 +77,38 @@ impl<M: Medium> Heap<M> {
         value: &[u8],
         replaced: Option<Offset>,
     ) -> Result<Offset, SpaceError> {
-        let key_bytes = key.len() as u64;
-        let value_at = HEADER_BYTES + padded(key_bytes);
-        let bytes = value_at + value.len() as u64;
-        let at = self.allocate(bytes, replaced)?;
+        let at = self.allocate(item_bytes(key, value), replaced)?;
+        self.store_item(at, key, value, checksum(key, value));
+        Ok(at)
+    }
+
+    /// Writes a copy of an item, with the checksum that it has, if there is space at hand; as
+    /// [`Heap::write_item`].
+    pub fn write_copy(&self, item: &Item<'_>) -> Option<Offset> {
+        let at = self.allocate_for_copy(item_bytes(item.key, item.value))?;
+        self.store_item(at, item.key, item.value, item.crc);
+        Some(at)
+    }
+
+    /// Writes an item into space that was allocated for it, and starts writing it back.
+    fn store_item(&self, at: Offset, key: &[u8], value: &[u8], crc: u32) {
         let mut head = [0; HEADER_BYTES as usize];
         head[..4].copy_from_slice(&(key.len() as u32).to_le_bytes());
-        head[4..8].copy_from_slice(&checksum(key, value).to_le_bytes());
+        head[4..8].copy_from_slice(&crc.to_le_bytes());
         head[8..].copy_from_slice(&(value.len() as u64).to_le_bytes());
         // SAFETY: the allocation is this thread's alone until the item is published: the heap
         // hands out no slot twice, and no guard is left that could reach its former item.
         unsafe {
             self.medium().copy_in(at, &head);
             self.medium().copy_in(at.add(HEADER_BYTES), key);
-            self.medium().copy_in(at.add(value_at), value);
+            self.medium().copy_in(at.add(HEADER_BYTES + padded(key.len() as u64)), value);
         }
-        self.medium().flush_range(at, bytes);
-        Ok(at)
+        self.medium().flush_range(at, item_bytes(key, value));
     }
 
     /// Whether an item needs no more space than what lies at `replaced` has.
     pub fn fits_in_place_of(&self, key: &[u8], value: &[u8], replaced: Offset) -> bool {
-        let bytes = HEADER_BYTES + padded(key.len() as u64) + value.len() as u64;
-        self.capacity_at(replaced).is_some_and(|capacity| bytes <= capacity)
+        self.capacity_at(replaced).is_some_and(|capacity| item_bytes(key, value) <= capacity)
     }
 
     /// Writes a group of items and starts writing it back; as [`Heap::write_item`].

@@ -17,14 +17,20 @@
 mod alloc;
 mod cache;
 mod class;
+mod compact;
 mod item;
 mod reserve;
+mod runs;
 mod segment;
 mod set_aside;
 mod sweep;
+mod victims;
+mod wanted;
 
+pub use compact::{Compacted, Mover};
 pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use sweep::{Audit, Sweep};
+pub use wanted::Wanted;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::Medium;
@@ -34,8 +40,8 @@ use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use class::{CLASSES_MAX, Classes};
 use reserve::{Reserve, ReservedRun};
+use runs::FreeRuns;
 use segment::{Descriptor, SegmentState, usage};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,14 +91,15 @@ pub struct Heap<M: Medium> {
     /// Per class: slots that only replacements get.
     reserves: Vec<Reserve>,
     reserved_run: ReservedRun,
-    /// Runs of unused segments: first segment to length.
-    free_runs: Mutex<BTreeMap<u64, u64>>,
+    free_runs: Mutex<FreeRuns>,
     /// Segments of all extents.
     segments_taken: AtomicU64,
     /// Segments in free runs.
     segments_free: AtomicU64,
     /// Held by who writes a descriptor word, and by who puts all of them elsewhere.
     describing: Mutex<()>,
+    /// Held by who empties segments.
+    compacting: Mutex<()>,
     /// Serialises growth, so that threads in need together add one extent and not several.
     growing: Mutex<()>,
     /// Per thread and class, the two words of a [`cache`].
@@ -132,6 +139,7 @@ impl<M: Medium> Heap<M> {
             segments_taken: AtomicU64::new(0),
             segments_free: AtomicU64::new(0),
             describing: Mutex::default(),
+            compacting: Mutex::default(),
             growing: Mutex::default(),
             caches: Array::reserve(
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
@@ -380,22 +388,7 @@ impl<M: Medium> Heap<M> {
     fn release_run(&self, first: u64, count: u64) {
         let mut runs = self.free_runs.lock();
         self.segments_free.fetch_add(count, Ordering::Relaxed);
-        let mut start = first;
-        let mut len = count;
-        if let Some((&before, &before_len)) = runs.range(..first).next_back()
-            && before + before_len == first
-            && self.same_extent(before, first)
-        {
-            start = before;
-            len += before_len;
-        }
-        if let Some(&after_len) = runs.get(&(first + count))
-            && self.same_extent(first, first + count)
-        {
-            runs.remove(&(first + count));
-            len += after_len;
-        }
-        runs.insert(start, len);
+        runs.add(first, count, |a, b| self.same_extent(a, b));
     }
 
     /// Whether two segments lie in one extent: their descriptor words are then as far apart as
@@ -407,14 +400,9 @@ impl<M: Medium> Heap<M> {
 
     /// Takes a run of `count` free segments, if there is one.
     fn take_run(&self, count: u64) -> Option<u64> {
-        let mut runs = self.free_runs.lock();
-        let (&start, &len) = runs.iter().find(|&(_, &len)| len >= count)?;
-        runs.remove(&start);
+        let first = self.free_runs.lock().take(count)?;
         self.segments_free.fetch_sub(count, Ordering::Relaxed);
-        if len > count {
-            runs.insert(start + count, len - count);
-        }
-        Some(start)
+        Some(first)
     }
 
     /// Writes a segment's surviving word and starts writing it back.

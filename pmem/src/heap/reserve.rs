@@ -41,16 +41,17 @@ impl Reserve {
         self.missing.load(Ordering::Relaxed)
     }
 
-    /// Sets a free slot aside, if one is missing.
+    /// Sets a free slot aside, if one is missing and its segment `stays`: asked while nobody can take slots
+    /// out of what is set aside.
     #[inline]
-    pub(super) fn put(&self, slot: Offset) -> bool {
-        self.missing() != 0 && self.put_missing(slot)
+    pub(super) fn put(&self, slot: Offset, stays: impl Fn() -> bool) -> bool {
+        self.missing() != 0 && self.put_missing(slot, stays)
     }
 
     #[cold]
-    fn put_missing(&self, slot: Offset) -> bool {
+    fn put_missing(&self, slot: Offset, stays: impl Fn() -> bool) -> bool {
         let mut slots = self.slots.lock();
-        let is_missing = slots.len() < self.wanted;
+        let is_missing = slots.len() < self.wanted && stays();
         if is_missing {
             slots.push(slot);
             self.count(&slots);
@@ -74,11 +75,13 @@ impl Reserve {
         self.slots.lock().clone()
     }
 
-    /// Gives up what is set aside where `gives_up` says so.
-    pub(super) fn give_up(&self, gives_up: impl Fn(Offset) -> bool) {
+    /// Gives up what is set aside where `gives_up` says so; returns it.
+    pub(super) fn give_up(&self, gives_up: impl Fn(Offset) -> bool) -> Vec<Offset> {
         let mut slots = self.slots.lock();
-        slots.retain(|&slot| !gives_up(slot));
+        let (given_up, kept) = slots.iter().partition(|&&slot| gives_up(slot));
+        *slots = kept;
         self.count(&slots);
+        given_up
     }
 }
 

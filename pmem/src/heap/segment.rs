@@ -84,6 +84,8 @@ pub(super) mod status {
     pub(in crate::heap) const LISTED: u32 = 2;
     /// One thread.
     pub(in crate::heap) const OWNED: u32 = 3;
+    /// Nobody: what lies in it is being moved elsewhere.
+    pub(in crate::heap) const DRAINING: u32 = 4;
 }
 
 /// The volatile state of a segment.

@@ -2,6 +2,7 @@
 
 use super::Heap;
 use super::reserve::Reserve;
+use super::segment::status;
 use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::sync::Ordering;
@@ -53,6 +54,11 @@ impl<M: Medium> Heap<M> {
         Ok(())
     }
 
+    /// Whether a small segment is not about to be emptied.
+    pub(super) fn stays(&self, segment: u64) -> bool {
+        self.state(segment).status.load(Ordering::SeqCst) != status::DRAINING
+    }
+
     pub(super) fn reserve_of(&self, segment: u64) -> Option<&Reserve> {
         self.reserves.get(self.class_of_segment(segment)?)
     }
@@ -80,7 +86,7 @@ impl<M: Medium> Heap<M> {
         for word in (0..self.state(segment).words()).rev() {
             while reserve.missing() != 0 {
                 let Some((slot, at)) = self.take_free_slot(segment, word) else { break };
-                if !reserve.put(at) {
+                if !reserve.put(at, || self.stays(segment)) {
                     // Others were faster.
                     self.free_slot(segment, slot);
                 }

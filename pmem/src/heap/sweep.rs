@@ -156,7 +156,7 @@ impl<M: Medium> Audit<'_, M> {
 
     /// Bytes of an item with this key and value.
     pub fn item_bytes(key: &[u8], value: &[u8]) -> u64 {
-        16 + (key.len() as u64).next_multiple_of(8) + value.len() as u64
+        super::item::item_bytes(key, value)
     }
 
     /// Counts what is lost: slots that are taken, were not marked, are not set aside, and neither wait in a
@@ -175,7 +175,7 @@ impl<M: Medium> Audit<'_, M> {
             leaks += u64::from(self.mark(slot, 0).is_err());
         }
         self.heap.partial.iter().for_each(|list| findable.extend(list.lock().iter()));
-        let mut runs = self.heap.free_runs.lock().clone();
+        let mut runs: Vec<(u64, u64)> = self.heap.free_runs.lock().iter().collect();
         runs.extend(self.heap.reserved_run.get());
         findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
         // Of a damaged heap nothing is handed out, and nothing of it is meant to be found.

@@ -1,0 +1,266 @@
+//! Emptying segments, so that what one size leaves free serves any other.
+//!
+//! Protocol. Victims leave the lists of their classes and are marked `DRAINING`: nobody takes a slot of them from
+//! then on, nor sets one aside. Then all pins have to end that there were at that moment. Who has taken
+//! a slot was pinned until its item was whole; so what lies in a taken slot does not change any more, and
+//! can be read, whether a slot of the table leads to it, it waits to be reclaimed, or its writer has yet to
+//! publish it. The table moves what it leads to, as an update with the same value would, and retires what it
+//! leaves. A victim in which nothing is taken afterwards is a free segment. One in which
+//! something is left, since it is held or has no room elsewhere, goes back to its class.
+//!
+//! Nothing of this is recorded: after a crash a segment is what its slots say.
+
+use super::segment::{status, usage};
+use super::{Heap, Wanted};
+use crate::epoch::Epochs;
+use crate::medium::Medium;
+use crate::offset::Offset;
+use crate::sync::{Ordering, pause};
+
+/// Tries to see pins end that others have: some 25 ms of them.
+const TRIES_MAX: u32 = if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 100 };
+/// A pass for somebody who waits for it empties at most this fraction of the heap, so that it ends soon ...
+const PASS_FRACTION: u64 = 64;
+/// ... and so many segments at least, so that passes are few.
+const PASS_SEGMENTS_MIN: u64 = 4;
+
+/// Who can move what lies in a heap: the table whose slots lead to it.
+pub trait Mover {
+    /// Puts a [copy](Heap::write_copy) in place of what lies at `at`, if a slot leads to that, and retires it.
+    /// Whether there was room for the copy.
+    fn relocate(&self, at: Offset) -> bool;
+
+    /// Takes back what was retired, as far as nobody holds it.
+    fn collect(&self);
+}
+
+/// What a compaction came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compacted {
+    /// Whether there is room for what it was done for.
+    pub has_room: bool,
+    /// Bytes of segments that became free.
+    pub freed_bytes: u64,
+    /// Whether it had to leave segments as they were, since somebody may hold what is, or was, in them.
+    pub is_held: bool,
+}
+
+impl Compacted {
+    fn add(&mut self, other: Compacted) {
+        self.freed_bytes += other.freed_bytes;
+        self.is_held |= other.is_held;
+    }
+}
+
+impl<M: Medium> Heap<M> {
+    /// Makes room for what was `wanted`, where [`Heap::write_item`] found none. Takes back what is cached and set aside, and empties segments by moving
+    /// what lies in them. Whether there is room then, for who comes first. Others who need room wait for it.
+    ///
+    /// The caller is not pinned, and has the right to write.
+    pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+        let mut done = Compacted::default();
+        let Some(bytes) = wanted.item_bytes else { return done };
+        if self.damaged.load(Ordering::Relaxed) {
+            return done;
+        }
+        let class = self.classes.class_of(bytes);
+        let count = match class {
+            Some(_) => 1,
+            None => self.run_for(bytes, !wanted.replaces),
+        };
+        let _compacting = self.compacting.lock();
+        loop {
+            self.take_back_what_is_unused();
+            done.has_room = class.is_some_and(|class| self.is_listed(class))
+                || self.free_runs.lock().has(count);
+            if done.has_room {
+                return done;
+            }
+            let free = self.segments_free.load(Ordering::Relaxed);
+            if free >= count {
+                done.add(self.empty_window(count, epochs, mover));
+                done.has_room = self.free_runs.lock().has(count);
+                if done.has_room {
+                    return done;
+                }
+            }
+            // So few free segments may have been too few for copies.
+            let total = self.segments_taken.load(Ordering::Relaxed);
+            let enough =
+                count.saturating_sub(free).max(total / PASS_FRACTION).max(PASS_SEGMENTS_MIN);
+            let pass = self.empty_sparse_segments(enough, epochs, mover);
+            done.add(pass);
+            if pass.freed_bytes == 0 {
+                return done;
+            }
+        }
+    }
+
+    /// Empties all segments that can be emptied without using up others for it. The caller is not pinned, and has
+    /// the right to write.
+    pub fn compact(&self, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+        let mut done = Compacted { has_room: true, ..Compacted::default() };
+        while !self.damaged.load(Ordering::Relaxed) {
+            let _compacting = self.compacting.lock();
+            let free_before = self.segments_free.load(Ordering::Relaxed);
+            self.take_back_what_is_unused();
+            let free = self.segments_free.load(Ordering::Relaxed);
+            done.freed_bytes += free.saturating_sub(free_before) << self.segment_log2;
+            let total = self.segments_taken.load(Ordering::Relaxed);
+            let enough = (total / PASS_FRACTION).max(PASS_SEGMENTS_MIN);
+            let pass = self.empty_sparse_segments(enough, epochs, mover);
+            done.add(pass);
+            if pass.freed_bytes == 0 {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Segments in a row that a large item needs, with those for what is to replace it some day.
+    fn run_for(&self, bytes: u64, is_new: bool) -> u64 {
+        let count = bytes.div_ceil(self.segment_bytes());
+        if !is_new {
+            return count;
+        }
+        self.reserved_run.want(count);
+        let wanted = self.reserved_run.wanted();
+        count + if self.reserved_run.len() < wanted { wanted } else { 0 }
+    }
+
+    /// Slots in caches go back to their segments, and empty segments to all classes.
+    fn take_back_what_is_unused(&self) {
+        let _growing = self.growing.lock();
+        self.recall_caches();
+        self.release_empty_segments();
+    }
+
+    fn empty_sparse_segments(&self, enough: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+        let victims = self.take_sparse(enough);
+        if victims.is_empty() {
+            return Compacted::default();
+        }
+        self.drain(&victims, &[], epochs, mover)
+    }
+
+    /// Empties segments that lie in a row, of as many as there can be those with the least in them.
+    fn empty_window(&self, count: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+        let Some(window) = self.cheapest_window(count) else { return Compacted::default() };
+        self.free_runs.lock().set_window(window.clone());
+        let small: Vec<u64> =
+            window.clone().filter(|&segment| self.begin_draining(segment)).collect();
+        let large = self.large_items_in(window.clone());
+        let drained = self.drain(&small, &large, epochs, mover);
+        self.free_runs.lock().set_window(0..0);
+        drained
+    }
+
+    /// Moves what lies in `small` segments, which are marked, and the `large` items.
+    fn drain(
+        &self,
+        small: &[u64],
+        large: &[Offset],
+        epochs: &Epochs,
+        mover: &impl Mover,
+    ) -> Compacted {
+        let moment = epochs.moment();
+        let is_still = self.wait(epochs, mover, || epochs.has_passed(moment));
+        if is_still {
+            let slots = small.iter().flat_map(|&segment| self.taken_slots(segment));
+            // Where there is no room for one, there may be for the next: of another size.
+            slots.chain(large.iter().copied()).for_each(|at| {
+                mover.relocate(at);
+            });
+        }
+        let are_empty = || small.iter().all(|&segment| self.is_empty(segment));
+        let is_done = is_still && self.wait(epochs, mover, are_empty);
+        let mut drained = Compacted { is_held: !is_done, ..Compacted::default() };
+        for &segment in small {
+            if self.is_empty(segment) {
+                self.release_segment(segment);
+                drained.freed_bytes += self.segment_bytes();
+            } else {
+                self.give_up(segment);
+            }
+        }
+        drained
+    }
+
+    /// Waits a while for something that comes about as pins end. Not for pins of the caller's own thread.
+    fn wait(&self, epochs: &Epochs, mover: &impl Mover, is_so: impl Fn() -> bool) -> bool {
+        for _ in 0..TRIES_MAX {
+            mover.collect();
+            if is_so() {
+                return true;
+            }
+            if epochs.is_pinned_here() {
+                break;
+            }
+            pause();
+        }
+        false
+    }
+
+    /// Marks a small segment whose slots nobody hands out, and takes it from its list.
+    fn begin_draining(&self, segment: u64) -> bool {
+        if self.state(segment).usage.load(Ordering::Acquire) < usage::SMALL {
+            return false;
+        }
+        let Some(class) = self.class_of_segment(segment) else { return false };
+        self.mark_draining(class, &[segment]).contains(&segment)
+    }
+
+    /// Marks those of these segments, in order, of one class that nobody hands out slots of; what is set aside in
+    /// them is made up for by slots of others.
+    pub(super) fn mark_draining(&self, class: usize, segments: &[u64]) -> Vec<u64> {
+        let (Some(list), Some(reserve)) = (self.partial.get(class), self.reserves.get(class))
+        else {
+            return Vec::new();
+        };
+        let mut list = list.lock();
+        let mut marked = Vec::new();
+        list.retain(|segment| {
+            let is_victim = segments.binary_search(segment).is_ok();
+            if is_victim {
+                self.state(*segment).status.store(status::DRAINING, Ordering::SeqCst);
+                marked.push(*segment);
+            }
+            !is_victim
+        });
+        for &segment in segments {
+            let status = &self.state(segment).status;
+            let (full, draining) = (status::FULL, status::DRAINING);
+            let exchanged =
+                status.compare_exchange(full, draining, Ordering::SeqCst, Ordering::SeqCst);
+            if exchanged.is_ok() {
+                marked.push(segment);
+            }
+        }
+        // After they were marked: whoever sets a slot aside looks at that under the reserve's lock.
+        marked.sort_unstable();
+        let is_marked = |slot: Offset| marked.binary_search(&(slot.0 >> self.segment_log2)).is_ok();
+        let given_up = reserve.give_up(is_marked);
+        for slot in given_up {
+            self.release(slot);
+        }
+        self.set_slots_aside_of_listed(reserve, &list);
+        marked
+    }
+
+    /// Where items of a segment begin that is marked.
+    fn taken_slots(&self, segment: u64) -> Vec<Offset> {
+        let state = self.state(segment);
+        let size = self.class_of_segment(segment).and_then(|class| self.classes.size(class));
+        let taken = |word: usize| {
+            let taken = state.valid_bits(word) & !state.bits[word].load(Ordering::Acquire);
+            (0..64).filter(move |bit| taken & 1 << bit != 0).map(move |bit| word as u64 * 64 + bit)
+        };
+        let at = |slot: u64| self.start_of(segment).add(slot * size.unwrap_or(0));
+        (0..state.words()).flat_map(taken).map(at).collect()
+    }
+
+    fn is_empty(&self, segment: u64) -> bool {
+        let state = self.state(segment);
+        state.free() == state.slots()
+    }
+}

@@ -1,0 +1,118 @@
+//! Runs of free segments.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Runs of free segments, and a window of segments of which none is taken while it is being emptied.
+#[derive(Debug, Default)]
+pub(super) struct FreeRuns {
+    /// First segment to length.
+    runs: BTreeMap<u64, u64>,
+    window: Range<u64>,
+}
+
+impl FreeRuns {
+    /// Adds a run; it is joined with its neighbours if they are `in_one_extent` with it.
+    pub(super) fn add(&mut self, first: u64, count: u64, in_one_extent: impl Fn(u64, u64) -> bool) {
+        let (mut start, mut len) = (first, count);
+        if let Some((&before, &before_len)) = self.runs.range(..first).next_back()
+            && before + before_len == first
+            && in_one_extent(before, first)
+        {
+            start = before;
+            len += before_len;
+        }
+        if let Some(&after_len) = self.runs.get(&(first + count))
+            && in_one_extent(first, first + count)
+        {
+            self.runs.remove(&(first + count));
+            len += after_len;
+        }
+        self.runs.insert(start, len);
+    }
+
+    /// Takes `count` segments that follow each other, none of them in the window.
+    pub(super) fn take(&mut self, count: u64) -> Option<u64> {
+        let (run, first) = self.find(count)?;
+        let len = self.runs.remove(&run)?;
+        if first > run {
+            self.runs.insert(run, first - run);
+        }
+        let (end, rest) = (run + len, first + count);
+        if end > rest {
+            self.runs.insert(rest, end - rest);
+        }
+        Some(first)
+    }
+
+    /// The first place for `count` segments outside the window: the run, and where in it.
+    fn find(&self, count: u64) -> Option<(u64, u64)> {
+        let window = &self.window;
+        self.runs.iter().find_map(|(&start, &len)| {
+            let end = start + len;
+            let is_apart = window.is_empty() || end <= window.start || window.end <= start;
+            let parts = match is_apart {
+                true => [start..end, end..end],
+                false => [start..window.start.max(start), window.end.min(end)..end],
+            };
+            let fits = |part: &Range<u64>| part.end - part.start >= count;
+            parts.into_iter().find(fits).map(|part| (start, part.start))
+        })
+    }
+
+    /// Whether so many free segments follow each other outside the window.
+    pub(super) fn has(&self, count: u64) -> bool {
+        self.find(count).is_some()
+    }
+
+    /// Keeps these segments from being taken; an empty window keeps none.
+    pub(super) fn set_window(&mut self, window: Range<u64>) {
+        self.window = window;
+    }
+
+    /// First segments and lengths.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.runs.iter().map(|(&first, &len)| (first, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(of: &[(u64, u64)]) -> FreeRuns {
+        let mut runs = FreeRuns::default();
+        of.iter().for_each(|&(first, count)| runs.add(first, count, |_, _| true));
+        runs
+    }
+
+    #[test]
+    fn runs_are_joined_and_taken_from_their_beginnings() {
+        let mut free = runs(&[(4, 2), (8, 2), (6, 2)]);
+        assert_eq!(free.iter().collect::<Vec<_>>(), [(4, 6)]);
+        assert_eq!(free.take(5), Some(4));
+        assert_eq!(free.take(2), None);
+        assert_eq!(free.take(1), Some(9));
+        assert_eq!(free.iter().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_window() {
+        for (window, takes) in [
+            (0..30, vec![]),
+            (10..14, vec![14, 16, 18]),
+            (16..20, vec![10, 12, 14]),
+            (12..15, vec![10, 15, 17]),
+            (20..30, vec![10, 12, 14, 16, 18]),
+        ] {
+            let mut free = runs(&[(10, 10)]);
+            free.set_window(window.clone());
+            assert!(free.has(2) != takes.is_empty());
+            let taken: Vec<u64> = std::iter::from_fn(|| free.take(2)).collect();
+            assert_eq!(taken, takes, "{window:?}");
+            free.set_window(0..0);
+            taken.into_iter().for_each(|first| free.add(first, 2, |_, _| true));
+            assert_eq!(free.iter().collect::<Vec<_>>(), [(10, 10)]);
+        }
+    }
+}

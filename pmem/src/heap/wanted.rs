@@ -1,0 +1,60 @@
+//! What a change found no room for, and why there is none.
+
+use super::item::item_bytes;
+use super::{Compacted, Heap};
+use crate::epoch::Epochs;
+use crate::error::SpaceError;
+use crate::medium::Medium;
+use crate::offset::Offset;
+use crate::sync::Ordering;
+
+/// The space that a change needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Bytes of the item that has yet to be written; `None` if none has: what lacks room is not the heap then.
+    pub item_bytes: Option<u64>,
+    /// Whether it takes the place of another item.
+    pub replaces: bool,
+    /// Whether it needs no more than what it replaces has.
+    pub fits_in_place: bool,
+}
+
+impl<M: Medium> Heap<M> {
+    /// What an item needs that is written in place of the one at `replaced`, if any.
+    pub fn wanted_for(&self, key: &[u8], value: &[u8], replaced: Option<Offset>) -> Wanted {
+        Wanted {
+            item_bytes: Some(item_bytes(key, value)),
+            replaces: replaced.is_some(),
+            fits_in_place: replaced.is_some_and(|at| self.fits_in_place_of(key, value, at)),
+        }
+    }
+
+    /// The refusal `full` of what was `wanted`, with all that stands against it after a compaction.
+    pub fn say_why(
+        &self,
+        full: SpaceError,
+        wanted: &Wanted,
+        room: Compacted,
+        epochs: &Epochs,
+    ) -> SpaceError {
+        let SpaceError::Full { needed_bytes, mut reason } = full else { return full };
+        let free_bytes = self.segments_free.load(Ordering::Relaxed) << self.segment_log2;
+        match wanted.item_bytes {
+            None => reason += "; it is the index that has no room to grow",
+            Some(bytes) if free_bytes >= bytes => {
+                reason += &format!(
+                    "; {free_bytes} bytes are free, but not {bytes} in a row, nor can they be moved together"
+                );
+            }
+            Some(_) => {}
+        }
+        let held_bytes = epochs.waiting_bytes();
+        if held_bytes > 0 || room.is_held {
+            reason += &format!(
+                "; besides, somebody holds `Record`s or scans, which keep {held_bytes} bytes of what was replaced \
+                 or removed: drop them"
+            );
+        }
+        SpaceError::Full { needed_bytes, reason }
+    }
+}
