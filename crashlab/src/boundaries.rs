@@ -94,10 +94,28 @@ pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
     let one = setups::one_item_of_a_store(&empty);
-    vec![
+    let sparse = setups::sparse_segments_of_a_store(&empty);
+    let mut all = vec![
         Directed::new::<S>(empty, every_access(batch, 0, 1)),
         Directed::new::<S>(one, every_access(reusing(), 0, 1)),
-    ]
+    ];
+    all.extend(compacting::<S>(&sparse));
+    all
+}
+
+/// Items that are moved, and used meanwhile: the one that moves is key 1's, unless somebody comes first.
+pub fn compacting<S: Subject>(sparse: &Setup) -> Vec<Directed> {
+    let one = |action| Op::One(1, action);
+    let others = [
+        vec![one(Action::Get), one(Action::Get)],
+        vec![one(Action::Upsert(2)), one(Action::Get)],
+        vec![one(Action::Remove), one(Action::Insert(3))],
+        vec![Op::Many(vec![(0, Action::Upsert(4)), (1, Action::Upsert(5))]), Op::Scan],
+        vec![Op::Compact],
+    ];
+    let alone = Directed::new::<S>(sparse.clone(), Look::Exhaustive(2));
+    let beside = others.map(|other| shared::<S>(sparse, vec![vec![Op::Compact], other], 1));
+    [alone].into_iter().chain(beside).collect()
 }
 
 /// The directed histories around `setups`: all short ones, then pairs of threads.

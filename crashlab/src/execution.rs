@@ -143,6 +143,7 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                     Ok(())
                 }
                 Op::Shrink => subject.shrink(),
+                Op::Compact => subject.compact(),
                 Op::Sync => subject.sync().map_err(Failed::Wrong),
                 Op::Help => {
                     subject.help();
@@ -231,7 +232,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     let may_write = match op {
         Op::One(_, action) => *action != Action::Get,
         Op::Many(calls) => calls.iter().any(|(_, action)| *action != Action::Get),
-        Op::Settle | Op::Shrink => true,
+        Op::Settle | Op::Shrink | Op::Compact => true,
         // A helper writes nothing after a sync, until others do.
         _ => false,
     };
@@ -261,6 +262,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             Ok(Vec::new())
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
+        Op::Compact => subject.compact().map(|()| Vec::new()),
         Op::Sync => subject.sync().map_err(Failed::Wrong).map(|()| Vec::new()),
         Op::Help => {
             subject.help();

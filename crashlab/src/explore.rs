@@ -24,9 +24,11 @@ pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
     let batches = [Action::Insert(value), Action::Upsert(value), Action::Remove].map(batch);
     let settle = (setup.resize_at < 2.0).then_some(Op::Settle);
     let shrink = setup.shrinks.then_some(Op::Shrink);
+    let compact = setup.compacts.then_some(Op::Compact);
     let sync = setup.syncs.then_some(Op::Sync);
     let help = setup.has_helper.then_some(Op::Help);
-    single.chain(batches).chain(settle).chain(shrink).chain(sync).chain(help).collect()
+    let others = [settle, shrink, compact, sync, help];
+    single.chain(batches).chain(others.into_iter().flatten()).collect()
 }
 
 /// All histories of one thread with up to `length` operations, each crashed in its last one;
@@ -92,6 +94,7 @@ fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
         }
         18 => Op::Scan,
         _ if setup.shrinks && random.index(2) == 0 => Op::Shrink,
+        _ if setup.compacts && random.index(2) == 0 => Op::Compact,
         _ if setup.has_helper && random.index(3) > 0 => Op::Help,
         _ if setup.syncs => Op::Sync,
         _ => Op::Settle,

@@ -71,6 +71,8 @@ pub enum Op {
     Settle,
     /// Halves the table.
     Shrink,
+    /// Moves items together.
+    Compact,
     /// Visits all pairs.
     Scan,
     /// Ends a resize that is under way, and records the pool as clean until the next change.
@@ -105,6 +107,7 @@ impl fmt::Display for Op {
             }
             Op::Settle => write!(f, "settle"),
             Op::Shrink => write!(f, "shrink"),
+            Op::Compact => write!(f, "compact"),
             Op::Scan => write!(f, "scan"),
             Op::Sync => write!(f, "sync"),
             Op::Help => write!(f, "help"),

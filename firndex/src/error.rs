@@ -14,7 +14,8 @@ pub enum Error {
     /// The pool could not be created or opened.
     #[error(transparent)]
     Open(OpenError),
-    /// The file system is full, or the pool's limit is reached. Nothing was changed.
+    /// The file system is full, or the pool's limit is reached, and moving values together made no room. Nothing was
+    /// changed. The message says what lacks room, what holds it, and what helps.
     ///
     /// Reading and removing go on, and so does replacing a value by one that needs no more space.
     /// That can fail in two cases. The value has more than a megabyte: no second copy of it is kept

@@ -34,7 +34,9 @@ pub struct Store {
 }
 
 /// A value in place, or the value that an operation replaced. Hold it briefly: while any record
-/// is held, no replaced value's space is used again. A forked child may drop records that it has
+/// is held that was read before, no replaced value's space is used again, and no values are moved together: what is
+/// replaced meanwhile takes up space anew each time, so a thread that holds one for long can make the pool full, which
+/// the refusal then says. That is the price of look-ups that take no lock and count nothing. A forked child may drop records that it has
 /// inherited, and must not read them: they hold nothing in place there.
 #[derive(Debug)]
 pub struct Record<'a>(index::Record<'a>);
@@ -58,6 +60,9 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
         **self == *other.as_ref()
     }
 }
+
+/// Steps of a compaction, at most: beside writers that leave gaps as fast there would be no end.
+const COMPACTIONS_MAX: u32 = 1000;
 
 /// Copies of a key and its value.
 type KeyAndValue = (Vec<u8>, Vec<u8>);
@@ -306,8 +311,8 @@ impl Store {
 
     /// Moves values together, beside other operations, so that what lies free between them serves values of any
     /// size; returns how many bytes became free for that. A change that finds no room does as much of this by
-    /// itself as it needs. What lies in the same piece of the pool as a value that somebody holds as a
-    /// [`Record`] stays where it is.
+    /// itself as it needs. While a [`Record`] is held that was read before, nothing moves: it is waited for a
+    /// moment, and then what could not be moved stays where it is.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -324,7 +329,16 @@ impl Store {
     /// # }
     /// ```
     pub fn compact(&self) -> Result<u64> {
-        self.handle.mutate(|| Ok(self.records.compact().freed_bytes))
+        let mut freed_bytes = 0;
+        for _ in 0..COMPACTIONS_MAX {
+            // In steps: a sync waits for whoever has the right to write.
+            let step = self.handle.mutate(|| Ok(self.records.compact().freed_bytes))?;
+            freed_bytes += step;
+            if step == 0 {
+                break;
+            }
+        }
+        Ok(freed_bytes)
     }
 
     /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).

@@ -46,6 +46,8 @@ pub struct Setup {
     pub engine_params: [u64; ENGINE_PARAMS],
     /// Whether histories also halve the table.
     pub shrinks: bool,
+    /// Whether histories also move items together.
+    pub compacts: bool,
     /// Load factor at which it grows.
     pub resize_at: f64,
     /// Bits that a store keeps of its keys' hashes.
@@ -91,6 +93,7 @@ impl Default for Setup {
             engine: Engine::ALL[0],
             engine_params: [0; ENGINE_PARAMS],
             shrinks: false,
+            compacts: false,
             resize_at: 2.0,
             hash_bits: 64,
             value_bytes: &[8],
@@ -310,6 +313,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Halves what can be halved.
     fn shrink(&self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Moves items together, if there are any.
+    fn compact(&self) -> Result<(), Failed> {
         Ok(())
     }
 

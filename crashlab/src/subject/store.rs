@@ -175,6 +175,12 @@ impl Subject for StoreSubject {
         Ok(self.records.shrink().map(drop)?)
     }
 
+    fn compact(&self) -> Result<(), Failed> {
+        let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
+        while self.records.compact().freed_bytes > 0 {}
+        Ok(())
+    }
+
     fn wait_for_writers(&self) {
         self.pool.wait_for_writers();
     }

@@ -76,44 +76,39 @@ impl<M: Medium> Heap<M> {
             if done.has_room {
                 return done;
             }
-            let free = self.segments_free.load(Ordering::Relaxed);
-            if free >= count {
-                done.add(self.empty_window(count, epochs, mover));
-                done.has_room = self.free_runs.lock().has(count);
-                if done.has_room {
-                    return done;
-                }
-            }
-            // So few free segments may have been too few for copies.
             let total = self.segments_taken.load(Ordering::Relaxed);
-            let enough =
-                count.saturating_sub(free).max(total / PASS_FRACTION).max(PASS_SEGMENTS_MIN);
+            // For a row of segments, first as many as can be: what is put between them would break rows up.
+            let enough = match count {
+                1 => (total / PASS_FRACTION).max(PASS_SEGMENTS_MIN),
+                _ => total,
+            };
             let pass = self.empty_sparse_segments(enough, epochs, mover);
             done.add(pass);
-            if pass.freed_bytes == 0 {
-                return done;
+            if pass.freed_bytes > 0 {
+                continue;
             }
+            if self.segments_free.load(Ordering::Relaxed) >= count {
+                done.add(self.empty_window(count, epochs, mover));
+                done.has_room = self.free_runs.lock().has(count);
+            }
+            return done;
         }
     }
 
-    /// Empties all segments that can be emptied without using up others for it. The caller is not pinned, and has
-    /// the right to write.
+    /// Empties some segments that can be emptied without using up others for it; none is left if that frees nothing.
+    /// The caller is not pinned, and has the right to write.
     pub fn compact(&self, epochs: &Epochs, mover: &impl Mover) -> Compacted {
-        let mut done = Compacted { has_room: true, ..Compacted::default() };
-        while !self.damaged.load(Ordering::Relaxed) {
-            let _compacting = self.compacting.lock();
-            let free_before = self.segments_free.load(Ordering::Relaxed);
-            self.take_back_what_is_unused();
-            let free = self.segments_free.load(Ordering::Relaxed);
-            done.freed_bytes += free.saturating_sub(free_before) << self.segment_log2;
-            let total = self.segments_taken.load(Ordering::Relaxed);
-            let enough = (total / PASS_FRACTION).max(PASS_SEGMENTS_MIN);
-            let pass = self.empty_sparse_segments(enough, epochs, mover);
-            done.add(pass);
-            if pass.freed_bytes == 0 {
-                break;
-            }
+        if self.damaged.load(Ordering::Relaxed) {
+            return Compacted::default();
         }
+        let _compacting = self.compacting.lock();
+        let free_before = self.segments_free.load(Ordering::Relaxed);
+        self.take_back_what_is_unused();
+        let free = self.segments_free.load(Ordering::Relaxed);
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        let enough = (total / PASS_FRACTION).max(PASS_SEGMENTS_MIN);
+        let mut done = self.empty_sparse_segments(enough, epochs, mover);
+        done.freed_bytes += free.saturating_sub(free_before) << self.segment_log2;
         done
     }
 
@@ -143,9 +138,9 @@ impl<M: Medium> Heap<M> {
         self.drain(&victims, &[], epochs, mover)
     }
 
-    /// Empties segments that lie in a row, of as many as there can be those with the least in them.
+    /// Empties segments that lie in a row.
     fn empty_window(&self, count: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
-        let Some(window) = self.cheapest_window(count) else { return Compacted::default() };
+        let Some(window) = self.first_window(count) else { return Compacted::default() };
         self.free_runs.lock().set_window(window.clone());
         let small: Vec<u64> =
             window.clone().filter(|&segment| self.begin_draining(segment)).collect();
@@ -264,3 +259,6 @@ impl<M: Medium> Heap<M> {
         state.free() == state.slots()
     }
 }
+
+#[cfg(test)]
+mod tests;

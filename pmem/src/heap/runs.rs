@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// Places for something that are compared.
+const PLACES_LOOKED_AT: usize = 64;
+
 /// Runs of free segments, and a window of segments of which none is taken while it is being emptied.
 #[derive(Debug, Default)]
 pub(super) struct FreeRuns {
@@ -45,19 +48,26 @@ impl FreeRuns {
         Some(first)
     }
 
-    /// The first place for `count` segments outside the window: the run, and where in it.
+    /// A place for `count` segments outside the window: the run, and where in it. Of the first few places the one that
+    /// is the least too long, so that long ones stay for those who need them.
     fn find(&self, count: u64) -> Option<(u64, u64)> {
         let window = &self.window;
-        self.runs.iter().find_map(|(&start, &len)| {
+        let places = self.runs.iter().flat_map(|(&start, &len)| {
             let end = start + len;
             let is_apart = window.is_empty() || end <= window.start || window.end <= start;
             let parts = match is_apart {
                 true => [start..end, end..end],
                 false => [start..window.start.max(start), window.end.min(end)..end],
             };
-            let fits = |part: &Range<u64>| part.end - part.start >= count;
-            parts.into_iter().find(fits).map(|part| (start, part.start))
-        })
+            parts.map(|part| (part.end.saturating_sub(part.start), start, part.start))
+        });
+        let fitting = places.filter(|&(len, ..)| len >= count).take(PLACES_LOOKED_AT);
+        fitting.min().map(|(_, start, first)| (start, first))
+    }
+
+    /// Most segments that follow each other.
+    pub(super) fn longest(&self) -> u64 {
+        self.runs.values().copied().max().unwrap_or(0)
     }
 
     /// Whether so many free segments follow each other outside the window.
@@ -94,6 +104,16 @@ mod tests {
         assert_eq!(free.take(2), None);
         assert_eq!(free.take(1), Some(9));
         assert_eq!(free.iter().count(), 0);
+    }
+
+    #[test]
+    fn the_shortest_run_that_suffices_is_taken() {
+        let mut free = runs(&[(0, 9), (20, 3), (30, 4)]);
+        assert_eq!(
+            [free.take(3), free.take(3), free.take(1), free.take(9)],
+            [20, 30, 33, 0].map(Some)
+        );
+        assert_eq!(free.longest(), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::superblock::{Place, PoolKind};
 use crate::sync::AtomicBool;
 use std::collections::{HashSet, VecDeque};
 
-const SMALL_SEGMENT_LOG2: u32 = 12;
+pub(super) const SMALL_SEGMENT_LOG2: u32 = 12;
 
 fn spec(segment_log2: u32) -> Spec {
     Spec {
@@ -22,7 +22,7 @@ fn spec(segment_log2: u32) -> Spec {
     }
 }
 
-fn heap(limit: u64, segment_log2: u32) -> Heap<Dram> {
+pub(super) fn heap(limit: u64, segment_log2: u32) -> Heap<Dram> {
     let medium = Memory::dram(limit).unwrap();
     let pool = Pool::create(medium, &spec(segment_log2), Place::default()).unwrap();
     let heap = Heap::open(Arc::new(pool)).unwrap();

@@ -73,55 +73,47 @@ impl<M: Medium> Heap<M> {
         fitting.into_iter().map(sparse).collect()
     }
 
-    /// The window of `count` segments of one extent with the least in them; none if some of each window are used in
-    /// other ways, or if there is not as much room outside.
-    pub(super) fn cheapest_window(&self, count: u64) -> Option<Range<u64>> {
-        let extents = self.pool.extents_of(HEAP);
-        let windows = extents.iter().filter_map(|extent| {
+    /// The first window of `count` segments of one extent that can be emptied. Not the one with the least in it: chosen
+    /// anywhere, windows would leave gaps between them that are too short for the next one. What has to be moved is no
+    /// more than what it is moved for.
+    pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
+        // What is as long as no free run stays where it is.
+        let longest = self.free_runs.lock().longest();
+        self.pool.extents_of(HEAP).iter().find_map(|extent| {
             let first = extent.start.0 >> self.segment_log2;
-            self.cheapest_window_of(first..first + self.parts(extent).0, count)
-        });
-        let (_, first) = windows.min()?;
-        Some(first..first + count)
-    }
-
-    /// The cheapest window of these segments: bytes to be moved, and where it begins.
-    fn cheapest_window_of(&self, segments: Range<u64>, count: u64) -> Option<(u64, u64)> {
-        let costs: Vec<Option<u64>> =
-            segments.clone().map(|segment| self.cost_of_emptying(segment)).collect();
-        let (mut cost, mut fixed) = (0, 0);
-        let mut best: Option<(u64, u64)> = None;
-        for index in 0..costs.len() {
-            cost += costs[index].unwrap_or(0);
-            fixed += u64::from(costs[index].is_none());
-            let Some(begin) = (index + 1).checked_sub(count as usize) else { continue };
-            if fixed == 0 {
-                let window = (cost, segments.start + begin as u64);
-                best = Some(best.map_or(window, |best| best.min(window)));
+            let mut window = first..first;
+            let mut is_fixed = false;
+            for segment in first..first + self.parts(extent).0 {
+                let state = self.state(segment);
+                if state.usage.load(Ordering::Acquire) == usage::LARGE {
+                    is_fixed = state.slots() > longest;
+                }
+                window.end = segment + 1;
+                if !self.can_be_emptied(segment, is_fixed) {
+                    window.start = window.end;
+                }
+                if window.end - window.start == count {
+                    return Some(window);
+                }
             }
-            cost -= costs[begin].unwrap_or(0);
-            fixed -= u64::from(costs[begin].is_none());
-        }
-        best
+            None
+        })
     }
 
-    /// Bytes to be moved out of a segment; `None` if it cannot be emptied now.
-    fn cost_of_emptying(&self, segment: u64) -> Option<u64> {
+    /// Whether all that lies in a segment can be moved now, what is part of a large item unless that `is_fixed`.
+    fn can_be_emptied(&self, segment: u64, is_fixed: bool) -> bool {
         if let Some((first, len)) = self.reserved_run.get()
             && (first..first + len).contains(&segment)
         {
-            return None;
+            return false;
         }
         let state = self.state(segment);
         match state.usage.load(Ordering::Acquire) {
-            usage::FREE => Some(0),
-            usage::LARGE | usage::TAIL => Some(self.segment_bytes()),
-            usage::NONE => None,
+            usage::FREE => true,
+            usage::LARGE | usage::TAIL => !is_fixed,
+            usage::NONE => false,
             _ => {
-                let is_handed_out =
-                    !matches!(state.status.load(Ordering::SeqCst), status::FULL | status::LISTED);
-                let size = self.class_of_segment(segment).and_then(|it| self.classes.size(it))?;
-                (!is_handed_out).then(|| state.slots().saturating_sub(state.free()) * size)
+                matches!(state.status.load(Ordering::SeqCst), status::FULL | status::LISTED)
             }
         }
     }
