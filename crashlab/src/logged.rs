@@ -45,6 +45,11 @@ pub fn locked() -> Vec<Setup> {
     logged(vec![Setup { name, keys: vec![1, 2], free_keys: 2, ..Setup::default() }])
 }
 
+/// A store of each engine whose items are moved together.
+fn sparse(engine: Engine) -> Vec<Setup> {
+    stores(engine).iter().take(1).map(setups::sparse_segments_of_a_store).collect()
+}
+
 /// Where random histories begin.
 pub(crate) fn arenas() -> Vec<Arena> {
     arenas_of::<LinesSubject>(lines())
@@ -54,6 +59,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(of_engines(tables).concat()))
         .chain(arenas_of::<LongTableSubject>(of_engines(long_tables).concat()))
         .chain(arenas_of::<StoreSubject>(of_engines(stores).concat()))
+        .chain(arenas_of::<StoreSubject>(of_engines(sparse).concat()))
         .collect()
 }
 
@@ -73,6 +79,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(of_engines(tables).iter().flat_map(|setups| around::<TableSubject>(setups)));
     all.extend(of_engines(long_tables).iter().flat_map(|s| around::<LongTableSubject>(s)));
     all.extend(of_engines(stores).iter().flat_map(|setups| around::<StoreSubject>(setups)));
+    all.extend(of_engines(sparse).concat().iter().flat_map(alone::<StoreSubject>));
     all
 }
 
@@ -110,6 +117,8 @@ fn alone<S: Subject>(setup: &Setup) -> Vec<Directed> {
         vec![one(1, Action::Insert(3)), Op::Settle],
         vec![if setup.shrinks {
             Op::Shrink
+        } else if setup.compacts {
+            Op::Compact
         } else {
             Op::Many(vec![(0, Action::Upsert(4)), (1, Action::Upsert(4))])
         }],

@@ -24,7 +24,7 @@ fn survives_and_needs_its_fence(engine: Engine) {
     let is_meant =
         |kind: SiteKind, path: &str| kind == SiteKind::Fence && path.ends_with("/relocate.rs");
     let fences: Vec<_> =
-        sites.into_iter().filter(|site| is_meant(site.kind, &trial::path(site))).collect();
+        sites.into_iter().filter(|site| is_meant(site.kind, trial::path(site))).collect();
     assert!(!fences.is_empty(), "{engine}: nothing was moved");
     for site in fences {
         let caught = caught_by(&histories, Mutation { site, fault: Fault::Dropped });

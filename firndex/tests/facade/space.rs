@@ -2,8 +2,6 @@
 
 use firndex::{Engine, Error, Options, Store};
 
-const MAX_BYTES: u64 = 64 << 20;
-
 fn value_of(key: u32, bytes: usize) -> Vec<u8> {
     key.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }
@@ -45,7 +43,9 @@ fn fresh(options: &Options, bytes: usize) -> (f64, f64) {
 #[test]
 fn values_of_another_size_take_what_removed_ones_left() {
     for &engine in Engine::ALL {
-        let options = Options::new().engine(engine).max_bytes(MAX_BYTES);
+        // The default at the size that was promised, the others at one that costs less time.
+        let max_bytes = if engine == Engine::ALL[0] { 64 << 20 } else { 16 << 20 };
+        let options = Options::new().engine(engine).max_bytes(max_bytes);
         let (fresh_bytes, fresh_heap_bytes) = fresh(&options, 200);
         let store = options.in_memory_store().unwrap();
         let end = fill(&store, 0, 100);
@@ -128,7 +128,7 @@ fn values_move_beside_readers_and_writers() {
             });
             // It finds room only where values have moved.
             let filler = scope.spawn(|| fill(&store, end, 700));
-            (0..5).for_each(|_| drop(store.compact().unwrap()));
+            (0..5).for_each(|_| assert!(store.compact().is_ok()));
             [reader, scanner, writer].into_iter().for_each(|thread| thread.join().unwrap());
             let filled = filler.join().unwrap();
             assert!(filled > end, "{engine}");
@@ -152,7 +152,7 @@ fn a_refusal_says_what_stands_against_it() {
         let options = Options::new().engine(engine).max_bytes(8 << 20).helpers(0);
         let store = options.in_memory_store().unwrap();
         let end = fill(&store, 0, 3000);
-        let held = "somebody holds `Record`s or scans";
+        let held = "holds `Record`s or scans";
         assert!(!refusal(&store, end, 3000).contains(held), "{engine}: nothing is held");
         let record = store.get(0u32.to_le_bytes()).unwrap().unwrap();
         for key in 1..800u32 {
@@ -186,28 +186,22 @@ fn a_held_record_shows_what_it_showed() {
 /// Values of 16 bytes to 4 KiB, each replaced by ones of other sizes again and again.
 #[test]
 fn overwriting_takes_little_more_than_what_is_stored() {
-    const KEYS: u32 = 4000;
+    const KEYS: u32 = 2000;
     for &engine in Engine::ALL {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         let mut random = workload::Random::new(7);
         let mut live: Vec<u64> = vec![0; KEYS as usize];
-        let mut most: f64 = 0.0;
         for round in 0..20 * KEYS {
             let key = if round < KEYS { round } else { random.below(KEYS.into()) as u32 };
             let bytes = 16 + random.index(4080);
             drop(store.put(key.to_le_bytes(), value_of(key, bytes)).unwrap());
             live[key as usize] = 4 + bytes as u64;
             if round > 2 * KEYS && round.is_multiple_of(KEYS / 2) {
-                let stats = store.stats().unwrap();
+                let used = store.stats().unwrap().heap_used_bytes as f64;
                 let stored = live.iter().sum::<u64>() as f64;
-                most = most.max(stats.heap_used_bytes as f64 / stored);
-                eprintln!(
-                    "{engine} {round} used {} heap {} pool {}",
-                    stats.heap_used_bytes as f64 / stored,
-                    stats.heap_bytes as f64 / stored,
-                    stats.pool_bytes as f64 / stored
-                );
+                assert!(used <= 1.3 * stored, "{engine}: {used} bytes taken for {stored}");
             }
         }
+        assert_sound(&store);
     }
 }

@@ -160,14 +160,16 @@ impl<M: Medium> Heap<M> {
     ) -> Compacted {
         let moment = epochs.moment();
         let is_still = self.wait(epochs, mover, || epochs.has_passed(moment));
+        let mut had_room = true;
         if is_still {
             let slots = small.iter().flat_map(|&segment| self.taken_slots(segment));
-            // Where there is no room for one, there may be for the next: of another size.
-            slots.chain(large.iter().copied()).for_each(|at| {
-                mover.relocate(at);
-            });
+            for at in slots.chain(large.iter().copied()) {
+                // Where there is none for one, there may be for the next: of another size.
+                had_room &= mover.relocate(at);
+            }
         }
-        let are_empty = || small.iter().all(|&segment| self.is_empty(segment));
+        // What found no room elsewhere stays; nobody has to be waited for then.
+        let are_empty = || !had_room || small.iter().all(|&segment| self.is_empty(segment));
         let is_done = is_still && self.wait(epochs, mover, are_empty);
         let mut drained = Compacted { is_held: !is_done, ..Compacted::default() };
         for &segment in small {
@@ -227,8 +229,13 @@ impl<M: Medium> Heap<M> {
             let (full, draining) = (status::FULL, status::DRAINING);
             let exchanged =
                 status.compare_exchange(full, draining, Ordering::SeqCst, Ordering::SeqCst);
-            if exchanged.is_ok() {
-                marked.push(segment);
+            if exchanged.is_err() {
+                continue;
+            }
+            // Looked at before, it may have become another class's meanwhile.
+            match self.class_of_segment(segment) {
+                Some(of) if of == class => marked.push(segment),
+                _ => self.give_up(segment),
             }
         }
         // After they were marked: whoever sets a slot aside looks at that under the reserve's lock.

@@ -51,8 +51,8 @@ impl<M: Medium> Heap<M> {
         let held_bytes = epochs.waiting_bytes();
         if held_bytes > 0 || room.is_held {
             reason += &format!(
-                "; besides, somebody holds `Record`s or scans, which keep {held_bytes} bytes of what was replaced \
-                 or removed: drop them"
+                "; besides, somebody reads, or holds `Record`s or scans, which keep {held_bytes} bytes of what was \
+                 replaced or removed: drop them"
             );
         }
         SpaceError::Full { needed_bytes, reason }
