@@ -238,3 +238,28 @@ fn replacing_goes_on_while_items_move() {
     });
     table.assert_sound();
 }
+
+/// Somebody whose items have no room elsewhere.
+struct Stuck<'a>(&'a Table);
+
+impl Mover for Stuck<'_> {
+    fn relocate(&self, _at: Offset) -> bool {
+        false
+    }
+
+    fn collect(&self) {
+        self.0.collect();
+    }
+}
+
+#[test]
+fn what_has_no_room_elsewhere_keeps_its_place() {
+    let table = Table::new(4 << 20, SMALL_SEGMENT_LOG2);
+    (0..5000).for_each(|_| assert!(table.add(100).is_some()));
+    table.remove_unless(is_kept);
+    let compacted = table.heap.compact(&table.epochs, &Stuck(&table));
+    assert_eq!((compacted.freed_bytes, compacted.is_held), (0, false));
+    table.assert_sound();
+    assert!(table.compact().freed_bytes > 0);
+    table.assert_sound();
+}
