@@ -33,11 +33,13 @@ pub struct Store {
     runs: Runs<Box<[u8]>>,
 }
 
-/// A value in place, or the value that an operation replaced. Hold it briefly: while any record
-/// is held that was read before, no replaced value's space is used again, and no values are moved together: what is
-/// replaced meanwhile takes up space anew each time, so a thread that holds one for long can make the pool full, which
-/// the refusal then says. That is the price of look-ups that take no lock and count nothing. A forked child may drop records that it has
-/// inherited, and must not read them: they hold nothing in place there.
+/// A value in place, or the value that an operation replaced.
+///
+/// Hold it briefly. While a record is held, no space of values replaced since is used again, and no values are moved
+/// together. A thread that holds one for long can make the pool full; the refusal then says so. That is the price of
+/// look-ups that take no lock and count nothing.
+///
+/// A forked child may drop records that it has inherited, and must not read them: they hold nothing in place there.
 #[derive(Debug)]
 pub struct Record<'a>(index::Record<'a>);
 
