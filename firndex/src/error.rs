@@ -67,6 +67,18 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// Nothing was made or opened: an option has a value that it cannot have.
+    #[error(
+        "`Options::{option}` was given {found}, expected {expected}; leave it out to take its default"
+    )]
+    OutOfRange {
+        /// The option's name.
+        option: &'static str,
+        /// The value asked for.
+        found: String,
+        /// What it can be.
+        expected: String,
+    },
     /// The pool's log could not be written, or has no room; or the log has failed before, and changes are refused.
     ///
     /// With [`Durability::Commit`](crate::Durability::Commit) the change itself may have been made: then it survives a

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod any_engine;
+mod bounds;
 mod contents;
 mod cursor;
 mod error;

@@ -36,7 +36,6 @@ pub struct Store {
 /// A value in place, or the value that an operation replaced. Hold it briefly: while any record
 /// is held, no replaced value's space is used again. A forked child may drop records that it has
 /// inherited, and must not read them: they hold nothing in place there.
-#[derive(Debug)]
 pub struct Record<'a>(index::Record<'a>);
 
 impl Deref for Record<'_> {
@@ -56,6 +55,13 @@ impl AsRef<[u8]> for Record<'_> {
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
     fn eq(&self, other: &T) -> bool {
         **self == *other.as_ref()
+    }
+}
+
+/// How many bytes there are, not which: they may be many, and they may be secret.
+impl std::fmt::Debug for Record<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 

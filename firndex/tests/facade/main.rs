@@ -1,5 +1,6 @@
 //! The facade and the byte store, tried as a user would and as an enemy would.
 
+mod bounds;
 mod byte_map;
 mod creation;
 mod damage;
@@ -15,6 +16,7 @@ mod hostile;
 mod items;
 mod limits;
 mod lost_pages;
+mod many_pools;
 mod open_errors;
 mod open_locks;
 mod pair_sizes;
