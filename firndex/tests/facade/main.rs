@@ -2,6 +2,7 @@
 
 mod bounds;
 mod byte_map;
+mod collection;
 mod creation;
 mod damage;
 mod durability;
@@ -17,6 +18,7 @@ mod items;
 mod limits;
 mod lost_pages;
 mod many_pools;
+mod messages;
 mod open_errors;
 mod open_locks;
 mod pair_sizes;
@@ -29,6 +31,7 @@ mod reclaim;
 mod scans;
 mod shrink;
 mod store_model;
+mod structs;
 mod superblocks;
 mod sync_marks;
 mod threads;
