@@ -17,8 +17,8 @@ impl Options {
     pub(crate) fn check(&self) -> Result<()> {
         let settings = &self.settings;
         let (resize_at, shrink_at) = (settings.resize_at, settings.shrink_at);
-        // Written so that no comparison with NaN passes.
-        if !(resize_at >= RESIZE_AT_MIN) {
+        // No range has a NaN.
+        if !(RESIZE_AT_MIN..).contains(&resize_at) {
             let expected =
                 format!("{RESIZE_AT_MIN} or more; above 1 a table never doubles by itself");
             return refuse("resize_at", resize_at, expected);

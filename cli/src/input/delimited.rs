@@ -334,15 +334,16 @@ mod tests {
 
     #[test]
     fn without_a_header_the_first_row_is_a_pair() {
-        let read = |text: &str| -> Result<Vec<(u64, Vec<u8>, Vec<u8>)>, String> {
+        let read = |text: &str| -> Result<Vec<Pair>, String> {
             let mut source = Delimited::without_header(text.as_bytes(), b',').unwrap();
             let mut pairs = Vec::new();
             while let Some(pair) = source.next_pair().map_err(|error| error.to_string())? {
-                pairs.push((pair.line, pair.key, pair.value));
+                pairs.push(pair);
             }
             Ok(pairs)
         };
-        let pair = |line, key: &str, value: &str| (line, key.into(), value.into());
+        let pair =
+            |line, key: &str, value: &str| Pair { line, key: key.into(), value: value.into() };
         let expected = vec![pair(1, "a", "1"), pair(2, "b", "2")];
         assert_eq!(read("\u{feff}a,1,x\nb,2,y\n"), Ok(expected));
         assert_eq!(read(""), Ok(vec![]));

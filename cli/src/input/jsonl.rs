@@ -84,7 +84,7 @@ impl<R: BufRead> Pairs for JsonLines<R> {
                     Some((_, again)) => Err(Unreadable::at(
                         line,
                         format!(
-                            "found the field {} again at column {}, expected it once in an object",
+                            "found the field {} again, its value at column {}, expected it once in an object",
                             quote(name.as_bytes()),
                             column_of(again.get()) + 1,
                         ),
@@ -232,11 +232,10 @@ mod tests {
     #[test]
     fn a_field_that_comes_twice_is_refused_and_others_may() {
         let message = pairs(br#"{"key":"a","value":1,"key":"b"}"#).unwrap_err();
-        let says =
-            "line 1: found the field \"key\" again at column 28, expected it once in an object";
+        let says = "line 1: found the field \"key\" again, its value at column 28, expected it once in an object";
         assert_eq!(message, says);
         let message = pairs(br#"  {"key":"a","value_base64":"","value_base64":""}"#).unwrap_err();
-        assert!(message.contains("\"value_base64\" again at column 47"), "{message}");
+        assert!(message.contains("\"value_base64\" again, its value at column 47"), "{message}");
         let others = br#"{"more":1,"key":"a","more":2,"value":1}"#;
         assert_eq!(pairs(others), Ok(vec![(1, "a".into(), "1".into())]));
     }
@@ -247,8 +246,8 @@ mod tests {
         for (text, column) in [
             (&br#"{"key":"a",}"#[..], 12),
             (br#"   {"key":"a",}"#, 15),
-            (br#"{"key":"a","value":"\ud800"}"#, 28),
-            (br#"  {"key":"a","value":"\ud800"}"#, 30),
+            (br#"{"key":"a","value":"\ud800"}"#, 27),
+            (br#"  {"key":"a","value":"\ud800"}"#, 29),
         ] {
             let message = pairs(text).unwrap_err();
             let says = format!("line 1: malformed JSON at column {column}:");

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::workspace::Workspace;
-use firndex::{Options, Store};
+use firndex::Store;
 
 /// The bytes of the pool, and what lies beside it.
 fn state(workspace: &Workspace) -> (Vec<u8>, Vec<std::path::PathBuf>) {
@@ -32,20 +32,20 @@ fn a_command_waits_for_a_pool_that_is_held_if_it_is_told_to() {
     assert!(waiting.wait().unwrap().success());
     assert_eq!(workspace.run(["get", "pool", "apple", "--wait", "1"]).demand(0).stdout(), b"red");
     assert_eq!(workspace.run(["get", "pool", "pear"]).demand(0).stdout(), b"green");
-    workspace.run(["get", "pool", "a", "--wait", "soon"]).demand_error(&["number of seconds"]);
+    workspace.run(["get", "pool", "a", "--wait", "soon"]).demand_wrong_use(&["number of seconds"]);
 }
 
 impl Workspace {
     /// Leaves the pool as a killed writer does.
     fn kill_a_writer(&self) {
         let mut load = self
-            .command(["load", "pool", "-"])
+            .command(["load", "pool", "-", "--durability", "process"])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // It is open for writing once nobody else can open it.
-        while Options::new().read_only(true).open_store(self.path("pool")).is_ok() {}
+        // It has begun once it has marked the pool as being written.
+        while firndex::inspect(self.path("pool")).is_ok_and(|info| info.clean) {}
         load.kill().unwrap();
         load.wait().unwrap();
     }
@@ -67,16 +67,8 @@ fn read_only_changes_nothing_whatever_state_the_pool_is_in() {
         workspace.run(arguments).demand(0);
         assert!(state(&workspace) == closed, "{arguments:?}");
     }
-    // A writer that takes hold of the pool and is killed.
-    let held = workspace.command(["load", "pool", "-"]).stdin(Stdio::piped()).spawn();
-    let mut held = held.unwrap();
-    drop(held.stdin.take());
-    held.wait().unwrap();
     workspace.kill_a_writer();
     let cut_off = state(&workspace);
-    if Options::new().read_only(true).open_store(workspace.path("pool")).is_ok() {
-        return; // It was killed before it marked the pool.
-    }
     for arguments in all {
         workspace.run(arguments).demand_error(&["not closed", "hint: without --read-only"]);
         assert!(state(&workspace) == cut_off, "{arguments:?}");

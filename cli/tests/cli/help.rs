@@ -32,7 +32,7 @@ fn each_shell_gets_completions_for_every_command() {
         }
         assert!(text.contains("no-header"), "{shell}");
     }
-    workspace.run(["completions", "sh"]).demand_error(&["sh", "bash"]);
+    workspace.run(["completions", "sh"]).demand_wrong_use(&["sh", "bash"]);
 }
 
 #[test]
@@ -58,6 +58,6 @@ fn a_crash_run_of_no_minutes_makes_no_history() {
     assert_eq!((&crash["histories"], &crash["images"]), (&0.into(), &0.into()), "{crash}");
     for wrong in ["-1", "NaN", "soon"] {
         let argument = format!("--minutes={wrong}");
-        workspace.run(["crash", &argument]).demand_error(&["number of minutes"]);
+        workspace.run(["crash", &argument]).demand_wrong_use(&["number of minutes"]);
     }
 }
