@@ -2,7 +2,6 @@
 
 use firndex::{Corrupt, Error, ItemError, LogError, OpenError, SpaceError};
 use std::collections::BTreeSet;
-use std::error::Error as _;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
