@@ -13,15 +13,14 @@ mod output;
 mod pool;
 mod progress;
 mod quote;
+mod reading;
 mod safety;
+mod waiting;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let arguments = commands::Arguments::parse();
-    match commands::run(arguments) {
+    match commands::run(commands::parse()) {
         Ok(status) => status.into(),
         Err(error) => {
             output::error(&error);

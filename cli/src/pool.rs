@@ -8,7 +8,9 @@ use firndex::{CheckReport, Kind, OpenError, Options, PoolInfo, Stats, Store, Tab
 
 use crate::failure::Failure;
 use crate::format::Field;
+use crate::progress;
 use crate::quote::quote;
+use crate::reading::Reading;
 use crate::safety::{LogPlace, Safety};
 
 /// An open pool; which of the two it is was read from the file.
@@ -21,21 +23,25 @@ pub(crate) enum Pool {
 
 impl Pool {
     /// Opens a pool to look at it. One that was closed properly is opened read-only, so that a
-    /// file without write permission serves as well; any other must be recovered, which writes.
-    pub(crate) fn open_to_read(path: &Path, log: &LogPlace) -> Result<Self> {
-        log.restore(path)?;
-        Self::open_inspected(path, &inspect(path)?, log)
+    /// file without write permission serves as well; any other must be recovered, which writes, and
+    /// is refused if nothing may be written.
+    pub(crate) fn open_to_read(path: &Path, reading: &Reading) -> Result<Self> {
+        if !reading.read_only {
+            reading.log.restore(path)?;
+        }
+        Self::open_inspected(path, &inspect(path)?, reading)
     }
 
     /// As [`Pool::open_to_read`], of what `inspect` has told.
-    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, log: &LogPlace) -> Result<Self> {
-        Self::open(path, info, log.options().read_only(info.clean))
+    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
+        let options = reading.log.options().read_only(info.clean || reading.read_only);
+        Self::open(path, info, options, &reading.log)
     }
 
     /// Opens a pool to change it.
     pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
         safety.log.restore(path)?;
-        Self::open(path, &inspect(path)?, safety.options())
+        Self::open(path, &inspect(path)?, safety.options(), &safety.log)
     }
 
     /// Whether the pool's keys and values can be told on a command line.
@@ -43,7 +49,7 @@ impl Pool {
         info.kind == Kind::Store || (info.key_bytes, info.value_bytes) == (8, 8)
     }
 
-    fn open(path: &Path, info: &PoolInfo, options: Options) -> Result<Self> {
+    fn open(path: &Path, info: &PoolInfo, options: Options, log: &LogPlace) -> Result<Self> {
         if !Self::can_open(info) {
             let (keys, values) = (info.key_bytes, info.value_bytes);
             return Err(Failure::new(
@@ -56,11 +62,20 @@ impl Pool {
             )
             .into());
         }
-        match info.kind {
+        let open = || match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
             Kind::Store => options.open_store(path).map(Pool::Store),
+        };
+        let _step = progress::waiting("opening");
+        log.waiting.until_free(path, open).map_err(|error| explain(path, error))
+    }
+
+    /// Number of pairs.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Pool::Table(table) => table.len(),
+            Pool::Store(store) => store.len(),
         }
-        .map_err(|error| explain(path, error))
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {
@@ -102,6 +117,7 @@ impl Pool {
 
     /// Closes the pool; what this cannot sync, it says.
     pub(crate) fn close(self) -> Result<()> {
+        let _step = progress::waiting("closing");
         Ok(match self {
             Pool::Table(table) => table.close(),
             Pool::Store(store) => store.close(),
@@ -133,6 +149,12 @@ pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
                 "make it writable; as it is, firndex get, dump, scan, stat and check can read it"
             };
             return Failure::new(format!("{shown} cannot be written ({source})"), hint).into();
+        }
+        firndex::Error::Open(error @ OpenError::Busy { .. }) => {
+            return Failure::new(error.to_string(), "or wait until it is: --wait SECONDS").into();
+        }
+        firndex::Error::Open(error @ OpenError::NeedsRecovery) => {
+            return Failure::new(error.to_string(), "without --read-only it is recovered").into();
         }
         _ => {}
     }

@@ -10,21 +10,32 @@ use firndex::{Durability, Options};
 
 use crate::pool;
 use crate::progress;
+use crate::waiting::Waiting;
 
-/// Where the log is: all that a command needs which changes nothing.
+/// No pool needs more than one process has of addresses; the command line opens one pool.
+const MAX_BYTES: u64 = 1 << 40;
+
+/// Where the log is, and whether to wait for the pool: all that a command needs which changes nothing.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LogPlace {
     /// Directory of the pool's log and checkpoint (POOL.log.N, POOL.safe) [default: the pool's own]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
 }
 
 impl LogPlace {
     /// These choices.
     pub(crate) fn options(&self) -> Options {
+        self.add_to(Options::default())
+    }
+
+    fn add_to(&self, options: Options) -> Options {
+        let options = options.max_bytes(MAX_BYTES);
         match &self.log_dir {
-            Some(directory) => Options::default().log_directory(directory),
-            None => Options::default(),
+            Some(directory) => options.log_directory(directory),
+            None => options,
         }
     }
 
@@ -36,8 +47,8 @@ impl LogPlace {
             told.set_length(of);
             told.set_position(done);
         });
-        let restored = options.restore(path);
-        bar.finish_and_clear();
+        let restored = self.waiting.until_free(path, || options.restore(path));
+        drop(bar);
         if restored.map_err(|error| pool::explain(path, error))? {
             crate::output::talk(format_args!(
                 "power was lost while {} was being written: restored from its checkpoint and log",
@@ -76,10 +87,7 @@ fn names() -> impl TypedValueParser<Value = Durability> {
 impl Safety {
     /// Adds these choices to `options`.
     pub(crate) fn add_to(&self, options: Options) -> Options {
-        let options = match &self.log.log_dir {
-            Some(directory) => options.log_directory(directory),
-            None => options,
-        };
+        let options = self.log.add_to(options);
         let options = match self.durability {
             Some(durability) => options.durability(durability),
             None => options,

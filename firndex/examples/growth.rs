@@ -47,7 +47,7 @@ fn read(table: &Table, seed: u64, stored: &[AtomicU64]) -> Result<u64> {
 fn main() -> Result<()> {
     let table = match std::env::args_os().nth(1) {
         Some(path) => Options::new().create_table(path)?,
-        None => Table::in_memory()?,
+        None => Table::<u64, u64>::in_memory()?,
     };
     let stored: Vec<AtomicU64> = (0..WRITERS).map(|_| AtomicU64::new(0)).collect();
     let started = Instant::now();

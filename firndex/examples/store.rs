@@ -6,7 +6,7 @@ use firndex::Store;
 
 fn main() -> firndex::Result<()> {
     let path = std::env::temp_dir().join("firndex-example-store.firn");
-    let sessions = Store::open(&path)?;
+    let sessions = Store::open_or_create(&path)?;
 
     let visit = |text: Option<&[u8]>| {
         let count = text.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u64>().ok());

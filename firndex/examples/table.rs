@@ -6,7 +6,7 @@ use firndex::Table;
 
 fn main() -> firndex::Result<()> {
     let path = std::env::temp_dir().join("firndex-example-table.firn");
-    let table = Table::open(&path)?;
+    let table = Table::<u64, u64>::open_or_create(&path)?;
     println!("{} squares from earlier runs in {}", table.len(), path.display());
 
     let from = table.len();

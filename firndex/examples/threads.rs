@@ -9,7 +9,7 @@ const THREADS: u64 = 4;
 const COUNTS: u64 = 1_000_000;
 
 fn main() -> firndex::Result<()> {
-    let table = Table::in_memory()?;
+    let table = Table::<u64, u64>::in_memory()?;
     let started = Instant::now();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..THREADS)

@@ -8,6 +8,9 @@ use pmem::{OpenError, SpaceError};
 use std::io;
 
 /// Why an operation failed. Whatever failed, what was stored before is as it was.
+///
+/// A message says what was found, what was expected and what to do. It tells the operating system's error itself, so that
+/// a chain of [causes](std::error::Error::source) does not say it again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -30,7 +33,9 @@ pub enum Error {
     #[error(transparent)]
     Limit(ItemError),
     /// The pool's engine does not offer the operation.
-    #[error("a pool on {engine} cannot {operation} yet; pools on {others} can")]
+    #[error(
+        "a pool on {engine} cannot {operation} yet, pools on {others} can: copy the pairs to one of these"
+    )]
     NotOffered {
         /// What was asked for.
         operation: &'static str,
@@ -68,6 +73,31 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
+    /// Nothing was made or opened: an option has a value that it cannot have.
+    #[error(
+        "`Options::{option}` was given {found}, expected {expected}; leave it out to take its default"
+    )]
+    OutOfRange {
+        /// The option's name.
+        option: &'static str,
+        /// The value asked for.
+        found: String,
+        /// What it can be.
+        expected: String,
+    },
+    /// A value is no value of the type asked for, or cannot be written in its format. See `Store::get_as`.
+    #[error(
+        "the value cannot be {action} as {type_name} in the format postcard: {found}; use the type that it was written \
+         with, or its bytes as they are (`Store::get`, `Store::put`)"
+    )]
+    Value {
+        /// `read` or `written`.
+        action: &'static str,
+        /// The type.
+        type_name: &'static str,
+        /// What was found.
+        found: String,
+    },
     /// The pool's log could not be written, or has no room; or the log has failed before, and changes are refused.
     ///
     /// With [`Durability::Commit`](crate::Durability::Commit) the change itself may have been made: then it survives a
@@ -90,12 +120,14 @@ pub enum Error {
     )]
     Forked,
     /// The operating system failed.
-    #[error("{action}: {source}")]
+    #[error(
+        "{action}: {source}; mend what the system tells, then try again: what was stored is as it was"
+    )]
     Io {
         /// What was being done.
         action: &'static str,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 

@@ -69,10 +69,23 @@ impl<'a> StoreIter<'a> {
         StoreIter { records, handle, scan: None, is_over: false }
     }
 
-    fn next_copy(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+    /// What `take` makes of the next key and value, in place.
+    pub(crate) fn next_by<R>(&mut self, take: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.take_next(take).transpose();
+        self.is_over = !matches!(next, Some(Ok(_)));
+        if self.is_over {
+            self.scan = None;
+        }
+        next
+    }
+
+    fn take_next<R>(&mut self, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
         self.handle.read()?;
         let scan = self.scan.get_or_insert_with(|| self.records.scan());
-        Ok(scan.next()?.map(|(key, value)| (key.to_vec(), value.to_vec())))
+        Ok(scan.next()?.map(|(key, value)| take(key, value)))
     }
 }
 
@@ -80,15 +93,7 @@ impl Iterator for StoreIter<'_> {
     type Item = Result<(Vec<u8>, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let next = self.next_copy().transpose();
-        self.is_over = !matches!(next, Some(Ok(_)));
-        if self.is_over {
-            self.scan = None;
-        }
-        next
+        self.next_by(|key, value| (key.to_vec(), value.to_vec()))
     }
 }
 

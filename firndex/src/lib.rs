@@ -16,7 +16,7 @@
 //! # fn main() -> firndex::Result<()> {
 //! # let directory = tempfile::tempdir().unwrap();
 //! # let path = directory.path().join("words.firn");
-//! let words = firndex::Store::open(&path)?;
+//! let words = firndex::Store::open_or_create(&path)?;
 //! std::thread::scope(|scope| {
 //!     for text in ["the cat sat", "the dog ran", "the end"] {
 //!         let words = &words;
@@ -41,6 +41,8 @@
 #![forbid(unsafe_code)]
 
 mod any_engine;
+mod bounds;
+mod collection;
 mod contents;
 mod cursor;
 mod error;
@@ -52,12 +54,44 @@ mod options;
 mod pools;
 mod store;
 mod table;
+#[cfg(feature = "serde")]
+mod values;
 mod word_types;
 
+pub use collection::{Entry, StoreEntry};
+/// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed): its bytes are those of the fields,
+/// in their order, with nothing between them. The order is part of the format of the pool's file.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// use firndex::{Fixed, Table};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Fixed)]
+/// struct Place {
+///     file: u32,
+///     offset: u64,
+/// }
+///
+/// let places = Table::<[u8; 16], Place>::in_memory()?;
+/// places.put([7; 16], Place { file: 3, offset: 4096 })?;
+/// assert_eq!(places.get([7; 16])?, Some(Place { file: 3, offset: 4096 }));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An enum cannot be one, since a pool may hold any bytes:
+///
+/// ```compile_fail
+/// #[derive(Clone, Copy, firndex::Fixed)]
+/// enum Colour { Red, Green }
+/// ```
+pub use derive::Fixed;
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use handle::{Stats, Ticket};
+#[doc(hidden)]
+pub use index::fields;
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
 pub use iter::{Iter, StoreIter};
 pub use logging::LogFiles;

@@ -171,7 +171,7 @@ impl Companions {
             Some(former) => former.replacement()?,
             None => PoolFile::create(&self.path)?,
         };
-        let medium: Memory = file.mapped(0, options.max_bytes)?;
+        let medium: Memory = file.mapped(0, options.max_bytes.unwrap_or(u64::MAX))?;
         let progress = |done: u64, of: u64| {
             if let Some(progress) = &options.restore_progress {
                 progress.0(done, of);

@@ -165,10 +165,11 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
 }
 
 fn in_memory(options: &Options, contents: Contents) -> Result<(Pool<Memory>, Engine)> {
+    options.check()?;
     let engine = contents.engine(options.engine, &options.parameters)?;
     let (spec, place) = (spec(options, engine, contents), Place::default());
     let flush = flush(options)?;
-    let medium = Memory::dram(options.max_bytes)
+    let medium = Memory::dram(options.size_max(0))
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
     Ok((Pool::create(medium.flushed(flush), &spec, place)?, engine))
 }
@@ -194,6 +195,7 @@ struct Found {
 }
 
 fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Result<Found> {
+    options.check()?;
     if mode == Mode::Create {
         return create(options, path, contents, Companions::of(options, path));
     }
@@ -208,7 +210,7 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
     if options.read_only {
         // What could not be opened for writing is refused all the same.
         medium_for(options.medium, &file)?;
-        let pool = Pool::open_read_only(file.mapped(end, options.max_bytes)?, place)?;
+        let pool = Pool::open_read_only(file.mapped(end, options.size_max(end))?, place)?;
         return Ok(Found { pool, engine, file, companions, beginning: None });
     }
     let logged = superblock.logged();
@@ -224,6 +226,7 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
 /// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it
 /// did so.
 pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
+    options.check()?;
     let path = &resolved(path);
     let needs_none = |superblock: &Superblock| {
         let place = PoolFile::place_of(path);
@@ -316,11 +319,11 @@ fn medium(
     recorded: Option<Durability>,
 ) -> Result<(Memory, Option<Beginning>)> {
     if medium_for(options.medium, file)? == Medium::Dax {
-        return Ok((file.dax(bytes, options.max_bytes)?, None));
+        return Ok((file.dax(bytes, options.size_max(bytes))?, None));
     }
     let flush = flush(options)?;
     let beginning = companions.begin(companions.durability(options, file, recorded))?;
-    let memory = file.mapped(bytes, options.max_bytes)?;
+    let memory = file.mapped(bytes, options.size_max(bytes))?;
     let memory = match &beginning {
         Some(beginning) => memory.logged(Arc::clone(&beginning.log)),
         None => memory.flushed(flush),

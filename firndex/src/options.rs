@@ -87,7 +87,7 @@ pub struct Options {
     pub(crate) medium: Medium,
     pub(crate) capacity: u64,
     pub(crate) parameters: Parameters,
-    pub(crate) max_bytes: u64,
+    pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
     pub(crate) force_flushes: bool,
@@ -109,6 +109,8 @@ impl fmt::Debug for Progress {
     }
 }
 
+/// What a pool may grow to if nobody says more: a thousand such ranges of addresses fit a process.
+const MAX_BYTES: u64 = 64 << 30;
 /// How long what has returned may be lost by power loss, if nobody asks for less.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
 /// A thread that never slept would take a processor.
@@ -123,7 +125,7 @@ impl Default for Options {
             medium: Medium::Auto,
             capacity: 0,
             parameters: Parameters::default(),
-            max_bytes: u64::MAX,
+            max_bytes: None,
             hash_seed: None,
             read_only: false,
             force_flushes: false,
@@ -187,13 +189,16 @@ impl Options {
         self
     }
 
-    /// Load factor at which the table doubles (default: 0.85); above 1 it never does by itself.
+    /// Load factor at which the table doubles (default: 0.85; 0.1 at least); above 1 it never does by itself.
+    ///
+    /// This and the options below are held against their ranges when a pool is made or opened. Outside of them the error
+    /// is [`Error::OutOfRange`](crate::Error::OutOfRange), and there is no pool.
     pub fn resize_at(mut self, load_factor: f64) -> Self {
         self.settings.resize_at = load_factor;
         self
     }
 
-    /// Load factor below which the table halves by itself, where its engine does
+    /// Load factor, 0 to 1, below which the table halves by itself, where its engine does
     /// ([`shrinks_by_itself`](crate::Description::shrinks_by_itself)). Default: 0, never; [`Table::shrink`](crate::Table::shrink)
     /// does it when asked.
     /// However high, a table halves only if it is then well below where it doubles, so that it does not
@@ -204,21 +209,30 @@ impl Options {
         self
     }
 
-    /// Limit of the pool's size in bytes (default: none).
+    /// Limit of the pool's size in bytes (default: 64 GiB, or four times what a pool has when it is opened, if that is
+    /// more). A pool that reaches it answers [`Error::PoolFull`](crate::Error::PoolFull).
+    ///
+    /// As many addresses are reserved as the next power of two has, 1 TiB at most, and up to half as many for the
+    /// sidecar. A process has 128 TiB of them: enough for a thousand pools with the default, and for more with less.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.max_bytes = bytes;
+        self.max_bytes = Some(bytes);
         self
     }
 
+    /// What a pool may grow to that has so many bytes.
+    pub(crate) fn size_max(&self, bytes: u64) -> u64 {
+        self.max_bytes.unwrap_or_else(|| MAX_BYTES.max(bytes.saturating_mul(4)))
+    }
+
     /// Threads of the table's own that prepare space and move pairs ahead of the writers, where its engine
-    /// has such ([`has_helpers`](crate::Description::has_helpers)). Default: 1. With 0 the writers do both in
+    /// has such ([`has_helpers`](crate::Description::has_helpers)). Default: 1; 64 at most. With 0 the writers do both in
     /// small steps. More than one let growth keep up where many threads insert and processors are to spare.
     pub fn helpers(mut self, threads: usize) -> Self {
         self.settings.helpers = threads;
         self
     }
 
-    /// Threads used to rebuild volatile state on opening (default: 0, one per processor).
+    /// Threads used to rebuild volatile state on opening (default: 0, one per processor; 1024 at most).
     pub fn threads(mut self, threads: usize) -> Self {
         self.settings.recovery_threads = threads;
         self
@@ -258,7 +272,7 @@ impl Options {
     }
 
     /// Threads that bring that table up to date beside the writer of a new pair (default: 0, the writer does it
-    /// itself). Idle, they sleep.
+    /// itself; 64 at most). Idle, they sleep.
     pub fn synchronizers(mut self, threads: usize) -> Self {
         self.settings.synchronizers = threads;
         self
@@ -294,7 +308,7 @@ impl Options {
         self
     }
 
-    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms; 0.1 ms at least). That much may be lost
+    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms; 0.1 ms at least, an hour at most). That much may be lost
     /// by power loss.
     pub fn durable_every(mut self, interval: Duration) -> Self {
         self.durable_every = interval.max(DURABLE_EVERY_MIN);
@@ -343,6 +357,15 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_may_grow_to_the_limit_or_to_four_times_its_size() {
+        let default = Options::new();
+        assert_eq!(default.size_max(0), MAX_BYTES);
+        assert_eq!(default.size_max(100 << 30), 400 << 30);
+        assert_eq!(default.size_max(u64::MAX), u64::MAX);
+        assert_eq!(default.max_bytes(1 << 20).size_max(100 << 30), 1 << 20);
+    }
 
     #[test]
     fn names_are_read_back_and_others_are_told_what_there_is() {

@@ -20,7 +20,7 @@ use std::path::Path;
 /// # fn main() -> firndex::Result<()> {
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path().join("capitals.firn");
-/// let store = firndex::Store::open(&path)?; // created if it is not there
+/// let store = firndex::Store::open_or_create(&path)?;
 /// store.put("France", "Paris")?;
 /// assert_eq!(store.get("France")?.as_deref(), Some(&b"Paris"[..]));
 /// assert!(store.get("Atlantis")?.is_none());
@@ -40,7 +40,6 @@ pub struct Store {
 /// look-ups that take no lock and count nothing.
 ///
 /// A forked child may drop records that it has inherited, and must not read them: they hold nothing in place there.
-#[derive(Debug)]
 pub struct Record<'a>(index::Record<'a>);
 
 impl Deref for Record<'_> {
@@ -66,6 +65,13 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
 /// Steps of a compaction, at most: beside writers that leave gaps as fast there would be no end.
 const COMPACTIONS_MAX: u32 = 1000;
 
+/// How many bytes there are, not which: they may be many, and they may be secret.
+impl std::fmt::Debug for Record<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
 /// Copies of a key and its value.
 type KeyAndValue = (Vec<u8>, Vec<u8>);
 
@@ -73,14 +79,29 @@ fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
     record.map(Record)
 }
 
+/// The bytes of a batch's keys. The caller's code runs here, before the right to write is taken.
+fn bytes_of<Q: AsRef<[u8]>>(keys: &[Q]) -> Vec<&[u8]> {
+    keys.iter().map(AsRef::as_ref).collect()
+}
+
 impl Store {
     pub(crate) fn new(records: AnyEngine<dyn Records>, handle: Handle) -> Self {
         Store { records, handle, runs: Runs::default() }
     }
 
-    /// Opens the store at `path` with default options, or creates it.
+    /// Opens the store at `path`, which must be there, with default options: [`Options::open_store`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_store(path)
+    }
+
+    /// Opens the store at `path`, or creates it if there is nothing: [`Options::open_or_create_store`].
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_or_create_store(path)
+    }
+
+    /// Creates a store at `path`, where nothing may be yet: [`Options::create_store`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().create_store(path)
     }
 
     /// A store in anonymous memory, gone with the process.
@@ -134,7 +155,8 @@ impl Store {
     }
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
-    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there.
+    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there. [`Store::replace_if`] and
+    /// [`Store::remove_if`] take `&str` as well.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -200,20 +222,37 @@ impl Store {
     /// [`Store::get`] for each key, with their cache misses overlapped. The batch as a whole is
     /// not atomic, and its look-ups are concurrent with each other: a key that stands in it twice
     /// may be seen in two states, in any order, if another thread changes it meanwhile.
-    pub fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.put_many(&[("France", "Paris"), ("Italy", "Rome")])?;
+    /// let found = store.get_many(&["Italy", "Atlantis"])?;
+    /// assert_eq!(found[0].as_deref(), Some(&b"Rome"[..]));
+    /// assert!(found[1].is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
         self.handle.read()?;
-        Ok(self.records.get_many(keys)?.into_iter().map(wrap).collect())
+        Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect())
     }
 
     /// [`Store::put`] for each pair, in order, sharing fences; returns the replaced values. On an
     /// error some of the pairs are stored, each of them whole.
-    pub fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Result<Vec<Option<Record<'_>>>> {
-        self.handle.mutate(|| Ok(self.records.upsert_many(pairs)?.into_iter().map(wrap).collect()))
+    pub fn put_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
+        &self,
+        pairs: &[(Q, T)],
+    ) -> Result<Vec<Option<Record<'_>>>> {
+        let pairs: Vec<_> =
+            pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
+        self.handle.mutate(|| Ok(self.records.upsert_many(&pairs)?.into_iter().map(wrap).collect()))
     }
 
     /// [`Store::remove`] for each key, in order, sharing fences; returns the removed values.
-    pub fn remove_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>> {
-        self.handle.mutate(|| Ok(self.records.remove_many(keys)?.into_iter().map(wrap).collect()))
+    pub fn remove_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
+        let keys = bytes_of(keys);
+        self.handle.mutate(|| Ok(self.records.remove_many(&keys)?.into_iter().map(wrap).collect()))
     }
 
     /// Calls `visit` for every key and value, in no order; beside writers as
@@ -286,12 +325,12 @@ impl Store {
         Ok((pairs, next))
     }
 
-    /// Number of keys. Exact when nothing writes. In a forked child: about that at the fork.
+    /// Number of keys; as exact as [`Table::len`](crate::Table::len).
     pub fn len(&self) -> u64 {
         self.records.len()
     }
 
-    /// Whether there is no key.
+    /// Whether there is no key; as exact as [`Store::len`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -21,19 +21,19 @@ use std::path::Path;
 /// A mutation fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space; the
 /// table is then as it was. Dropping a table closes it, ignoring errors.
 ///
-/// Keys and values are words unless the table was made by [`Options::create_table_of`] or its
-/// like: any integers and byte arrays that an engine takes.
+/// Keys and values are any integers, byte arrays and structs of these ([`Fixed`]) that an engine takes; `Table` alone is a
+/// table of words, `Table<u64, u64>`.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path().join("squares.firn");
-/// let table = firndex::Table::open(&path)?; // created if it is not there
+/// let table = firndex::Table::<u64, u64>::open_or_create(&path)?;
 /// table.put(12, 144)?;
 /// assert_eq!(table.get(12)?, Some(144));
 /// drop(table);
 ///
-/// let table = firndex::Table::open(&path)?;
+/// let table = firndex::Table::<u64, u64>::open(&path)?;
 /// assert_eq!(table.remove(12)?, Some(144));
 /// # Ok(())
 /// # }
@@ -44,15 +44,27 @@ pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     runs: Runs<K>,
 }
 
-impl Table<u64, u64> {
-    /// Opens the table at `path` with default options, or creates it.
+/// With default options. Name the types, or let what is stored name them: a table into which only literals are put is
+/// one of `i32`, as a `HashMap` is.
+impl<K: Fixed, V: Fixed> Table<K, V> {
+    /// Opens the table at `path`, which must be there: [`Options::open_table_of`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Options::new().open_or_create_table(path)
+        Options::new().open_table_of(path)
     }
 
-    /// A table in anonymous memory, gone with the process.
+    /// Opens the table at `path`, or creates it if there is nothing: [`Options::open_or_create_table_of`].
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_or_create_table_of(path)
+    }
+
+    /// Creates a table at `path`, where nothing may be yet: [`Options::create_table_of`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().create_table_of(path)
+    }
+
+    /// A table in anonymous memory, gone with the process: [`Options::in_memory_table_of`].
     pub fn in_memory() -> Result<Self> {
-        Options::new().in_memory_table()
+        Options::new().in_memory_table_of()
     }
 }
 
@@ -61,7 +73,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Table { index, handle, runs: Runs::default() }
     }
 
-    /// The value of `key`. Takes no lock and never waits.
+    /// The value of `key`. Takes no lock and never waits. It fails in one case only: in a forked child, with
+    /// [`Error::Forked`](crate::Error::Forked), where an absence would be a lie.
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         self.handle.read()?;
@@ -78,7 +91,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// assert_eq!(table.insert(1, 10)?, None);
     /// assert_eq!(table.insert(1, 11)?, Some(10));
     /// assert_eq!(table.get(1)?, Some(10));
@@ -108,7 +121,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// table.put(1, 10)?;
     /// assert_eq!(table.compare_exchange(1, Some(10), Some(20))?, Ok(()));
     /// assert_eq!(table.compare_exchange(1, Some(10), None)?, Err(Some(20)));
@@ -132,7 +145,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let visits = firndex::Table::in_memory()?;
+    /// let visits = firndex::Table::<u64, u64>::in_memory()?;
     /// for _ in 0..3 {
     ///     visits.modify(7, |count| Some(count.unwrap_or(0) + 1))?;
     /// }
@@ -192,7 +205,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// let mut found = [None; 2];
     /// table.insert_many_into(&[(1, 10), (1, 11)], &mut found)?;
     /// assert_eq!(found, [None, Some(10)]);
@@ -240,7 +253,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # fn main() -> firndex::Result<()> {
     /// use std::ops::ControlFlow;
     ///
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// table.put_many(&[(1, 10), (2, 20), (3, 30)])?;
     /// let large = table.try_for_each(|key, value| match value {
     ///     25.. => ControlFlow::Break(key),
@@ -269,7 +282,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// table.put_many(&[(1, 10), (2, 20)])?;
     /// let mut pairs = table.iter().collect::<firndex::Result<Vec<_>>>()?;
     /// pairs.sort();
@@ -302,7 +315,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
     /// (0..1000).try_for_each(|key| table.put(key, 2 * key).map(drop))?;
     /// let (mut sum, mut cursor) = (0, 0);
     /// loop {
@@ -331,12 +344,13 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok((pairs.collect(), next))
     }
 
-    /// Number of pairs. Exact when nothing writes. In a forked child: about that at the fork.
+    /// Number of pairs. Beside writers each of their changes under way may be counted or not; when nothing writes it is
+    /// exact. It adds up counts of the threads, and reads no pair. In a forked child: about that at the fork.
     pub fn len(&self) -> u64 {
         self.index.len()
     }
 
-    /// Whether there is no pair.
+    /// Whether there is no pair; as exact as [`Table::len`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -42,7 +42,10 @@ pub enum ItemError {
         limit: usize,
     },
     /// Too many keys share one 64-bit hash.
-    #[error("{limit} keys share one 64-bit hash; with random keys this does not happen")]
+    #[error(
+        "{limit} keys share one 64-bit hash, and no more can; such keys are chosen, not met: copy the pairs to a new pool, \
+         which has another seed"
+    )]
     TooManyCollisions {
         /// Most keys that may share a hash.
         limit: usize,

@@ -10,6 +10,8 @@
 /// of an integer are of its little-endian bytes, those of an array of its bytes in order. Types of
 /// one size read each other's tables.
 ///
+/// `#[derive(Fixed)]` makes one of a struct of such types.
+///
 /// There is none for `bool` and `char`, which not every pattern is; for floats, for which comparing
 /// bytes is a choice that a program should make knowingly; and for `usize`, whose size is not the
 /// file's.
@@ -109,5 +111,39 @@ impl<const N: usize> Fixed for [u8; N] {
             rest.copy_from_slice(&word(N / 8).to_le_bytes()[..rest.len()]);
         }
         value
+    }
+}
+
+/// Structs made of values of a fixed size, one behind another: what `#[derive(Fixed)]` calls.
+pub mod fields {
+    use super::Fixed;
+
+    /// What of `field`, which begins at byte `begin` of a struct, lies in word `index` of that.
+    #[inline(always)]
+    pub fn word<T: Fixed>(field: T, begin: usize, index: usize) -> u64 {
+        let word_begin = 8 * index;
+        if word_begin + 8 <= begin {
+            return 0;
+        }
+        if word_begin < begin {
+            return field.word(0) << (8 * (begin - word_begin));
+        }
+        let (first, shift) = ((word_begin - begin) / 8, 8 * ((word_begin - begin) % 8));
+        match shift {
+            0 => field.word(first),
+            _ => field.word(first) >> shift | field.word(first + 1) << (64 - shift),
+        }
+    }
+
+    /// The field that begins at byte `begin` of a struct whose words `word` tells.
+    #[inline(always)]
+    pub fn of_words<T: Fixed>(begin: usize, word: impl Fn(usize) -> u64) -> T {
+        let (first, shift) = (begin / 8, 8 * (begin % 8));
+        T::of_words(|index| {
+            let low = word(first + index) >> shift;
+            // The struct may end with the field: there may be no next word.
+            let bits = 8 * T::BYTES.saturating_sub(8 * index).min(8);
+            if shift + bits <= 64 { low } else { low | word(first + index + 1) << (64 - shift) }
+        })
     }
 }

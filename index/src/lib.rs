@@ -12,7 +12,7 @@ mod traits;
 
 pub use change::Change;
 pub use error::{Error, ItemError};
-pub use fixed::{Fixed, are_words, is_same, is_same_state};
+pub use fixed::{Fixed, are_words, fields, is_same, is_same_state};
 pub use items::Items;
 pub use pmem::heap::Compacted;
 pub use pmem::pair;

@@ -59,9 +59,10 @@ impl Occupancy {
         self.levels.iter().map(|level| level.pairs).sum()
     }
 
-    /// Pairs per slot of capacity, 0 to a little over 1.
+    /// Pairs per slot of capacity, 0 to 1. Slots of levels that take overflow are not counted, and their pairs are: a
+    /// table that has more pairs than capacity is full.
     pub fn load_factor(&self) -> f64 {
-        self.pairs() as f64 / self.capacity.max(1) as f64
+        (self.pairs() as f64 / self.capacity.max(1) as f64).min(1.0)
     }
 
     /// Pool bytes of all levels' extents.

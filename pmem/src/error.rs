@@ -1,5 +1,8 @@
 //! Why a pool cannot be opened, and why it cannot grow. Each message says what was found, what
 //! was expected and what to do.
+//!
+//! A message tells the operating system's error itself. So none is also its `source`, which whoever prints a chain of
+//! causes would print again: `r#source` is a field that `thiserror` takes for no cause.
 
 use rustix::io::Errno;
 use std::io;
@@ -21,12 +24,15 @@ pub enum SpaceError {
         reason: String,
     },
     /// The operating system refused for another reason.
-    #[error("the pool could not grow to {needed_bytes} bytes: {source}")]
+    #[error(
+        "the pool could not grow to {needed_bytes} bytes: {source}; it is as it was: mend what the system tells, then try \
+         again"
+    )]
     Io {
         /// Size the pool would have had to grow to.
         needed_bytes: u64,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }
 
@@ -71,6 +77,8 @@ fn how_to_write(refused: &io::Error, needs_recovery: bool) -> &'static str {
 }
 
 /// A pool could not be created or opened. The file is as it was.
+///
+/// A message tells the operating system's error itself, so that it is nobody's [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -81,7 +89,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// There is no such file.
-    #[error("there is no pool at {path}; create it first")]
+    #[error("there is no pool at {path}; create it first, or open it with `open_or_create`")]
     Missing {
         /// The file.
         path: PathBuf,
@@ -171,7 +179,7 @@ pub enum OpenError {
         /// It holds a pool that was not closed cleanly: to be read, it must be written first.
         needs_recovery: bool,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// `dax` was asked for where there is none.
     #[error(
@@ -182,10 +190,12 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
     /// This processor lacks something that firndex cannot do without.
-    #[error("this processor does not support {missing}, which firndex needs")]
+    #[error(
+        "this processor does not support {missing}, which firndex needs; use a machine that does"
+    )]
     Unsupported {
         /// What is missing.
         missing: &'static str,
@@ -257,13 +267,15 @@ pub enum OpenError {
     #[error(transparent)]
     Space(#[from] SpaceError),
     /// The operating system refused.
-    #[error("{action} {path}: {source}")]
+    #[error(
+        "{action} {path}: {source}; mend what the system tells, then try again: the pool is as it was"
+    )]
     Io {
         /// What was being done.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     contenders.extend(bench::classic::tables());
     let tell = |what: &str| bar.set_message(what.to_owned());
     bench::run(arguments.suite, &arguments.options, &contenders, &mut io::stdout(), &tell)?;
-    bar.finish_and_clear();
+    drop(bar);
     Ok(Status::Done)
 }
 

@@ -12,7 +12,7 @@ use crate::failure::Status;
 use crate::output;
 use crate::pool::Pool;
 use crate::progress;
-use crate::safety::LogPlace;
+use crate::reading::Reading;
 
 /// Check that every pair is where a look-up will find it
 ///
@@ -28,17 +28,17 @@ pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
     #[command(flatten)]
-    log: LogPlace,
+    reading: Reading,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
-    let bar = progress::waiting("checking");
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
+    let step = progress::waiting("checking");
     let report = pool.check();
-    bar.finish_and_clear();
+    drop(step);
     let report = report?;
     pool.close()?;
     let sound = report.is_sound();

@@ -49,8 +49,8 @@ pub(crate) struct Arguments {
     /// Random histories for each engine
     #[arg(long, default_value_t = 2000)]
     histories: u64,
-    /// Go on with random histories for so many minutes, each engine
-    #[arg(long)]
+    /// Go on with random histories for so many minutes, each engine; with 0 there are no histories
+    #[arg(long, value_parser = minutes)]
     minutes: Option<f64>,
     /// Seed of the first random history
     #[arg(long, default_value_t = 1)]
@@ -69,6 +69,12 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// A number of minutes, none or for ever included.
+fn minutes(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+    number.ok_or_else(|| "expected a number of minutes, 0 or more".into())
 }
 
 fn targets() -> impl TypedValueParser<Value = Target> {
@@ -124,13 +130,12 @@ fn asked_for(arguments: &Arguments, target: Target, workers: usize) -> Campaign 
         threads: arguments.threads as usize,
         ops: arguments.ops as usize,
         histories: arguments.histories,
-        // Out of range means for ever, or not at all.
-        time: arguments.minutes.map(|minutes| {
-            let beyond = if minutes > 0.0 { Duration::MAX } else { Duration::ZERO };
-            Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(beyond)
-        }),
+        // More than a clock can count means for ever.
+        time: arguments
+            .minutes
+            .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX)),
         seed: arguments.seed,
-        directed: true,
+        directed: arguments.minutes != Some(0.0),
         directed_one_in: arguments.one_in,
         sites: arguments.sites,
         workers,
@@ -138,10 +143,8 @@ fn asked_for(arguments: &Arguments, target: Target, workers: usize) -> Campaign 
 }
 
 fn run_one(campaign: &Campaign) -> Report {
-    let bar = progress::unknown("images");
-    let report = campaign.run(&|counters: Counters| bar.set_position(counters.images));
-    bar.finish_and_clear();
-    report
+    let step = progress::unknown("images");
+    campaign.run(&|counters: Counters| step.set_position(counters.images))
 }
 
 fn is_sound(report: &Report) -> bool {

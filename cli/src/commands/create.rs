@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use firndex::{Engine, Kind, Medium};
+use firndex::{Kind, Medium, Stats};
 
 use super::engine::Choice;
 use crate::failure::Status;
@@ -14,12 +14,14 @@ use crate::safety::Safety;
 
 /// Make a new, empty pool
 ///
-/// An existing file is refused and left as it is. The pool starts small and grows by itself.
+/// An existing file is refused and left as it is; with --or-open it is opened if it is such a pool.
+/// The pool starts small and grows by itself.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex create fruit.firn                 bytes to bytes
-  firndex create --kind table numbers.firn  numbers to numbers: decimal u64 keys and values")]
+  firndex create --kind table numbers.firn  numbers to numbers: decimal u64 keys and values
+  firndex create --or-open fruit.firn       for scripts: a pool is there then in any case")]
 pub(crate) struct Arguments {
     /// The file to make
     pool: PathBuf,
@@ -35,6 +37,10 @@ pub(crate) struct Arguments {
     /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
     #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
     kind: Kind,
+
+    /// If there is a pool of this kind and engine already, open it, recover it if need be, and keep it
+    #[arg(long)]
+    or_open: bool,
 
     #[command(flatten)]
     safety: Safety,
@@ -54,27 +60,38 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
     let options = arguments.safety.add_to(arguments.engine.options()).medium(arguments.medium);
-    let create = || -> firndex::Result<Engine> {
-        Ok(match arguments.kind {
-            Kind::Table => {
-                let table = options.create_table(path)?;
-                let engine = table.stats()?.engine;
+    let create = || -> firndex::Result<Stats> {
+        Ok(match (arguments.kind, arguments.or_open) {
+            (Kind::Table, or_open) => {
+                let table = if or_open {
+                    options.open_or_create_table(path)?
+                } else {
+                    options.create_table(path)?
+                };
+                let stats = table.stats()?;
                 table.close()?;
-                engine
+                stats
             }
-            Kind::Store => {
-                let store = options.create_store(path)?;
-                let engine = store.stats()?.engine;
+            (Kind::Store, or_open) => {
+                let store = if or_open {
+                    options.open_or_create_store(path)?
+                } else {
+                    options.create_store(path)?
+                };
+                let stats = store.stats()?;
                 store.close()?;
-                engine
+                stats
             }
         })
     };
-    let engine = create().with_context(|| format!("creating {}", path.display()))?;
+    let stats = arguments.safety.log.waiting.until_free(path, create);
+    let stats = stats.with_context(|| format!("creating {}", path.display()))?;
+    let done = if stats.incarnation > 1 { "opened" } else { "created" };
     output::talk(format_args!(
-        "created {} (kind {}, engine {engine})",
+        "{done} {} (kind {}, engine {})",
         path.display(),
-        arguments.kind
+        arguments.kind,
+        stats.engine
     ));
     Ok(Status::Done)
 }

@@ -13,7 +13,8 @@ use crate::failure::{Failure, Status};
 use crate::format::{Field, Format, is_stream};
 use crate::output;
 use crate::pool::Pool;
-use crate::safety::LogPlace;
+use crate::progress;
+use crate::reading::Reading;
 
 /// Bytes written in one call.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
     #[command(flatten)]
-    log: LogPlace,
+    reading: Reading,
     /// The file to write, or - for stdout
     #[arg(default_value = "-")]
     file: PathBuf,
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         None => Format::guess(&arguments.file)?,
     };
     // The pool before the file: no file is made for a pool that is not there.
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
     let dumped = if is_stream(&arguments.file) {
         dump(&pool, format, &mut io::stdout().lock())
     } else {
@@ -95,6 +96,7 @@ fn unwritable(error: io::Error) -> anyhow::Error {
 fn dump(pool: &Pool, format: Format, out: &mut dyn Write) -> Result<Option<u64>> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     let mut pairs = 0;
+    let step = progress::count("dumping", pool.len());
     format.begin(&mut buffer);
     let visited = {
         let mut visit = |key: Field<'_>, value: Field<'_>| -> ControlFlow<io::Error> {
@@ -105,6 +107,7 @@ fn dump(pool: &Pool, format: Format, out: &mut dyn Write) -> Result<Option<u64>>
             }
             let written = out.write_all(&buffer);
             buffer.clear();
+            step.set_position(pairs);
             written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
         };
         pool.try_for_each(&mut visit)?

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::{Pool, decimal};
-use crate::safety::LogPlace;
+use crate::reading::Reading;
 
 /// Print the value of a key
 ///
@@ -26,14 +26,14 @@ pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
     #[command(flatten)]
-    log: LogPlace,
+    reading: Reading,
     /// The key
     key: OsString,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
     let found = match &pool {
         Pool::Table(table) => match table.get(decimal("key", key)?)? {
             Some(value) => {

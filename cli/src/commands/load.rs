@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use firndex::ItemError;
-use indicatif::{HumanCount, ProgressBar};
+use indicatif::HumanCount;
 
 use crate::failure::{Failure, Status};
 use crate::format::{Format, is_stream};
 use crate::input::{Delimited, JsonLines, Pairs};
 use crate::output;
 use crate::pool::{Pool, decimal};
-use crate::progress;
+use crate::progress::{self, Step};
 use crate::safety::Safety;
 
 /// Pairs stored in one call: enough for the table to overlap its cache misses.
@@ -27,7 +27,7 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 
 /// Store every pair of a CSV, TSV or JSON lines file
 ///
-/// In csv and tsv the first row names the columns; fields in quotes may hold anything, and a quote
+/// In csv and tsv the first row names the columns, unless --no-header says that it is a pair, too; fields in quotes may hold anything, and a quote
 /// within them is written twice. In jsonl each line is an object; a string is stored as the text
 /// it means, any other value as its JSON text; bytes in base64 stand in a field whose name ends
 /// with _base64, as `firndex dump` writes them. A table pool takes decimal numbers only. If a key
@@ -39,6 +39,7 @@ Examples:
   firndex load fruit.firn fruit.csv                              first column: key, second: value
   firndex load fruit.firn fruit.tsv --key name --value colour
   firndex load fruit.firn log.jsonl --key id --value message
+  firndex load fruit.firn plain.csv --no-header                  the first row is a pair, too
   zcat fruit.csv.gz | firndex load fruit.firn -")]
 pub(crate) struct Arguments {
     /// The pool's file
@@ -50,6 +51,9 @@ pub(crate) struct Arguments {
     /// What the file is [default: what its name ends with; csv for stdin]
     #[arg(long)]
     format: Option<Format>,
+    /// In csv and tsv the first row has a pair and no names: the first column is the key, the second the value
+    #[arg(long, conflicts_with_all = ["key", "value"])]
+    no_header: bool,
     /// The column, or the field, of the keys [default: the first column; "key" in jsonl]
     #[arg(long, value_name = "COLUMN")]
     key: Option<OsString>,
@@ -65,12 +69,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     };
     // The pool before the file: stdin is not consumed for a pool that is not there.
     let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
-    let (input, bar) = open(&arguments.file)?;
+    let (input, step) = open(&arguments.file)?;
     let mut tally = Tally::default();
     let loaded = read_pairs(arguments, format, input)
         .and_then(|mut pairs| load(&pool, pairs.as_mut(), &mut tally));
+    drop(step);
     let closed = pool.close();
-    bar.finish_and_clear();
 
     output::talk(format_args!(
         "loaded {} records into {}: {} new keys, {} duplicates (the last value won)",
@@ -82,12 +86,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
     loaded.with_context(|| format!("loading {}", source.display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
+    if tally.stored == 0 {
+        output::talk(format_args!("{}", nothing_loaded(format, arguments.no_header)));
+    }
     Ok(Status::Done)
 }
 
+/// What may be the matter with a file without pairs.
+fn nothing_loaded(format: Format, no_header: bool) -> &'static str {
+    match format {
+        Format::Csv | Format::Tsv if !no_header => {
+            "note: there was nothing to load: the first row was taken for the names of the columns; if it is a pair, use \
+             --no-header"
+        }
+        _ => "note: there was nothing to load: the file has no records",
+    }
+}
+
 /// Opens the input below a bar that moves as it is read.
-fn open(path: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
-    let (source, bar): (Box<dyn Read>, _) = if is_stream(path) {
+fn open(path: &Path) -> Result<(Box<dyn BufRead>, Step)> {
+    let (source, step): (Box<dyn Read>, _) = if is_stream(path) {
         (Box::new(io::stdin()), progress::unknown("loading"))
     } else {
         let open = || -> io::Result<(File, u64)> {
@@ -107,8 +125,8 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, ProgressBar)> {
         })?;
         (Box::new(file), progress::bytes("loading", bytes))
     };
-    let reader = BufReader::with_capacity(READ_BUFFER_BYTES, bar.wrap_read(source));
-    Ok((Box::new(reader), bar))
+    let reader = BufReader::with_capacity(READ_BUFFER_BYTES, step.wrap_read(source));
+    Ok((Box::new(reader), step))
 }
 
 fn read_pairs(
@@ -121,6 +139,10 @@ fn read_pairs(
     let delimiter = match format {
         Format::Csv => b',',
         Format::Tsv => b'\t',
+        Format::Jsonl if arguments.no_header => {
+            let hint = "leave --no-header out: each line of a jsonl file names its fields";
+            return Err(Failure::new("a jsonl file has no header", hint).into());
+        }
         Format::Jsonl => {
             let name = |field: Option<&std::ffi::OsStr>, default: &str| match field {
                 None => Ok(default.to_owned()),
@@ -135,6 +157,9 @@ fn read_pairs(
             return Ok(Box::new(JsonLines::new(input, &key, &value)?));
         }
     };
+    if arguments.no_header {
+        return Ok(Box::new(Delimited::without_header(input, delimiter)?));
+    }
     Ok(Box::new(Delimited::new(
         input,
         delimiter,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod completions;
 mod crash;
 mod create;
 mod del;
@@ -10,13 +11,14 @@ mod dump;
 mod engine;
 mod get;
 mod load;
+mod man;
 mod put;
 mod scan;
 mod shrink;
 mod stat;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use demo::writer;
 
 use crate::failure::Status;
@@ -35,6 +37,10 @@ First steps:
   firndex shrink sparse.firn              a smaller index, on engines that shrink
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
+
+/// Ends the help of each command.
+const EXIT_STATUS: &str = "\
+Exit status: 0 done or found, 1 the key is absent, 2 an error, or what was checked is not sound.";
 
 /// A crash-safe hash index in one file
 ///
@@ -64,9 +70,26 @@ enum Command {
     Shrink(shrink::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     /// The process that `demo` starts and kills
     #[command(name = writer::COMMAND, hide = true)]
     DemoWriter(writer::Arguments),
+}
+
+/// The program's arguments, and all that its help says.
+fn command() -> Clap {
+    Arguments::command().mut_subcommands(|command| {
+        let said = command.get_after_long_help().map(ToString::to_string);
+        let help = said.map_or_else(String::new, |examples| format!("{examples}\n\n"));
+        command.after_long_help(help + EXIT_STATUS)
+    })
+}
+
+/// What was asked for. Whoever asks for something else, or for help, is answered here.
+pub(crate) fn parse() -> Arguments {
+    let matches = command().get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 /// Runs the subcommand that was asked for.
@@ -85,30 +108,31 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::Arguments;
+    use super::{EXIT_STATUS, command};
 
     #[test]
     fn arguments_are_consistent() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
-    fn every_subcommand_teaches_by_example() {
-        for command in Arguments::command().get_subcommands_mut() {
+    fn every_subcommand_teaches_by_example_and_tells_its_exit_status() {
+        for command in command().get_subcommands_mut() {
             if command.is_hide_set() {
                 continue;
             }
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             assert!(help.contains(&format!("firndex {name} ")), "no example in: {help}");
+            assert!(help.contains(EXIT_STATUS), "no exit status in: {help}");
         }
     }
 }

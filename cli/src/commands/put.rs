@@ -1,26 +1,31 @@
 //! `firndex put`: store one pair.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use firndex::VALUE_BYTES_MAX;
 
-use crate::failure::Status;
+use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool::{Pool, decimal};
 use crate::safety::Safety;
 
 /// Store a value under a key, replacing what was there
 ///
-/// Key and value are taken as the raw bytes that the shell passes; for longer values there is
-/// `load`. In a table pool both are decimal numbers.
+/// Key and value are taken as the raw bytes that the shell passes. With - for the value it is read
+/// from stdin to the end, every byte, an end of a line too. In a table pool both are decimal numbers.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex put fruit.firn apple red
   firndex put numbers.firn 7 49               in a pool of --kind table
+  firndex put fruit.firn photo - < photo.jpg  a value of any bytes
+  printf - | firndex put fruit.firn dash -    the value that is a -
   firndex put fruit.firn -- -key -value       after -- nothing is an option
   firndex put fruit.firn $'\\xff\\x01' bytes    any bytes but NUL, as the shell passes them")]
 pub(crate) struct Arguments {
@@ -30,21 +35,37 @@ pub(crate) struct Arguments {
     safety: Safety,
     /// The key
     key: OsString,
-    /// The value
+    /// The value, or - for stdin
     value: OsString,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let value = arguments.value.as_bytes();
+    // Read first: nobody waits for the pool while this waits for its input.
+    let value = value(arguments)?;
     let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let replaced = match &pool {
-        Pool::Table(table) => table.put(decimal("key", key)?, decimal("value", value)?)?.is_some(),
-        Pool::Store(store) => store.put(key, value)?.is_some(),
+        Pool::Table(table) => table.put(decimal("key", key)?, decimal("value", &value)?)?.is_some(),
+        Pool::Store(store) => store.put(key, &value)?.is_some(),
     };
     pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
     if replaced {
         output::talk(format_args!("replaced the old value"));
     }
     Ok(Status::Done)
+}
+
+fn value(arguments: &Arguments) -> Result<Cow<'_, [u8]>> {
+    if arguments.value != "-" {
+        return Ok(arguments.value.as_bytes().into());
+    }
+    let mut value = Vec::new();
+    // One byte too many is refused by the pool; what comes behind that need not be read.
+    let most = VALUE_BYTES_MAX as u64 + 1;
+    let read = io::stdin().lock().take(most).read_to_end(&mut value);
+    read.map_err(|error| {
+        Failure::new("reading the value from stdin", "pipe it in, or name a file: < FILE")
+            .caused_by(error)
+    })?;
+    Ok(value.into())
 }

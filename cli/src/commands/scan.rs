@@ -9,7 +9,8 @@ use crate::failure::Status;
 use crate::format::{Field, Format};
 use crate::output;
 use crate::pool::Pool;
-use crate::safety::LogPlace;
+use crate::progress;
+use crate::reading::Reading;
 
 /// Print some pairs of a pool, and the cursor behind them
 ///
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
     #[command(flatten)]
-    log: LogPlace,
+    reading: Reading,
     /// About how many pairs
     #[arg(long, default_value_t = 10)]
     count: usize,
@@ -42,10 +43,11 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.log)?;
+    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
     let mut lines = Vec::new();
     let mut write = |key: Field<'_>, value: Field<'_>| Format::Jsonl.write(key, value, &mut lines);
     let (cursor, count) = (arguments.cursor, arguments.count);
+    let step = progress::waiting("scanning");
     let next = match &pool {
         Pool::Table(table) => {
             let (pairs, next) = table.scan(cursor, count)?;
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
             next
         }
     };
+    drop(step);
     pool.close()?;
     if arguments.json {
         let pairs: Vec<&[u8]> = lines.trim_ascii_end().split(|&byte| byte == b'\n').collect();

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::Pool;
+use crate::progress;
 use crate::safety::Safety;
 
 /// Halve the index of a pool, as often as what it holds allows
@@ -38,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
     let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let before = pool.stats()?.capacity;
+    let step = progress::waiting("shrinking");
     while pool.shrink().with_context(|| format!("shrinking {path}"))? {}
+    drop(step);
     let after = pool.stats()?.capacity;
     pool.close().with_context(|| format!("closing {path}"))?;
     if arguments.json {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::failure::Status;
 use crate::output::{self, finite};
 use crate::pool::{self, Pool};
-use crate::safety::LogPlace;
+use crate::reading::Reading;
 
 /// Print how many pairs a pool holds, how full and how large it is
 ///
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
     #[command(flatten)]
-    log: LogPlace,
+    reading: Reading,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -37,7 +37,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
-    arguments.log.restore(path)?;
+    let reading = &arguments.reading;
+    if !reading.read_only {
+        reading.log.restore(path)?;
+    }
     let info = pool::inspect(path)?;
     if !Pool::can_open(&info) {
         if arguments.json {
@@ -47,9 +50,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         }
         return Ok(Status::Done);
     }
-    let pool = Pool::open_inspected(path, &info, &arguments.log)?;
+    let pool = Pool::open_inspected(path, &info, reading)?;
     let stats = pool.stats()?;
-    let files = arguments.log.options().log_files(path)?;
+    let files = reading.log.options().log_files(path)?;
     pool.close()?;
     if arguments.json {
         output::json(&to_json(&stats, &files))?;

@@ -12,7 +12,8 @@ use crate::quote::quote;
 /// Reads rows of fields between delimiters, the first row being the columns' names.
 pub(crate) struct Delimited<R> {
     rows: Rows<R>,
-    columns: usize,
+    /// How many each row has; `None`: as many as the first row, which is still to be read.
+    columns: Option<usize>,
     key_column: usize,
     value_column: usize,
 }
@@ -53,8 +54,15 @@ impl<R: BufRead> Delimited<R> {
         };
         let key_column = find(key, 0)?;
         let value_column = find(value, 1)?;
-        let columns = names.len();
+        let columns = Some(names.len());
         Ok(Delimited { rows, columns, key_column, value_column })
+    }
+
+    /// All rows are pairs, the first one too: the first column is the key, the second the value.
+    pub(crate) fn without_header(mut input: R, delimiter: u8) -> Result<Self, Unreadable> {
+        skip_byte_order_mark(&mut input)?;
+        let rows = Rows::new(input, delimiter);
+        Ok(Delimited { rows, columns: None, key_column: 0, value_column: 1 })
     }
 }
 
@@ -64,10 +72,18 @@ impl<R: BufRead> Pairs for Delimited<R> {
             return Ok(None);
         };
         let found = self.rows.ends.len();
-        if found != self.columns {
+        let columns = match self.columns {
+            Some(columns) => columns,
+            None if found < 2 => {
+                let says = format!("found {found} fields, expected 2: a key and a value");
+                return Err(Unreadable::at(line, says));
+            }
+            None => *self.columns.insert(found),
+        };
+        if found != columns {
             return Err(Unreadable::at(
                 line,
-                format!("found {found} fields, expected {} as in the header", self.columns),
+                format!("found {found} fields, expected {columns} as in the first row"),
             ));
         }
         Ok(Some(Pair {
@@ -314,6 +330,27 @@ mod tests {
             missing.to_string(),
             "line 1: no column \"nam\" in the header; it has \"id\", \"name\", \"the colour\""
         );
+    }
+
+    #[test]
+    fn without_a_header_the_first_row_is_a_pair() {
+        let read = |text: &str| -> Result<Vec<Pair>, String> {
+            let mut source = Delimited::without_header(text.as_bytes(), b',').unwrap();
+            let mut pairs = Vec::new();
+            while let Some(pair) = source.next_pair().map_err(|error| error.to_string())? {
+                pairs.push(pair);
+            }
+            Ok(pairs)
+        };
+        let pair =
+            |line, key: &str, value: &str| Pair { line, key: key.into(), value: value.into() };
+        let expected = vec![pair(1, "a", "1"), pair(2, "b", "2")];
+        assert_eq!(read("\u{feff}a,1,x\nb,2,y\n"), Ok(expected));
+        assert_eq!(read(""), Ok(vec![]));
+        let message = read("a\n").unwrap_err();
+        assert_eq!(message, "line 1: found 1 fields, expected 2: a key and a value");
+        let message = read("a,1\nb,2,3\n").unwrap_err();
+        assert_eq!(message, "line 2: found 3 fields, expected 2 as in the first row");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! JSON lines: one object on each line.
 
-use std::collections::HashMap;
+use std::fmt;
 use std::io::{BufRead, Read};
 
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
@@ -63,17 +64,34 @@ impl<R: BufRead> Pairs for JsonLines<R> {
         }
         let line = self.line;
         let text = self.text.trim_ascii();
+        // Where something is in the line, as an error tells it.
+        let begin = self.text.len() - self.text.trim_ascii_start().len();
+        let column_of = |part: &str| begin + (part.as_ptr() as usize - text.as_ptr() as usize);
         if !text.starts_with(b"{") {
             return Err(Unreadable::at(
                 line,
                 format!("found {}, expected a JSON object", quote(text)),
             ));
         }
-        let object: HashMap<String, &RawValue> =
-            serde_json::from_slice(text).map_err(|error| Unreadable::at(line, explain(&error)))?;
+        let object: Object<'_> = serde_json::from_slice(text)
+            .map_err(|error| Unreadable::at(line, explain(&error, begin)))?;
         let field = |name: &str| -> Result<Vec<u8>, Unreadable> {
-            let encoded = object.get(&format!("{name}{BASE64_SUFFIX}"));
-            let raw = match (object.get(name), encoded) {
+            let find = |name: &str| -> Result<Option<&RawValue>, Unreadable> {
+                let mut found = object.0.iter().filter(|(field, _)| field == name);
+                let first = found.next().map(|(_, value)| *value);
+                match found.next() {
+                    None => Ok(first),
+                    Some((_, again)) => Err(Unreadable::at(
+                        line,
+                        format!(
+                            "found the field {} again, its value at column {}, expected it once in an object",
+                            quote(name.as_bytes()),
+                            column_of(again.get()) + 1,
+                        ),
+                    )),
+                }
+            };
+            let raw = match (find(name)?, find(&format!("{name}{BASE64_SUFFIX}"))?) {
                 (Some(_), Some(_)) => {
                     return Err(Unreadable::at(
                         line,
@@ -88,7 +106,7 @@ impl<R: BufRead> Pairs for JsonLines<R> {
             };
             let Some(raw) = raw else {
                 let mut found: Vec<String> =
-                    object.keys().map(|key| quote(key.as_bytes())).collect();
+                    object.0.iter().map(|(key, _)| quote(key.as_bytes())).collect();
                 found.sort();
                 return Err(Unreadable::at(
                     line,
@@ -105,7 +123,7 @@ impl<R: BufRead> Pairs for JsonLines<R> {
             }
             serde_json::from_str::<String>(text)
                 .map(String::into_bytes)
-                .map_err(|error| Unreadable::at(line, explain(&error)))
+                .map_err(|error| Unreadable::at(line, explain(&error, column_of(text))))
         };
         Ok(Some(Pair { line, key: field(&self.key)?, value: field(&self.value)? }))
     }
@@ -120,12 +138,38 @@ fn decoded(line: u64, raw: &RawValue) -> Result<Vec<u8>, Unreadable> {
     })
 }
 
-/// The parser saw one line only: its own line number would mislead.
-fn explain(error: &serde_json::Error) -> String {
+/// The members of an object in their order: a map would keep one of two of the same name.
+struct Object<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Object<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// The parser saw a part of one line, which begins so many bytes behind its beginning: its own position would mislead.
+fn explain(error: &serde_json::Error, begin: usize) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     match text.strip_suffix(&position) {
-        Some(what) => format!("malformed JSON at column {}: {what}", error.column()),
+        Some(what) => format!("malformed JSON at column {}: {what}", begin + error.column()),
         None => format!("malformed JSON: {text}"),
     }
 }
@@ -182,6 +226,32 @@ mod tests {
         ] {
             let message = pairs(second(text).as_bytes()).unwrap_err();
             assert!(message.starts_with(why), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_comes_twice_is_refused_and_others_may() {
+        let message = pairs(br#"{"key":"a","value":1,"key":"b"}"#).unwrap_err();
+        let says = "line 1: found the field \"key\" again, its value at column 28, expected it once in an object";
+        assert_eq!(message, says);
+        let message = pairs(br#"  {"key":"a","value_base64":"","value_base64":""}"#).unwrap_err();
+        assert!(message.contains("\"value_base64\" again, its value at column 47"), "{message}");
+        let others = br#"{"more":1,"key":"a","more":2,"value":1}"#;
+        assert_eq!(pairs(others), Ok(vec![(1, "a".into(), "1".into())]));
+    }
+
+    #[test]
+    fn columns_are_counted_from_the_beginning_of_the_line() {
+        // Each position is that of the byte which cannot be where it is.
+        for (text, column) in [
+            (&br#"{"key":"a",}"#[..], 12),
+            (br#"   {"key":"a",}"#, 15),
+            (br#"{"key":"a","value":"\ud800"}"#, 27),
+            (br#"  {"key":"a","value":"\ud800"}"#, 29),
+        ] {
+            let message = pairs(text).unwrap_err();
+            let says = format!("line 1: malformed JSON at column {column}:");
+            assert!(message.starts_with(&says), "{message}, expected {column}");
         }
     }
 

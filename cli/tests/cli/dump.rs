@@ -64,7 +64,7 @@ fn thousands(number: usize) -> String {
 #[test]
 fn tables_come_back_from_every_format() {
     let workspace = Workspace::with_pool("table");
-    let table = Table::open(workspace.path("pool")).unwrap();
+    let table = <Table>::open(workspace.path("pool")).unwrap();
     let pairs = [(0, u64::MAX), (u64::MAX, 0), (1 << 53 | 1, 7)];
     pairs.iter().for_each(|&(key, value)| assert_eq!(table.put(key, value).unwrap(), None));
     table.close().unwrap();
@@ -75,7 +75,7 @@ fn tables_come_back_from_every_format() {
         let load = ["load", copy.as_str(), "-", "--format", format];
         workspace.run_with_input(load, dump.stdout()).demand(0);
         let copied: BTreeMap<u64, u64> =
-            Table::open(workspace.path(&copy)).unwrap().iter().collect::<Result<_, _>>().unwrap();
+            <Table>::open(workspace.path(&copy)).unwrap().iter().collect::<Result<_, _>>().unwrap();
         assert!(copied.into_iter().eq([pairs[0], pairs[2], pairs[1]]), "{format}");
     }
 }

@@ -70,6 +70,37 @@ fn tsv_and_jsonl_and_stdin() {
 }
 
 #[test]
+fn without_a_header_no_row_is_lost() {
+    let workspace = Workspace::with_pool("store");
+    workspace.write("plain.csv", "a,1\nb,2\n");
+    let load = workspace.run(["load", "pool", "plain.csv", "--no-header"]).demand(0);
+    assert!(load.stderr().contains("loaded 2 records"), "{}", load.stderr());
+    workspace.demand_value("a", "1");
+    workspace.demand_value("b", "2");
+    for more in ["--key", "--value"] {
+        let load = ["load", "pool", "plain.csv", "--no-header", more, "a"];
+        workspace.run(load).demand_wrong_use(&["--no-header", more]);
+    }
+    workspace.write("one.jsonl", "{\"key\":1,\"value\":2}\n");
+    workspace.run(["load", "pool", "one.jsonl", "--no-header"]).demand_error(&["hint:", "fields"]);
+}
+
+#[test]
+fn a_load_of_nothing_says_so_and_why_that_may_be() {
+    let workspace = Workspace::with_pool("store");
+    workspace.write("one.csv", "apple,red\n");
+    let load = workspace.run(["load", "pool", "one.csv"]).demand(0);
+    assert!(load.stderr().contains("loaded 0 records"), "{}", load.stderr());
+    assert!(load.stderr().contains("use --no-header"), "{}", load.stderr());
+    workspace.write("none.jsonl", "\n");
+    let load = workspace.run(["load", "pool", "none.jsonl"]).demand(0);
+    assert!(load.stderr().contains("note: there was nothing to load"), "{}", load.stderr());
+    let load = workspace.run(["load", "pool", "one.csv", "--no-header"]).demand(0);
+    assert!(!load.stderr().contains("note:"), "{}", load.stderr());
+    workspace.demand_value("apple", "red");
+}
+
+#[test]
 fn the_last_of_duplicates_wins_and_they_are_counted() {
     for &engine in Engine::ALL {
         // The same key within one batch, in different batches, and from before the load.
@@ -109,6 +140,11 @@ fn what_is_malformed_is_named_and_what_came_before_it_stays() {
             "jsonl",
             "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":2}\n{\"key\":\"c\"}\n",
             "line 3",
+        ),
+        (
+            "jsonl",
+            "{\"key\":\"a\",\"value\":1}\n{\"key\":\"b\",\"value\":2}\n{\"key\":\"c\",\"key\":1,\"value\":1}\n",
+            "line 3: found the field \"key\" again, its value at column 18",
         ),
     ];
     for (format, text, line) in cases {

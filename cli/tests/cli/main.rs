@@ -1,9 +1,11 @@
 //! The binary as a user runs it: what it prints where, its exit status, and what is left behind.
 
+mod access;
 mod bench;
 mod demo;
 mod dump;
 mod durability;
+mod help;
 mod load;
 mod look;
 mod pairs;

@@ -130,3 +130,37 @@ fn what_is_too_long_is_refused_and_nothing_lost() {
         assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
     }
 }
+
+#[test]
+fn a_value_comes_from_stdin_with_every_byte() {
+    let value: Vec<u8> = (0..=255).chain(*b"\n\n").cycle().take(100_000).collect();
+    let workspace = Workspace::with_pool("store");
+    workspace.run_with_input(["put", "pool", "key", "-"], &value).demand(0);
+    assert!(workspace.run(["get", "pool", "key"]).demand(0).stdout() == value);
+    workspace.run_with_input(["put", "pool", "dash", "-"], b"-").demand(0);
+    assert_eq!(workspace.run(["get", "pool", "dash"]).demand(0).stdout(), b"-");
+    workspace.run_with_input(["put", "pool", "empty", "-"], b"").demand(0);
+    assert_eq!(workspace.run(["get", "pool", "empty"]).demand(0).stdout(), b"");
+    let table = Workspace::with_pool("table");
+    table.run_with_input(["put", "pool", "7", "-"], b"49").demand(0);
+    assert_eq!(table.run(["get", "pool", "7"]).demand(0).stdout(), b"49");
+    table.run_with_input(["put", "pool", "7", "-"], b"49\n").demand_error(&["the value \"49\\n\""]);
+}
+
+#[test]
+fn create_opens_what_is_there_only_if_it_is_asked_to() {
+    for kind in ["store", "table"] {
+        let workspace = Workspace::with_pool(kind);
+        workspace.run(["put", "pool", "1", "10"]).demand(0);
+        workspace.run(["create", "pool", "--kind", kind]).demand_error(&["exists already"]);
+        let create = ["create", "pool", "--kind", kind, "--or-open"];
+        let opened = workspace.run(create).demand(0);
+        assert!(opened.stderr().contains("opened pool"), "{}", opened.stderr());
+        assert_eq!(workspace.run(["get", "pool", "1"]).demand(0).stdout(), b"10");
+        let other = if kind == "store" { "table" } else { "store" };
+        let create = ["create", "pool", "--kind", other, "--or-open"];
+        workspace.run(create).demand_error(&["kind", kind, other]);
+        let new = workspace.run(["create", "new", "--kind", kind, "--or-open"]).demand(0);
+        assert!(new.stderr().contains("created new"), "{}", new.stderr());
+    }
+}

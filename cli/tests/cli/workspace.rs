@@ -139,6 +139,17 @@ impl Finished {
         finished
     }
 
+    /// Demands that the arguments were refused, with these words.
+    #[track_caller]
+    pub(crate) fn demand_wrong_use(self, words: &[&str]) {
+        let finished = self.demand(2);
+        let stderr = finished.stderr();
+        assert_eq!(finished.stdout(), b"", "{stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "{word:?} is not in: {stderr}");
+        }
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(self.stdout()).unwrap()

@@ -47,6 +47,30 @@ fn commands_and_their_options_exist() {
     none_of("options that no command has", &wrong);
 }
 
+/// What follows the program's name in a message without being a command.
+const NO_COMMANDS: [&str; 5] = ["cannot", "engine", "needs", "pool", "version"];
+
+#[test]
+fn commands_that_messages_name_exist() {
+    let commands = commands();
+    let mut wrong = Vec::new();
+    for path in files("rs").iter().filter(|path| path.iter().any(|part| part == "src")) {
+        let source = text(&top().join(path));
+        let code =
+            (1..).zip(source.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (number, line) in code {
+            for said in line.split("firndex ").skip(1) {
+                let word = said.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+                let is_there = commands.iter().any(|command| command == word);
+                if !word.is_empty() && !is_there && !NO_COMMANDS.contains(&word) {
+                    wrong.push(format!("{}:{number}: firndex {word}", path.display()));
+                }
+            }
+        }
+    }
+    none_of("commands that messages name and that are not there", &wrong);
+}
+
 #[test]
 fn the_readme_shows_every_command() {
     let readme = text(&top().join("README.md"));

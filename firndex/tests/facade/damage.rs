@@ -32,7 +32,7 @@ fn any_byte_of_one_copy_may_be_damaged() {
         let mut bytes = wholes[(index + damaged) % wholes.len()].clone();
         bytes[damaged * COPY_BYTES as usize + index] ^= 1 << (index % 8);
         std::fs::write(&path, &bytes).unwrap();
-        let table = Table::open(&path).unwrap();
+        let table = <Table>::open(&path).unwrap();
         // All pairs now and then, a few each time.
         if index % 64 == 0 {
             assert_intact(&table);
@@ -61,7 +61,7 @@ fn damage_of_both_copies_is_an_error() {
         bytes[first] ^= 1 << (first % 8);
         bytes[COPY_BYTES as usize + second] ^= 1 << (second % 8);
         std::fs::write(&path, &bytes).unwrap();
-        let error = Table::open(&path).unwrap_err();
+        let error = <Table>::open(&path).unwrap_err();
         let is_refused =
             matches!(error, Error::Open(OpenError::Damaged { .. } | OpenError::NotAPool { .. }));
         assert!(is_refused, "bytes {first} and {second}: {error}");

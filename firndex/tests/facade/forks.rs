@@ -79,7 +79,7 @@ pub(crate) fn fork_and_use(options: &Options, path: &Path) {
     assert_eq!(store.get("key").unwrap().as_deref(), Some(&b"parent"[..]));
     store.put("key", "again").unwrap();
     table.close().unwrap();
-    assert!(is_whole(&Table::open(path).unwrap()));
+    assert!(is_whole(&<Table>::open(path).unwrap()));
 }
 
 /// A role: a child that drops what it inherited changes nothing, and unlocks nothing.
@@ -105,7 +105,7 @@ pub(crate) fn fork_and_close(options: &Options, path: &Path) {
     let (wait, end) = std::io::pipe().unwrap();
     let child = forked(|| std::io::Read::read(&mut &wait, &mut [0]).is_ok());
     table.close().unwrap();
-    let reopened = Table::open(path);
+    let reopened = <Table>::open(path);
     std::io::Write::write_all(&mut &end, &[1]).unwrap();
     assert!(child.ended_well());
     assert!(is_whole(&reopened.unwrap()));
@@ -119,7 +119,7 @@ pub(crate) fn fork_and_hand_over(options: &Options, path: &Path) {
     let child = forked(|| {
         drop(inherited.take());
         std::io::Read::read(&mut &wait, &mut [0]).unwrap();
-        match Table::open(path) {
+        match <Table>::open(path) {
             Ok(table) => is_whole(&table) && table.put(1, 77).unwrap() == Some(1),
             Err(error) => {
                 eprintln!("in the child: {error}");
@@ -130,7 +130,7 @@ pub(crate) fn fork_and_hand_over(options: &Options, path: &Path) {
     inherited.unwrap().close().unwrap();
     std::io::Write::write_all(&mut &go_on, &[1]).unwrap();
     assert!(child.ended_well(), "the child could not open the pool after the parent closed it");
-    assert_eq!(Table::open(path).unwrap().get(1).unwrap(), Some(77));
+    assert_eq!(<Table>::open(path).unwrap().get(1).unwrap(), Some(77));
 }
 
 /// A role: so can one that still has the inherited handle, and may drop it afterwards.
@@ -140,16 +140,16 @@ pub(crate) fn fork_and_keep(options: &Options, path: &Path) {
     let child = forked(|| {
         let stale = inherited.take();
         std::io::Read::read(&mut &wait, &mut [0]).unwrap();
-        let table = Table::open(path).unwrap();
+        let table = <Table>::open(path).unwrap();
         drop(stale);
-        let again = Table::open(path).unwrap_err();
+        let again = <Table>::open(path).unwrap_err();
         let is_open = matches!(again, Error::Open(firndex::OpenError::AlreadyOpen { .. }));
         is_open && is_whole(&table) && table.put(1, 77).unwrap() == Some(1)
     });
     inherited.unwrap().close().unwrap();
     std::io::Write::write_all(&mut &go_on, &[1]).unwrap();
     assert!(child.ended_well(), "the child could not open the pool beside its inherited handle");
-    assert_eq!(Table::open(path).unwrap().get(1).unwrap(), Some(77));
+    assert_eq!(<Table>::open(path).unwrap().get(1).unwrap(), Some(77));
 }
 
 /// A role: a child's own threads are not taken for helpers that it has not inherited.
@@ -161,7 +161,7 @@ pub(crate) fn fork_and_start_threads(options: &Options, path: &Path) {
                 let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
                 let work = move || {
                     may_go_on.recv().unwrap();
-                    let own = Table::in_memory().unwrap();
+                    let own = <Table>::in_memory().unwrap();
                     own.put(number, number).unwrap();
                     own.len()
                 };
@@ -215,7 +215,7 @@ extern "C" fn fork_here(_signal: i32) {
         assert!(format!("{table:?} {store:?}").contains("len"));
         let own = path.with_extension("own");
         let thread = std::thread::spawn(move || {
-            let table = Table::open(&own).unwrap();
+            let table = <Table>::open_or_create(&own).unwrap();
             table.put(1, 1).unwrap();
             table.close().unwrap();
             std::fs::remove_file(own).unwrap();
@@ -224,7 +224,7 @@ extern "C" fn fork_here(_signal: i32) {
         // SAFETY: this process never uses the originals again.
         let inherited = unsafe { (std::ptr::read(table), std::ptr::read(store)) };
         drop(inherited);
-        let busy = Table::open(path).unwrap_err();
+        let busy = <Table>::open(path).unwrap_err();
         matches!(busy, Error::Open(firndex::OpenError::Busy { .. }))
     });
     FORKED.fetch_add(1, Ordering::Relaxed);

@@ -99,7 +99,7 @@ fn a_table_at_its_limit() {
         assert_limit_is_named(&is_full(table.insert(pairs, 1)), 600_000);
         table.close().unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() <= 602_112, "the limit, to a full page");
-        let table = Table::open(&path).unwrap();
+        let table = <Table>::open(&path).unwrap();
         assert_table_has(&table, 0..pairs);
         for key in pairs..3 * pairs {
             table.put(key, !key).unwrap();
@@ -318,7 +318,7 @@ pub(crate) fn fill_a_file(options: &Options, path: &Path) {
     let table = options.create_table(path).unwrap();
     let pairs = exercise_full_table(&table);
     drop(table);
-    assert_table_has(&Table::open(path).unwrap(), 0..pairs);
+    assert_table_has(&<Table>::open(path).unwrap(), 0..pairs);
 }
 
 /// A role: no file of this process may become larger than 40 megabytes.
@@ -361,7 +361,7 @@ fn a_limit_that_shows_only_on_allocation() {
         let path = directory.path().join("pool");
         run_limited(2048, "fill a file", engine, &path);
         assert!(std::fs::metadata(&path).unwrap().len() <= 1 << 20);
-        assert!(Table::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
+        assert!(<Table>::open(&path).unwrap().put(u64::MAX, 1).unwrap().is_none());
     });
 }
 

@@ -266,7 +266,7 @@ fn a_segment_that_finds_no_room_refuses_changes_until_it_does() {
     let directory = on_disk();
     let path = directory.path().join("pool");
     assert_well(process("", "lack the next segment", PREFERRED, &path, 0), PREFERRED);
-    Table::open(&path).unwrap();
+    <Table>::open(&path).unwrap();
 }
 
 /// A role: its log goes on, and no checkpoint has room.
@@ -339,7 +339,7 @@ fn a_pool_is_as_it_was_when_opening_finds_no_room_for_its_log() {
     let before = files(directory.path());
     assert_well(process("ulimit -f 400;", "find no room", PREFERRED, &path, 0), PREFERRED);
     assert_eq!(files(directory.path()), before);
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open(&path).unwrap();
     assert!((0..KEYS).all(|key| table.get(key).unwrap() == Some(key)));
     drop(table);
     std::fs::remove_file(&path).unwrap();
@@ -347,7 +347,7 @@ fn a_pool_is_as_it_was_when_opening_finds_no_room_for_its_log() {
     let limited = process("ulimit -f 80;", "find no room to restore", PREFERRED, &path, 0);
     assert_well(limited, PREFERRED);
     assert_eq!(files(directory.path()), before);
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open(&path).unwrap();
     assert!((0..KEYS).all(|key| table.get(key).unwrap() == Some(key)));
 }
 
@@ -462,13 +462,13 @@ fn a_pool_whose_log_failed_when_it_was_closed_never_goes_back_to_that_log() {
         // No checkpoint can be made: so it is not opened.
         let in_its_way = path.with_extension("safe.new");
         in_the_way(&in_its_way);
-        is_refused(Table::open(&path).map(drop), &path);
+        is_refused(<Table>::open(&path).map(drop), &path);
         std::fs::remove_dir_all(in_its_way).unwrap();
-        let table = Table::open(&path).unwrap();
+        let table = <Table>::open(&path).unwrap();
         assert_eq!(table.stats().unwrap().durability, durability_of(way));
         let restored = on_disk();
         copy_companions(&path, restored.path());
         assert!(is_there(&table));
-        assert!(is_there(&Table::open(restored.path().join("pool")).unwrap()));
+        assert!(is_there(&<Table>::open(restored.path().join("pool")).unwrap()));
     }
 }

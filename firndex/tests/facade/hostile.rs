@@ -411,7 +411,7 @@ fn counters_at_their_end() {
             survive(made(&TABLES, engine, make_table_on), &blows, |path| {
                 for _ in 0..3 {
                     // Refused or opened, but if opened then with everything.
-                    if let Ok(table) = Table::open(path) {
+                    if let Ok(table) = <Table>::open(path) {
                         crate::superblocks::assert_intact(&table);
                     }
                 }
@@ -486,7 +486,7 @@ fn changes_tell_of_damage(engine: Engine) {
     ];
     for change in changes {
         std::fs::write(&path, &struck).unwrap();
-        let table = Table::open(&path).unwrap();
+        let table = <Table>::open(&path).unwrap();
         let refused: Vec<_> = (0..PAIRS).filter_map(|key| change(&table, key).err()).collect();
         assert!(!refused.is_empty());
         for error in refused {

@@ -28,7 +28,7 @@ fn keys_have_64_kib_at_most() {
     is_over_the_limit(store.compare_exchange(&too_long, None, Some(b"")), says);
     is_over_the_limit(store.modify(&too_long, |_| Some(Vec::new())), says);
     // None of a batch is stored if one of it cannot be.
-    is_over_the_limit(store.put_many(&[(b"a", b""), (&too_long, b"")]), says);
+    is_over_the_limit(store.put_many(&[(&b"a"[..], b""), (&too_long, b"")]), says);
     assert!(store.get(&too_long).unwrap().is_none());
     assert!(store.remove(&too_long).unwrap().is_none());
     assert_eq!(store.sound_contents().len(), 1);
@@ -39,7 +39,7 @@ fn keys_have_64_kib_at_most() {
 fn values_have_256_mib_at_most() {
     let directory = crate::places::in_ram();
     let path = directory.path().join("pool");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_or_create(&path).unwrap();
     let mut value = vec![0; (256 << 20) + 1];
     for (index, chunk) in value.chunks_mut(4096).enumerate() {
         chunk[0] = index as u8 | 1;

@@ -162,7 +162,7 @@ fn a_clean_pool_says_how_many_pairs_it_holds() {
         // As a power failure would leave it now.
         let copy = directory.path().join("copy");
         std::fs::copy(&path, &copy).unwrap();
-        assert_eq!(Table::open(&copy).unwrap().len(), 100);
+        assert_eq!(<Table>::open(&copy).unwrap().len(), 100);
         assert_eq!(recorded(&copy), Some(100), "{engine}: dropped");
         table.put(100, 0).unwrap();
         assert_eq!(recorded(&path), None, "{engine}: being written again");
@@ -218,6 +218,6 @@ fn a_pool_without_a_record_is_opened_as_it_is() {
         change(&mut bytes, change_it);
         bytes[SUPERBLOCK_BYTES as usize..].fill(0);
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(Table::open(&path).unwrap().len(), 0);
+        assert_eq!(<Table>::open(&path).unwrap().len(), 0);
     }
 }

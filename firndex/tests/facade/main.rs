@@ -1,6 +1,8 @@
 //! The facade and the byte store, tried as a user would and as an enemy would.
 
+mod bounds;
 mod byte_map;
+mod collection;
 mod creation;
 mod damage;
 mod durability;
@@ -15,6 +17,8 @@ mod hostile;
 mod items;
 mod limits;
 mod lost_pages;
+mod many_pools;
+mod messages;
 mod open_errors;
 mod open_locks;
 mod pair_sizes;
@@ -28,6 +32,7 @@ mod scans;
 mod shrink;
 mod space;
 mod store_model;
+mod structs;
 mod superblocks;
 mod sync_marks;
 mod threads;

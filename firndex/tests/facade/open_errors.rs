@@ -32,7 +32,7 @@ fn assert_refused_by_all(path: &Path, is_expected: impl Fn(&OpenError) -> bool, 
     let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
     let errors = [
         assert_refused(path, open_table, says),
-        assert_refused(path, |path| Table::open(path), says),
+        assert_refused(path, |path| <Table>::open(path), says),
         assert_refused(path, read_only, says),
         assert_refused(path, |path| inspect(path), says),
     ];
@@ -89,7 +89,7 @@ fn truncated_pools() {
             let mut bytes = whole.clone();
             bytes.resize(len as usize, 0);
             std::fs::write(&path, bytes).unwrap();
-            let table = Table::open(&path).unwrap();
+            let table = <Table>::open(&path).unwrap();
             assert_intact(&table);
             // Space beyond what is recorded may be gone: growth must not rely on it.
             for key in PAIRS..10 * PAIRS {
@@ -110,7 +110,7 @@ fn a_sparse_copy_gets_its_space_back() {
         if !copied.is_ok_and(|status| status.success()) {
             return eprintln!("skipped: this system's cp makes no sparse copies");
         }
-        assert_intact(&Table::open(&sparse).unwrap());
+        assert_intact(&<Table>::open(&sparse).unwrap());
         let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&sparse).unwrap());
         assert!(blocks * 512 >= end, "{blocks} blocks of 512 bytes are allocated for {end} bytes");
     }
@@ -253,21 +253,23 @@ fn paths_that_lead_to_no_file() {
 
     let nowhere = directory.path().join("no/such/pool");
     let says = ["no directory", "no/such", "create the directory first"];
-    for result in [Table::open(&nowhere), Options::new().create_table(&nowhere)] {
+    for result in [<Table>::open_or_create(&nowhere), Options::new().create_table(&nowhere)] {
         assert!(matches!(refused(result, &says), Error::Open(OpenError::NoDirectory { .. })));
     }
     let says = ["a directory", "a pool is a regular file", "name the file itself"];
-    for result in [Table::open(directory.path()), read_only.open_table(directory.path())] {
+    for result in
+        [<Table>::open_or_create(directory.path()), read_only.open_table(directory.path())]
+    {
         assert!(matches!(refused(result, &says), Error::Open(OpenError::NotAFile { .. })));
     }
     let fifo = directory.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let says = ["pipe", "a pool is a regular file", "name the file itself"];
-    for result in [Table::open(&fifo), read_only.open_table(&fifo)] {
+    for result in [<Table>::open_or_create(&fifo), read_only.open_table(&fifo)] {
         assert!(matches!(refused(result, &says), Error::Open(OpenError::NotAFile { .. })));
     }
     let inside_a_file = fifo.join("pool");
-    refused(Table::open(&inside_a_file), &["fifo"]);
+    refused(<Table>::open_or_create(&inside_a_file), &["fifo"]);
 }
 
 #[test]
@@ -281,7 +283,7 @@ fn what_exists_is_not_created_again() {
     assert!(matches!(create(&link), Err(Error::Open(OpenError::Exists { .. }))));
     assert!(!directory.path().join("nothing").exists());
     std::fs::write(directory.path().join("text"), "precious").unwrap();
-    assert_refused(&directory.path().join("text"), |path| Table::open(path), &["not a firndex"]);
+    assert_refused(&directory.path().join("text"), |path| <Table>::open(path), &["not a firndex"]);
 }
 
 #[test]
@@ -300,7 +302,7 @@ fn dirty_pools_from_before_a_restart_and_copies_of_dirty_pools() {
     for &engine in Engine::ALL {
         let (directory, path) = table_on(engine);
         let dirty_image = {
-            let table = Table::open(&path).unwrap();
+            let table = <Table>::open(&path).unwrap();
             table.put(1, 1).unwrap();
             std::fs::read(&path).unwrap()
         };
@@ -333,7 +335,7 @@ fn dirty_pools_from_before_a_restart_and_copies_of_dirty_pools() {
         let error = Options::new().read_only(true).open_table(&path).unwrap_err();
         assert!(matches!(error, Error::Open(OpenError::NeedsRecovery)), "{error:?}");
         assert!(error.to_string().contains("open it once for writing"), "{error}");
-        let table = Table::open(&path).unwrap();
+        let table = <Table>::open(&path).unwrap();
         assert_eq!((table.get(1).unwrap(), table.len()), (Some(1), PAIRS));
     }
 }
@@ -344,12 +346,12 @@ fn a_copy_of_a_clean_pool_is_a_pool() {
         let (directory, path) = table_on(engine);
         let copy = directory.path().join("copy");
         std::fs::copy(&path, &copy).unwrap();
-        let (original, copied) = (Table::open(&path).unwrap(), Table::open(&copy).unwrap());
+        let (original, copied) = (<Table>::open(&path).unwrap(), <Table>::open(&copy).unwrap());
         assert_intact(&copied);
         copied.put(PAIRS, 1).unwrap();
         assert_intact(&original);
         drop(copied);
-        assert_eq!(Table::open(&copy).unwrap().get(PAIRS).unwrap(), Some(1));
+        assert_eq!(<Table>::open(&copy).unwrap().get(PAIRS).unwrap(), Some(1));
         let mut elsewhere = std::fs::read(&path).unwrap();
         drop(original);
         change(&mut elsewhere, |superblock| {
@@ -358,6 +360,6 @@ fn a_copy_of_a_clean_pool_is_a_pool() {
             superblock.place.inode = 3;
         });
         std::fs::write(&copy, elsewhere).unwrap();
-        assert_intact(&Table::open(&copy).unwrap());
+        assert_intact(&<Table>::open(&copy).unwrap());
     }
 }

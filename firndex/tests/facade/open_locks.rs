@@ -22,7 +22,7 @@ pub(crate) fn hold(path: &Path) {
 
 /// A role: the pool must be in use elsewhere.
 pub(crate) fn be_refused(path: &Path) {
-    let error = Table::open(path).unwrap_err();
+    let error = <Table>::open(path).unwrap_err();
     assert!(matches!(error, Error::Open(OpenError::Busy { .. })), "{error}");
 }
 
@@ -40,7 +40,7 @@ fn a_pool_that_another_process_holds_is_busy() {
     let says = ["in use by another process", "close it there first"];
     let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
     for error in [
-        assert_refused(&path, |path| Table::open(path), &says),
+        assert_refused(&path, |path| <Table>::open(path), &says),
         assert_refused(&path, read_only, &says),
     ] {
         assert!(matches!(error, Error::Open(OpenError::Busy { .. })), "{error:?}");
@@ -48,7 +48,7 @@ fn a_pool_that_another_process_holds_is_busy() {
     assert!(!firndex::inspect(&path).unwrap().clean);
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open(&path).unwrap();
     assert_eq!(table.remove(u64::MAX).unwrap(), Some(1));
     assert_intact(&table);
     processes::run("be refused", PREFERRED, &path);
@@ -66,19 +66,19 @@ fn one_process_opens_a_pool_once_for_writing_or_often_for_reading() {
     let refused = |error: Error| {
         assert!(matches!(error, Error::Open(OpenError::AlreadyOpen { .. })), "{error:?}");
     };
-    let writer = Table::open(&path).unwrap();
-    refused(assert_refused(&path, |path| Table::open(path), &says));
-    refused(assert_refused(&link, |path| Table::open(path), &says));
+    let writer = <Table>::open(&path).unwrap();
+    refused(assert_refused(&path, |path| <Table>::open(path), &says));
+    refused(assert_refused(&link, |path| <Table>::open(path), &says));
     refused(assert_refused(&path, read_only, &says));
     assert_intact(&writer);
     drop(writer);
     let readers = (read_only(&path).unwrap(), read_only(&link).unwrap());
-    refused(assert_refused(&path, |path| Table::open(path), &says));
+    refused(assert_refused(&path, |path| <Table>::open(path), &says));
     drop(readers.0);
-    refused(assert_refused(&path, |path| Table::open(path), &says));
+    refused(assert_refused(&path, |path| <Table>::open(path), &says));
     assert_intact(&readers.1);
     drop(readers.1);
-    assert_intact(&Table::open(&path).unwrap());
+    assert_intact(&<Table>::open(&path).unwrap());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_refused_opening_leaves_no_claim_behind() {
     let path = directory.path().join("pool");
     make_store(&path);
     for _ in 0..3 {
-        Table::open(&path).unwrap_err();
+        <Table>::open(&path).unwrap_err();
         Options::new().read_only(true).open_table(&path).unwrap_err();
         Options::new().medium(firndex::Medium::Dax).open_store(&path).unwrap_err();
     }
@@ -106,7 +106,7 @@ fn threads_that_open_or_create_one_path_at_once() {
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let open = || {
                 barrier.wait();
-                let opened = Store::open(&path);
+                let opened = Store::open_or_create(&path);
                 barrier.wait();
                 opened.map(|store| store.len())
             };
@@ -155,7 +155,7 @@ fn open_beside_spawns(open: impl Fn() -> Option<Error>) {
 fn a_closed_pool_opens_again_while_this_process_starts_others() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
-    open_beside_spawns(|| Table::open(&path).err());
+    open_beside_spawns(|| <Table>::open(&path).err());
 }
 
 #[test]
@@ -163,5 +163,5 @@ fn a_refused_pool_is_not_left_locked_while_this_process_starts_others() {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     std::fs::write(&path, [1; 8192]).unwrap();
-    open_beside_spawns(|| Table::open(&path).err());
+    open_beside_spawns(|| <Table>::open(&path).err());
 }

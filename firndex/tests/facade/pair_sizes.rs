@@ -286,7 +286,7 @@ fn sizes_are_compared_on_opening() {
     };
     let key = ["key size is 4 bytes", "expected 8 bytes", advice];
     mismatch(assert_refused(&path, open_of::<u64, u64>, &key), "key size");
-    mismatch(assert_refused(&path, |path| Table::open(path), &key), "key size");
+    mismatch(assert_refused(&path, |path| <Table>::open(path), &key), "key size");
     let read_only = |path: &Path| Options::new().read_only(true).open_table(path);
     mismatch(assert_refused(&path, read_only, &key), "key size");
     let says = ["value size is 16 bytes", "expected 15 bytes", advice];

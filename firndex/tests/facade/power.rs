@@ -82,7 +82,7 @@ fn every_committed_change_is_there() {
 fn a_closed_pool_needs_no_log() {
     let directory = on_disk();
     let path = directory.path().join("pool");
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open_or_create(&path).unwrap();
     table.put(1, 2).unwrap();
     table.close().unwrap();
     for entry in std::fs::read_dir(directory.path()).unwrap() {
@@ -91,7 +91,7 @@ fn a_closed_pool_needs_no_log() {
             std::fs::remove_file(entry).unwrap();
         }
     }
-    assert_eq!(Table::open(&path).unwrap().get(1).unwrap(), Some(2));
+    assert_eq!(<Table>::open(&path).unwrap().get(1).unwrap(), Some(2));
 }
 
 #[test]
@@ -184,21 +184,21 @@ fn durability_can_be_changed() {
 fn a_new_pool_does_not_write_over_another_one_s_log() {
     let directory = on_disk();
     let path = directory.path().join("pool");
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open_or_create(&path).unwrap();
     table.put(1, 1).unwrap();
     table.close().unwrap();
     std::fs::remove_file(&path).unwrap();
     let refused = Options::new().create_table(&path).unwrap_err();
     assert!(refused.to_string().contains("pool.safe"), "{refused}");
     // Opening brings it back.
-    assert_eq!(Table::open(&path).unwrap().get(1).unwrap(), Some(1));
+    assert_eq!(<Table>::open(&path).unwrap().get(1).unwrap(), Some(1));
 }
 
 #[test]
 fn a_store_is_sound_when_it_is_restored_amid_everything() {
     let (first, second) = (on_disk(), on_disk());
     let path = first.path().join("pool");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_or_create(&path).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..2u32 {
             let store = &store;
@@ -306,7 +306,7 @@ fn a_pool_has_one_log_whatever_link_it_is_opened_by() {
     let (path, link) = (first.path().join("pool"), second.path().join("link"));
     std::os::unix::fs::symlink(&path, &link).unwrap();
     for (key, opened) in [(1, &path), (2, &link), (3, &path), (4, &link)] {
-        let table = Table::open(opened).unwrap();
+        let table = <Table>::open_or_create(opened).unwrap();
         table.put(key, key).unwrap();
         table.sync().unwrap();
         drop(table);
@@ -314,7 +314,7 @@ fn a_pool_has_one_log_whatever_link_it_is_opened_by() {
     }
     // As after power loss, in the directory of the pool and by either name.
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(Table::open(&link).unwrap().len(), 4);
+    assert_eq!(<Table>::open(&link).unwrap().len(), 4);
     assert!(path.is_file() && link.is_symlink());
 }
 
@@ -330,7 +330,7 @@ fn a_log_in_another_directory_is_named_even_to_end_it() {
     let without_log = with_log.durability(Durability::Process);
     without_log.open_table(&path).unwrap().close().unwrap();
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
-    Table::open(&path).unwrap().close().unwrap();
+    <Table>::open(&path).unwrap().close().unwrap();
 }
 
 /// Two that open a pool that has to be restored: one of them does it, and the other is told that it is in use.

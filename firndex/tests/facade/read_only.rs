@@ -75,7 +75,7 @@ fn a_store_opened_read_only_reads_and_changes_nothing() {
 /// A role, without the right to write the file.
 pub(crate) fn open_what_may_not_be_written(path: &Path) {
     let says = ["cannot be written", "make it writable, or open it read-only"];
-    let error = assert_refused(path, |path| Table::open(path), &says);
+    let error = assert_refused(path, |path| <Table>::open(path), &says);
     assert!(matches!(error, Error::Open(OpenError::NotWritable { .. })), "{error:?}");
     assert_intact(&Options::new().read_only(true).open_table(path).unwrap());
 }
@@ -86,7 +86,7 @@ pub(crate) fn open_what_may_not_be_recovered(path: &Path) {
     let error = assert_refused(path, read_only, &["open it once for writing, which recovers it"]);
     assert!(matches!(error, Error::Open(OpenError::NeedsRecovery)), "{error:?}");
     let says = ["cannot be written", "not closed cleanly", "recovery writes", ": make it writable"];
-    let error = assert_refused(path, |path| Table::open(path), &says);
+    let error = assert_refused(path, |path| <Table>::open(path), &says);
     let is_typed =
         matches!(error, Error::Open(OpenError::NotWritable { needs_recovery: true, .. }));
     assert!(is_typed, "{error:?}");
@@ -106,7 +106,7 @@ fn a_file_that_may_not_be_written_and_needs_recovery() {
     let directory = places::on_disk();
     let path = directory.path().join("pool");
     make_table(&path);
-    let table = Table::open(&path).unwrap();
+    let table = <Table>::open(&path).unwrap();
     table.put(1, 1).unwrap();
     // What a killed process would leave there.
     let unclean = std::fs::read(&path).unwrap();

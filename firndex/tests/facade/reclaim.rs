@@ -201,7 +201,7 @@ fn growth_by_little_does_not_use_up_the_pool() {
 fn reopening_frees_what_waited() {
     let directory = crate::places::in_ram();
     let path = directory.path().join("pool");
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_or_create(&path).unwrap();
     for _ in 0..100 {
         store.put("key", vec![1; 500_000]).unwrap();
     }

@@ -280,7 +280,7 @@ fn a_scan_outlives_what_comes_between_its_parts() {
 /// A scan that begins meets what was inserted before that, whatever others have gathered earlier.
 #[test]
 fn a_scan_is_served_from_no_run_that_is_older() {
-    let table = Table::in_memory().unwrap();
+    let table = <Table>::in_memory().unwrap();
     (0..100).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
     let (_, first) = table.scan(0, 10).unwrap();
     (100..200).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
@@ -323,7 +323,7 @@ fn a_cursor_outlives_its_handle() {
 
 #[test]
 fn every_number_is_a_cursor() {
-    let (table, store) = (Table::in_memory().unwrap(), Store::in_memory().unwrap());
+    let (table, store) = (<Table>::in_memory().unwrap(), Store::in_memory().unwrap());
     assert_eq!(table.scan(0, 10).unwrap(), (vec![], 0));
     for key in 0..5000u64 {
         assert_eq!(table.put(key, !key).unwrap(), None);

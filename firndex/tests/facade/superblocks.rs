@@ -150,5 +150,5 @@ fn a_superblock_that_these_helpers_checksum_again_is_accepted() {
     assert!(bytes == before, "the checksum is not CRC-32C of the words, the checksum's being 0");
     change_words(&mut bytes, |words| words[5] = 77);
     std::fs::write(&path, &bytes).unwrap();
-    assert_intact(&Table::open(&path).unwrap());
+    assert_intact(&<Table>::open(&path).unwrap());
 }

@@ -82,7 +82,7 @@ fn sync_cleans_until_the_next_write() {
 fn a_synced_image_of_an_open_pool_is_a_pool() {
     let directory = places::in_ram();
     let (path, copy) = (directory.path().join("pool"), directory.path().join("copy"));
-    let store = Store::open(&path).unwrap();
+    let store = Store::open_or_create(&path).unwrap();
     for round in 0..5u8 {
         for key in 0..200u8 {
             store.put([key], vec![round; 100]).unwrap();

@@ -19,7 +19,7 @@ pub enum LogError {
         /// The file that was to be made.
         path: PathBuf,
         /// The operating system's error.
-        source: Arc<io::Error>,
+        r#source: Arc<io::Error>,
     },
     /// A file could not be written.
     #[error(
@@ -34,10 +34,10 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: Arc<io::Error>,
+        r#source: Arc<io::Error>,
     },
     /// The pool's log has ended.
-    #[error("the pool is being closed")]
+    #[error("the pool is being closed, and takes no more changes; open it again to make them")]
     Closed,
 }
 
@@ -152,6 +152,6 @@ pub enum RestoreError {
         /// The file.
         path: PathBuf,
         /// The operating system's error.
-        source: io::Error,
+        r#source: io::Error,
     },
 }

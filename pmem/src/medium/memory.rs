@@ -47,7 +47,10 @@ enum Backing {
 pub struct Memory {
     reservation: Reservation,
     size: AtomicU64,
+    /// The limit that was set, if there are addresses for as much.
     size_max: u64,
+    /// Whether there are not.
+    lacks_addresses: bool,
     /// Serialises growth, a step at a time.
     growing: Mutex<Space>,
     backing: Backing,
@@ -64,16 +67,17 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Anonymous memory that may grow to `size_max` bytes.
+    /// Anonymous memory that may grow to `size_max` bytes, for which addresses are reserved: a tebibyte at most.
     pub fn dram(size_max: u64) -> io::Result<Dram> {
-        Memory::reserve(Backing::Anonymous, MediumKind::Dram, CacheFlush::Nothing, size_max)
+        Memory::reserve(Backing::Anonymous, MediumKind::Dram, CacheFlush::Nothing, 0, size_max)
     }
 
     /// The first `size` bytes of `file`, mapped shared; may grow to `size_max` bytes if
     /// `writable`.
     pub fn mapped(file: File, size: u64, size_max: u64, writable: bool) -> io::Result<Mapped> {
         let backing = Backing::File { file, map: MapFlags::SHARED, writable };
-        let memory = Memory::reserve(backing, MediumKind::Mapped, CacheFlush::Nothing, size_max)?;
+        let flush = CacheFlush::Nothing;
+        let memory = Memory::reserve(backing, MediumKind::Mapped, flush, size, size_max)?;
         memory.map_existing(size)?;
         Ok(memory)
     }
@@ -127,7 +131,7 @@ impl Memory {
     ) -> io::Result<Dax> {
         let map = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
         let backing = Backing::File { file, map, writable };
-        let memory = Memory::reserve(backing, MediumKind::Dax, flush, size_max)?;
+        let memory = Memory::reserve(backing, MediumKind::Dax, flush, size, size_max)?;
         memory.map_existing(size)?;
         Ok(memory)
     }
@@ -136,6 +140,7 @@ impl Memory {
         backing: Backing,
         kind: MediumKind,
         flush: CacheFlush,
+        size: u64,
         size_max: u64,
     ) -> io::Result<Self> {
         if !pair::is_supported() {
@@ -144,7 +149,7 @@ impl Memory {
                 "this processor does not load 16 bytes atomically",
             ));
         }
-        let reservation = Reservation::new()?;
+        let reservation = Reservation::new(size.max(size_max))?;
         let space = match &backing {
             Backing::Anonymous => Space::default(),
             Backing::File { file, .. } => Space::of_file(file.metadata()?.len()),
@@ -152,6 +157,7 @@ impl Memory {
         Ok(Memory {
             size: AtomicU64::new(0),
             size_max: size_max.min(reservation.bytes),
+            lacks_addresses: size_max > reservation.bytes,
             reservation,
             growing: Mutex::new(space),
             backing,
@@ -303,17 +309,16 @@ impl Memory {
 
     #[cold]
     fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
-        if self.size_max < self.reservation.bytes {
-            SpaceError::beyond_limit(needed_bytes, self.size_max)
-        } else {
-            SpaceError::Full {
-                needed_bytes,
-                reason: format!(
-                    "{} bytes of addresses are reserved for it, which is what the system grants: \
-                     raise the process's limit (`ulimit -v`), if it has one",
-                    self.reservation.bytes
-                ),
-            }
+        if !self.lacks_addresses {
+            return SpaceError::beyond_limit(needed_bytes, self.size_max);
+        }
+        SpaceError::Full {
+            needed_bytes,
+            reason: format!(
+                "{} bytes of addresses are reserved for it, a tebibyte or else what the system grants: raise the \
+                 process's limit (`ulimit -v`), if it has one",
+                self.reservation.bytes
+            ),
         }
     }
 }

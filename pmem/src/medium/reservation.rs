@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 /// Alignment of the reservation and of large extents: the size of a huge page.
 const HUGE_PAGE: u64 = 2 << 20;
-/// Address range reserved for a pool, if the system grants it; halved until it does.
+/// Largest range of addresses reserved for a pool. A process has 128 TiB of them.
 const RESERVE_BYTES_MAX: u64 = 1 << 40;
 /// Below this a reservation is not worth having.
 const RESERVE_BYTES_MIN: u64 = 1 << 26;
@@ -25,9 +25,11 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// As many addresses as the system grants, without memory behind them.
-    pub(super) fn new() -> io::Result<Reservation> {
-        let mut bytes = RESERVE_BYTES_MAX;
+    /// Addresses for `wanted_bytes`, without memory behind them; half as many, and so on, if the system does not grant
+    /// that.
+    pub(super) fn new(wanted_bytes: u64) -> io::Result<Reservation> {
+        let mut bytes =
+            wanted_bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
         let start = loop {
             // SAFETY: a new anonymous mapping at an address of the kernel's choice.
             let mapped = unsafe {
@@ -59,5 +61,22 @@ impl Drop for Reservation {
         // SAFETY: the mapping is this value's own, and whoever hands out references into it owns
         // this value and lends them for no longer than its own life.
         let _ = unsafe { rustix::mm::munmap(start.as_ptr(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_as_large_as_asked_within_bounds() {
+        for (wanted_bytes, bytes) in [
+            (0, RESERVE_BYTES_MIN),
+            (1 << 30, 1 << 30),
+            ((1 << 30) + 1, 1 << 31),
+            (u64::MAX, RESERVE_BYTES_MAX),
+        ] {
+            assert_eq!(Reservation::new(wanted_bytes).unwrap().bytes, bytes, "{wanted_bytes}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use dedup::{Audience, Note, Progress, Stage};
 use indicatif::{HumanCount, ProgressBar};
 
 use crate::output;
-use crate::progress;
+use crate::progress::{self, Step};
 
 /// Tells on stderr.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(super) struct Screen {
 
 /// The bar of a stage, the last of the screen's bars.
 struct Bar {
-    bar: ProgressBar,
+    bar: Step,
     bars: Arc<Mutex<Vec<ProgressBar>>>,
 }
 
@@ -34,7 +34,7 @@ impl Audience for Screen {
             Some(steps) if counts_bytes => progress::bytes(what, steps),
             Some(steps) => progress::count(what, steps),
         };
-        lock(&self.bars).push(bar.clone());
+        lock(&self.bars).push(ProgressBar::clone(&bar));
         Box::new(Bar { bar, bars: Arc::clone(&self.bars) })
     }
 
@@ -54,7 +54,6 @@ impl Progress for Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
         lock(&self.bars).pop();
     }
 }

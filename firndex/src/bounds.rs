@@ -1,0 +1,108 @@
+//! Which options make no sense, and are refused before anything is made or opened.
+
+use crate::{Error, Options, Result};
+use std::time::Duration;
+
+/// A table that doubled at less would be mostly empty, and take memory for that.
+const RESIZE_AT_MIN: f64 = 0.1;
+/// More threads than this have never made a table faster, and each takes a thread's number.
+const HELPERS_MAX: usize = 64;
+/// As many as there are processors in the largest machines.
+const RECOVERY_THREADS_MAX: usize = 1024;
+/// What would be lost by power loss after that is not what anybody means by durable.
+const DURABLE_EVERY_MAX: Duration = Duration::from_secs(3600);
+
+impl Options {
+    /// Refuses a value that is out of its option's range, or that is no number.
+    pub(crate) fn check(&self) -> Result<()> {
+        let settings = &self.settings;
+        let (resize_at, shrink_at) = (settings.resize_at, settings.shrink_at);
+        // No range has a NaN.
+        if !(RESIZE_AT_MIN..).contains(&resize_at) {
+            let expected =
+                format!("{RESIZE_AT_MIN} or more; above 1 a table never doubles by itself");
+            return refuse("resize_at", resize_at, expected);
+        }
+        if !(0.0..=1.0).contains(&shrink_at) {
+            return refuse("shrink_at", shrink_at, "0 to 1; with 0 a table never halves by itself");
+        }
+        for (option, found, most) in [
+            ("helpers", settings.helpers, HELPERS_MAX),
+            ("synchronizers", settings.synchronizers, HELPERS_MAX),
+            ("threads", settings.recovery_threads, RECOVERY_THREADS_MAX),
+        ] {
+            if found > most {
+                return refuse(option, found, format!("0 to {most} threads"));
+            }
+        }
+        if self.durable_every > DURABLE_EVERY_MAX {
+            let found = format!("{} s", self.durable_every.as_secs_f64());
+            let expected = format!("{} s at most", DURABLE_EVERY_MAX.as_secs());
+            return refuse("durable_every", found, expected);
+        }
+        Ok(())
+    }
+}
+
+fn refuse(option: &'static str, found: impl ToString, expected: impl Into<String>) -> Result<()> {
+    Err(Error::OutOfRange { option, found: found.to_string(), expected: expected.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Set = fn(Options) -> Options;
+
+    #[test]
+    fn options_out_of_range_are_refused_by_name_and_make_no_pool() {
+        let wrong: [(&str, Set); 11] = [
+            ("resize_at", |options| options.resize_at(f64::NAN)),
+            ("resize_at", |options| options.resize_at(0.0)),
+            ("resize_at", |options| options.resize_at(-1.0)),
+            ("resize_at", |options| options.resize_at(f64::NEG_INFINITY)),
+            ("shrink_at", |options| options.shrink_at(f64::NAN)),
+            ("shrink_at", |options| options.shrink_at(-0.1)),
+            ("shrink_at", |options| options.shrink_at(1.1)),
+            ("helpers", |options| options.helpers(usize::MAX)),
+            ("synchronizers", |options| options.synchronizers(65)),
+            ("threads", |options| options.threads(1025)),
+            ("durable_every", |options| options.durable_every(Duration::MAX)),
+        ];
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        for (name, set) in wrong {
+            let options = set(Options::new());
+            let refusals = [
+                options.create_table(&path).map(drop),
+                options.open_or_create_store(&path).map(drop),
+                options.in_memory_table().map(drop),
+                options.in_memory_store().map(drop),
+                options.restore(&path).map(drop),
+            ];
+            for refused in refusals {
+                let error = refused.unwrap_err();
+                assert!(matches!(error, Error::OutOfRange { option, .. } if option == name));
+                let message = error.to_string();
+                assert!(message.contains("expected") && message.contains(name), "{message}");
+            }
+            assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_ranges_are_taken() {
+        let right: [Set; 6] = [
+            |options| options.resize_at(0.1),
+            |options| options.resize_at(f64::INFINITY),
+            |options| options.shrink_at(0.0),
+            |options| options.shrink_at(1.0),
+            |options| options.helpers(64),
+            |options| options.durable_every(Duration::ZERO),
+        ];
+        for set in right {
+            let table = set(Options::new()).in_memory_table().unwrap();
+            assert_eq!(table.put(1, 2).unwrap(), None);
+        }
+    }
+}

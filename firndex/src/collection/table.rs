@@ -1,0 +1,141 @@
+//! Tables.
+
+use super::BATCH;
+use crate::{Entry, Result, Table};
+use index::{Exchange, Fixed};
+use std::iter::FusedIterator;
+
+impl<K: Fixed, V: Fixed> Table<K, V> {
+    /// Whether `key` is present. Takes no lock and never waits.
+    pub fn contains_key(&self, key: K) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The keys, in no order; promises are those of [`Table::iter`]. To stop early, drop it.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.extend([(1, 10), (2, 20), (3, 30)])?;
+    /// assert_eq!(table.keys().sum::<firndex::Result<u64>>()?, 6);
+    /// assert_eq!(table.values().max_by_key(|value| *value.as_ref().unwrap()).unwrap()?, 30);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(&self) -> impl FusedIterator<Item = Result<K>> {
+        self.iter().map(|pair| pair.map(|(key, _)| key))
+    }
+
+    /// The values, in no order; promises are those of [`Table::iter`]. To stop early, drop it.
+    pub fn values(&self) -> impl FusedIterator<Item = Result<V>> {
+        self.iter().map(|pair| pair.map(|(_, value)| value))
+    }
+
+    /// The value of `key`; if there is none, stores what `make` returns and returns that. `make` runs once at most, and
+    /// outside every lock. Of several threads that do this at once, one stores and all return what it stored.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// assert_eq!(table.get_or_insert_with(7, || 49)?, 49);
+    /// assert_eq!(table.get_or_insert_with(7, || unreachable!())?, 49);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Result<V> {
+        if let Some(value) = self.get(key)? {
+            return Ok(value);
+        }
+        let made = make();
+        Ok(self.insert(key, made)?.unwrap_or(made))
+    }
+
+    /// Replaces the value of `key` if it is `expected`; as [`Table::compare_exchange`].
+    pub fn replace_if(&self, key: K, expected: V, new: V) -> Result<Exchange<V>> {
+        self.compare_exchange(key, Some(expected), Some(new))
+    }
+
+    /// Removes `key` if its value is `expected`; as [`Table::compare_exchange`].
+    pub fn remove_if(&self, key: K, expected: V) -> Result<Exchange<V>> {
+        self.compare_exchange(key, Some(expected), None)
+    }
+
+    /// Removes the pairs for which `keep` says no; returns how many. A pair that another thread changes meanwhile is
+    /// shown to `keep` again: none is removed with a value that `keep` has not seen. `keep` runs outside every lock.
+    ///
+    /// Beside writers it meets the pairs that [`Table::for_each`] would. On an error some of the pairs are removed.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.extend((0..10).map(|key| (key, key * key)))?;
+    /// assert_eq!(table.retain(|_, square| square % 2 == 0)?, 5);
+    /// assert!(!table.contains_key(3)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retain(&self, mut keep: impl FnMut(K, V) -> bool) -> Result<u64> {
+        let mut removed = 0;
+        for pair in self {
+            let (key, value) = pair?;
+            let mut state = Some(value);
+            while let Some(value) = state.filter(|&value| !keep(key, value)) {
+                match self.remove_if(key, value)? {
+                    Ok(()) => {
+                        removed += 1;
+                        break;
+                    }
+                    Err(found) => state = found,
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes all pairs; returns how many. Beside writers it removes those that [`Table::for_each`] would meet: a pair
+    /// that comes meanwhile may stay. The space stays with the pool. On an error some of the pairs are removed.
+    pub fn clear(&self) -> Result<u64> {
+        let mut keys = self.keys();
+        let mut removed = 0;
+        loop {
+            let batch = keys.by_ref().take(BATCH).collect::<Result<Vec<K>>>()?;
+            if batch.is_empty() {
+                return Ok(removed);
+            }
+            removed += self.remove_many(&batch)?.iter().flatten().count() as u64;
+        }
+    }
+
+    /// [`Table::put`] for each pair, in order and in batches. On an error the batches before are stored, and some of the
+    /// last one's pairs.
+    ///
+    /// A table has no `FromIterator`, which could not fail: make one, and extend it.
+    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Result<()> {
+        let mut pairs = pairs.into_iter();
+        let mut replaced = [None; BATCH];
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            batch.clear();
+            batch.extend(pairs.by_ref().take(BATCH));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.put_many_into(&batch, &mut replaced)?;
+        }
+    }
+
+    /// The place of `key`, to be filled or changed in one atomic step.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let visits = firndex::Table::<u64, u64>::in_memory()?;
+    /// assert_eq!(visits.entry(7).and_modify(|count| *count += 1).or_insert(1)?, 1);
+    /// assert_eq!(visits.entry(7).and_modify(|count| *count += 1).or_insert(1)?, 2);
+    /// assert_eq!(visits.entry(8).or_default()?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn entry(&self, key: K) -> Entry<'_, K, V> {
+        Entry::new(self, key)
+    }
+}

@@ -1,0 +1,79 @@
+//! Values of any type that serde knows, in stores.
+
+use crate::{Error, Result, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// With the feature `serde`. The format is [postcard](https://postcard.jamesmunns.com/wire-format) 1: the fields of a type
+/// in their order, without their names. So a type must be read as it was written; to change one, give it another key, or
+/// make an enum of its versions.
+impl Store {
+    /// Stores `value` under `key` in any case, in the format postcard.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    /// struct Session {
+    ///     user: String,
+    ///     visits: u32,
+    /// }
+    ///
+    /// let sessions = firndex::Store::in_memory()?;
+    /// sessions.put_as("17", &Session { user: "ada".into(), visits: 3 })?;
+    /// let found: Option<Session> = sessions.get_as("17")?;
+    /// assert_eq!(found.unwrap().visits, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn put_as<T: Serialize + ?Sized>(&self, key: impl AsRef<[u8]>, value: &T) -> Result<()> {
+        let bytes = postcard::to_allocvec(value)
+            .map_err(|error| not_a::<T>("written", error.to_string()))?;
+        self.put(key, bytes).map(drop)
+    }
+
+    /// The value of `key`, which [`Store::put_as`] has stored. [`Error::Value`]: its bytes are no `T`.
+    pub fn get_as<T: DeserializeOwned>(&self, key: impl AsRef<[u8]>) -> Result<Option<T>> {
+        self.get(key)?.map(|bytes| read(&bytes)).transpose()
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes)
+        .map_err(|error| not_a::<T>("read", format!("{error}, in {} bytes", bytes.len())))?;
+    if rest.is_empty() {
+        return Ok(value);
+    }
+    let found = format!("{} bytes, of which it takes {}", bytes.len(), bytes.len() - rest.len());
+    Err(not_a::<T>("read", found))
+}
+
+fn not_a<T: ?Sized>(action: &'static str, found: String) -> Error {
+    Error::Value { action, type_name: std::any::type_name::<T>(), found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_such_value_are_refused_with_what_they_are() {
+        let store = Store::in_memory().unwrap();
+        store.put_as("pair", &(300u32, "text")).unwrap();
+        assert_eq!(store.get_as("pair").unwrap(), Some((300u32, "text".to_owned())));
+        assert_eq!(store.get_as::<u32>("absent").unwrap(), None);
+        let too_many = store.get_as::<u32>("pair").unwrap_err();
+        assert!(matches!(too_many, Error::Value { action: "read", .. }), "{too_many:?}");
+        assert!(too_many.to_string().contains("7 bytes, of which it takes 2"), "{too_many}");
+        store.put("torn", [0x80]).unwrap();
+        let too_few = store.get_as::<u32>("torn").unwrap_err().to_string();
+        assert!(too_few.contains("u32") && too_few.contains("1 bytes"), "{too_few}");
+    }
+
+    #[test]
+    fn the_format_is_postcard_1() {
+        let store = Store::in_memory().unwrap();
+        store.put_as("key", &(300u32, "ab", Some(-1i8), [true, false])).unwrap();
+        let bytes = [0xac, 0x02, 2, b'a', b'b', 1, 0xff, 1, 0];
+        assert_eq!(store.get("key").unwrap().as_deref(), Some(&bytes[..]));
+    }
+}

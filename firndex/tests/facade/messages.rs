@@ -1,0 +1,298 @@
+//! Every public error says what was found, what was expected and a way on, and says nothing twice.
+
+use firndex::{Corrupt, Error, ItemError, LogError, OpenError, SpaceError};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a user is told to do begins with one of these.
+const WAYS: [&str; 24] = [
+    "ask for",
+    "choose",
+    "close it",
+    "copy",
+    "create",
+    "free",
+    "keep",
+    "leave it out",
+    "make",
+    "mend",
+    "mount",
+    "move",
+    "name",
+    "open",
+    "put",
+    "raise",
+    "remove",
+    "restore",
+    "run",
+    "share",
+    "store it in parts",
+    "use",
+    "try again",
+    "do again once",
+];
+
+fn path() -> PathBuf {
+    "/some/pool".into()
+}
+
+fn refused() -> io::Error {
+    io::Error::from_raw_os_error(5)
+}
+
+/// What the system calls it.
+const REFUSED: &str = "Input/output error";
+
+/// Each variant with what its message has to tell.
+fn open_errors() -> Vec<(&'static str, OpenError, Vec<&'static str>)> {
+    let (found, advice) = (|| String::from("what was found"), "use another one");
+    let io = |kind: io::ErrorKind| io::Error::from(kind);
+    vec![
+        ("Exists", OpenError::Exists { path: path() }, vec!["/some/pool", "exists"]),
+        ("Missing", OpenError::Missing { path: path() }, vec!["/some/pool", "no pool"]),
+        ("NoDirectory", OpenError::NoDirectory { path: path() }, vec!["/some/pool", "directory"]),
+        (
+            "NotAFile",
+            OpenError::NotAFile { path: path(), found: "a socket" },
+            vec!["a socket", "regular"],
+        ),
+        ("NotAPool", OpenError::NotAPool { found: found() }, vec!["what was found"]),
+        ("Damaged", OpenError::Damaged { found: found() }, vec!["what was found", "both copies"]),
+        (
+            "Truncated",
+            OpenError::Truncated { found_bytes: 17, expected_bytes: 99 },
+            vec!["17", "99"],
+        ),
+        (
+            "Mismatch",
+            OpenError::Mismatch {
+                field: "kind",
+                found: "table".into(),
+                expected: "store".into(),
+                advice,
+            },
+            vec!["kind", "table", "expected store", advice],
+        ),
+        ("Busy", OpenError::Busy { path: path() }, vec!["/some/pool", "another process"]),
+        (
+            "AlreadyOpen",
+            OpenError::AlreadyOpen { path: path() },
+            vec!["/some/pool", "this process"],
+        ),
+        ("Dirty", OpenError::Dirty { found: found(), advice }, vec!["what was found", advice]),
+        ("NeedsRecovery", OpenError::NeedsRecovery, vec!["not closed"]),
+        (
+            "NotWritable",
+            OpenError::NotWritable {
+                path: path(),
+                needs_recovery: false,
+                source: io(io::ErrorKind::PermissionDenied),
+            },
+            vec!["/some/pool", "permission denied"],
+        ),
+        (
+            "NotWritable",
+            OpenError::NotWritable {
+                path: path(),
+                needs_recovery: true,
+                source: io(io::ErrorKind::ReadOnlyFilesystem),
+            },
+            vec!["/some/pool", "recovery"],
+        ),
+        (
+            "NoDax",
+            OpenError::NoDax { path: path(), source: refused() },
+            vec!["/some/pool", REFUSED],
+        ),
+        ("Unsupported", OpenError::Unsupported { missing: "flying" }, vec!["flying"]),
+        ("Corrupt", OpenError::Corrupt { found: found() }, vec!["what was found"]),
+        ("Miscounted", OpenError::Miscounted { found: 17, expected: 99 }, vec!["17", "99"]),
+        (
+            "NotRestored",
+            OpenError::NotRestored { path: path(), found: found() },
+            vec!["/some/pool", "what was found"],
+        ),
+        (
+            "ForeignLog",
+            OpenError::ForeignLog { path: path(), found: 0xabc },
+            vec!["/some/pool", "abc"],
+        ),
+        ("LeftLog", OpenError::LeftLog { path: path(), found: found() }, vec!["what was found"]),
+        ("LogElsewhere", OpenError::LogElsewhere { path: path() }, vec!["/some/pool"]),
+        ("Log", OpenError::Log(LogError::Closed), vec!["closed"]),
+        (
+            "Space",
+            OpenError::Space(SpaceError::Full { needed_bytes: 17, reason: "free some".into() }),
+            vec!["17"],
+        ),
+        (
+            "Io",
+            OpenError::Io { action: "reading", path: path(), source: refused() },
+            vec!["reading", "/some/pool", REFUSED],
+        ),
+    ]
+}
+
+fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
+    let full = SpaceError::Full { needed_bytes: 17, reason: "the disk is full".into() };
+    vec![
+        ("Open", Error::Open(OpenError::NeedsRecovery), vec!["not closed"]),
+        ("PoolFull", Error::PoolFull(full), vec!["17", "the disk is full"]),
+        (
+            "Corrupt",
+            Error::Corrupt(Corrupt { at: pmem::Offset(64), found: "a hole".into() }),
+            vec!["a hole"],
+        ),
+        ("Limit", Error::Limit(ItemError::KeyTooLong { found: 99, limit: 17 }), vec!["99", "17"]),
+        (
+            "NotOffered",
+            Error::NotOffered { operation: "shrink", engine: "this", others: "those".into() },
+            vec!["shrink", "this", "those"],
+        ),
+        (
+            "PairSizes",
+            Error::PairSizes {
+                engine: "this",
+                takes: "words",
+                key_bytes: 17,
+                value_bytes: 99,
+                advice: "use the engine that".into(),
+            },
+            vec!["this", "words", "17", "99", "use the engine that"],
+        ),
+        (
+            "Parameter",
+            Error::Parameter {
+                engine: "this",
+                name: "slots".into(),
+                value: 99,
+                advice: "leave it out".into(),
+            },
+            vec!["this", "slots", "99", "leave it out"],
+        ),
+        (
+            "OutOfRange",
+            Error::OutOfRange {
+                option: "resize_at",
+                found: "NaN".into(),
+                expected: "0.1 or more".into(),
+            },
+            vec!["Options::resize_at", "NaN", "expected 0.1 or more"],
+        ),
+        (
+            "Value",
+            Error::Value { action: "read", type_name: "u32", found: "1 bytes".into() },
+            vec!["read", "u32", "1 bytes"],
+        ),
+        (
+            "Log",
+            Error::Log(LogError::Io {
+                action: "writing",
+                path: path(),
+                source: Arc::new(refused()),
+            }),
+            vec!["writing", "/some/pool", REFUSED],
+        ),
+        ("NotLogged", Error::NotLogged, vec!["process", "Options::durability"]),
+        ("ReadOnly", Error::ReadOnly, vec!["read-only"]),
+        ("Forked", Error::Forked, vec!["forked"]),
+        ("Io", Error::Io { action: "syncing", source: refused() }, vec!["syncing", REFUSED]),
+    ]
+}
+
+/// What is found inside of others.
+fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)> {
+    let io = || Arc::new(refused());
+    let full = || Arc::new(io::Error::from(io::ErrorKind::StorageFull));
+    vec![
+        (
+            "Io",
+            Box::new(SpaceError::Io { needed_bytes: 17, source: refused() }),
+            vec!["17", REFUSED],
+        ),
+        (
+            "Full",
+            Box::new(SpaceError::Full { needed_bytes: 17, reason: "the disk is full".into() }),
+            vec!["17", "the disk is full"],
+        ),
+        (
+            "Full",
+            Box::new(LogError::Full { path: path(), source: full() }),
+            vec!["/some/pool", "free space"],
+        ),
+        (
+            "Io",
+            Box::new(LogError::Io { action: "writing", path: path(), source: io() }),
+            vec![REFUSED],
+        ),
+        ("Closed", Box::new(LogError::Closed), vec!["closed"]),
+        (
+            "ValueTooLong",
+            Box::new(ItemError::ValueTooLong { found: 99, limit: 17 }),
+            vec!["99", "17"],
+        ),
+        ("KeyTooLong", Box::new(ItemError::KeyTooLong { found: 99, limit: 17 }), vec!["99", "17"]),
+        ("TooManyCollisions", Box::new(ItemError::TooManyCollisions { limit: 17 }), vec!["17"]),
+    ]
+}
+
+fn holds(name: &str, error: &dyn std::error::Error, says: &[&str]) {
+    let message = error.to_string();
+    for part in says {
+        assert!(message.contains(part), "{name} does not say {part:?}: {message}");
+    }
+    assert!(WAYS.iter().any(|way| message.contains(way)), "{name} tells no way on: {message}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        assert!(!message.contains(&error.to_string()), "{name} says its cause twice: {message}");
+        cause = error.source();
+    }
+}
+
+#[test]
+fn every_error_says_what_was_found_and_a_way_on_and_nothing_twice() {
+    for (name, error, says) in open_errors() {
+        holds(name, &error, &says);
+        holds(name, &Error::from(error), &says);
+    }
+    for (name, error, says) in errors() {
+        holds(name, &error, &says);
+    }
+    for (name, error, says) in parts() {
+        holds(name, error.as_ref(), &says);
+    }
+}
+
+/// Names of the variants of an enum in a source.
+fn variants(source: &str, of: &str) -> BTreeSet<String> {
+    let body =
+        source.split_once(&format!("pub enum {of} {{\n")).unwrap().1.split_once("\n}").unwrap().0;
+    let names = body.lines().filter_map(|line| line.strip_prefix("    "));
+    names
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+        .map(|line| line.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned())
+        .collect()
+}
+
+/// A new error must be put on trial above.
+#[test]
+fn no_error_is_forgotten() {
+    fn names<T>(tried: Vec<(&str, T, Vec<&str>)>) -> BTreeSet<String> {
+        tried.into_iter().map(|(name, ..)| name.to_owned()).collect()
+    }
+    let facade = variants(include_str!("../../src/error.rs"), "Error");
+    assert_eq!(facade, names(errors()));
+    let opening = variants(include_str!("../../../pmem/src/error.rs"), "OpenError");
+    assert_eq!(opening, names(open_errors()));
+    let (space, log, item) = (
+        variants(include_str!("../../../pmem/src/error.rs"), "SpaceError"),
+        variants(include_str!("../../../pmem/src/durability/error.rs"), "LogError"),
+        variants(include_str!("../../../index/src/error.rs"), "ItemError"),
+    );
+    // Those of an item that are others' are tried as such.
+    let others = BTreeSet::from(["Space".to_owned(), "Corrupt".to_owned()]);
+    let all: BTreeSet<_> = space.into_iter().chain(log).chain(item).collect();
+    assert_eq!(&all - &others, names(parts()));
+}
