@@ -42,7 +42,9 @@
 
 mod any_engine;
 mod contents;
+mod copies;
 mod cursor;
+mod draft;
 mod error;
 mod handle;
 mod iter;
@@ -54,6 +56,8 @@ mod store;
 mod table;
 mod word_types;
 
+pub use copies::Copied;
+pub use draft::Existing;
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};

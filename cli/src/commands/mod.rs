@@ -1,7 +1,9 @@
 //! The subcommands, one file each.
 
+mod backup;
 mod bench;
 mod check;
+mod convert;
 mod crash;
 mod create;
 mod del;
@@ -14,6 +16,7 @@ mod put;
 mod scan;
 mod shrink;
 mod stat;
+mod target;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -32,6 +35,8 @@ First steps:
   firndex dump fruit.firn all.csv         write all pairs to a file
   firndex stat fruit.firn                 how full, how large
   firndex check fruit.firn                is every pair where it must be?
+  firndex backup fruit.firn monday.firn   a clean copy
+  firndex convert fruit.firn other.firn --engine level
   firndex shrink sparse.firn              a smaller index, on engines that shrink
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
@@ -61,6 +66,8 @@ enum Command {
     Scan(scan::Arguments),
     Stat(stat::Arguments),
     Check(check::Arguments),
+    Backup(backup::Arguments),
+    Convert(convert::Arguments),
     Shrink(shrink::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
@@ -82,6 +89,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -4,7 +4,7 @@ use super::super::checkpoint::{Checkpoint, Draft, Header};
 use super::super::held;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
-use crate::durability::{LogError, RestoreError};
+use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -160,6 +160,29 @@ impl Shared {
     fn named(&self, done: io::Result<()>) -> Result<(), LogError> {
         let Segments { disk, names, .. } = &*self.segments;
         done.map_err(LogError::io("naming", disk.path(&names.checkpoint())))
+    }
+
+    /// See [`Durable::hold`](super::Durable::hold).
+    pub(super) fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
+        if held(&self.waiting).state == State::Begun {
+            self.checkpoint()?;
+        }
+        // No other checkpoint gets its name meanwhile, so that no segment behind this one is used again.
+        let _one = held(&self.checkpointing);
+        let epoch = {
+            let mut writing = held(&self.writing);
+            let waiting = held(&self.waiting);
+            if waiting.state != State::Based {
+                return Err(waiting.failure.clone().unwrap_or(LogError::Closed).into());
+            }
+            drop(waiting);
+            // Also if it is empty: it is looked for.
+            self.write_epoch(&mut writing, true)?;
+            writing.written
+        };
+        self.turnstile.release(epoch);
+        let Segments { disk, names, .. } = &*self.segments;
+        Ok(read(SafeCopy::up_to(Arc::clone(disk), names.clone(), epoch)?))
     }
 
     /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of
