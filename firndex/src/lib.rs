@@ -52,6 +52,7 @@ mod logging;
 mod open;
 mod options;
 mod pools;
+mod salvage;
 mod store;
 mod table;
 mod word_types;
@@ -70,6 +71,7 @@ pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
+pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
 pub use store::{Record, Store};
 pub use table::Table;
 

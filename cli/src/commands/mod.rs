@@ -13,6 +13,7 @@ mod engine;
 mod get;
 mod load;
 mod put;
+mod salvage;
 mod scan;
 mod shrink;
 mod stat;
@@ -37,6 +38,7 @@ First steps:
   firndex check fruit.firn                is every pair where it must be?
   firndex backup fruit.firn monday.firn   a clean copy
   firndex convert fruit.firn other.firn --engine level
+  firndex salvage bad.firn saved.firn     what still reads well of a damaged pool
   firndex shrink sparse.firn              a smaller index, on engines that shrink
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
@@ -68,6 +70,7 @@ enum Command {
     Check(check::Arguments),
     Backup(backup::Arguments),
     Convert(convert::Arguments),
+    Salvage(salvage::Arguments),
     Shrink(shrink::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
@@ -91,6 +94,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Check(arguments) => check::run(&arguments),
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Salvage(arguments) => salvage::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -41,17 +41,12 @@ impl Target {
         if self.json {
             return output::json(&json!({ "pairs": copied.pairs, "bytes": copied.bytes }));
         }
-        self.talk(copied);
-        Ok(())
-    }
-
-    /// The same for a person.
-    pub(super) fn talk(&self, copied: &Copied) {
         output::talk(format_args!(
             "wrote {} pairs to {} ({})",
             HumanCount(copied.pairs),
             self.out.display(),
             HumanBytes(copied.bytes)
         ));
+        Ok(())
     }
 }

@@ -53,6 +53,7 @@ mod ops;
 mod records;
 mod recover;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 mod table;

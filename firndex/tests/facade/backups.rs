@@ -125,7 +125,15 @@ const CHAIN: u64 = 400;
 /// told the rounds that were complete before.
 fn beside_a_chain(count: impl Fn(u64, u64) + Sync, noise: impl Fn(u64) + Sync, look: impl Fn(u64)) {
     let (is_over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+    /// Ends the writers, whatever `look` comes to.
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
     std::thread::scope(|scope| {
+        let _over = Over(&is_over);
         scope.spawn(|| {
             for round in 1.. {
                 (0..CHAIN).for_each(|key| count(key, round));
@@ -146,7 +154,6 @@ fn beside_a_chain(count: impl Fn(u64, u64) + Sync, noise: impl Fn(u64) + Sync, l
             }
             look(rounds.load(Ordering::SeqCst));
         }
-        is_over.store(true, Ordering::SeqCst);
     });
 }
 

@@ -25,6 +25,7 @@ mod power;
 mod processes;
 mod read_only;
 mod reclaim;
+mod salvage;
 mod scans;
 mod shrink;
 mod store_model;

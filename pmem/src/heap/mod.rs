@@ -19,6 +19,7 @@ mod cache;
 mod class;
 mod item;
 mod reserve;
+pub mod salvage;
 mod segment;
 mod set_aside;
 mod sweep;
