@@ -372,8 +372,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// and parameters, and the durability that the table was opened with. Nobody waits for it. It gets its name when it
     /// is complete and on the device; whatever goes wrong before that, there is nothing at `out`, or what was there.
     ///
-    /// Beside writers the backup is consistent for each key: every key that is present throughout is in it, with a value
-    /// that it had meanwhile. [`Table::len`] of the backup may be a number that the table never had.
+    /// If the table has a log ([`Durability`](crate::Durability)), the backup is what it was at one moment during the call,
+    /// and has everything that had returned before. No checkpoint is made until it has been read, so the log grows
+    /// meanwhile. Without a log it is consistent for each key: every key that is present throughout is in it, with a value
+    /// that it had meanwhile, and its [`Table::len`] may be a number that the table never had.
+    /// [`Copied::is_of_one_moment`] tells which.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -395,7 +398,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// Writes a new pool at `out` with the pairs of the table, as `options` say: on another engine, with other
     /// parameters, another seed, another durability. What they leave out is as in any new pool, and not as in this
-    /// one. For the rest as [`Table::backup`], beside writers consistent for each key.
+    /// one. Beside writers it is consistent for each key, with a log too. For the rest as [`Table::backup`].
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -434,11 +434,15 @@ impl Superblock {
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
             return dirty(
                 "this file is a copy of it, made while it was open or not closed",
-                "close the original and copy it again, or restore a backup",
+                "close the original and copy it again, or restore a backup; `firndex salvage POOL OUT` copies \
+                 out what reads well as it is",
             );
         }
         if !same_boot && self.medium != MediumKind::Dax {
-            return dirty("the machine has been restarted since", "restore a backup");
+            return dirty(
+                "the machine has been restarted since",
+                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`",
+            );
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod durability;
 mod engines;
 mod equality;
 mod exactly_once;
+mod flips;
 mod forced_flushes;
 mod forks;
 mod full;
