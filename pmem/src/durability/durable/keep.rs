@@ -4,9 +4,8 @@ use super::super::checkpoint::{Checkpoint, Draft, Header};
 use super::super::held;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
-use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -41,7 +40,7 @@ impl Shared {
             return if may_retry { self.begin_anew() } else { Ok(()) };
         }
         let is_due = state == State::Begun || self.is_checkpoint_due();
-        let made = if is_due && may_retry { self.checkpoint() } else { Ok(()) };
+        let made = if is_due && may_retry { self.checkpoint_unless_held() } else { Ok(()) };
         let provided = self.provide_spare();
         let lacking = match state {
             // Without the new checkpoint there is the one before.
@@ -78,9 +77,23 @@ impl Shared {
         provided
     }
 
+    /// Makes a checkpoint, unless one is being made or read: the log needs its next segment meanwhile, and whoever calls
+    /// this has to provide it.
+    fn checkpoint_unless_held(&self) -> Result<(), LogError> {
+        match self.checkpointing.try_lock() {
+            Ok(one) => self.checkpoint_as(one),
+            Err(TryLockError::Poisoned(one)) => self.checkpoint_as(one.into_inner()),
+            Err(TryLockError::WouldBlock) => Ok(()),
+        }
+    }
+
     /// See the [module](super).
     pub(super) fn checkpoint(&self) -> Result<(), LogError> {
-        let _one = held(&self.checkpointing);
+        self.checkpoint_as(held(&self.checkpointing))
+    }
+
+    /// The same for who is the one to do it.
+    fn checkpoint_as(&self, _one: MutexGuard<'_, ()>) -> Result<(), LogError> {
         let (log, from_epoch, generation, log_bytes) = {
             let writing = held(&self.writing);
             let writer = &writing.writer;
