@@ -21,13 +21,8 @@ pub(super) enum Led<T> {
 }
 
 impl<T> Led<T> {
-    /// The same, of which only the sort matters.
-    pub(super) fn without_content<U: Default>(&self) -> Led<U> {
-        match self {
-            Led::Pair(_) => Led::Pair(U::default()),
-            Led::Misplaced(at) => Led::Misplaced(*at),
-            Led::Unreadable(at) => Led::Unreadable(*at),
-        }
+    pub(super) fn is_pair(&self) -> bool {
+        matches!(self, Led::Pair(_))
     }
 }
 

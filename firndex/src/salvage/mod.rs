@@ -50,7 +50,6 @@ const IMAGE_OF_CHECKPOINT: u64 = 4096;
 /// let mut bytes = std::fs::read(&path).unwrap();
 /// bytes[..8192].fill(0xff);
 /// std::fs::write(&path, &bytes).unwrap();
-/// # std::fs::remove_file(directory.path().join("notes.firn.safe")).unwrap();
 ///
 /// let options = Options::new();
 /// let saved = Salvage::open(&path)?.store(&out, Existing::Keep, &options, Orphans::Leave)?;
@@ -155,8 +154,10 @@ impl Salvage {
         if self.kind().is_some_and(|kind| kind != Kind::Store) {
             return Err(self.refusal(Contents::STORE));
         }
-        let superblock = self.best(&|superblock, visit| {
-            found::for_each_record(self, superblock, visit);
+        let superblock = self.best(|superblock| {
+            let mut well = 0;
+            found::for_each_record(self, superblock, &mut |led| well += u64::from(led.is_pair()));
+            well
         });
         let options = self.options(options, superblock);
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
@@ -203,8 +204,11 @@ impl Salvage {
         options: &Options,
     ) -> Result<Salvaged> {
         let contents = Contents::table::<K, V>();
-        let superblock = self.best(&|superblock, visit| {
-            found::for_each_pair::<K, V>(self, superblock, &mut |led| visit(led.without_content()));
+        let superblock = self.best(|superblock| {
+            let mut well = 0;
+            let visit = &mut |led: Led<(K, V)>| well += u64::from(led.is_pair());
+            found::for_each_pair(self, superblock, visit);
+            well
         });
         let Some(superblock) = superblock.filter(|found| Contents::of(found) == contents) else {
             return Err(self.refusal(contents));
@@ -227,17 +231,12 @@ impl Salvage {
         Ok(tally.end(pairs, draft.publish()?))
     }
 
-    /// The superblock by which the most reads well; `None` if there is none.
-    fn best(
-        &self,
-        look: &dyn Fn(&Superblock, &mut dyn FnMut(Led<found::KeyAndValue>)),
-    ) -> Option<&Superblock> {
-        let [_, _, ..] = &self.superblocks[..] else { return self.superblocks.first() };
-        self.superblocks.iter().max_by_key(|superblock| {
-            let mut well = 0u64;
-            look(superblock, &mut |led| well += u64::from(matches!(led, Led::Pair(_))));
-            well
-        })
+    /// The superblock by which the most reads well, of which `well` is told how much; `None` if there is none.
+    fn best(&self, well: impl Fn(&Superblock) -> u64) -> Option<&Superblock> {
+        match &self.superblocks[..] {
+            [only] => Some(only),
+            several => several.iter().max_by_key(|superblock| well(superblock)),
+        }
     }
 
     /// What the new pool is to be.

@@ -147,7 +147,7 @@ fn beside_a_chain(count: impl Fn(u64, u64) + Sync, noise: impl Fn(u64) + Sync, l
             let numbers = 1 << 20..;
             numbers.take_while(|_| !is_over.load(Ordering::SeqCst)).for_each(&noise);
         });
-        for _ in 0..6 {
+        for _ in 0..3 {
             let before = rounds.load(Ordering::SeqCst);
             while rounds.load(Ordering::SeqCst) < before + 2 {
                 std::thread::yield_now();

@@ -4,9 +4,10 @@ use super::super::checkpoint::{Checkpoint, Draft, Header};
 use super::super::held;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
+use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
-use std::sync::{Arc, MutexGuard, TryLockError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How often the keeper looks for work by itself.
