@@ -73,7 +73,8 @@ pub(crate) struct Safety {
     pub(crate) log: LogPlace,
 }
 
-fn names() -> impl TypedValueParser<Value = Durability> {
+/// Reads the name of a durability.
+pub(crate) fn names() -> impl TypedValueParser<Value = Durability> {
     let help = |durability: &Durability| match durability {
         Durability::Process => "a pool that was closed, or synced and not written since",
         Durability::Periodic => "everything but the last few milliseconds",

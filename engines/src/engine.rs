@@ -1,6 +1,7 @@
 //! What an engine says of itself. Nothing outside an engine's own files knows more of it.
 
 use crate::Settings;
+use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Error, Fixed, Index, ItemError, Items, Record, Records};
 use pmem::superblock::ENGINE_PARAMS;
@@ -148,6 +149,10 @@ pub trait Describe: 'static {
         hasher: Hasher,
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError>;
+
+    /// Shows `visit` what the tables of a pool hold that may be damaged anywhere, from its bytes: a key may come twice, the
+    /// place that look-ups prefer first. The index of a store has words, which lead to items.
+    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>));
 
     /// The hot path of a table, if it has one.
     fn hot_path_of_words<M: Medium>(_table: &Self::Words<M>) -> Option<Self::HotPath<M>> {

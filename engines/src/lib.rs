@@ -38,6 +38,7 @@ pub mod rewo;
 mod scan;
 mod sizes;
 mod workers;
+pub mod wreck;
 
 pub use list::{Engine, Inlined, Opened, Preferred};
 

@@ -4,6 +4,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted,
 };
+use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Fixed, Index, Records};
 use pmem::superblock::ENGINE_PARAMS;
@@ -53,6 +54,17 @@ macro_rules! list {
             pub fn engine_params(self, wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS] {
                 match self {
                     $(Engine::$engine => crate::$module::Engine::engine_params(wanted)),+
+                }
+            }
+
+            /// As [`Describe::salvage`].
+            pub fn salvage<K: Fixed, V: Fixed>(
+                self,
+                wreck: &mut Wreck<'_>,
+                visit: &mut dyn FnMut(Found<'_, K, V>),
+            ) {
+                match self {
+                    $(Engine::$engine => crate::$module::Engine::salvage(wreck, visit)),+
                 }
             }
 

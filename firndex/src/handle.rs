@@ -2,7 +2,7 @@
 
 use crate::{Engine, Error, Kind, Medium, Result};
 use index::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
-use pmem::durability::{Durability, Durable, LogUse};
+use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
@@ -172,6 +172,23 @@ impl Handle {
         match (&self.durable, self.pool.medium_kind()) {
             (None, MediumKind::Mapped) => Err(Error::NotLogged),
             (durable, _) => Ok(durable.as_ref()),
+        }
+    }
+
+    /// What the pool says of itself, for who may use it.
+    pub(crate) fn superblock(&self) -> Result<Superblock> {
+        self.read()?;
+        Ok(self.pool.superblock())
+    }
+
+    /// As [`Durable::hold`]; an error if there is no log.
+    pub(crate) fn hold<R>(
+        &self,
+        read: impl FnOnce(SafeCopy) -> R,
+    ) -> std::result::Result<R, HoldError> {
+        match &self.durable {
+            Some(durable) => durable.hold(read),
+            None => Err(HoldError::Log(LogError::Closed)),
         }
     }
 

@@ -44,7 +44,9 @@ mod any_engine;
 mod bounds;
 mod collection;
 mod contents;
+mod copies;
 mod cursor;
+mod draft;
 mod error;
 mod handle;
 mod iter;
@@ -52,6 +54,7 @@ mod logging;
 mod open;
 mod options;
 mod pools;
+mod salvage;
 mod store;
 mod table;
 #[cfg(feature = "serde")]
@@ -59,6 +62,7 @@ mod values;
 mod word_types;
 
 pub use collection::{Entry, StoreEntry};
+pub use copies::Copied;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed): its bytes are those of the fields,
 /// in their order, with nothing between them. The order is part of the format of the pool's file.
 ///
@@ -86,6 +90,7 @@ pub use collection::{Entry, StoreEntry};
 /// enum Colour { Red, Green }
 /// ```
 pub use derive::Fixed;
+pub use draft::Existing;
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
@@ -100,6 +105,7 @@ pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
+pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
 pub use store::{Record, Store};
 pub use table::Table;
 

@@ -144,6 +144,11 @@ impl Companions {
         }
     }
 
+    /// Removes all of them.
+    pub(crate) fn remove(&self) -> std::io::Result<()> {
+        durability::remove(&*self.disk, &self.pool)
+    }
+
     /// Makes the pool anew. `former` is the pool file, locked, if there is one; `known`, what its superblock says, if
     /// that can be believed.
     pub(crate) fn restore(
@@ -223,8 +228,7 @@ impl Companions {
             marked.map_err(io("marking the pool as not logged"))?;
             if was_logged {
                 // What was logged before is out of date with the first change.
-                durability::remove(&*self.disk, &self.pool)
-                    .map_err(io("removing the pool's former log"))?;
+                self.remove().map_err(io("removing the pool's former log"))?;
             }
             return Ok(None);
         };

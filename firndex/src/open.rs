@@ -109,11 +109,11 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
-type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);
-type StoreParts = (AnyEngine<dyn Records>, Arc<dyn PoolHandle>);
+pub(crate) type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);
+pub(crate) type StoreParts = (AnyEngine<dyn Records>, Arc<dyn PoolHandle>);
 
 /// Where pairs are words, as those of all stores are, the hot path is compiled into its callers.
-fn table_parts<K: Fixed, V: Fixed>(
+pub(crate) fn table_parts<K: Fixed, V: Fixed>(
     pool: Arc<Pool<Memory>>,
     engine: Engine,
     options: &Options,
@@ -138,14 +138,26 @@ fn words(
     engine.open_words(pool, options.settings)
 }
 
-fn store_parts(pool: Arc<Pool<Memory>>, engine: Engine, options: &Options) -> Result<StoreParts> {
+pub(crate) fn store_parts(
+    pool: Arc<Pool<Memory>>,
+    engine: Engine,
+    options: &Options,
+) -> Result<StoreParts> {
     let hasher = Hasher::new(pool.superblock().hash_seed);
     let opened = engine.open_bytes(Arc::clone(&pool), hasher, options.settings)?;
     Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
 }
 
-fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
-    let random = || RandomState::new().hash_one(std::process::id());
+fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// The identity of a new pool.
+pub(crate) fn random_uuid() -> u128 {
+    u128::from(random()) << 64 | u128::from(random())
+}
+
+pub(crate) fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
     Spec {
         kind: contents.kind.pool_kind(),
         engine: engine.description().id,
@@ -153,13 +165,15 @@ fn spec(options: &Options, engine: Engine, contents: Contents) -> Spec {
         value_bytes: contents.value_bytes,
         hash_id: HASH_ID,
         hash_seed: options.hash_seed.unwrap_or_else(random),
-        uuid: u128::from(random()) << 64 | u128::from(random()),
+        uuid: random_uuid(),
         segment_log2: SEGMENT_LOG2_DEFAULT,
-        engine_params: engine.engine_params(&Wanted {
-            sizes: contents.sizes(),
-            pairs: options.capacity,
-            resize_at: options.settings.resize_at,
-            parameters: &options.parameters,
+        engine_params: options.engine_params.unwrap_or_else(|| {
+            engine.engine_params(&Wanted {
+                sizes: contents.sizes(),
+                pairs: options.capacity,
+                resize_at: options.settings.resize_at,
+                parameters: &options.parameters,
+            })
         }),
     }
 }
@@ -332,7 +346,7 @@ fn medium(
 }
 
 /// The medium to use for a file: `Mapped` or `Dax`.
-fn medium_for(asked: Medium, file: &PoolFile) -> Result<Medium> {
+pub(crate) fn medium_for(asked: Medium, file: &PoolFile) -> Result<Medium> {
     match asked {
         Medium::Mapped | Medium::Dax => Ok(asked),
         Medium::Auto => Ok(match file.probe_dax() {
@@ -359,7 +373,7 @@ fn mismatch(
 }
 
 /// Whether the pool is one of `asked` and of what `contents` says; its engine.
-fn check_superblock(
+pub(crate) fn check_superblock(
     superblock: &Superblock,
     asked: Option<Engine>,
     contents: Contents,

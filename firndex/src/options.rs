@@ -3,6 +3,7 @@
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
 use pmem::durability::Durability;
+use pmem::superblock::ENGINE_PARAMS;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -87,6 +88,8 @@ pub struct Options {
     pub(crate) medium: Medium,
     pub(crate) capacity: u64,
     pub(crate) parameters: Parameters,
+    /// What a new pool records of its engine, if that is copied from another one.
+    pub(crate) engine_params: Option<[u64; ENGINE_PARAMS]>,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
@@ -125,6 +128,7 @@ impl Default for Options {
             medium: Medium::Auto,
             capacity: 0,
             parameters: Parameters::default(),
+            engine_params: None,
             max_bytes: None,
             hash_seed: None,
             read_only: false,

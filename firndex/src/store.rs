@@ -1,10 +1,11 @@
 //! Byte strings.
 
 use crate::any_engine::AnyEngine;
+use crate::copies;
 use crate::cursor::{Runs, place_of_bytes};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::StoreIter;
-use crate::{Error, Options, Result};
+use crate::{Copied, Error, Existing, Options, Result};
 use index::{CheckReport, Records};
 use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
@@ -385,6 +386,38 @@ impl Store {
     /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).
     pub fn shrink(&self) -> Result<bool> {
         self.handle.mutate(|| self.handle.shrunk(self.records.shrink()?))
+    }
+
+    /// Writes a clean pool at `out` with what the store has, beside whoever uses it; as
+    /// [`Table::backup`](crate::Table::backup).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (path, out) = (directory.path().join("notes.firn"), directory.path().join("monday.firn"));
+    /// use firndex::{Existing, Store};
+    ///
+    /// let notes = Store::open(&path)?;
+    /// notes.put("milk", "two bottles")?;
+    /// notes.backup(&out, Existing::Keep)?;
+    /// notes.remove("milk")?;
+    /// assert_eq!(Store::open(&out)?.get("milk")?.as_deref(), Some(&b"two bottles"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
+        copies::backup_store(self, &self.handle, out.as_ref(), existing)
+    }
+
+    /// Writes a new pool at `out` with what the store has, as `options` say; as
+    /// [`Table::convert`](crate::Table::convert).
+    pub fn convert(
+        &self,
+        out: impl AsRef<Path>,
+        existing: Existing,
+        options: &Options,
+    ) -> Result<Copied> {
+        copies::convert_store(self, out.as_ref(), existing, options)
     }
 
     /// Makes everything that was returned so far survive power loss; as

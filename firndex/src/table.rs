@@ -1,10 +1,11 @@
 //! Fixed-size keys and values.
 
 use crate::any_engine::AnyEngine;
+use crate::copies;
 use crate::cursor::{Runs, place_of};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::Iter;
-use crate::{Options, Result};
+use crate::{Copied, Existing, Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index};
 use pmem::durability::LogUse;
 use std::ops::ControlFlow;
@@ -379,6 +380,60 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Error::NotOffered`](crate::Error::NotOffered).
     pub fn shrink(&self) -> Result<bool> {
         self.handle.mutate(|| self.handle.shrunk(self.index.shrink()?))
+    }
+
+    /// Writes a clean pool at `out` with the pairs that the table has, beside whoever uses it: with the same engine
+    /// and parameters, and the durability that the table was opened with. Nobody waits for it. It gets its name when it
+    /// is complete and on the device; whatever goes wrong before that, there is nothing at `out`, or what was there.
+    ///
+    /// If the table has a log ([`Durability`](crate::Durability)), the backup is what it was at one moment during the call,
+    /// and has everything that had returned before. No checkpoint is made until it has been read, so the log grows
+    /// meanwhile. Without a log it is consistent for each key: every key that is present throughout is in it, with a value
+    /// that it had meanwhile, and its [`Table::len`] may be a number that the table never had.
+    /// [`Copied::is_of_one_moment`] tells which.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (path, out) = (directory.path().join("ports.firn"), directory.path().join("monday.firn"));
+    /// use firndex::{Existing, Options};
+    ///
+    /// let ports = Options::new().create_table(&path)?;
+    /// ports.put(22, 1)?;
+    /// assert_eq!(ports.backup(&out, Existing::Keep)?.pairs, 1);
+    /// ports.remove(22)?;
+    /// assert_eq!(Options::new().open_table(&out)?.get(22)?, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
+        copies::backup_table(self, &self.handle, out.as_ref(), existing)
+    }
+
+    /// Writes a new pool at `out` with the pairs of the table, as `options` say: on another engine, with other
+    /// parameters, another seed, another durability. What they leave out is as in any new pool, and not as in this
+    /// one. Beside writers it is consistent for each key, with a log too. For the rest as [`Table::backup`].
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let out = directory.path().join("narrow.firn");
+    /// use firndex::{Existing, Options, Table};
+    ///
+    /// let table = Table::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20)])?;
+    /// table.convert(&out, Existing::Keep, &Options::new().parameter("slots", 8))?;
+    /// assert_eq!(Options::new().open_table(&out)?.get(2)?, Some(20));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn convert(
+        &self,
+        out: impl AsRef<Path>,
+        existing: Existing,
+        options: &Options,
+    ) -> Result<Copied> {
+        copies::convert_table(self, out.as_ref(), existing, options)
     }
 
     /// Makes everything that was returned so far survive power loss. With a log (see

@@ -116,7 +116,7 @@ pub enum OpenError {
     },
     /// The superblock is damaged in both copies.
     #[error(
-        "the pool's superblock is damaged in both copies ({found}); restore the file from a backup"
+        "the pool's superblock is damaged in both copies ({found}); restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
     )]
     Damaged {
         /// What is wrong with each copy.
@@ -125,7 +125,7 @@ pub enum OpenError {
     /// The file is shorter than the pool recorded in it.
     #[error(
         "the pool is truncated: the file has {found_bytes} bytes and the pool {expected_bytes}; \
-         restore the file from a backup"
+         restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
     )]
     Truncated {
         /// Length of the file.
@@ -201,7 +201,9 @@ pub enum OpenError {
         missing: &'static str,
     },
     /// The pool's content contradicts itself.
-    #[error("the pool is damaged: {found}; restore the file from a backup")]
+    #[error(
+        "the pool is damaged: {found}; restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+    )]
     Corrupt {
         /// What was found.
         found: String,
@@ -210,7 +212,7 @@ pub enum OpenError {
     /// can be opened for reading only.
     #[error(
         "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
-         restore the file from a backup, or open the pool read-only and copy out what is left"
+         restore the file from a backup, or copy out what is left: `firndex salvage POOL OUT`"
     )]
     Miscounted {
         /// Pairs that were found.
@@ -221,7 +223,8 @@ pub enum OpenError {
     /// The pool file does not count after a power loss, and what it would be made anew from cannot be used.
     #[error(
         "{path} was being written when the machine stopped, and cannot be restored from its checkpoint and log: {found}; \
-         put the pool's files together again as they were (POOL.safe and POOL.log.*), or restore a backup of all of them"
+         put the pool's files together again as they were (POOL.safe and POOL.log.*), or restore a backup of all of them; \
+         what the checkpoint has left, `firndex salvage POOL.safe OUT` copies out"
     )]
     NotRestored {
         /// The pool.

@@ -91,6 +91,27 @@ impl PoolFile {
         Self::claimed(path, Access::Write)
     }
 
+    /// Locks an existing file against writers, whatever it holds.
+    pub fn claim_to_read(path: &Path) -> Result<PoolFile, OpenError> {
+        Self::claimed(path, Access::Read)
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> Result<u64, OpenError> {
+        let metadata = self.file.metadata().map_err(io_error("looking at", &self.path))?;
+        Ok(metadata.len())
+    }
+
+    /// Whether the file has no bytes.
+    pub fn is_empty(&self) -> Result<bool, OpenError> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `bytes` from the file's bytes at `at` on.
+    pub fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, bytes, at)
+    }
+
     fn claimed(path: &Path, access: Access) -> Result<PoolFile, OpenError> {
         for _ in 0..CLAIMS_MAX {
             let file = open_regular(path, access)?;

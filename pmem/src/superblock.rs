@@ -18,6 +18,7 @@
 //!      15  state | medium
 //! ```
 
+mod guess;
 mod logged;
 mod pairs;
 
@@ -258,6 +259,11 @@ impl Superblock {
                 "its checksum does not fit its content, which says format version {version}"
             )));
         }
+        Superblock::decode_content(words)
+    }
+
+    /// As [`Superblock::decode`], whatever the checksum is.
+    fn decode_content(words: &[u64; COPY_WORDS]) -> Result<Superblock, Fault> {
         let mismatch = |field, found: u64, expected: u64, advice| {
             Err(Fault::Refused(OpenError::Mismatch {
                 field,
@@ -428,11 +434,15 @@ impl Superblock {
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
             return dirty(
                 "this file is a copy of it, made while it was open or not closed",
-                "close the original and copy it again, or restore a backup",
+                "close the original and copy it again, or restore a backup; `firndex salvage POOL OUT` copies \
+                 out what reads well as it is",
             );
         }
         if !same_boot && self.medium != MediumKind::Dax {
-            return dirty("the machine has been restarted since", "restore a backup");
+            return dirty(
+                "the machine has been restarted since",
+                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`",
+            );
         }
         Ok(())
     }

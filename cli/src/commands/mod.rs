@@ -1,8 +1,10 @@
 //! The subcommands, one file each.
 
+mod backup;
 mod bench;
 mod check;
 mod completions;
+mod convert;
 mod crash;
 mod create;
 mod del;
@@ -13,9 +15,11 @@ mod get;
 mod load;
 mod man;
 mod put;
+mod salvage;
 mod scan;
 mod shrink;
 mod stat;
+mod target;
 
 use anyhow::Result;
 use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -34,6 +38,9 @@ First steps:
   firndex dump fruit.firn all.csv         write all pairs to a file
   firndex stat fruit.firn                 how full, how large
   firndex check fruit.firn                is every pair where it must be?
+  firndex backup fruit.firn monday.firn   a clean copy
+  firndex convert fruit.firn other.firn --engine level
+  firndex salvage bad.firn saved.firn     what still reads well of a damaged pool
   firndex shrink sparse.firn              a smaller index, on engines that shrink
 
 Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
@@ -67,6 +74,9 @@ enum Command {
     Scan(scan::Arguments),
     Stat(stat::Arguments),
     Check(check::Arguments),
+    Backup(backup::Arguments),
+    Convert(convert::Arguments),
+    Salvage(salvage::Arguments),
     Shrink(shrink::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
@@ -105,6 +115,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Stat(arguments) => stat::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Backup(arguments) => backup::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Salvage(arguments) => salvage::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -2,6 +2,7 @@
 
 mod access;
 mod bench;
+mod copies;
 mod demo;
 mod dump;
 mod durability;

@@ -4,6 +4,7 @@ use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;
 use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
 use crate::sizes::{check_sizes, not_kept};
+use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Fixed, Index};
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -65,6 +66,10 @@ impl Describe for Engine {
             check_sizes::<K, V>(&pool.superblock())?;
             Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
         }
+    }
+
+    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
+        super::salvage::salvage(wreck, visit);
     }
 
     fn open_bytes<M: Medium>(

@@ -54,6 +54,7 @@ mod records;
 mod recover;
 mod relocate;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 mod table;

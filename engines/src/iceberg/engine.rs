@@ -6,8 +6,9 @@ use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs, open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
+use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, Items};
+use index::{Fixed, Index, Items, are_words};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
@@ -60,6 +61,20 @@ impl Describe for Engine {
         check_sizes::<K, V>(&pool.superblock())?;
         as_pairs(Box::new(Iceberg::open(pool, settings)?))
             .map_err(|_| not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+    }
+
+    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
+        if are_words::<K, V>() {
+            super::salvage::salvage(wreck, &mut |found| {
+                visit(match found {
+                    Found::Pair(key, value) => {
+                        Found::Pair(K::of_words(|_| key), V::of_words(|_| value))
+                    }
+                    Found::Item(at, is_home) => Found::Item(at, is_home),
+                    Found::Misplaced(at) => Found::Misplaced(at),
+                });
+            });
+        }
     }
 
     fn open_bytes<M: Medium>(

@@ -62,6 +62,7 @@ mod level_3;
 mod ops;
 mod recover;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 #[cfg(test)]

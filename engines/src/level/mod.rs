@@ -58,6 +58,7 @@ mod layout;
 mod ops;
 mod recover;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 mod shape;

@@ -7,6 +7,7 @@ use crate::engine::{
     Describe, Description, NoHotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
+use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Fixed, Index, Items};
 use pmem::superblock::ENGINE_PARAMS;
@@ -108,6 +109,13 @@ impl Describe for Engine {
         } else {
             check_sizes::<K, V>(&pool.superblock())?;
             Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+        }
+    }
+
+    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
+        // It is not compiled for pairs that no bucket holds.
+        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= PAIR_BYTES_MAX } {
+            super::salvage::salvage(wreck, visit);
         }
     }
 

@@ -50,6 +50,7 @@ mod layout;
 mod ops;
 mod recover;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 mod shape;

@@ -72,6 +72,7 @@ mod ops;
 mod recover;
 mod refill;
 mod resize;
+mod salvage;
 mod scan;
 mod search;
 mod shadow;

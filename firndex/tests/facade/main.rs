@@ -1,5 +1,6 @@
 //! The facade and the byte store, tried as a user would and as an enemy would.
 
+mod backups;
 mod bounds;
 mod byte_map;
 mod collection;
@@ -9,6 +10,7 @@ mod durability;
 mod engines;
 mod equality;
 mod exactly_once;
+mod flips;
 mod forced_flushes;
 mod forks;
 mod full;
@@ -28,6 +30,7 @@ mod power;
 mod processes;
 mod read_only;
 mod reclaim;
+mod salvage;
 mod scans;
 mod shrink;
 mod space;

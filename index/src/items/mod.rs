@@ -34,6 +34,22 @@ use std::time::Duration;
 
 /// In a slot's value: it leads to a group.
 const GROUP: u64 = 1;
+
+/// What the value of a slot leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    /// An item.
+    Item(Offset),
+    /// A group of items.
+    Group(Offset),
+}
+
+/// What the value of a slot leads to.
+pub fn lead_of(slot: u64) -> Lead {
+    let at = Offset(slot & !GROUP);
+    if slot & GROUP == 0 { Lead::Item(at) } else { Lead::Group(at) }
+}
+
 /// Pairs that are worth a thread in the walk after an opening.
 const PAIRS_PER_THREAD: u64 = 50_000;
 

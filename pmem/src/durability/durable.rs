@@ -12,7 +12,7 @@ use super::error::LogError;
 use super::names::Names;
 use super::pages::Pages;
 use super::writer::{Segments, Writer};
-use super::{Sizes, held};
+use super::{HoldError, SafeCopy, Sizes, held};
 use crate::line_log::LineLog;
 use crate::sync::forks;
 use std::hash::{BuildHasher, RandomState};
@@ -220,6 +220,12 @@ impl Durable {
     /// Makes a checkpoint, beside operations.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.shared.checkpoint()
+    }
+
+    /// Lets `read` have the pool as it was at one moment during this call, beside operations: it has everything that had
+    /// returned before the call. No checkpoint is made until `read` returns, so the log grows.
+    pub fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
+        self.shared.hold(read)
     }
 
     /// Figures.

@@ -155,3 +155,15 @@ pub enum RestoreError {
         r#source: io::Error,
     },
 }
+
+/// A pool with a log cannot be had as it is at one moment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// The log does not go on.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its checkpoint cannot be read.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}

@@ -49,7 +49,7 @@ mod writer;
 
 pub use crate::superblock::{Durability, Logged};
 pub use durable::{Config, Durable, Image, LogUse, Steps};
-pub use error::{LogError, RestoreError};
+pub use error::{HoldError, LogError, RestoreError};
 pub use restore::{Restored, SafeCopy};
 
 #[cfg(doc)]

@@ -38,6 +38,8 @@ pub struct SafeCopy {
     disk: Arc<dyn Disk>,
     names: Names,
     checkpoint: Checkpoint,
+    /// The last epoch that is replayed, if that is not all of them.
+    last_epoch: Option<u64>,
 }
 
 /// What was restored.
@@ -62,7 +64,20 @@ impl SafeCopy {
     pub fn find(disk: Arc<dyn Disk>, pool: &str) -> Result<Option<SafeCopy>, RestoreError> {
         let names = Names::new(pool);
         let found = Checkpoint::open(&*disk, &names)?;
-        Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint }))
+        Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint, last_epoch: None }))
+    }
+
+    /// The checkpoint and its log up to this epoch, of which the log has a frame: what follows is not looked at, since it
+    /// may be being written.
+    pub(super) fn up_to(
+        disk: Arc<dyn Disk>,
+        names: Names,
+        epoch: u64,
+    ) -> Result<SafeCopy, RestoreError> {
+        let found = Checkpoint::open(&*disk, &names)?;
+        let checkpoint =
+            found.ok_or_else(|| RestoreError::Missing { path: disk.path(&names.checkpoint()) })?;
+        Ok(SafeCopy { disk, names, checkpoint, last_epoch: Some(epoch) })
     }
 
     /// The pool's identity.
@@ -262,6 +277,9 @@ impl SafeCopy {
                         epoch(Some(content), 0)?;
                     }
                     reached = found.epoch;
+                    if self.last_epoch.is_some_and(|last| last <= reached) {
+                        return Ok(());
+                    }
                 }
             }
             if self.has_frames(&pages, at, end.frame) {
@@ -270,10 +288,10 @@ impl SafeCopy {
             }
             end.segment += 1;
         }
-        if reached < header.to_epoch {
+        let needed = self.last_epoch.unwrap_or(header.to_epoch);
+        if reached < needed {
             let found = format!(
-                "the log ends with epoch {reached}, and the checkpoint is whole only with epoch {} ({})",
-                header.to_epoch,
+                "the log ends with epoch {reached}, and the checkpoint is whole only with epoch {needed} ({})",
                 end.why.unwrap_or("it is missing"),
             );
             return Err(self.damaged(end.segment, found));

@@ -21,9 +21,9 @@ pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// Most items of a group.
 pub const GROUP_MAX: usize = 1 << 12;
 
-const HEADER_BYTES: u64 = 16;
+pub(super) const HEADER_BYTES: u64 = 16;
 /// Stands where an item has its value's length, and is no length.
-const GROUP_MARK: u64 = u64::from_le_bytes(*b"GROUP\0\0\xff");
+pub(super) const GROUP_MARK: u64 = u64::from_le_bytes(*b"GROUP\0\0\xff");
 
 /// An item in place.
 #[derive(Debug, Clone, Copy)]
@@ -51,11 +51,11 @@ impl Item<'_> {
     }
 }
 
-fn checksum(key: &[u8], value: &[u8]) -> u32 {
+pub(super) fn checksum(key: &[u8], value: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), value)
 }
 
-const fn padded(key_bytes: u64) -> u64 {
+pub(super) const fn padded(key_bytes: u64) -> u64 {
     (key_bytes + 7) & !7
 }
 

@@ -21,6 +21,7 @@ mod compact;
 mod item;
 mod reserve;
 mod runs;
+pub mod salvage;
 mod segment;
 mod set_aside;
 mod sweep;
@@ -62,7 +63,9 @@ const SHORT_FRACTION: u64 = 8;
 
 /// Content of the pool that cannot be: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup")]
+#[error(
+    "the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+)]
 pub struct Corrupt {
     /// Where.
     pub at: Offset,

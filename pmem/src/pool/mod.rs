@@ -214,6 +214,19 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
+    /// Makes a pool of its own of a copy of another one's image: with this identity, without a log, and dirty. What was
+    /// asked for of its durability stays.
+    pub fn adopt_copy(medium: &M, place: Place, uuid: u128) -> Result<(), OpenError> {
+        let (mut superblock, _) = Self::read(medium)?;
+        medium.grow(superblock.end)?;
+        superblock.advance(false, None);
+        superblock.set_logged(None);
+        superblock.place = place;
+        superblock.uuid = uuid;
+        write_copies(medium, &superblock);
+        Ok(())
+    }
+
     /// Opens a cleanly closed pool for reading; changes nothing in it.
     pub fn open_read_only(medium: M, place: Place) -> Result<Self, OpenError> {
         let (superblock, _) = Self::read(&medium)?;

@@ -4,10 +4,10 @@ use super::super::checkpoint::{Checkpoint, Draft, Header};
 use super::super::held;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
-use crate::durability::{LogError, RestoreError};
+use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// How often the keeper looks for work by itself.
@@ -41,7 +41,7 @@ impl Shared {
             return if may_retry { self.begin_anew() } else { Ok(()) };
         }
         let is_due = state == State::Begun || self.is_checkpoint_due();
-        let made = if is_due && may_retry { self.checkpoint() } else { Ok(()) };
+        let made = if is_due && may_retry { self.checkpoint_unless_held() } else { Ok(()) };
         let provided = self.provide_spare();
         let lacking = match state {
             // Without the new checkpoint there is the one before.
@@ -78,9 +78,23 @@ impl Shared {
         provided
     }
 
+    /// Makes a checkpoint, unless one is being made or read: the log needs its next segment meanwhile, and whoever calls
+    /// this has to provide it.
+    fn checkpoint_unless_held(&self) -> Result<(), LogError> {
+        match self.checkpointing.try_lock() {
+            Ok(one) => self.checkpoint_as(one),
+            Err(TryLockError::Poisoned(one)) => self.checkpoint_as(one.into_inner()),
+            Err(TryLockError::WouldBlock) => Ok(()),
+        }
+    }
+
     /// See the [module](super).
     pub(super) fn checkpoint(&self) -> Result<(), LogError> {
-        let _one = held(&self.checkpointing);
+        self.checkpoint_as(held(&self.checkpointing))
+    }
+
+    /// The same for who is the one to do it.
+    fn checkpoint_as(&self, _one: MutexGuard<'_, ()>) -> Result<(), LogError> {
         let (log, from_epoch, generation, log_bytes) = {
             let writing = held(&self.writing);
             let writer = &writing.writer;
@@ -160,6 +174,29 @@ impl Shared {
     fn named(&self, done: io::Result<()>) -> Result<(), LogError> {
         let Segments { disk, names, .. } = &*self.segments;
         done.map_err(LogError::io("naming", disk.path(&names.checkpoint())))
+    }
+
+    /// See [`Durable::hold`](super::Durable::hold).
+    pub(super) fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
+        if held(&self.waiting).state == State::Begun {
+            self.checkpoint()?;
+        }
+        // No other checkpoint gets its name meanwhile, so that no segment behind this one is used again.
+        let _one = held(&self.checkpointing);
+        let epoch = {
+            let mut writing = held(&self.writing);
+            let waiting = held(&self.waiting);
+            if waiting.state != State::Based {
+                return Err(waiting.failure.clone().unwrap_or(LogError::Closed).into());
+            }
+            drop(waiting);
+            // Also if it is empty: it is looked for.
+            self.write_epoch(&mut writing, true)?;
+            writing.written
+        };
+        self.turnstile.release(epoch);
+        let Segments { disk, names, .. } = &*self.segments;
+        Ok(read(SafeCopy::up_to(Arc::clone(disk), names.clone(), epoch)?))
     }
 
     /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of

@@ -1,0 +1,48 @@
+//! `firndex backup`: a clean copy of a pool.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::target::Target;
+use crate::failure::Status;
+use crate::pool::Pool;
+use crate::progress;
+use crate::reading::Reading;
+
+/// Write a clean pool with what another one has
+///
+/// OUT has the same engine, parameters and durability, and gets its name when it is complete and on
+/// the device. Whatever goes wrong before that, there is nothing at OUT, or what was there. POOL
+/// must not be open in another process: a program that has it open makes its own backups, beside
+/// its writers, with firndex::Store::backup or firndex::Table::backup.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex backup fruit.firn monday.firn
+  firndex backup fruit.firn latest.firn --replace
+  firndex backup fruit.firn monday.firn --json    {\"pairs\":…,\"bytes\":…}")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let Arguments { pool: path, reading, target } = arguments;
+    let pool = Pool::open_to_read(path, reading)?;
+    let bar = progress::waiting("copying");
+    let copied = match &pool {
+        Pool::Table(table) => table.backup(target.out(), target.existing()),
+        Pool::Store(store) => store.backup(target.out(), target.existing()),
+    };
+    bar.finish_and_clear();
+    let copied = copied.with_context(|| format!("backing up {}", path.display()))?;
+    pool.close()?;
+    target.say(&copied)?;
+    Ok(Status::Done)
+}

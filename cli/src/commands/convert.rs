@@ -1,0 +1,59 @@
+//! `firndex convert`: the pairs of a pool in one of another kind.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use firndex::Durability;
+
+use super::engine::Choice;
+use super::target::Target;
+use crate::failure::Status;
+use crate::pool::Pool;
+use crate::progress;
+use crate::reading::Reading;
+use crate::safety;
+
+/// Write a new pool with what another one has, on another engine or with other parameters
+///
+/// What is not said is as in a pool that `firndex create` makes. OUT has a hash seed of its own.
+/// Only as much of it is taken as its pairs need: a pool of which much was removed becomes smaller.
+/// OUT gets its name when it is complete and on the device, and POOL stays as it is.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex convert fruit.firn other.firn --engine level
+  firndex convert fruit.firn other.firn --slots 8 --durability commit
+  firndex convert sparse.firn small.firn                 the same, without the space it no longer needs")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    engine: Choice,
+    /// What of OUT is to survive power loss [default: as in a new pool]
+    #[arg(long, value_parser = safety::names())]
+    durability: Option<Durability>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let Arguments { pool: path, reading, target, .. } = arguments;
+    let mut options = arguments.engine.options();
+    if let Some(durability) = arguments.durability {
+        options = options.durability(durability);
+    }
+    let pool = Pool::open_to_read(path, reading)?;
+    let bar = progress::waiting("converting");
+    let copied = match &pool {
+        Pool::Table(table) => table.convert(target.out(), target.existing(), &options),
+        Pool::Store(store) => store.convert(target.out(), target.existing(), &options),
+    };
+    bar.finish_and_clear();
+    let copied = copied.with_context(|| format!("converting {}", path.display()))?;
+    pool.close()?;
+    target.say(&copied)?;
+    Ok(Status::Done)
+}

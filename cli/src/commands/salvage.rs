@@ -1,0 +1,126 @@
+//! `firndex salvage`: what still reads well of a damaged pool.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use firndex::{Kind, Options, Orphans, Salvage, Salvaged, SuperblockState};
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::json;
+
+use super::target::Target;
+use crate::failure::{Failure, Status};
+use crate::output;
+use crate::pool;
+use crate::progress;
+
+/// Copy out of a damaged or refused pool what still reads well
+///
+/// For pools that cannot be opened or fail their check, if there is no backup. Nothing in POOL is
+/// trusted: an item must fit its checksum, and a key must be where it can be. OUT is a new pool on
+/// the same engine; POOL is only read. Values of a table have no checksum on most engines: one in
+/// which bits have flipped is copied as it is. If both superblocks are lost, all items of a store
+/// are copied that are found, also those that were removed or replaced; of a table nothing can be
+/// found then. POOL may also be a checkpoint (POOL.safe).
+///
+/// Exits with 0 if nothing is missing, with 2 if something is, though OUT has the rest.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex salvage fruit.firn saved.firn
+  firndex salvage fruit.firn saved.firn --orphans    also what may have been removed
+  firndex salvage fruit.firn.safe saved.firn --json")]
+pub(crate) struct Arguments {
+    /// The damaged pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    target: Target,
+    /// Copy items too to which nothing leads: of pairs that were removed, or whose slots are damaged
+    #[arg(long)]
+    orphans: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let Arguments { pool: path, target, orphans } = arguments;
+    let salvage = Salvage::open(path).map_err(|error| pool::explain(path, error))?;
+    let (out, existing, options) = (target.out(), target.existing(), Options::default());
+    if salvage.kind() == Some(Kind::Table) && salvage.sizes() != Some((8, 8)) {
+        return Err(Failure::new(
+            format!("{} is a table of keys or values that have not 8 bytes", path.display()),
+            "salvage it in a program, with firndex::Salvage::table_of",
+        )
+        .into());
+    }
+    let bar = progress::waiting("salvaging");
+    let saved = match salvage.kind() {
+        Some(Kind::Table) => salvage.table_of::<u64, u64>(out, existing, &options),
+        _ => {
+            let orphans = if *orphans { Orphans::Copy } else { Orphans::Leave };
+            salvage.store(out, existing, &options, orphans)
+        }
+    };
+    bar.finish_and_clear();
+    let saved = saved.with_context(|| format!("salvaging {}", path.display()))?;
+    if target.wants_json() {
+        output::json(&as_json(&saved))?;
+    } else {
+        output::data(as_text(&saved).as_bytes())?;
+        output::talk(format_args!(
+            "wrote {} pairs to {} ({})",
+            HumanCount(saved.pairs),
+            out.display(),
+            HumanBytes(saved.bytes)
+        ));
+    }
+    if saved.is_complete() {
+        return Ok(Status::Done);
+    }
+    output::complain(&format!("not all of {} could be saved", path.display()));
+    Ok(Status::Failed)
+}
+
+fn name(state: SuperblockState) -> &'static str {
+    match state {
+        SuperblockState::Sound => "sound",
+        SuperblockState::Damaged => "damaged",
+        SuperblockState::Lost => "lost",
+    }
+}
+
+fn as_json(saved: &Salvaged) -> serde_json::Value {
+    json!({
+        "complete": saved.is_complete(),
+        "pairs": saved.pairs,
+        "expected": saved.expected,
+        "superblock": name(saved.superblock),
+        "misplaced": saved.misplaced,
+        "unreadable": saved.unreadable,
+        "contradictory": saved.contradictory,
+        "orphans": saved.orphans,
+        "unread_bytes": saved.unread_bytes,
+        "bytes": saved.bytes,
+        "findings": saved.findings,
+    })
+}
+
+fn as_text(saved: &Salvaged) -> String {
+    let mut lines = saved.findings.clone();
+    if saved.superblock != SuperblockState::Sound {
+        lines.push(format!("the superblock is {} in both copies", name(saved.superblock)));
+    }
+    for (count, what) in [
+        (saved.misplaced, "keys left out, since they lay where they cannot be"),
+        (saved.unreadable, "slots left out, since they lead to no item that fits its checksum"),
+        (saved.contradictory, "keys met once more with another value"),
+        (saved.unread_bytes, "bytes of the index that are missing or cannot be read"),
+        (saved.orphans, "items that nothing leads to: removed, or their slots are damaged"),
+    ] {
+        if count > 0 {
+            lines.push(format!("{} {what}", HumanCount(count)));
+        }
+    }
+    if let Some(expected) = saved.expected.filter(|expected| *expected != saved.pairs) {
+        lines.push(format!("{} pairs were in the pool when it was closed", HumanCount(expected)));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}

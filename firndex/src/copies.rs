@@ -1,0 +1,192 @@
+//! Backups and conversions: the pairs of an open pool in a new one.
+
+use crate::draft::{Draft, Existing};
+use crate::handle::Handle;
+use crate::open::random_uuid;
+use crate::{Engine, Options, Result, Store, Table};
+use index::Fixed;
+use pmem::Pool;
+use pmem::durability::RestoreError;
+use pmem::medium::Memory;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Pairs stored in one call: enough for the new pool to overlap its cache misses.
+const BATCH_PAIRS: usize = 1024;
+/// Bytes of keys and values held back at most before they are stored, but for a single larger pair.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A pool that was written from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// Pairs that it holds.
+    pub pairs: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Whether it is what the other one was at one moment; else it is consistent for each key.
+    pub is_of_one_moment: bool,
+}
+
+/// The options of a copy like the pool of `handle`.
+fn like(handle: &Handle) -> Result<Options> {
+    let superblock = handle.superblock()?;
+    let options = Options {
+        engine: Engine::from_id(superblock.engine),
+        engine_params: Some(superblock.engine_params),
+        durability: superblock.durability(),
+        ..Options::default()
+    };
+    // A thread of its own would take a processor from whoever writes to the original.
+    Ok(options.helpers(0))
+}
+
+/// The pool of `handle` as it is at one moment, from its checkpoint and its log, beside whoever writes. `None` if it has
+/// no log that could tell.
+fn at_one_moment(
+    handle: &Handle,
+    options: &Options,
+    out: &Path,
+    existing: Existing,
+) -> Result<Option<(Draft, Arc<Pool<Memory>>)>> {
+    let read = handle.hold(|safe| -> Result<Option<(Draft, Memory)>> {
+        let draft = Draft::begin(options, out, existing)?;
+        let medium = draft.medium(options, 0)?;
+        match safe.restore(&medium, &|_, _| {}) {
+            Ok(_) => Ok(Some((draft, medium))),
+            Err(RestoreError::Space(error)) => Err(error.into()),
+            // A backup is never needed more than where the checkpoint is damaged: the pairs can still be copied.
+            Err(_) => Ok(None),
+        }
+    });
+    let Some((draft, medium)) = read.unwrap_or(Ok(None))? else { return Ok(None) };
+    Pool::adopt_copy(&medium, draft.place(), random_uuid())?;
+    let pool = Pool::open(medium, draft.place())?;
+    Ok(Some((draft, Arc::new(pool))))
+}
+
+pub(crate) fn backup_table<K: Fixed, V: Fixed>(
+    table: &Table<K, V>,
+    handle: &Handle,
+    out: &Path,
+    existing: Existing,
+) -> Result<Copied> {
+    let options = like(handle)?;
+    match at_one_moment(handle, &options, out, existing)? {
+        Some((draft, pool)) => {
+            let copy: Table<K, V> = draft.table_in(pool, &options)?;
+            let pairs = copy.len();
+            copy.close()?;
+            Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
+        }
+        None => convert_table(table, out, existing, &options),
+    }
+}
+
+pub(crate) fn backup_store(
+    store: &Store,
+    handle: &Handle,
+    out: &Path,
+    existing: Existing,
+) -> Result<Copied> {
+    let options = like(handle)?;
+    match at_one_moment(handle, &options, out, existing)? {
+        Some((draft, pool)) => {
+            let copy = draft.store_in(pool, &options)?;
+            let pairs = copy.len();
+            copy.close()?;
+            Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
+        }
+        None => convert_store(store, out, existing, &options),
+    }
+}
+
+/// Copies a table pair by pair. The copy has a seed of its own: a scan goes by the seed of the original, so that with
+/// the same one all pairs that come next would go to the same few buckets.
+pub(crate) fn convert_table<K: Fixed, V: Fixed>(
+    table: &Table<K, V>,
+    out: &Path,
+    existing: Existing,
+    options: &Options,
+) -> Result<Copied> {
+    let draft = Draft::begin(options, out, existing)?;
+    let copy: Table<K, V> = draft.table(options)?;
+    let mut replaced = vec![None; BATCH_PAIRS];
+    let mut batch: Vec<(K, V)> = Vec::with_capacity(BATCH_PAIRS);
+    for pair in table {
+        batch.push(pair?);
+        if batch.len() == BATCH_PAIRS {
+            copy.put_many_into(&batch, &mut replaced)?;
+            batch.clear();
+        }
+    }
+    copy.put_many_into(&batch, &mut replaced)?;
+    let pairs = copy.len();
+    copy.close()?;
+    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+}
+
+/// As [`convert_table`].
+pub(crate) fn convert_store(
+    store: &Store,
+    out: &Path,
+    existing: Existing,
+    options: &Options,
+) -> Result<Copied> {
+    let draft = Draft::begin(options, out, existing)?;
+    let copy = draft.store(options)?;
+    let mut batch = Batch::default();
+    let visited = store.try_for_each(|key, value| {
+        batch.add(key, value);
+        match batch.is_full().then(|| batch.store_in(&copy)) {
+            Some(Err(error)) => ControlFlow::Break(error),
+            _ => ControlFlow::Continue(()),
+        }
+    })?;
+    if let ControlFlow::Break(error) = visited {
+        return Err(error);
+    }
+    batch.store_in(&copy)?;
+    let pairs = copy.len();
+    copy.close()?;
+    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+}
+
+/// Keys and values in a row.
+#[derive(Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    /// Lengths of each key and its value.
+    lengths: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.lengths.push((key.len(), value.len()));
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.lengths.len() >= BATCH_PAIRS || self.bytes.len() >= BATCH_BYTES
+    }
+
+    /// Stores all of it, and is empty then.
+    pub(crate) fn store_in(&mut self, store: &Store) -> Result<()> {
+        let mut rest = &self.bytes[..];
+        let pairs: Vec<(&[u8], &[u8])> = self
+            .lengths
+            .iter()
+            .map(|&(key_bytes, value_bytes)| {
+                let (pair, behind) = rest.split_at(key_bytes + value_bytes);
+                rest = behind;
+                pair.split_at(key_bytes)
+            })
+            .collect();
+        store.put_many(&pairs)?;
+        self.bytes.clear();
+        self.lengths.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! A pool that gets its name only when it is complete: what backups, conversions and salvage write to.
+
+use crate::contents::Contents;
+use crate::handle::Handle;
+use crate::logging::{Companions, resolved};
+use crate::open::{check_superblock, medium_for, spec, store_parts, table_parts};
+use crate::{Error, Medium, Options, Result, Store, Table};
+use index::Fixed;
+use pmem::file::PoolFile;
+use pmem::medium::Memory;
+use pmem::superblock::Place;
+use pmem::{OpenError, Pool};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What becomes of a file that is there already where a pool is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Existing {
+    /// It stays, and the error is [`OpenError::Exists`].
+    Keep,
+    /// A pool is replaced when the new one is complete, together with its log and checkpoint. It must not be open.
+    /// Whatever is no pool stays, and the error is [`OpenError::NotAPool`].
+    Replace,
+}
+
+/// A new pool's file, without a name yet. Dropped before [`Draft::publish`], it leaves nothing behind.
+pub(crate) struct Draft {
+    file: PoolFile,
+    companions: Companions,
+    /// What it replaces, locked.
+    former: Option<PoolFile>,
+    path: PathBuf,
+}
+
+impl Draft {
+    pub(crate) fn begin(options: &Options, path: &Path, existing: Existing) -> Result<Draft> {
+        let path = match existing {
+            Existing::Keep => path.to_owned(),
+            Existing::Replace => resolved(path),
+        };
+        let companions = Companions::of(options, &path);
+        let former = match existing {
+            Existing::Replace if path.symlink_metadata().is_ok() => {
+                if let Err(error @ OpenError::NotAPool { .. }) = PoolFile::inspect(&path) {
+                    return Err(error.into());
+                }
+                Some(PoolFile::claim(&path)?)
+            }
+            _ => None,
+        };
+        let file = match &former {
+            Some(former) => former.replacement()?,
+            None => PoolFile::create(&path)?,
+        };
+        if former.is_none() {
+            // Whatever it was asked for, its next opening may want a log.
+            companions.refuse_others(None)?;
+        }
+        Ok(Draft { file, companions, former, path })
+    }
+
+    /// The file's first `bytes` as the medium that is asked for.
+    pub(crate) fn medium(&self, options: &Options, bytes: u64) -> Result<Memory> {
+        // It is open for as long as it is written, and alone.
+        let limit = options.max_bytes.unwrap_or(u64::MAX);
+        Ok(match medium_for(options.medium, &self.file)? {
+            Medium::Dax => self.file.dax(bytes, limit)?,
+            _ => self.file.mapped(bytes, limit)?,
+        })
+    }
+
+    /// Where the file is.
+    pub(crate) fn place(&self) -> Place {
+        self.file.place()
+    }
+
+    /// Makes an empty pool in the file. It keeps no log while it is filled; the durability that the options ask for is
+    /// recorded for its next opening.
+    fn pool(&self, options: &Options, contents: Contents) -> Result<Arc<Pool<Memory>>> {
+        let engine = contents.engine(options.engine, &options.parameters)?;
+        let spec = spec(options, engine, contents);
+        let pool = Pool::create(self.medium(options, 0)?, &spec, self.place())?;
+        if let Some(asked) = options.durability {
+            let recorded = pool.set_unlogged(asked);
+            recorded.map_err(|source| Error::Io { action: "marking the new pool", source })?;
+        }
+        Ok(Arc::new(pool))
+    }
+
+    /// An empty table in the file; as [`Draft::pool`].
+    pub(crate) fn table<K: Fixed, V: Fixed>(&self, options: &Options) -> Result<Table<K, V>> {
+        self.table_in(self.pool(options, Contents::table::<K, V>())?, options)
+    }
+
+    /// The table in a pool that is in the file.
+    pub(crate) fn table_in<K: Fixed, V: Fixed>(
+        &self,
+        pool: Arc<Pool<Memory>>,
+        options: &Options,
+    ) -> Result<Table<K, V>> {
+        let engine = check_superblock(&pool.superblock(), None, Contents::table::<K, V>())?;
+        let (mut index, handle) = table_parts(pool, engine, options)?;
+        index.count_in(&handle)?;
+        Ok(Table::new(index, Handle::new(handle, None, None, engine, Duration::ZERO)))
+    }
+
+    /// An empty store in the file; as [`Draft::pool`].
+    pub(crate) fn store(&self, options: &Options) -> Result<Store> {
+        self.store_in(self.pool(options, Contents::STORE)?, options)
+    }
+
+    /// The store in a pool that is in the file.
+    pub(crate) fn store_in(&self, pool: Arc<Pool<Memory>>, options: &Options) -> Result<Store> {
+        let engine = check_superblock(&pool.superblock(), None, Contents::STORE)?;
+        let (mut records, handle) = store_parts(pool, engine, options)?;
+        records.count_in(&handle)?;
+        Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
+    }
+
+    /// Gives the file its name, when the pool in it has been closed. Returns its size in bytes.
+    pub(crate) fn publish(mut self) -> Result<u64> {
+        let io = |action| move |source| Error::Io { action, source };
+        if self.former.is_none() {
+            self.file.publish()?;
+        } else {
+            // The new pool first: at no moment is there none. A crash right behind it leaves companions that no
+            // opening takes for the new pool's, since that has another identity.
+            self.file.publish_over()?;
+            self.companions.remove().map_err(io("removing the replaced pool's log"))?;
+        }
+        let found = std::fs::metadata(&self.path).map_err(io("looking at the new pool"))?;
+        Ok(found.len())
+    }
+}

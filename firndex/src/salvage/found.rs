@@ -1,0 +1,97 @@
+//! What slots of a damaged pool lead to.
+
+use super::Salvage;
+use crate::Engine;
+use engines::wreck::{Found, Wreck};
+use index::{Fixed, Lead, lead_of};
+use pmem::Offset;
+use pmem::heap::salvage::{read_group, read_item};
+use pmem::superblock::Superblock;
+
+pub(super) use pmem::heap::salvage::KeyAndValue;
+
+/// What a slot leads to.
+pub(super) enum Led<T> {
+    /// A key and its value.
+    Pair(T),
+    /// A pair or an item whose key cannot be there.
+    Misplaced(Offset),
+    /// No item or group that fits its checksum.
+    Unreadable(Offset),
+}
+
+impl<T> Led<T> {
+    pub(super) fn is_pair(&self) -> bool {
+        matches!(self, Led::Pair(_))
+    }
+}
+
+/// The item at `at`, if its key is one for which `is_home` holds.
+fn led(salvage: &Salvage, at: Offset, is_home: impl FnOnce(&[u8]) -> bool) -> Led<KeyAndValue> {
+    match read_item(salvage, at) {
+        Some((key, value)) if is_home(&key) => Led::Pair((key, value)),
+        Some(_) => Led::Misplaced(at),
+        None => Led::Unreadable(at),
+    }
+}
+
+/// Shows all keys and values to which the slots of a store lead; how many bytes of the index could not be read.
+pub(super) fn for_each_record(
+    salvage: &Salvage,
+    superblock: &Superblock,
+    visit: &mut dyn FnMut(Led<KeyAndValue>),
+) -> u64 {
+    let Some(engine) = Engine::from_id(superblock.engine) else { return 0 };
+    let mut wreck = Wreck::new(salvage, superblock);
+    let hasher = wreck.hasher;
+    engine.salvage::<u64, u64>(&mut wreck, &mut |found| match found {
+        Found::Misplaced(at) => visit(Led::Misplaced(at)),
+        Found::Item(at, is_home) => visit(led(salvage, at, is_home)),
+        Found::Pair(hash, slot) => {
+            let is_home = |key: &[u8]| hasher.first_bytes(key) == hash;
+            match lead_of(slot) {
+                Lead::Item(at) => visit(led(salvage, at, is_home)),
+                Lead::Group(at) => match read_group(salvage, at) {
+                    Some(items) => {
+                        items.into_iter().for_each(|at| visit(led(salvage, at, is_home)));
+                    }
+                    None => visit(Led::Unreadable(at)),
+                },
+            }
+        }
+    });
+    wreck.unread_bytes()
+}
+
+/// The same for a table.
+pub(super) fn for_each_pair<K: Fixed, V: Fixed>(
+    salvage: &Salvage,
+    superblock: &Superblock,
+    visit: &mut dyn FnMut(Led<(K, V)>),
+) -> u64 {
+    let Some(engine) = Engine::from_id(superblock.engine) else { return 0 };
+    let mut wreck = Wreck::new(salvage, superblock);
+    engine.salvage::<K, V>(&mut wreck, &mut |found| match found {
+        Found::Misplaced(at) => visit(Led::Misplaced(at)),
+        Found::Pair(key, value) => visit(Led::Pair((key, value))),
+        Found::Item(at, is_home) => visit(match led(salvage, at, is_home) {
+            Led::Pair((key, value)) if (key.len(), value.len()) == (K::BYTES, V::BYTES) => {
+                Led::Pair((of_bytes(&key), of_bytes(&value)))
+            }
+            Led::Misplaced(at) => Led::Misplaced(at),
+            Led::Pair(_) | Led::Unreadable(_) => Led::Unreadable(at),
+        }),
+    });
+    wreck.unread_bytes()
+}
+
+/// The value that has these bytes.
+fn of_bytes<T: Fixed>(bytes: &[u8]) -> T {
+    T::of_words(|index| {
+        let mut word = [0; 8];
+        let rest = bytes.get(index * word.len()..).unwrap_or_default();
+        let len = rest.len().min(word.len());
+        word[..len].copy_from_slice(&rest[..len]);
+        u64::from_le_bytes(word)
+    })
+}

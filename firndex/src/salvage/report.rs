@@ -1,0 +1,129 @@
+//! What came of a salvage.
+
+use super::found::Led;
+use super::place;
+use crate::Result;
+use pmem::superblock::Superblock;
+
+/// Findings that are told one by one.
+const FINDINGS_MAX: usize = 20;
+
+/// How much of a superblock was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SuperblockState {
+    /// One copy at least is whole.
+    Sound,
+    /// Neither fits its checksum, and what one of them says was used all the same.
+    Damaged,
+    /// Neither can be one.
+    Lost,
+}
+
+/// What was saved of a pool, and what was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// Pairs in the new pool.
+    pub pairs: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Pairs that the damaged pool had when it was closed, if it was and says so.
+    pub expected: Option<u64>,
+    /// How much of the superblock was left.
+    pub superblock: SuperblockState,
+    /// Slots whose key cannot be there: they were left out.
+    pub misplaced: u64,
+    /// Slots that lead to no item that fits its checksum: they were left out.
+    pub unreadable: u64,
+    /// Slots of keys that were met with another value before: the value that look-ups prefer was taken.
+    pub contradictory: u64,
+    /// Items of keys to which nothing leads: of pairs that were removed, or whose slots are damaged.
+    pub orphans: u64,
+    /// Bytes of tables that are missing or cannot be read.
+    pub unread_bytes: u64,
+    /// The first of what was left out, in words.
+    pub findings: Vec<String>,
+}
+
+impl Salvaged {
+    /// Whether nothing speaks against it that the new pool has everything. Orphans do not: pools leave them behind all the
+    /// time.
+    pub fn is_complete(&self) -> bool {
+        self.superblock == SuperblockState::Sound
+            && self.misplaced + self.unreadable + self.contradictory + self.unread_bytes == 0
+            && self.expected.is_none_or(|expected| expected == self.pairs)
+    }
+}
+
+/// The same in the making.
+pub(super) struct Tally {
+    report: Salvaged,
+    pub(super) unread_bytes: u64,
+    /// Why nothing more can be written.
+    failed: Option<crate::Error>,
+}
+
+impl Tally {
+    pub(super) fn new(superblock: super::SuperblockState, says: Option<&Superblock>) -> Tally {
+        let report = Salvaged {
+            pairs: 0,
+            bytes: 0,
+            expected: says.and_then(Superblock::pairs),
+            superblock,
+            misplaced: 0,
+            unreadable: 0,
+            contradictory: 0,
+            orphans: 0,
+            unread_bytes: 0,
+            findings: Vec::new(),
+        };
+        Tally { report, unread_bytes: 0, failed: None }
+    }
+
+    /// Counts a pair that `keep` writes, and whether that agrees with what was written before.
+    pub(super) fn keep(&mut self, keep: impl FnOnce() -> Result<bool>) {
+        if let Some(false) = self.unless_failed(keep) {
+            self.report.contradictory += 1;
+        }
+    }
+
+    /// Counts a pair that is left out.
+    pub(super) fn lose<T>(&mut self, led: &Led<T>) {
+        let (count, what) = match led {
+            Led::Pair(_) => return,
+            Led::Misplaced(at) => {
+                (&mut self.report.misplaced, format!("{}: a key where it cannot be", place(*at)))
+            }
+            Led::Unreadable(at) => (
+                &mut self.report.unreadable,
+                format!("{}: no item that fits its checksum", place(*at)),
+            ),
+        };
+        *count += 1;
+        if self.report.findings.len() < FINDINGS_MAX {
+            self.report.findings.push(what);
+        }
+    }
+
+    /// Counts an item, if `is_orphan` finds that it is one.
+    pub(super) fn try_orphan(&mut self, is_orphan: impl FnOnce() -> Result<bool>) {
+        if let Some(true) = self.unless_failed(is_orphan) {
+            self.report.orphans += 1;
+        }
+    }
+
+    fn unless_failed(&mut self, work: impl FnOnce() -> Result<bool>) -> Option<bool> {
+        if self.failed.is_some() {
+            return None;
+        }
+        work().map_err(|error| self.failed = Some(error)).ok()
+    }
+
+    pub(super) fn failure(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn end(self, pairs: u64, bytes: u64) -> Salvaged {
+        Salvaged { pairs, bytes, unread_bytes: self.unread_bytes, ..self.report }
+    }
+}
