@@ -111,7 +111,15 @@ pub(crate) fn convert_table<K: Fixed, V: Fixed>(
     options: &Options,
 ) -> Result<Copied> {
     let draft = Draft::begin(options, out, existing)?;
-    let copy: Table<K, V> = draft.table(options)?;
+    let pairs = fill_table(table, draft.table(options)?)?;
+    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+}
+
+/// Puts the pairs of a table into a new one, and closes that; how many there are.
+pub(crate) fn fill_table<K: Fixed, V: Fixed>(
+    table: &Table<K, V>,
+    copy: Table<K, V>,
+) -> Result<u64> {
     let mut replaced = vec![None; BATCH_PAIRS];
     let mut batch: Vec<(K, V)> = Vec::with_capacity(BATCH_PAIRS);
     for pair in table {
@@ -124,7 +132,7 @@ pub(crate) fn convert_table<K: Fixed, V: Fixed>(
     copy.put_many_into(&batch, &mut replaced)?;
     let pairs = copy.len();
     copy.close()?;
-    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+    Ok(pairs)
 }
 
 /// As [`convert_table`].
@@ -135,7 +143,12 @@ pub(crate) fn convert_store(
     options: &Options,
 ) -> Result<Copied> {
     let draft = Draft::begin(options, out, existing)?;
-    let copy = draft.store(options)?;
+    let pairs = fill_store(store, draft.store(options)?)?;
+    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+}
+
+/// As [`fill_table`].
+pub(crate) fn fill_store(store: &Store, copy: Store) -> Result<u64> {
     let mut batch = Batch::default();
     let visited = store.try_for_each(|key, value| {
         batch.add(key, value);
@@ -150,7 +163,17 @@ pub(crate) fn convert_store(
     batch.store_in(&copy)?;
     let pairs = copy.len();
     copy.close()?;
-    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+    Ok(pairs)
+}
+
+/// A new file for the pool of `handle`, and what the new pool is made with; `None` if it has no file.
+pub(crate) fn successor(handle: &Handle) -> Result<Option<(Draft, Options)>> {
+    // Refused where nothing may be written.
+    drop(handle.write()?);
+    let superblock = handle.superblock()?;
+    let identity = Some((superblock.uuid, superblock.logged()));
+    let options = Options { identity, ..like(handle)? };
+    Ok(handle.file().map(Draft::over).transpose()?.map(|draft| (draft, options)))
 }
 
 /// Keys and values in a row.

@@ -1,6 +1,7 @@
 //! A pool that gets its name only when it is complete: what backups, conversions and salvage write to.
 
 use crate::contents::Contents;
+use crate::copies::Copied;
 use crate::handle::Handle;
 use crate::logging::{Companions, resolved};
 use crate::open::{check_superblock, medium_for, spec, store_parts, table_parts};
@@ -60,6 +61,15 @@ impl Draft {
         Ok(Draft { file, companions, former, path })
     }
 
+    /// What will be put in place of an open pool's file.
+    pub(crate) fn over(open: &PoolFile) -> Result<Draft> {
+        let path = open.path().to_owned();
+        let file = open.replacement()?;
+        file.set_mode(open.mode()?)?;
+        let companions = Companions::of(&Options::default(), &path);
+        Ok(Draft { file, companions, former: None, path })
+    }
+
     /// The file's first `bytes` as the medium that is asked for.
     pub(crate) fn medium(&self, options: &Options, bytes: u64) -> Result<Memory> {
         // It is open for as long as it is written, and alone.
@@ -79,10 +89,17 @@ impl Draft {
     /// recorded for its next opening.
     fn pool(&self, options: &Options, contents: Contents) -> Result<Arc<Pool<Memory>>> {
         let engine = contents.engine(options.engine, &options.parameters)?;
-        let spec = spec(options, engine, contents);
+        let mut spec = spec(options, engine, contents);
+        if let Some((uuid, _)) = options.identity {
+            spec.uuid = uuid;
+        }
         let pool = Pool::create(self.medium(options, 0)?, &spec, self.place())?;
-        if let Some(asked) = options.durability {
-            let recorded = pool.set_unlogged(asked);
+        let logged = options.identity.and_then(|(_, logged)| logged);
+        if logged.is_some() || options.durability.is_some() {
+            let recorded = match options.durability.filter(|_| logged.is_none()) {
+                Some(asked) => pool.set_unlogged(asked),
+                None => pool.set_logged(logged),
+            };
             recorded.map_err(|source| Error::Io { action: "marking the new pool", source })?;
         }
         Ok(Arc::new(pool))
@@ -116,6 +133,16 @@ impl Draft {
         let (mut records, handle) = store_parts(pool, engine, options)?;
         records.count_in(&handle)?;
         Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
+    }
+
+    /// Puts the file in place of `former`, over which it was begun, when the pools in both have been closed; it has
+    /// `pairs`. Log and checkpoint stay: they hold the same pairs, and the next opening for writing replaces them.
+    ///
+    /// `former` is locked until the new file has its name. Else somebody could open it, and write to it in vain.
+    pub(crate) fn succeed(mut self, former: Option<PoolFile>, pairs: u64) -> Result<Copied> {
+        self.file.publish_over()?;
+        drop(former);
+        Ok(Copied { pairs, bytes: self.file.len()?, is_of_one_moment: true })
     }
 
     /// Gives the file its name, when the pool in it has been closed. Returns its size in bytes.

@@ -109,7 +109,7 @@ pub(crate) struct Handle {
     engine: Engine,
     recovery: Duration,
     /// Holds the lock; dropped last.
-    _file: Option<PoolFile>,
+    file: Option<PoolFile>,
 }
 
 impl Handle {
@@ -130,7 +130,7 @@ impl Handle {
             forks_at_open: pmem::sync::forks(),
             engine,
             recovery,
-            _file: file,
+            file,
         }
     }
 
@@ -255,6 +255,15 @@ impl Handle {
             return self.commit();
         }
         self.pool.sync(count).map_err(|source| Error::Io { action: "syncing the pool", source })
+    }
+
+    pub(crate) fn file(&self) -> Option<&PoolFile> {
+        self.file.as_ref()
+    }
+
+    /// The file, which is locked for as long as it is kept. The handle then holds no lock by itself.
+    pub(crate) fn take_file(&mut self) -> Option<PoolFile> {
+        self.file.take()
     }
 
     pub(crate) fn close(mut self) -> Result<()> {

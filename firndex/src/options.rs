@@ -2,7 +2,7 @@
 
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
-use pmem::durability::Durability;
+use pmem::durability::{Durability, Logged};
 use pmem::superblock::ENGINE_PARAMS;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,8 @@ pub struct Options {
     pub(crate) parameters: Parameters,
     /// What a new pool records of its engine, if that is copied from another one.
     pub(crate) engine_params: Option<[u64; ENGINE_PARAMS]>,
+    /// The identity of a new pool that takes another one's place, and how it is logged.
+    pub(crate) identity: Option<(u128, Option<Logged>)>,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
@@ -129,6 +131,7 @@ impl Default for Options {
             capacity: 0,
             parameters: Parameters::default(),
             engine_params: None,
+            identity: None,
             max_bytes: None,
             hash_seed: None,
             read_only: false,

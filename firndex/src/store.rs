@@ -455,6 +455,20 @@ impl Store {
         self.handle.commit()
     }
 
+    /// Writes the pairs into a new file in place of the store's, and closes the store; as
+    /// [`Table::rewrite`](crate::Table::rewrite).
+    pub fn rewrite(self) -> Result<Option<Copied>> {
+        let Some((draft, options)) = copies::successor(&self.handle)? else {
+            return self.close().map(|()| None);
+        };
+        let pairs = copies::fill_store(&self, draft.store(&options)?)?;
+        let Store { records, mut handle, .. } = self;
+        drop(records);
+        let former = handle.take_file();
+        handle.close()?;
+        draft.succeed(former, pairs).map(Some)
+    }
+
     /// Writes everything to the device and records that the pool was closed.
     pub fn close(self) -> Result<()> {
         let Store { records, handle, .. } = self;

@@ -493,6 +493,42 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.commit()
     }
 
+    /// Writes the pairs into a new file in place of the pool's, no larger than they need, and closes the table. Space that
+    /// removed pairs have left goes back to the file system so, on every engine. Beside the old file there must be room
+    /// for the new one. The index starts as small as it was made.
+    ///
+    /// A crash or an error leaves the old file or the new one, whole. `None`: a table in memory has no file, and is only
+    /// closed.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// use firndex::Table;
+    ///
+    /// let ports = Table::<u64, u64>::create(&path)?;
+    /// for port in 0..100_000 {
+    ///     ports.put(port, 1)?;
+    /// }
+    /// ports.retain(|port, _| port < 1000)?;
+    /// let before = std::fs::metadata(&path).unwrap().len();
+    /// assert_eq!(ports.rewrite()?.map(|copied| copied.pairs), Some(1000));
+    /// assert!(std::fs::metadata(&path).unwrap().len() < before / 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rewrite(self) -> Result<Option<Copied>> {
+        let Some((draft, options)) = copies::successor(&self.handle)? else {
+            return self.close().map(|()| None);
+        };
+        let pairs = copies::fill_table(&self, draft.table(&options)?)?;
+        let Table { index, mut handle, .. } = self;
+        drop(index);
+        let former = handle.take_file();
+        handle.close()?;
+        draft.succeed(former, pairs).map(Some)
+    }
+
     /// Writes everything to the device and records that the pool was closed.
     pub fn close(self) -> Result<()> {
         let Table { index, handle, .. } = self;

@@ -172,6 +172,18 @@ impl PoolFile {
         self.file.set_permissions(permissions).map_err(io_error("protecting", &self.path))
     }
 
+    /// Its permissions.
+    pub fn mode(&self) -> Result<u32, OpenError> {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = self.file.metadata().map_err(io_error("looking at", &self.path))?;
+        Ok(metadata.mode() & 0o777)
+    }
+
+    /// The path that it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it was created and has no name yet.
     pub fn is_unnamed(&self) -> bool {
         self.unnamed.is_some()

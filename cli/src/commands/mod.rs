@@ -3,6 +3,7 @@
 mod backup;
 mod bench;
 mod check;
+mod compact;
 mod completions;
 mod convert;
 mod crash;
@@ -78,6 +79,7 @@ enum Command {
     Convert(convert::Arguments),
     Salvage(salvage::Arguments),
     Shrink(shrink::Arguments),
+    Compact(compact::Arguments),
     Crash(crash::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
@@ -119,6 +121,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Salvage(arguments) => salvage::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
+        Command::Compact(arguments) => compact::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

@@ -124,3 +124,36 @@ fn tables_of_other_sizes_are_for_programs() {
     workspace.run(["salvage", "pool", "out"]).demand_error(&["Salvage::table_of"]);
     assert!(!workspace.path("out").exists());
 }
+
+#[test]
+fn a_compacted_pool_gives_its_space_back() {
+    for kind in ["store", "table"] {
+        let workspace = Workspace::with_pool(kind);
+        let csv: String = (0..50_000).map(|key| format!("{key},{}\n", 2 * key)).collect();
+        let load = ["load", "pool", "-", "--no-header"];
+        workspace.run_with_input(load, csv.as_bytes()).demand(0);
+        let path = workspace.path("pool");
+        let removed = match kind {
+            "table" => {
+                let table = Options::new().open_table(&path).unwrap();
+                let removed = table.retain(|key, _| key < 400).unwrap();
+                table.close().unwrap();
+                removed
+            }
+            _ => {
+                let store = Options::new().open_store(&path).unwrap();
+                let removed = store.retain(|key, _| key.len() < 3).unwrap();
+                store.close().unwrap();
+                removed
+            }
+        };
+        let json = workspace.run(["compact", "pool", "--json"]).demand(0).json();
+        assert_eq!(json["pairs"], 50_000 - removed, "{json}");
+        assert_eq!(json["bytes"], std::fs::metadata(&path).unwrap().len(), "{json}");
+        assert!(json["bytes"].as_u64().unwrap() * 3 < json["bytes_before"].as_u64().unwrap());
+        workspace.run(["check", "pool"]).demand(0);
+        assert_eq!(workspace.run(["get", "pool", "77"]).demand(0).stdout(), b"154");
+        let said = workspace.run(["compact", "pool"]).demand(0);
+        assert!(said.stderr().contains("before"), "{}", said.stderr());
+    }
+}

@@ -30,6 +30,7 @@ mod power;
 mod processes;
 mod read_only;
 mod reclaim;
+mod rewrites;
 mod salvage;
 mod scans;
 mod shrink;

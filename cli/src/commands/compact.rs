@@ -1,0 +1,60 @@
+//! `firndex compact`: a file no larger than what it holds.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::json;
+
+use crate::failure::Status;
+use crate::output;
+use crate::pool::Pool;
+use crate::progress;
+use crate::safety::Safety;
+
+/// Give the space that removed pairs have left back to the file system
+///
+/// Writes the pool anew beside itself and puts that in its place, so there must be room for both.
+/// Whatever goes wrong, the pool is there, as it was or compacted. POOL must not be open in another
+/// process: a program that has it open uses firndex::Store::compact, which makes room within the file,
+/// or firndex::Table::rewrite and firndex::Store::rewrite.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  firndex compact fruit.firn
+  firndex compact fruit.firn --json    {\"pairs\":…,\"bytes\":…,\"bytes_before\":…}")]
+pub(crate) struct Arguments {
+    /// The pool's file
+    pool: PathBuf,
+    #[command(flatten)]
+    safety: Safety,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    let path = arguments.pool.display();
+    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let bytes_before = pool.stats()?.pool_bytes;
+    let step = progress::waiting("compacting");
+    let copied = match pool {
+        Pool::Table(table) => table.rewrite(),
+        Pool::Store(store) => store.rewrite(),
+    };
+    drop(step);
+    let copied = copied.with_context(|| format!("compacting {path}"))?;
+    let (pairs, bytes) = copied.map_or((0, bytes_before), |copied| (copied.pairs, copied.bytes));
+    if arguments.json {
+        output::json(&json!({ "pairs": pairs, "bytes": bytes, "bytes_before": bytes_before }))?;
+    } else {
+        output::talk(format_args!(
+            "{} pairs in {}, {} before",
+            HumanCount(pairs),
+            HumanBytes(bytes),
+            HumanBytes(bytes_before)
+        ));
+    }
+    Ok(Status::Done)
+}
