@@ -397,7 +397,7 @@ impl Store {
     /// # let (path, out) = (directory.path().join("notes.firn"), directory.path().join("monday.firn"));
     /// use firndex::{Existing, Store};
     ///
-    /// let notes = Store::open(&path)?;
+    /// let notes = Store::open_or_create(&path)?;
     /// notes.put("milk", "two bottles")?;
     /// notes.backup(&out, Existing::Keep)?;
     /// notes.remove("milk")?;

@@ -420,7 +420,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # let out = directory.path().join("narrow.firn");
     /// use firndex::{Existing, Options, Table};
     ///
-    /// let table = Table::in_memory()?;
+    /// let table = Table::<u64, u64>::in_memory()?;
     /// table.put_many(&[(1, 10), (2, 20)])?;
     /// table.convert(&out, Existing::Keep, &Options::new().parameter("slots", 8))?;
     /// assert_eq!(Options::new().open_table(&out)?.get(2)?, Some(20));

@@ -212,7 +212,7 @@ pub enum OpenError {
     /// can be opened for reading only.
     #[error(
         "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
-         restore the file from a backup, or copy out what is left: `firndex salvage POOL OUT`"
+         restore the file from a backup, or copy out what is left: open it read-only, or `firndex salvage POOL OUT`"
     )]
     Miscounted {
         /// Pairs that were found.

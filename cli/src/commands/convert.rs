@@ -14,7 +14,7 @@ use crate::progress;
 use crate::reading::Reading;
 use crate::safety;
 
-/// Write a new pool with what another one has, on another engine or with other parameters
+/// Copy a pool to another engine, or to other parameters
 ///
 /// What is not said is as in a pool that `firndex create` makes. OUT has a hash seed of its own.
 /// Only as much of it is taken as its pairs need: a pool of which much was removed becomes smaller.

@@ -8,7 +8,9 @@ fn commands(workspace: &Workspace) -> Vec<String> {
     let text = String::from_utf8_lossy(help.stdout()).into_owned();
     let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
-    listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+    // A summary may take more than one line.
+    let named = listed.filter(|line| !line.starts_with("   "));
+    named.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 #[test]

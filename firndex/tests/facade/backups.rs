@@ -101,7 +101,7 @@ fn remove_all(directory: &Path) {
 fn pools_in_memory_and_pools_that_are_only_read_are_backed_up() {
     let directory = places::in_ram();
     let [pool, out, again] = ["pool", "out", "again"].map(|name| directory.path().join(name));
-    let table = Table::in_memory().unwrap();
+    let table = Table::<u64, u64>::in_memory().unwrap();
     (0..500).for_each(|key| assert_eq!(table.put(key, key).unwrap(), None));
     table.backup(&pool, Existing::Keep).unwrap();
     let before = std::fs::read(&pool).unwrap();
@@ -255,7 +255,7 @@ fn every_engine_becomes_every_other() {
 fn parameters_and_durability_are_those_that_are_asked_for() {
     let directory = places::on_disk();
     let out = directory.path().join("out");
-    let table = Table::in_memory().unwrap();
+    let table = Table::<u64, u64>::in_memory().unwrap();
     (0..2000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
     let options = Options::new().parameter("slots", 2).durability(Durability::Commit);
     table.convert(&out, Existing::Keep, &options).unwrap();
@@ -295,7 +295,7 @@ fn what_fails_leaves_what_was_there() {
 
     // The pool itself, and one that is open.
     for path in [&pool, &out] {
-        let other = (path == &out).then(|| Table::<u64, u64>::open(&out).unwrap());
+        let other = (path == &out).then(|| Table::<u64, u64>::open_or_create(&out).unwrap());
         let held = store.backup(path, Existing::Replace).unwrap_err();
         assert!(matches!(held, Error::Open(OpenError::AlreadyOpen { .. })), "{held}");
         drop(other);
@@ -321,7 +321,7 @@ fn a_pool_that_is_replaced_is_gone_for_good() {
     old.put("old", "pool").unwrap();
     old.close().unwrap();
     assert!(names_in(directory.path()).len() > 1);
-    let table = Table::in_memory().unwrap();
+    let table = Table::<u64, u64>::in_memory().unwrap();
     (0..100).for_each(|key| assert_eq!(table.put(key, key).unwrap(), None));
     table.backup(&out, Existing::Replace).unwrap();
     assert_eq!(names_in(directory.path()), ["out"]);

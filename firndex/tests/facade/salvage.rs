@@ -271,7 +271,7 @@ fn a_pool_that_is_written_is_not_read() {
     let pool = directory.path().join("pool");
     let missing = Salvage::open(&pool).unwrap_err();
     assert!(matches!(missing, Error::Open(OpenError::Missing { .. })), "{missing}");
-    let held = Table::<u64, u64>::open(&pool).unwrap();
+    let held = Table::<u64, u64>::open_or_create(&pool).unwrap();
     let refused = Salvage::open(&pool).unwrap_err();
     assert!(matches!(refused, Error::Open(OpenError::AlreadyOpen { .. })), "{refused}");
     drop(held);
