@@ -112,7 +112,7 @@ impl SafeCopy {
         medium.grow(self.image_bytes())?;
         self.load(medium, &|done| progress(done, total_bytes))?;
         let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
-        let threads = threads_for(total_bytes);
+        let threads = self.threads_for(total_bytes);
         std::thread::scope(|scope| {
             // A small pool is restored sooner than threads are started.
             let helpers = if threads == 1 { 0 } else { threads };
@@ -151,6 +151,17 @@ impl SafeCopy {
         Ok(restored)
     }
 
+    /// How many threads restore so many bytes.
+    fn threads_for(&self, bytes: u64) -> usize {
+        let wanted = (bytes / BYTES_PER_THREAD) as usize;
+        // Beside writers, whose processors these are.
+        if wanted <= 1 || self.last_epoch.is_some() {
+            return 1;
+        }
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+        threads.min(wanted)
+    }
+
     /// Reads the checkpoint's image.
     fn load<M: Medium>(
         &self,
@@ -179,7 +190,7 @@ impl SafeCopy {
                 progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
             }
         };
-        let threads = threads_for(self.image_bytes());
+        let threads = self.threads_for(self.image_bytes());
         if threads == 1 {
             return load_some();
         }
@@ -335,16 +346,6 @@ impl SafeCopy {
             || -> io::Result<usize> { self.disk.open(&name)?.read_at(pages.bytes_mut(), 0) };
         read().map(drop).map_err(|source| RestoreError::Io { path: self.path(&name), source })
     }
-}
-
-/// How many threads restore so many bytes.
-fn threads_for(bytes: u64) -> usize {
-    let wanted = (bytes / BYTES_PER_THREAD) as usize;
-    if wanted <= 1 {
-        return 1;
-    }
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
-    threads.min(wanted)
 }
 
 /// Applies what of each epoch is this thread's.
