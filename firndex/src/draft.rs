@@ -28,9 +28,8 @@ pub enum Existing {
 /// A new pool's file, without a name yet. Dropped before [`Draft::publish`], it leaves nothing behind.
 pub(crate) struct Draft {
     file: PoolFile,
-    companions: Companions,
-    /// What it replaces, locked.
-    former: Option<PoolFile>,
+    /// What it replaces, locked, with its log and checkpoint.
+    former: Option<(PoolFile, Companions)>,
     path: PathBuf,
 }
 
@@ -58,7 +57,7 @@ impl Draft {
             // Whatever it was asked for, its next opening may want a log.
             companions.refuse_others(None)?;
         }
-        Ok(Draft { file, companions, former, path })
+        Ok(Draft { file, former: former.map(|former| (former, companions)), path })
     }
 
     /// What will be put in place of an open pool's file.
@@ -66,8 +65,7 @@ impl Draft {
         let path = open.path().to_owned();
         let file = open.replacement()?;
         file.set_mode(open.mode()?)?;
-        let companions = Companions::of(&Options::default(), &path);
-        Ok(Draft { file, companions, former: None, path })
+        Ok(Draft { file, former: None, path })
     }
 
     /// The file's first `bytes` as the medium that is asked for.
@@ -148,13 +146,13 @@ impl Draft {
     /// Gives the file its name, when the pool in it has been closed. Returns its size in bytes.
     pub(crate) fn publish(mut self) -> Result<u64> {
         let io = |action| move |source| Error::Io { action, source };
-        if self.former.is_none() {
-            self.file.publish()?;
-        } else {
+        if let Some((_locked, companions)) = &self.former {
             // The new pool first: at no moment is there none. A crash right behind it leaves companions that no
             // opening takes for the new pool's, since that has another identity.
             self.file.publish_over()?;
-            self.companions.remove().map_err(io("removing the replaced pool's log"))?;
+            companions.remove().map_err(io("removing the replaced pool's log"))?;
+        } else {
+            self.file.publish()?;
         }
         let found = std::fs::metadata(&self.path).map_err(io("looking at the new pool"))?;
         Ok(found.len())

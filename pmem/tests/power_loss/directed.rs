@@ -226,3 +226,31 @@ fn a_checkpoint_is_continued_by_the_epoch_that_is_open_when_it_begins() {
     *pool.beside.lock().unwrap() = None;
     assert_eq!(restored(&disk), pool.fenced());
 }
+
+/// What is written while a backup reads belongs to it no more.
+#[test]
+fn what_is_held_is_of_one_moment() {
+    let disk = SimulatedDisk::of(4096, []);
+    let log = Arc::new(LineLog::new(0).unwrap());
+    let pool = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
+    let handle = Arc::new(Handle(Arc::clone(&disk)));
+    let steps = steps_on(handle, &log, Arc::clone(&pool) as _);
+    steps.checkpoint().unwrap();
+    pool.operate(1);
+    steps.flush().unwrap();
+    // Not in the log yet.
+    pool.operate(2);
+    let before = pool.fenced();
+    let read = steps.hold(|safe| {
+        for value in 3..6 {
+            pool.operate(value);
+            assert!(steps.flush().unwrap());
+        }
+        let words = Words::new();
+        safe.restore(&words, &|_, _| ()).unwrap();
+        words.get()
+    });
+    assert_eq!(read.unwrap(), before);
+    assert_ne!(pool.fenced(), before);
+    assert_eq!(restored(&disk), pool.fenced());
+}

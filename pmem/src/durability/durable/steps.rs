@@ -1,6 +1,6 @@
 //! A log that somebody else moves on.
 
-use super::super::{Sizes, held};
+use super::super::{HoldError, SafeCopy, Sizes, held};
 #[cfg(doc)]
 use super::Durable;
 use super::{Config, Image, Shared};
@@ -60,6 +60,11 @@ impl Steps {
     /// As [`Durable::wait`]. Where something is lacking that only another step gives, this waits forever.
     pub fn wait(&self, ticket: u64) -> Result<(), LogError> {
         self.shared.flush(ticket, true)
+    }
+
+    /// As [`Durable::hold`].
+    pub fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
+        self.shared.hold(read)
     }
 
     /// The last epoch that survives power loss.
