@@ -4,6 +4,7 @@
 //!   [`Medium`], dispatched statically.
 //! * [`pool`]: one file or anonymous map with two superblock copies and extents that engines
 //!   and the heap take from it.
+//! * [`slots`]: blocks of slots that are found by number.
 //! * [`heap`]: variable-length items, allocated without a log.
 //! * [`epoch`]: when a retired item's space may be used again.
 //! * [`line_log`]: what threads flush, collected for a log file that survives power loss on a disk.
@@ -24,6 +25,7 @@ pub mod medium;
 pub mod offset;
 pub mod pair;
 pub mod pool;
+pub mod slots;
 pub mod superblock;
 pub mod sync;
 

@@ -8,9 +8,9 @@
 //! never waits, so two batches cannot wait for each other.
 
 use super::Core;
-use super::block::{Done, Locked, Probe, Unfenced};
+use super::block::{Done, Locked, Probe, Show, Unfenced};
 use super::hash::level1_fingerprint;
-use super::layout::{FLAGS_WORD, Geometry, SPILLED, lane_from, slot_of};
+use super::layout::Geometry;
 use index::fingerprint::{Isa, Work, match_line, scan_line};
 use index::{Change, Error};
 use pmem::Medium;
@@ -62,30 +62,6 @@ where
     }
 }
 
-/// A mutation on its way.
-struct Entry<'a> {
-    /// Its candidates are those seen under the lock.
-    probe: Probe,
-    /// The block's lock, if it could be had.
-    lock: Option<Locked<'a>>,
-    /// Drawn under the lock.
-    sequence: Sequence,
-    /// Empty lanes of the block, seen under the lock.
-    empties: u64,
-    /// What it did, if level 1 sufficed.
-    unfenced: Option<Unfenced>,
-}
-
-impl Entry<'_> {
-    const NONE: Self = Entry {
-        probe: Probe::NONE,
-        lock: None,
-        sequence: Sequence::NONE,
-        empties: 0,
-        unfenced: None,
-    };
-}
-
 impl<M: Medium> Core<M> {
     pub(super) fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         for (keys, out) in keys.chunks(LOOKUPS).zip(out.chunks_mut(LOOKUPS)) {
@@ -103,40 +79,31 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return false;
         }
-        let mut probes = [Probe::NONE; LOOKUPS];
+        let Some(&key) = keys.first() else { return true };
+        let mut probes = [self.aim(geometry, self.hasher.first_u64(key)); LOOKUPS];
         let probes = &mut probes[..keys.len()];
         for (&key, probe) in keys.iter().zip(&mut *probes) {
-            self.aim(probe, geometry, self.hasher.first_u64(key));
-            self.lines.prefetch(probe.home() as usize);
+            *probe = self.aim(geometry, self.hasher.first_u64(key));
+            self.blocks_1.prefetch_line(probe.home());
         }
-        // Those that their fingerprints leave undecided. Gathered without a branch: which they are,
-        // nobody can predict, and a misprediction costs more than all the rest.
-        let mut undecided = [0; LOOKUPS];
-        let mut undecided_len = 0;
-        for (index, probe) in probes.iter_mut().enumerate() {
-            let line = self.line_1(probe.home());
-            let matches = match_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(probe.preferred() as u32);
-            fence(Ordering::Acquire);
-            let spilled = line[FLAGS_WORD].load(Ordering::Acquire) & SPILLED;
-            undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
-            undecided_len += usize::from(probe.candidates | spilled != 0);
-        }
-        let undecided = &undecided[..undecided_len];
-        for index in undecided.iter().map(|&index| usize::from(index)) {
-            let probe = &probes[index];
-            if probe.candidates != 0 {
-                let likely = lane_from(probe.preferred(), probe.candidates);
-                self.medium().prefetch(slot_of(probe.block, likely));
-            } else {
-                self.prefetch_2(geometry, keys[index], probe.first);
+        let mut candidates = [0; LOOKUPS];
+        let candidates = &mut candidates[..keys.len()];
+        for ((&key, probe), candidates) in keys.iter().zip(&*probes).zip(&mut *candidates) {
+            let matches = match_line(isa, probe.line, level1_fingerprint(probe.first));
+            *candidates = probe.candidates(matches);
+            // Whether there is a candidate nobody can predict. So there is no branch for it: without one, the slot
+            // that is fetched is at hand already.
+            probe.prefetch_candidate(self.medium(), *candidates);
+            if *candidates == 0 && probe.may_have_spilled() {
+                self.prefetch_2(geometry, key, probe.first);
             }
         }
-        out.fill(None);
-        for index in undecided.iter().map(|&index| usize::from(index)) {
-            let probe = &probes[index];
-            let flags = self.flags_1(probe.home());
-            out[index] = self.get_probed(geometry, keys[index], probe, flags, || true);
+        // Fingerprints read above vouch for the slots read below.
+        fence(Ordering::Acquire);
+        for (((&key, probe), &candidates), out) in
+            keys.iter().zip(&*probes).zip(&*candidates).zip(out)
+        {
+            *out = self.get_probed(geometry, key, probe, candidates, || true);
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
@@ -203,66 +170,75 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return 0;
         }
-        let mut entries = [const { Entry::NONE }; MUTATIONS];
-        let entries = &mut entries[..items.len()];
-        for (item, entry) in items.iter().zip(&mut *entries) {
-            let probe = &mut entry.probe;
-            self.aim(probe, geometry, self.hasher.first_u64(key_of(item)));
-            self.lines.prefetch_write(probe.home() as usize);
-            self.medium().prefetch_write(slot_of(probe.block, probe.preferred()));
+        let Some(item) = items.first() else { return 0 };
+        let mut probes = [self.aim(geometry, self.hasher.first_u64(key_of(item))); MUTATIONS];
+        let probes = &mut probes[..items.len()];
+        for (item, probe) in items.iter().zip(&mut *probes) {
+            *probe = self.aim(geometry, self.hasher.first_u64(key_of(item)));
+            self.blocks_1.prefetch_line_to_write(probe.home());
+            probe.slots.prefetch_write(self.medium(), probe.preferred());
         }
+        let mut locks = [const { None::<Locked<'_>> }; MUTATIONS];
+        // All of these are of a moment under the lock.
+        let mut sequences = [Sequence::NONE; MUTATIONS];
+        let mut candidates = [0; MUTATIONS];
+        let mut empties = [0; MUTATIONS];
         // Two entries of one block: the first gets the lock, the second does not. Entries of a
         // block held by another thread are put off together, so that their order is kept.
         let mut refused = [u64::MAX; MUTATIONS];
         let mut refusals = 0;
-        for entry in &mut *entries {
-            let probe = &mut entry.probe;
-            let line = self.line_1(probe.home());
+        for (index, probe) in probes.iter().enumerate() {
             if refusals == 0 || !refused[..refusals].contains(&probe.home()) {
-                entry.lock = Locked::attempt(&line[FLAGS_WORD]);
+                locks[index] = Locked::attempt(probe.flags());
             }
-            if entry.lock.is_none() {
+            if locks[index].is_none() {
                 refused[refusals] = probe.home();
                 refusals += 1;
                 continue;
             }
-            entry.sequence = self.medium().sequence(probe.block);
-            let (matches, empties) = scan_line(isa, line, level1_fingerprint(probe.first));
-            probe.candidates = matches.rotate_right(probe.preferred() as u32);
-            entry.empties = empties;
-            self.prefetch_likely(&entry.probe, empties);
+            sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
+            let (matches, empty) = scan_line(isa, probe.line, level1_fingerprint(probe.first));
+            candidates[index] = probe.candidates(matches);
+            empties[index] = empty;
+            self.prefetch_likely(probe, candidates[index], empty);
         }
         if self.geometry() != geometry {
             return 0;
         }
+        let mut shows = [Show::Nothing; MUTATIONS];
+        let (mut finished, mut inserted, mut removed) = (0, 0, 0);
         let mut is_stored = false;
-        for (item, entry) in items.iter().zip(&mut *entries) {
-            if entry.lock.is_some() {
-                let decide = |found| decide(item, found);
-                entry.unfenced = self.mutate_entry(entry, key_of(item), decide);
-                if let Some(slot) = entry.unfenced.and_then(|unfenced| unfenced.stored) {
-                    self.flush_slot(slot, entry.sequence);
-                    is_stored = true;
-                }
+        for (index, ((item, probe), out)) in items.iter().zip(&*probes).zip(&mut *out).enumerate() {
+            if locks[index].is_none() {
+                continue;
+            }
+            let decide = |found| decide(item, found);
+            let (candidates, empties) = (candidates[index], empties[index]);
+            let Some(unfenced) =
+                self.mutate_probed(probe, candidates, empties, key_of(item), decide)
+            else {
+                continue;
+            };
+            if let Some(lane) = unfenced.stored {
+                self.flush_slot(probe.slots.offset(self.medium(), lane), sequences[index]);
+                is_stored = true;
+            }
+            shows[index] = unfenced.show;
+            finished |= 1 << index;
+            let Done { found, change } = unfenced.done;
+            *out = found;
+            match (found, change) {
+                (None, Change::Put(_)) => inserted += 1,
+                (Some(_), Change::Remove) => removed += 1,
+                _ => {}
             }
         }
         if is_stored {
             self.medium().fence();
         }
-        let (mut finished, mut inserted, mut removed) = (0, 0, 0);
-        for (index, (entry, out)) in entries.iter_mut().zip(out).enumerate() {
-            if let Some(unfenced) = entry.unfenced {
-                unfenced.show(self.line_1(entry.probe.home()));
-                let Done { found, change } = unfenced.done;
-                *out = found;
-                finished |= 1 << index;
-                match (found, change) {
-                    (None, Change::Put(_)) => inserted += 1,
-                    (Some(_), Change::Remove) => removed += 1,
-                    _ => {}
-                }
-            }
-            entry.lock = None;
+        for ((probe, lock), show) in probes.iter().zip(&mut locks).zip(shows) {
+            show.on(probe.line);
+            *lock = None;
         }
         self.count_changes(inserted, removed);
         finished
@@ -271,25 +247,26 @@ impl<M: Medium> Core<M> {
     /// Does a mutation in level 1, whose block is locked. `None`, and nothing
     /// done, if level 1 does not suffice.
     #[inline(always)]
-    fn mutate_entry(
+    fn mutate_probed(
         &self,
-        entry: &Entry<'_>,
+        probe: &Probe<'_, M>,
+        candidates: u64,
+        empties: u64,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Unfenced> {
         if key == 0 {
             return None;
         }
-        let probe = &entry.probe;
-        let changed = self.change_candidate(probe, key, &decide);
+        let changed = self.change_candidate(probe, candidates, key, &decide);
         if changed.is_some() {
             return changed;
         }
-        if self.flags_1(probe.home()).load(Ordering::Relaxed) & SPILLED != 0
+        if probe.may_have_spilled()
             && !self.is_absent_beyond_level_1(probe.home(), key, probe.first)
         {
             return None;
         }
-        self.insert_unfenced(probe, key, entry.empties, decide)
+        self.insert_unfenced(probe, key, empties, decide)
     }
 }

@@ -8,8 +8,8 @@ use super::hash::{
     LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
 };
 use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, VALUE_WORD, lane_from,
-    slot_of,
+    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED, VALUE_WORD,
+    lane_from, slot_of,
 };
 use index::Change;
 use index::fingerprint::{
@@ -17,6 +17,7 @@ use index::fingerprint::{
 };
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
+use pmem::slots::Slots;
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, WORD};
 
@@ -51,39 +52,60 @@ pub(super) struct Done {
 #[derive(Clone, Copy)]
 pub(super) struct Unfenced {
     pub(super) done: Done,
-    /// The slot, if anything was stored.
-    pub(super) stored: Option<Offset>,
-    show: Option<(usize, u8)>,
+    /// The lane of the slot, if anything was stored.
+    pub(super) stored: Option<usize>,
+    pub(super) show: Show,
 }
 
-impl Unfenced {
-    /// After the fence: a reader trusts what it finds under a fingerprint to be durable.
+/// What becomes of the fingerprints of a block whose lock is held. Before that comes the fence: a reader trusts what it
+/// finds under a fingerprint to be durable.
+#[derive(Clone, Copy)]
+pub(super) enum Show {
+    Nothing,
+    InLane { lane: u8, fingerprint: u8 },
+}
+
+impl Show {
     #[inline(always)]
-    pub(super) fn show(&self, line: &[AtomicU64; 8]) {
-        if let Some((lane, fingerprint)) = self.show {
-            set_lane_of_line(line, lane, fingerprint);
+    pub(super) fn on(self, line: &[AtomicU64; 8]) {
+        if let Show::InLane { lane, fingerprint } = self {
+            set_lane_of_line(line, lane.into(), fingerprint);
         }
+    }
+
+    #[inline(always)]
+    fn in_lane(lane: usize, fingerprint: u8) -> Show {
+        Show::InLane { lane: lane as u8, fingerprint }
     }
 }
 
-/// Where an operation looks for a key in level 1. Half a line, so that a batch has little to clear.
-#[derive(Clone, Copy)]
-pub(super) struct Probe {
+/// Where an operation looks for a key in level 1. Little, so that a batch has little to clear.
+pub(super) struct Probe<'a, M> {
     /// First output of the key's hash.
     pub(super) first: u64,
-    /// The key's level-1 block, and where that begins.
+    /// The key's level-1 block.
     home: u32,
-    pub(super) block: Offset,
     /// [`Core::preferred_1`].
     preferred: u32,
-    /// Lanes of the block with the key's fingerprint, counted from the preferred one on: the first
-    /// is then nearly always the right one.
-    pub(super) candidates: u64,
+    /// Fingerprints and flags of the block.
+    pub(super) line: &'a [AtomicU64; 8],
+    pub(super) slots: Slots<'a, M>,
 }
 
-impl Probe {
-    pub(super) const NONE: Probe =
-        Probe { first: 0, home: 0, block: Offset(0), preferred: 0, candidates: 0 };
+impl<M> Clone for Probe<'_, M> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Probe<'_, M> {}
+
+impl<M> Probe<'_, M> {
+    #[inline(always)]
+    pub(super) fn flags(&self) -> &AtomicU64 {
+        &self.line[FLAGS_WORD]
+    }
 
     #[inline(always)]
     pub(super) fn home(&self) -> u64 {
@@ -94,23 +116,42 @@ impl Probe {
     pub(super) fn preferred(&self) -> usize {
         self.preferred as usize
     }
+
+    /// These lanes, counted from the preferred one on: of those with the key's fingerprint the first is then nearly
+    /// always the right one.
+    #[inline(always)]
+    pub(super) fn candidates(&self, matches: u64) -> u64 {
+        matches.rotate_right(self.preferred)
+    }
+
+    /// The first lane of candidates, of which there are some.
+    #[inline(always)]
+    pub(super) fn lane(&self, candidates: u64) -> usize {
+        lane_from(self.preferred(), candidates)
+    }
+
+    /// Whether the key may be in level 2 or 3. To be asked after the fingerprints were read: whoever brings a key there
+    /// says so before the key can be found.
+    #[inline(always)]
+    pub(super) fn may_have_spilled(&self) -> bool {
+        self.flags().load(Ordering::Acquire) & SPILLED != 0
+    }
 }
 
 impl<M: Medium> Core<M> {
-    /// Points a probe at the block of a key with this hash, whose fingerprints are not read yet.
+    /// Points at the block of a key with this hash, whose fingerprints are not read yet.
     #[inline(always)]
-    pub(super) fn aim(&self, probe: &mut Probe, geometry: Geometry, first: u64) {
-        probe.first = first;
+    pub(super) fn aim(&self, geometry: Geometry, first: u64) -> Probe<'_, M> {
         let home = geometry.home(first);
-        probe.home = home as u32;
-        probe.block = self.area_1.at(home);
-        probe.preferred = self.preferred_1(first) as u32;
+        let (line, slots) = self.blocks_1.block(home);
+        let preferred = self.preferred_1(first) as u32;
+        Probe { first, home: home as u32, preferred, line, slots }
     }
 
     /// Fingerprints and flags of a level-1 block.
     #[inline(always)]
     pub(super) fn line_1(&self, block: u64) -> &[AtomicU64; 8] {
-        &self.lines.get(block as usize).0
+        self.blocks_1.line(block)
     }
 
     /// The word of a level-1 line that has the block's flags.
@@ -127,7 +168,7 @@ impl<M: Medium> Core<M> {
 
     #[inline(always)]
     pub(super) fn slot_1(&self, block: u64, lane: usize) -> Offset {
-        slot_of(self.area_1.at(block), lane)
+        slot_of(self.blocks_1.area().at(block), lane)
     }
 
     #[inline(always)]
@@ -247,21 +288,28 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn change_candidate(
         &self,
-        probe: &Probe,
+        probe: &Probe<'_, M>,
+        mut candidates: u64,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Unfenced> {
-        let mut candidates = probe.candidates;
         while candidates != 0 {
-            let lane = lane_from(probe.preferred(), candidates);
-            let slot = slot_of(probe.block, lane);
-            let (found, value) = self.medium().load_pair(slot);
+            let lane = probe.lane(candidates);
+            let (found, value) = probe.slots.load_pair(self.medium(), lane);
             if found == key {
                 let change = decide(Some(value));
+                match change {
+                    Change::Keep => {}
+                    Change::Put(value) => probe.slots.store_high(self.medium(), lane, value),
+                    Change::Remove => probe.slots.store_low(self.medium(), lane, 0),
+                }
                 return Some(Unfenced {
                     done: Done { found: Some(value), change },
-                    stored: self.change(slot, change).then_some(slot),
-                    show: if change == Change::Remove { Some((lane, EMPTY)) } else { None },
+                    stored: (change != Change::Keep).then_some(lane),
+                    show: match change {
+                        Change::Remove => Show::in_lane(lane, EMPTY),
+                        _ => Show::Nothing,
+                    },
                 });
             }
             candidates &= candidates - 1;
@@ -274,7 +322,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn insert_unfenced(
         &self,
-        probe: &Probe,
+        probe: &Probe<'_, M>,
         key: u64,
         empties: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
@@ -282,17 +330,16 @@ impl<M: Medium> Core<M> {
         let change = decide(None);
         let done = Done { found: None, change };
         let Change::Put(value) = change else {
-            return Some(Unfenced { done, stored: None, show: None });
+            return Some(Unfenced { done, stored: None, show: Show::Nothing });
         };
         let empties = empties & self.lanes_1;
         if empties == 0 {
             return None;
         }
         let lane = lane_to_fill(empties, probe.preferred());
-        let slot = slot_of(probe.block, lane);
-        self.fill(slot, key, value);
-        let show = Some((lane, level1_fingerprint(probe.first)));
-        Some(Unfenced { done, stored: Some(slot), show })
+        probe.slots.store_pair(self.medium(), lane, key, value);
+        let show = Show::in_lane(lane, level1_fingerprint(probe.first));
+        Some(Unfenced { done, stored: Some(lane), show })
     }
 }
 
@@ -307,6 +354,14 @@ pub(super) fn lane_to_fill(empties: u64, preferred: usize) -> usize {
 #[inline(always)]
 pub(super) fn matches_2(word: u64, fingerprint: u8) -> u64 {
     match_word::<FLAG_LANES_OF_WORD>(word, fingerprint).into()
+}
+
+impl<M: Medium> Probe<'_, M> {
+    /// Prefetches the first candidate's slot, and what is at hand if there is none.
+    #[inline(always)]
+    pub(super) fn prefetch_candidate(&self, medium: &M, candidates: u64) {
+        self.slots.prefetch_or(medium, self.lane(candidates), candidates != 0, self.line);
+    }
 }
 
 /// Sets the fingerprint of a lane of a level-1 line; the block's lock is held.

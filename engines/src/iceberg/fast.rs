@@ -9,12 +9,12 @@
 use super::Core;
 use super::block::{Done, Locked, Probe, Unfenced, lane_to_fill};
 use super::hash::level1_fingerprint;
-use super::layout::{FLAGS_WORD, Geometry, LOCK, SPILLED, lane_from, slot_of};
+use super::layout::{FLAGS_WORD, Geometry, LOCK};
 use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::line_log::Sequence;
-use pmem::sync::{AtomicU64, Ordering, fence};
+use pmem::sync::{Ordering, fence};
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_slow`].
@@ -25,48 +25,45 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return self.get_slow(key, first);
         }
-        let mut probe = Probe::NONE;
-        self.aim(&mut probe, geometry, first);
+        let probe = self.aim(geometry, first);
         // Two misses at once, if the guess is good, instead of one after the other.
-        self.medium().prefetch(slot_of(probe.block, probe.preferred()));
-        let line = self.line_1(probe.home());
-        let Some(matches) = match_line_fast(self.isa, line, level1_fingerprint(first)) else {
+        probe.slots.prefetch(self.medium(), probe.preferred());
+        let Some(matches) = match_line_fast(self.isa, probe.line, level1_fingerprint(first)) else {
             return self.get_slow(key, first);
         };
-        probe.candidates = matches.rotate_right(probe.preferred() as u32);
+        let candidates = probe.candidates(matches);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
-        self.get_probed(geometry, key, &probe, &line[FLAGS_WORD], || self.geometry() == geometry)
+        self.get_probed(geometry, key, &probe, candidates, || self.geometry() == geometry)
     }
 
-    /// The value of a key, the fingerprints of its block, which has these flags, having been read.
+    /// The value of a key, the fingerprints of its block having been read.
     /// `is_current`: whether the geometry still is what it was, unless the caller looks itself.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
         geometry: Geometry,
         key: u64,
-        probe: &Probe,
-        flags: &AtomicU64,
+        probe: &Probe<'_, M>,
+        mut candidates: u64,
         is_current: impl Fn() -> bool,
     ) -> Option<u64> {
         let slow = || self.get_slow(key, probe.first);
-        let mut candidates = probe.candidates;
         while candidates != 0 {
-            let slot = slot_of(probe.block, lane_from(probe.preferred(), candidates));
-            let (found, value) = self.medium().load_pair(slot);
+            let lane = probe.lane(candidates);
+            let (found, value) = probe.slots.load_pair(self.medium(), lane);
             if found == 0 {
                 // A removal that may not be durable yet; or this is key 0, which is not here.
                 return slow();
             }
             if found == key {
                 // A pair under the lock may not be durable yet.
-                let is_locked = flags.load(Ordering::Acquire) & LOCK != 0;
+                let is_locked = probe.flags().load(Ordering::Acquire) & LOCK != 0;
                 return if is_locked || !is_current() { slow() } else { Some(value) };
             }
             candidates &= candidates - 1;
         }
-        if flags.load(Ordering::Acquire) & SPILLED != 0 {
+        if probe.may_have_spilled() {
             let found = self.search_spilled(geometry, key, probe.first, [probe.home(); 2]);
             fence(Ordering::Acquire);
             return if is_current() { found } else { slow() };
@@ -126,37 +123,36 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() || key == 0 {
             return None;
         }
-        let mut probe = Probe::NONE;
-        self.aim(&mut probe, geometry, first);
+        let probe = self.aim(geometry, first);
         let fingerprint = level1_fingerprint(first);
-        self.medium().prefetch_write(slot_of(probe.block, probe.preferred()));
-        let line = self.line_1(probe.home());
+        probe.slots.prefetch_write(self.medium(), probe.preferred());
+        let line = probe.line;
         // Before the lock, whose instruction waits for all earlier stores: so these misses
         // overlap with the stores, or the fence, of the operation before.
         let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        probe.candidates = matches.rotate_right(probe.preferred() as u32);
-        self.prefetch_likely(&probe, empties);
+        let candidates = probe.candidates(matches);
+        self.prefetch_likely(&probe, candidates, empties);
         let locked = Locked::attempt(&line[FLAGS_WORD])?;
         if self.geometry() != geometry {
             return None;
         }
         // Here, before anything is stored: to wait for earlier stores costs nothing now.
-        let sequence = self.medium().sequence(probe.block);
+        let sequence = self.medium().sequence(probe.slots.offset(self.medium(), 0));
         // What was seen before the lock tells where to look: a slot of this block that holds the
         // key now holds it until the lock is given back, whatever happened in between.
-        if let Some(changed) = self.change_candidate(&probe, key, decide) {
-            return Some(self.finish(changed, sequence, line, locked));
+        if let Some(changed) = self.change_candidate(&probe, candidates, key, decide) {
+            return Some(self.finish(changed, sequence, &probe, locked));
         }
         // That it is absent, only what is seen under the lock tells.
         let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
         if matches_now != matches {
             return None;
         }
-        if line[FLAGS_WORD].load(Ordering::Relaxed) & SPILLED != 0 {
+        if probe.may_have_spilled() {
             return None;
         }
         let inserted = self.insert_unfenced(&probe, key, empties, decide)?;
-        Some(self.finish(inserted, sequence, line, locked))
+        Some(self.finish(inserted, sequence, &probe, locked))
     }
 
     /// Makes durable what a mutation stored, shows it, and gives back the block's lock.
@@ -165,26 +161,23 @@ impl<M: Medium> Core<M> {
         &self,
         unfenced: Unfenced,
         sequence: Sequence,
-        line: &[AtomicU64; 8],
+        probe: &Probe<'_, M>,
         locked: Locked<'_>,
     ) -> Done {
-        if let Some(slot) = unfenced.stored {
-            self.persist_slot(slot, sequence);
+        if let Some(lane) = unfenced.stored {
+            self.persist_slot(probe.slots.offset(self.medium(), lane), sequence);
         }
-        unfenced.show(line);
+        unfenced.show.on(probe.line);
         drop(locked);
         unfenced.done
     }
 
     /// Prefetches the slot that a mutation is likely to change, the key being there or not.
     #[inline(always)]
-    pub(super) fn prefetch_likely(&self, probe: &Probe, empties: u64) {
+    pub(super) fn prefetch_likely(&self, probe: &Probe<'_, M>, candidates: u64, empties: u64) {
         let room = lane_to_fill(empties, probe.preferred());
-        let likely = match probe.candidates {
-            0 => room,
-            candidates => lane_from(probe.preferred(), candidates),
-        };
-        self.medium().prefetch_write(slot_of(probe.block, likely));
+        let likely = if candidates == 0 { room } else { probe.lane(candidates) };
+        probe.slots.prefetch_write(self.medium(), likely);
     }
 
     #[inline(always)]

@@ -19,14 +19,13 @@
 //! Each level is a sequence of extents; extent *k* > 0 doubles what the extents before it hold,
 //! so that doubling adds an extent and moves no block.
 
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::slots::SLOT_BYTES;
+use pmem::sync::AtomicU64;
 use pmem::{Offset, WORD};
 
-/// Bytes of a slot: a key word and a value word.
-pub(super) const SLOT_BYTES: u64 = 2 * WORD;
 /// log2 of the slots in a line.
 pub(super) const SLOTS_PER_LINE_LOG2: u32 = (pmem::LINE / SLOT_BYTES).ilog2();
-/// The value's word in a slot; the key is word 0.
+/// The value's word in a slot, or in a node; the key is word 0.
 pub(super) const VALUE_WORD: u64 = 1;
 /// Bytes of a level-3 node; two in a line, none across lines.
 pub(super) const NODE_BYTES: u64 = 4 * WORD;
@@ -134,66 +133,6 @@ impl Shape {
             "{self:?}: blocks have 64 or 32 slots in level 1 and 8, 6 or 4 in level 2, a level \
              at most 2^{BLOCKS_LOG2_MAX} of them"
         ))
-    }
-}
-
-/// Where the blocks (or nodes) of a level are.
-#[derive(Debug)]
-pub(super) struct Area {
-    unit_bytes: u64,
-    initial_log2: u32,
-    /// Per extent: its start less the bytes of all blocks before it.
-    bases: [AtomicU64; 64],
-}
-
-impl Area {
-    pub(super) fn new(unit_bytes: u64, initial_log2: u32) -> Area {
-        Area { unit_bytes, initial_log2, bases: std::array::from_fn(|_| AtomicU64::new(0)) }
-    }
-
-    /// First block of extent `index`.
-    fn first_of(&self, index: u32) -> u64 {
-        match index {
-            0 => 0,
-            _ => 1 << (self.initial_log2 + index - 1),
-        }
-    }
-
-    /// log2 of the blocks of the first extent.
-    pub(super) fn initial_log2(&self) -> u32 {
-        self.initial_log2
-    }
-
-    /// Number of extents when there are `1 << log2` blocks.
-    pub(super) fn extents_for(&self, log2: u32) -> u32 {
-        log2 - self.initial_log2 + 1
-    }
-
-    /// Bytes of extent `index`.
-    pub(super) fn extent_bytes(&self, index: u32) -> u64 {
-        match index {
-            0 => self.unit_bytes << self.initial_log2,
-            _ => self.unit_bytes << (self.initial_log2 + index - 1),
-        }
-    }
-
-    /// Makes extent `index` known, before the size that shows it is published.
-    pub(super) fn add_extent(&self, index: u32, start: Offset) {
-        let base = start.0.wrapping_sub(self.first_of(index).wrapping_mul(self.unit_bytes));
-        self.bases[index as usize].store(base, Ordering::Release);
-    }
-
-    /// Where block `block` begins.
-    #[inline(always)]
-    pub(super) fn at(&self, block: u64) -> Offset {
-        // Extent 0 up to the first doubling, then one for each power of two: the place of the
-        // highest bit, with a bit below for blocks before all doublings. Block numbers have less
-        // than 63 bits.
-        let doublings = (block >> self.initial_log2) << 1 | 1;
-        let extent = doublings.leading_zeros() as usize ^ 63;
-        // Masking tells the compiler that no index reaches 64.
-        let base = self.bases[extent & 63].load(Ordering::Relaxed);
-        Offset(base).add(block.wrapping_mul(self.unit_bytes))
     }
 }
 
@@ -338,7 +277,7 @@ pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
     (preferred + lanes.trailing_zeros() as usize) & 63
 }
 
-/// The slot of a lane, in the block that begins at `block`.
+/// The slot of a lane, in the block (of either level) that begins at `block`.
 #[inline(always)]
 pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {
     block.add(lane as u64 * SLOT_BYTES)

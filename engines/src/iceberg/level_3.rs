@@ -11,7 +11,8 @@
 //! other cell and then unlinked here: a reader that walks the source chain and then the
 //! destination's cannot miss it.
 
-use super::layout::{Area, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3, VALUE_WORD};
+use super::layout::{LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3, VALUE_WORD};
+use pmem::slots::Area;
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
 use pmem::{Medium, Offset, Pool, SpaceError};
 use std::io;

@@ -6,10 +6,10 @@
 //!
 //! | the paper | here |
 //! |---|---|
-//! | front yard, level 1; block of 64 slots | `area_1`; [`Shape::level_1_slots`] |
+//! | front yard, level 1; block of 64 slots | `blocks_1`; [`Shape::level_1_slots`] |
 //! | level 2; block of 8 slots, power of two choices | `area_2`; [`Shape::level_2_slots`] |
 //! | level 3; linked lists | `level_3::Level3`: nodes in the pool, chains in the sidecar |
-//! | metadata, fingerprint (section 3.1) | sidecar: `lines` (level 1), `words` (level 2) |
+//! | metadata, fingerprint (section 3.1) | sidecar: lines of `blocks_1`, `words` (level 2) |
 //! | EMPTY | fingerprint 0 |
 //! | h0; F, F1, F2 | [`hash`] |
 //! | h1, h2 | [`index::hash`] |
@@ -81,12 +81,13 @@ use index::{
     Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, is_same_state,
 };
 use layout::{
-    Area, BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX,
-    Published, ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOT_BYTES, SLOTS_PER_LINE_LOG2,
+    BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, Published,
+    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOTS_PER_LINE_LOG2,
 };
 use level_3::Level3;
-use pmem::sync::{Array, AtomicU64, Line, Mutex, Ordering, PerThread, thread_index};
-use pmem::{Medium, OpenError, Pool};
+use pmem::slots::{Area, SLOT_BYTES, SlotBlocks};
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
+use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
 use scan::PlaceScan;
 use std::sync::{Arc, Weak};
@@ -125,10 +126,9 @@ struct Core<M: Medium> {
     lanes_1: u64,
     /// The bits of a lane that tell its line in a level-1 block.
     line_starts_1: u64,
-    area_1: Area,
+    /// Level 1: in each block's line its fingerprints and flags.
+    blocks_1: SlotBlocks<M>,
     area_2: Area,
-    /// Level-1 fingerprints, a line per block.
-    lines: Array<Line>,
     /// Level-2 fingerprints, a word per block.
     words: Array<AtomicU64>,
     level_3: Level3,
@@ -243,13 +243,6 @@ impl<M: Medium> Core<M> {
         if pool.extents_of(LEVEL_1).is_empty() {
             roots = initialize(&pool, &shape, [&area_1, &area_2, &area_3])?;
         }
-        for (owner, area, root) in [
-            (LEVEL_1, &area_1, roots[0]),
-            (LEVEL_2, &area_2, roots[1]),
-            (LEVEL_3, &area_3, roots[2]),
-        ] {
-            adopt_extents(&pool, owner, area, root).map_err(corrupt)?;
-        }
         let limit = pool.medium().limit();
         let units_now = roots.map(|log2| 1usize << log2);
         let most = |level: usize| {
@@ -261,15 +254,25 @@ impl<M: Medium> Core<M> {
             path: "the table's sidecar".into(),
             source,
         };
+        let lines_1 = Array::reserve(most(0), units_now[0]).map_err(reserve)?;
+        let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1);
+        let add_1 = |index, start| blocks_1.add_extent(index, start);
+        adopt_extents(&pool, LEVEL_1, blocks_1.area(), roots[0], add_1).map_err(corrupt)?;
+        for (owner, area, root) in [(LEVEL_2, &area_2, roots[1]), (LEVEL_3, &area_3, roots[2])] {
+            let add = |index, start| {
+                area.add_extent(index, start);
+                Ok(())
+            };
+            adopt_extents(&pool, owner, area, root, add).map_err(corrupt)?;
+        }
         Ok(Core {
             hasher: Hasher::new(superblock.hash_seed),
             isa: Isa::detect(),
             settings,
             lanes_1: lane_masks_for(shape.level_1_slots as usize),
             line_starts_1: u64::from(shape.level_1_slots) - (1 << SLOTS_PER_LINE_LOG2),
-            area_1,
+            blocks_1,
             area_2,
-            lines: Array::reserve(most(0), units_now[0]).map_err(reserve)?,
             words: Array::reserve(most(1), units_now[1]).map_err(reserve)?,
             level_3: Level3::new(area_3, roots[2] as u32, most(0), units_now[0], most(2))
                 .map_err(reserve)?,
@@ -398,6 +401,7 @@ fn adopt_extents<M: Medium>(
     owner: u8,
     area: &Area,
     root: u64,
+    add: impl Fn(u32, Offset) -> Result<(), String>,
 ) -> Result<(), String> {
     let extents = pool.extents_of(owner);
     let wrong = |what: String| Err(format!("level {owner} of the table: {what}"));
@@ -418,7 +422,7 @@ fn adopt_extents<M: Medium>(
                 extent.index, extent.bytes
             ));
         }
-        area.add_extent(index, extent.start);
+        add(index, extent.start).or_else(wrong)?;
     }
     Ok(())
 }

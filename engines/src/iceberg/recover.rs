@@ -61,7 +61,7 @@ impl<M: Medium> Core<M> {
             slots: self.shape.level_2_slots as usize,
             slot: |block, lane| self.slot_2(block, lane),
         };
-        self.lines.advise(0..geometry.blocks_1() as usize, false);
+        self.blocks_1.advise_lines(0..geometry.blocks_1(), false);
         self.words.advise(0..geometry.blocks_2() as usize, false);
         let in_level_1 =
             in_parallel(&self.settings, level_1.families, FAMILIES_PER_THREAD, |families| {
@@ -176,7 +176,7 @@ impl<M: Medium> Core<M> {
     /// Recovers a level-1 block if all its pairs are in their place: nearly every block is, unless
     /// a crash hit a resize. Without a branch for each slot, of which some are empty at random.
     fn recover_in_place_1(&self, geometry: Geometry, block: u64) -> Option<u64> {
-        let at = self.area_1.at(block);
+        let at = self.blocks_1.area().at(block);
         let mut words = [0; 8];
         let (mut pairs, mut astray) = (0, 0);
         for (index, word) in
@@ -205,7 +205,7 @@ impl<M: Medium> Core<M> {
         for lane in 0..self.shape.level_2_slots as usize {
             let key = self.medium().load(self.slot_2(block, lane));
             let home = geometry.home(self.hasher.first_u64(key));
-            self.lines.prefetch_write(home as usize);
+            self.blocks_1.prefetch_line_to_write(home);
         }
     }
 

@@ -11,9 +11,10 @@ use super::Core;
 use super::block::{Choices, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint};
 use super::layout::{
-    Area, Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
+    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
 };
 use index::fingerprint::{EMPTY, lanes};
+use pmem::slots::Area;
 use pmem::sync::{AtomicU64, Ordering, spin};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
@@ -164,11 +165,12 @@ impl<M: Medium> Core<M> {
     pub(super) fn prepare(&self) {
         let geometry = self.geometry();
         let next = geometry.begin(true, geometry.blocks_2() <= geometry.blocks_1());
-        let bytes = self.area_1.extent_bytes(self.area_1.extents_for(next.level_1_log2()) - 1)
+        let area_1 = self.blocks_1.area();
+        let bytes = area_1.extent_bytes(area_1.extents_for(next.level_1_log2()) - 1)
             + self.area_2.extent_bytes(self.area_2.extents_for(next.level_2_log2()) - 1);
         // Refused now, it is asked for again when the resize is due, and reported there.
         let _ = self.pool.prepare(bytes);
-        self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, true);
+        self.blocks_1.advise_lines(geometry.blocks_1()..next.blocks_1(), true);
         self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, true);
     }
 
@@ -203,14 +205,15 @@ impl<M: Medium> Core<M> {
             return Ok(());
         }
         let next = geometry.begin(level_1, level_2);
-        let blocks_max = (self.lines.len() as u64).min(self.level_3.chains_max());
+        let blocks_max = self.blocks_1.blocks_max().min(self.level_3.chains_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
             // What the new extent would end at, about.
             let needed_bytes = self.pool.superblock().end.saturating_add(next.blocks_1() * 1024);
             return Err(self.pool.no_room_for("a larger table", needed_bytes));
         }
         let (log2_1, log2_2) = (next.level_1_log2(), next.level_2_log2());
-        let index_1 = self.area_1.extents_for(log2_1) - 1;
+        let area_1 = self.blocks_1.area();
+        let index_1 = area_1.extents_for(log2_1) - 1;
         let index_2 = self.area_2.extents_for(log2_2) - 1;
         let (extent_1, extent_2) = self.pool.extend(|draft| {
             draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
@@ -220,12 +223,15 @@ impl<M: Medium> Core<M> {
                     .then(|| draft.take_extent(owner, index as u8, area.extent_bytes(index)))
                     .transpose()
             };
-            let extent_1 = take(level_1, LEVEL_1, &self.area_1, index_1)?;
+            let extent_1 = take(level_1, LEVEL_1, area_1, index_1)?;
             Ok((extent_1, take(level_2, LEVEL_2, &self.area_2, index_2)?))
         })?;
         if let Some(extent) = extent_1 {
-            self.area_1.add_extent(index_1, extent.start);
-            self.lines.advise(geometry.blocks_1() as usize..next.blocks_1() as usize, false);
+            let added = self.blocks_1.add_extent(index_1, extent.start);
+            added.expect(
+                "an extent just taken lies within the pool, and there are lines for its blocks",
+            );
+            self.blocks_1.advise_lines(geometry.blocks_1()..next.blocks_1(), false);
             self.progress.unmoved_1.store(geometry.blocks_1(), Ordering::Relaxed);
         }
         if let Some(extent) = extent_2 {

@@ -1,11 +1,12 @@
 //! What is left of a damaged pool.
 
 use super::hash::h0;
-use super::layout::{LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, SLOT_BYTES, Shape};
+use super::layout::{LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, Shape};
 use super::level_3::IN_USE;
 use crate::wreck::{Found, Wreck, units_log2};
 use index::hash::{h1, h2};
 use pmem::Offset;
+use pmem::slots::SLOT_BYTES;
 
 /// Shows what the three levels hold. A slot that is in use has a key other than 0, and its block is one that the key
 /// chooses among all blocks, or among half of them, where it was before a doubling.

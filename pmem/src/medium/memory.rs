@@ -357,13 +357,8 @@ impl Medium for Memory {
 
     #[inline(always)]
     fn store_pair(&self, at: Offset, low: u64, high: u64) {
-        let words = self.aligned::<4>(at);
-        // SAFETY: `aligned` has checked that both words lie in the reservation and are aligned;
-        // the rest is as for `atomic`.
-        let (low_word, high_word) =
-            unsafe { (AtomicU64::from_ptr(words), AtomicU64::from_ptr(words.add(1))) };
-        high_word.store(high, Ordering::Relaxed);
-        low_word.store(low, Ordering::Release);
+        // SAFETY: `aligned` has checked that both words lie in the reservation and are aligned.
+        unsafe { self.store_pair_at(self.aligned::<4>(at).cast(), low, high) }
     }
 
     #[inline(always)]
@@ -413,7 +408,49 @@ impl Medium for Memory {
 
     #[inline(always)]
     fn prefetch(&self, at: Offset) {
-        let line = self.reservation.base.as_ptr().wrapping_add(at.0 as usize);
+        self.prefetch_at(self.origin().wrapping_add(at.0 as usize));
+    }
+
+    #[inline(always)]
+    fn prefetch_write(&self, at: Offset) {
+        self.prefetch_write_at(self.origin().wrapping_add(at.0 as usize));
+    }
+
+    #[inline(always)]
+    fn origin(&self) -> *mut u8 {
+        self.reservation.base.as_ptr()
+    }
+
+    #[inline(always)]
+    unsafe fn load_pair_at(&self, place: *mut u8) -> (u64, u64) {
+        // SAFETY: the caller vouches for the place; support was checked on construction.
+        unsafe { pair::load(place.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pair_at(&self, place: *mut u8, low: u64, high: u64) {
+        let words: *mut u64 = place.cast();
+        // SAFETY: the caller vouches for the place; as in `atomic` otherwise.
+        let (low_word, high_word) =
+            unsafe { (AtomicU64::from_ptr(words), AtomicU64::from_ptr(words.add(1))) };
+        high_word.store(high, Ordering::Relaxed);
+        low_word.store(low, Ordering::Release);
+    }
+
+    #[inline(always)]
+    unsafe fn store_at(&self, place: *mut u8, value: u64) {
+        // SAFETY: the caller vouches for the place; as in `atomic` otherwise.
+        unsafe { AtomicU64::from_ptr(place.cast()) }.store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    unsafe fn store_release_at(&self, place: *mut u8, value: u64) {
+        // SAFETY: the caller vouches for the place; as in `atomic` otherwise.
+        unsafe { AtomicU64::from_ptr(place.cast()) }.store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn prefetch_at(&self, line: *mut u8) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch never faults and changes no value.
         unsafe {
@@ -427,8 +464,7 @@ impl Medium for Memory {
     }
 
     #[inline(always)]
-    fn prefetch_write(&self, at: Offset) {
-        let line = self.reservation.base.as_ptr().wrapping_add(at.0 as usize);
+    fn prefetch_write_at(&self, line: *mut u8) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
         // treat its encoding as no operation.

@@ -74,6 +74,14 @@ impl MediumKind {
     }
 }
 
+/// Bytes beyond a medium's limit at which nothing else lies, if it has an [origin](Medium::origin).
+pub const GUARD_BYTES: u64 = 4096;
+
+/// The offset with this place, where there is no origin.
+fn offset_of(place: *mut u8) -> Offset {
+    Offset(place.addr() as u64)
+}
+
 /// Every access to pool memory.
 ///
 /// Word accesses need offsets aligned to 8 bytes ([`Medium::load_pair`]: 16) below
@@ -152,6 +160,62 @@ pub trait Medium: Send + Sync + 'static {
 
     /// Hints that the line at `at` is about to be written.
     fn prefetch_write(&self, at: Offset);
+
+    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes beyond.
+    fn origin(&self) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+
+    /// [`Medium::load_pair`] at a place.
+    ///
+    /// # Safety
+    ///
+    /// If there is an origin, the place is that of an offset as `load_pair` takes it, in a medium of this type that
+    /// lives: or one at most [`GUARD_BYTES`] beyond the limit, where there is no memory; or it is other memory for
+    /// such accesses.
+    unsafe fn load_pair_at(&self, place: *mut u8) -> (u64, u64) {
+        self.load_pair(offset_of(place))
+    }
+
+    /// [`Medium::store_pair`] at a place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Medium::load_pair_at`].
+    #[track_caller]
+    unsafe fn store_pair_at(&self, place: *mut u8, low: u64, high: u64) {
+        self.store_pair(offset_of(place), low, high);
+    }
+
+    /// [`Medium::store`] at a place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Medium::load_pair_at`], for a word.
+    #[track_caller]
+    unsafe fn store_at(&self, place: *mut u8, value: u64) {
+        self.store(offset_of(place), value);
+    }
+
+    /// [`Medium::store_release`] at a place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Medium::load_pair_at`], for a word.
+    #[track_caller]
+    unsafe fn store_release_at(&self, place: *mut u8, value: u64) {
+        self.store_release(offset_of(place), value);
+    }
+
+    /// [`Medium::prefetch`] at a place, whatever that is.
+    fn prefetch_at(&self, place: *mut u8) {
+        self.prefetch(offset_of(place));
+    }
+
+    /// [`Medium::prefetch_write`] at a place, whatever that is.
+    fn prefetch_write_at(&self, place: *mut u8) {
+        self.prefetch_write(offset_of(place));
+    }
 
     /// Starts writing back the line at `at`; complete after this thread's next fence.
     #[track_caller]

@@ -1,5 +1,6 @@
 //! A range of addresses kept free for a pool to grow into.
 
+use super::GUARD_BYTES;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
@@ -18,7 +19,8 @@ const RESERVE_BYTES_MIN: u64 = 1 << 26;
 pub(super) struct Reservation {
     /// The first usable address, aligned to a huge page.
     pub(super) base: NonNull<u8>,
-    /// Usable bytes from there, a power of two. What every access is held against.
+    /// Usable bytes from there, a power of two. What every access is held against. At least [`GUARD_BYTES`] behind them
+    /// are free, too.
     pub(super) bytes: u64,
     /// Start and length of the whole mapping, which is unaligned.
     whole: (NonNull<c_void>, usize),
@@ -49,6 +51,8 @@ impl Reservation {
         let whole =
             (NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?, (bytes + HUGE_PAGE) as usize);
         let padding = (start as usize).next_multiple_of(HUGE_PAGE as usize) - start as usize;
+        // A page is left behind at least, since the padding consists of whole ones.
+        const { assert!(GUARD_BYTES <= 4096) };
         // SAFETY: `padding` is less than the HUGE_PAGE by which the mapping is larger.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
         Ok(Reservation { base, bytes, whole })

@@ -65,6 +65,17 @@ impl<T: Zeroable> Array<T> {
         unsafe { &*self.base.as_ptr().add(index) }
     }
 
+    /// The element at `index`.
+    ///
+    /// # Safety
+    ///
+    /// `index` is below [`Array::len`].
+    #[inline(always)]
+    pub unsafe fn get_unchecked(&self, index: usize) -> &T {
+        // SAFETY: as in `get`; the caller vouches for the index.
+        unsafe { &*self.base.as_ptr().add(index) }
+    }
+
     /// All elements: for those who look at several, to check them against one length.
     #[inline(always)]
     pub fn as_slice(&self) -> &[T] {

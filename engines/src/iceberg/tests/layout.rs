@@ -1,23 +1,7 @@
-//! Where blocks are, what a resize passes through, and what shapes there are.
+//! What a resize passes through, and what shapes there are.
 
 use crate::iceberg::Shape;
-use crate::iceberg::layout::{Area, GENERATION, Geometry};
-use pmem::Offset;
-
-#[test]
-fn blocks_are_found_across_extents() {
-    let area = Area::new(1024, 2);
-    for (index, start) in [(0, 100), (1, 1 << 20), (2, 7 << 20), (3, 1 << 30)] {
-        area.add_extent(index, Offset(start));
-    }
-    let at = |block| area.at(block).0;
-    assert_eq!((at(0), at(3)), (100, 100 + 3 * 1024));
-    assert_eq!((at(4), at(7)), (1 << 20, (1 << 20) + 3 * 1024));
-    assert_eq!((at(8), at(15)), (7 << 20, (7 << 20) + 7 * 1024));
-    assert_eq!(at(31), (1 << 30) + 15 * 1024);
-    assert_eq!(area.extents_for(5), 4);
-    assert_eq!((area.extent_bytes(0), area.extent_bytes(3)), (4096, 16 * 1024));
-}
+use crate::iceberg::layout::{GENERATION, Geometry};
 
 #[test]
 fn a_resize_passes_through_three_geometries() {

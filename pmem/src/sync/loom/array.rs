@@ -37,6 +37,15 @@ impl<T: Zeroable> Array<T> {
         &self.0[index]
     }
 
+    /// As [`Array::get`].
+    ///
+    /// # Safety
+    ///
+    /// As in production.
+    pub unsafe fn get_unchecked(&self, index: usize) -> &T {
+        self.get(index)
+    }
+
     /// All elements.
     pub fn as_slice(&self) -> &[T] {
         &self.0

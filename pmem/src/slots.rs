@@ -1,0 +1,326 @@
+//! Blocks of slots in a pool, each with a line in DRAM beside it: found by number in a few instructions.
+//!
+//! A hash table on this layout looks at a line of fingerprints and then at one of the block's slots. What lies
+//! between costs as much as the accesses themselves if each one is held against the end of the pool. So a block is
+//! held against the number of blocks once, and every slot of it is then in place: extents are checked when they are
+//! added.
+
+use crate::medium::{GUARD_BYTES, Medium};
+use crate::offset::{Offset, WORD};
+use crate::pool::Pool;
+use crate::sync::{Array, AtomicU64, Line, Ordering};
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64 as Bound;
+
+/// Bytes of a slot: a pair of words.
+pub const SLOT_BYTES: u64 = 2 * WORD;
+/// Most slots of a block: as many as a line has bytes.
+pub const SLOTS_MAX: usize = 64;
+const SLOTS_MAX_BYTES: u64 = SLOTS_MAX as u64 * SLOT_BYTES;
+const _: () = assert!(SLOTS_MAX_BYTES <= GUARD_BYTES);
+
+/// Where the units (blocks, or nodes) of a level are: a sequence of extents, of which each but the first doubles what
+/// the extents before it hold, so that doubling adds an extent and moves nothing.
+#[derive(Debug)]
+pub struct Area {
+    unit_bytes: u64,
+    initial_log2: u32,
+    /// All ones up to the bit of extent 0.
+    initial_mask: u64,
+    /// By the highest bit of a unit's number, the first extent's units having the bit below all others: the extent's
+    /// start less the bytes of all units before it.
+    bases: [AtomicU64; 64],
+}
+
+impl Area {
+    /// Units of `unit_bytes`, of which the first extent has `1 << initial_log2`; there are at most 2^62.
+    pub fn new(unit_bytes: u64, initial_log2: u32) -> Area {
+        Area {
+            unit_bytes,
+            initial_log2,
+            initial_mask: (2 << initial_log2) - 1,
+            bases: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// log2 of the units of the first extent.
+    pub fn initial_log2(&self) -> u32 {
+        self.initial_log2
+    }
+
+    /// Number of extents when there are `1 << log2` units.
+    pub fn extents_for(&self, log2: u32) -> u32 {
+        log2 - self.initial_log2 + 1
+    }
+
+    /// First unit of extent `index`.
+    fn first_of(&self, index: u32) -> u64 {
+        match index {
+            0 => 0,
+            _ => 1 << (self.initial_log2 + index - 1),
+        }
+    }
+
+    /// Bytes of extent `index`.
+    pub fn extent_bytes(&self, index: u32) -> u64 {
+        match index {
+            0 => self.unit_bytes << self.initial_log2,
+            _ => self.unit_bytes << (self.initial_log2 + index - 1),
+        }
+    }
+
+    /// Makes extent `index` known, before anybody asks for one of its units.
+    pub fn add_extent(&self, index: u32, start: Offset) {
+        let base = start.0.wrapping_sub(self.first_of(index).wrapping_mul(self.unit_bytes));
+        self.bases[(self.initial_log2 + index) as usize].store(base, Ordering::Release);
+    }
+
+    /// Where unit `unit` begins.
+    #[inline(always)]
+    pub fn at(&self, unit: u64) -> Offset {
+        // With a bit below, which makes room for the mask: without one, units 0 and 1 of an area that begins with one
+        // unit would look the same.
+        let extent = (unit << 1 | self.initial_mask).leading_zeros() as usize ^ 63;
+        // Masking tells the compiler that no index reaches 64.
+        let base = self.bases[extent & 63].load(Ordering::Relaxed);
+        Offset(base).add(unit.wrapping_mul(self.unit_bytes))
+    }
+}
+
+/// Blocks of at most [`SLOTS_MAX`] slots, with a line for each.
+pub struct SlotBlocks<M: Medium> {
+    area: Area,
+    lines: Array<Line>,
+    /// Blocks in extents that were added, at most as many as there are lines. No word of the protocols that a scheduler
+    /// explores: every block that anybody asks for is there.
+    known: Bound,
+    /// [`Medium::origin`].
+    origin: *mut u8,
+    /// Keeps what `origin` points to.
+    pool: Arc<Pool<M>>,
+}
+
+// SAFETY: `origin` points into memory that the pool owns, to which all access is by the medium, which is `Sync`.
+unsafe impl<M: Medium> Send for SlotBlocks<M> {}
+// SAFETY: as above.
+unsafe impl<M: Medium> Sync for SlotBlocks<M> {}
+
+impl<M: Medium> SlotBlocks<M> {
+    /// The blocks of `area`, which has no extents yet, in `pool`; `lines` has one for each that there may ever be.
+    pub fn new(pool: Arc<Pool<M>>, area: Area, lines: Array<Line>) -> SlotBlocks<M> {
+        let origin = pool.medium().origin();
+        SlotBlocks { area, lines, known: Bound::new(0), origin, pool }
+    }
+
+    /// Makes the next extent known, before anybody asks for one of its blocks.
+    ///
+    /// An error says what is wrong with an extent that lies beyond the pool, or not where a slot can begin, or has more
+    /// blocks than there are lines.
+    pub fn add_extent(&self, index: u32, start: Offset) -> Result<(), String> {
+        let area = &self.area;
+        let bytes = area.extent_bytes(index);
+        let size = self.pool.medium().size();
+        let end = start.0.checked_add(bytes);
+        if !start.0.is_multiple_of(SLOT_BYTES) || end.is_none_or(|end| end > size) {
+            return Err(format!(
+                "extent {index} has {bytes} bytes at {start}, expected them at a multiple of {SLOT_BYTES} and within \
+                 the pool's {size}"
+            ));
+        }
+        let known = area.first_of(index) + bytes / area.unit_bytes;
+        if known > self.lines.len() as u64 {
+            let lines = self.lines.len();
+            return Err(format!("{known} blocks, expected at most {lines}"));
+        }
+        area.add_extent(index, start);
+        self.known.store(known, std::sync::atomic::Ordering::Release);
+        Ok(())
+    }
+
+    /// Where the blocks are.
+    pub fn area(&self) -> &Area {
+        &self.area
+    }
+
+    /// Most blocks that there may ever be.
+    pub fn blocks_max(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    /// The line of a block.
+    ///
+    /// # Panics
+    ///
+    /// If there is none for it.
+    #[inline(always)]
+    pub fn line(&self, block: u64) -> &[AtomicU64; 8] {
+        &self.lines.get(block as usize).0
+    }
+
+    /// As [`Array::advise`], for the lines of these blocks.
+    pub fn advise_lines(&self, blocks: Range<u64>, populate: bool) {
+        self.lines.advise(blocks.start as usize..blocks.end as usize, populate);
+    }
+
+    /// Hints that the line of a block is about to be read.
+    #[inline(always)]
+    pub fn prefetch_line(&self, block: u64) {
+        self.lines.prefetch(block as usize);
+    }
+
+    /// Hints that the line of a block is about to be written.
+    #[inline(always)]
+    pub fn prefetch_line_to_write(&self, block: u64) {
+        self.lines.prefetch_write(block as usize);
+    }
+
+    /// The line and the slots of a block.
+    ///
+    /// # Panics
+    ///
+    /// If no extent with this block was added.
+    #[inline(always)]
+    pub fn block(&self, block: u64) -> (&[AtomicU64; 8], Slots<'_, M>) {
+        let known = self.known.load(std::sync::atomic::Ordering::Acquire);
+        if block >= known {
+            beyond(block, known);
+        }
+        let at = self.origin.wrapping_add(self.area.at(block).0 as usize);
+        // SAFETY: blocks that are known have lines.
+        let line = unsafe { self.lines.get_unchecked(block as usize) };
+        (&line.0, Slots { at, blocks: PhantomData })
+    }
+}
+
+impl<M: Medium> std::fmt::Debug for SlotBlocks<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SlotBlocks").field("area", &self.area).finish_non_exhaustive()
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn beyond(block: u64, known: u64) -> ! {
+    panic!("block {block} is beyond the {known} that the table has");
+}
+
+/// The slots of a block: a pair of words in each.
+///
+/// A slot beyond the block's last is one of what follows it in the pool; none is beyond the medium's reach. The medium
+/// that methods take is the one of the blocks.
+pub struct Slots<'a, M> {
+    /// The block's beginning: an address in a mapping that the pool owns, if accesses of `M` are bare instructions,
+    /// and from there on at least `SLOTS_MAX_BYTES` belong to that mapping or to the guard behind it. Else an offset.
+    at: *mut u8,
+    blocks: PhantomData<(&'a (), fn(M))>,
+}
+
+impl<M> Clone for Slots<'_, M> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Slots<'_, M> {}
+
+// SAFETY: a place in a mapping, access to which is by the medium, which is `Sync`.
+unsafe impl<M> Send for Slots<'_, M> {}
+// SAFETY: as above.
+unsafe impl<M> Sync for Slots<'_, M> {}
+
+impl<M: Medium> Slots<'_, M> {
+    #[inline(always)]
+    fn place(self, slot: usize) -> *mut u8 {
+        self.at.wrapping_add((slot & (SLOTS_MAX - 1)) * SLOT_BYTES as usize)
+    }
+
+    /// Where a slot is in the pool.
+    #[inline(always)]
+    pub fn offset(self, medium: &M, slot: usize) -> Offset {
+        Offset((self.place(slot).addr() as u64).wrapping_sub(medium.origin().addr() as u64))
+    }
+
+    /// [`Medium::load_pair`] of a slot.
+    #[inline(always)]
+    pub fn load_pair(self, medium: &M, slot: usize) -> (u64, u64) {
+        // SAFETY: a place within a block, as the field says.
+        unsafe { medium.load_pair_at(self.place(slot)) }
+    }
+
+    /// [`Medium::store_pair`] to a slot.
+    #[track_caller]
+    #[inline(always)]
+    pub fn store_pair(self, medium: &M, slot: usize, low: u64, high: u64) {
+        // SAFETY: as above.
+        unsafe { medium.store_pair_at(self.place(slot), low, high) }
+    }
+
+    /// [`Medium::store`] to the low word of a slot.
+    #[track_caller]
+    #[inline(always)]
+    pub fn store_low(self, medium: &M, slot: usize, low: u64) {
+        // SAFETY: as above.
+        unsafe { medium.store_at(self.place(slot), low) }
+    }
+
+    /// [`Medium::store_release`] to the high word of a slot.
+    #[track_caller]
+    #[inline(always)]
+    pub fn store_high(self, medium: &M, slot: usize, high: u64) {
+        // SAFETY: as above; the high word lies in the same slot.
+        unsafe { medium.store_release_at(self.place(slot).wrapping_add(WORD as usize), high) }
+    }
+
+    /// [`Medium::prefetch`] of a slot.
+    #[inline(always)]
+    pub fn prefetch(self, medium: &M, slot: usize) {
+        medium.prefetch_at(self.place(slot));
+    }
+
+    /// [`Medium::prefetch`] of a slot, or of something else: chosen without a branch where that can be.
+    #[inline(always)]
+    pub fn prefetch_or<T>(self, medium: &M, slot: usize, is_wanted: bool, other: &T) {
+        let place = self.place(slot);
+        if medium.origin().is_null() {
+            if is_wanted {
+                medium.prefetch_at(place);
+            }
+        } else {
+            let other = std::ptr::from_ref(other).cast_mut().cast();
+            medium.prefetch_at(std::hint::select_unpredictable(is_wanted, place, other));
+        }
+    }
+
+    /// [`Medium::prefetch_write`] of a slot.
+    #[inline(always)]
+    pub fn prefetch_write(self, medium: &M, slot: usize) {
+        medium.prefetch_write_at(self.place(slot));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_found_across_extents() {
+        for initial_log2 in [0, 2] {
+            let area = Area::new(1024, initial_log2);
+            let mut units_before = 0;
+            for index in 0..4 {
+                let start = Offset(1 << (20 + 2 * index));
+                area.add_extent(index, start);
+                let units = area.extent_bytes(index) / 1024;
+                for unit in 0..units {
+                    assert_eq!(area.at(units_before + unit), start.add(unit * 1024));
+                }
+                units_before += units;
+                assert_eq!(area.extents_for(units_before.ilog2()), index + 1);
+            }
+            assert_eq!(units_before, 8 << initial_log2);
+        }
+    }
+}
