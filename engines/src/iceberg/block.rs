@@ -5,16 +5,14 @@
 
 use super::Core;
 use super::hash::{
-    LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
+    LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_bit,
 };
 use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED, VALUE_WORD,
+    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED_WORD, VALUE_WORD,
     lane_from, slot_of,
 };
 use index::Change;
-use index::fingerprint::{
-    EMPTY, FLAG, FLAG_LANES_OF_LINE, empty_line, empty_word, match_line, match_word,
-};
+use index::fingerprint::{EMPTY, FLAG, empty_line, empty_word, match_line, match_word, set_lane};
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
 use pmem::slots::Slots;
@@ -69,7 +67,7 @@ impl Show {
     #[inline(always)]
     pub(super) fn on(self, line: &[AtomicU64; 8]) {
         if let Show::InLane { lane, fingerprint } = self {
-            set_lane_of_line(line, lane.into(), fingerprint);
+            set_lane(line, lane.into(), fingerprint);
         }
     }
 
@@ -134,7 +132,7 @@ impl<M> Probe<'_, M> {
     /// says so before the key can be found.
     #[inline(always)]
     pub(super) fn may_have_spilled(&self) -> bool {
-        self.flags().load(Ordering::Acquire) & SPILLED != 0
+        self.line[SPILLED_WORD].load(Ordering::Acquire) & spilled_bit(self.first) != 0
     }
 }
 
@@ -158,6 +156,21 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn flags_1(&self, block: u64) -> &AtomicU64 {
         &self.line_1(block)[FLAGS_WORD]
+    }
+
+    /// Whether a key with this hash, whose level-1 block is one of these, may be in level 2 or 3. To be asked after the
+    /// fingerprints were read: whoever brings a key there says so before the key can be found.
+    #[inline(always)]
+    pub(super) fn may_have_spilled(&self, homes: [u64; 2], first: u64) -> bool {
+        homes.into_iter().any(|home| {
+            self.line_1(home)[SPILLED_WORD].load(Ordering::Acquire) & spilled_bit(first) != 0
+        })
+    }
+
+    /// Sets bits of SPILLED; the block's lock is held.
+    pub(super) fn mark_spilled(&self, block: u64, bits: u64) {
+        let word = &self.line_1(block)[SPILLED_WORD];
+        word.store(word.load(Ordering::Relaxed) | bits, Ordering::Release);
     }
 
     /// Fingerprints and flags of a level-2 block.
@@ -207,12 +220,16 @@ impl<M: Medium> Core<M> {
     /// Sets the fingerprint of a lane; the block's lock is held.
     #[inline(always)]
     pub(super) fn set_lane_1(&self, block: u64, lane: usize, fingerprint: u8) {
-        set_lane_of_line(self.line_1(block), lane, fingerprint);
+        set_lane(self.line_1(block), lane, fingerprint);
     }
 
     /// Sets the fingerprint of a lane; the block's lock is held.
     pub(super) fn set_lane_2(&self, block: u64, lane: usize, fingerprint: u8) {
-        set_lane(self.word_2(block), lane, lane < FLAG_LANES_OF_WORD, fingerprint);
+        let word = self.word_2(block);
+        let bits = u64::from(if lane < FLAG_LANES_OF_WORD { !FLAG } else { u8::MAX });
+        let shift = lane as u64 * WORD;
+        let others = word.load(Ordering::Relaxed) & !(bits << shift);
+        word.store(others | (u64::from(fingerprint) & bits) << shift, Ordering::Release);
     }
 
     pub(super) fn choices(&self, geometry: Geometry, key: u64, first: u64) -> Choices {
@@ -362,20 +379,4 @@ impl<M: Medium> Probe<'_, M> {
     pub(super) fn prefetch_candidate(&self, medium: &M, candidates: u64) {
         self.slots.prefetch_or(medium, self.lane(candidates), candidates != 0, self.line);
     }
-}
-
-/// Sets the fingerprint of a lane of a level-1 line; the block's lock is held.
-#[inline(always)]
-fn set_lane_of_line(line: &[AtomicU64; 8], lane: usize, fingerprint: u8) {
-    let has_flag = lane < FLAG_LANES_OF_LINE;
-    set_lane(&line[(lane / 8) % 8], lane % 8, has_flag, fingerprint);
-}
-
-/// Sets the byte of a lane, but for its flag.
-#[inline(always)]
-fn set_lane(word: &AtomicU64, lane: usize, has_flag: bool, fingerprint: u8) {
-    let bits = u64::from(if has_flag { !FLAG } else { u8::MAX });
-    let shift = lane as u64 * WORD;
-    let others = word.load(Ordering::Relaxed) & !(bits << shift);
-    word.store(others | (u64::from(fingerprint) & bits) << shift, Ordering::Release);
 }

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::hash::{h0, level1_fingerprint};
-use super::layout::{LOCK, SPILLED};
+use super::layout::LOCK;
 use super::level_3::{IN_USE, Level3};
 use index::CheckReport;
 use pmem::sync::Ordering;
@@ -137,11 +137,10 @@ impl<M: Medium> Core<M> {
     /// A key beyond level 1 is announced in its level-1 block.
     fn check_spilled(&self, report: &mut CheckReport, at: Offset, key: u64) {
         let geometry = self.geometry();
-        let home = geometry.home(h0(self.hasher.first_u64(key)));
+        let first = self.hasher.first_u64(key);
+        let home = geometry.home(h0(first));
         let source = if geometry.resizing_1() { geometry.source_1(home) } else { home };
-        let flags = self.flags_1(home).load(Ordering::Acquire)
-            | self.flags_1(source).load(Ordering::Acquire);
-        if flags & SPILLED == 0 {
+        if !self.may_have_spilled([source, home], first) {
             report.fault(|| {
                 format!(
                     "slot at {at}: key {key:#x} is beyond level 1, and block {home} does not say so"

@@ -7,14 +7,15 @@
 //! and the slow path of `search` or `ops` begins again.
 
 use super::Core;
-use super::block::{Done, Locked, Probe, Unfenced, lane_to_fill};
+use super::block::{Done, Locked, Probe, lane_to_fill};
 use super::hash::level1_fingerprint;
-use super::layout::{FLAGS_WORD, Geometry, LOCK};
+use super::layout::{Geometry, LOCK};
 use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
+use std::sync::atomic::compiler_fence;
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_slow`].
@@ -78,31 +79,33 @@ impl<M: Medium> Core<M> {
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
-        if const { M::IS_BARE } {
-            self.mutate_one(key, decide)
+        if const { !M::IS_BARE } {
+            self.mutate_flushed(key, &decide as &dyn Fn(Option<u64>) -> Change<u64>)
+        } else if self.medium().flushes() {
+            self.mutate_flushed(key, decide)
         } else {
-            self.mutate_dyn(key, &decide)
+            self.mutate_one::<false>(key, decide)
         }
     }
 
-    /// Compiled once for all operations.
+    /// Not in the caller's code: beside a flush a call is nothing.
     #[inline(never)]
-    fn mutate_dyn(
+    fn mutate_flushed(
         &self,
         key: u64,
-        decide: &dyn Fn(Option<u64>) -> Change<u64>,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
-        self.mutate_one(key, decide)
+        self.mutate_one::<true>(key, decide)
     }
 
     #[inline(always)]
-    fn mutate_one(
+    fn mutate_one<const FLUSHES: bool>(
         &self,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
         let first = self.hasher.first_u64(key);
-        match self.mutate_fast(key, first, &decide) {
+        match self.mutate_fast::<FLUSHES>(key, first, &decide) {
             Some(done) => {
                 self.count_done(done);
                 Ok(done.found)
@@ -113,7 +116,7 @@ impl<M: Medium> Core<M> {
 
     /// What was found and done, if the fast path suffices.
     #[inline(always)]
-    fn mutate_fast(
+    fn mutate_fast<const FLUSHES: bool>(
         &self,
         key: u64,
         first: u64,
@@ -126,50 +129,42 @@ impl<M: Medium> Core<M> {
         let probe = self.aim(geometry, first);
         let fingerprint = level1_fingerprint(first);
         probe.slots.prefetch_write(self.medium(), probe.preferred());
-        let line = probe.line;
-        // Before the lock, whose instruction waits for all earlier stores: so these misses
-        // overlap with the stores, or the fence, of the operation before.
-        let (matches, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        let candidates = probe.candidates(matches);
-        self.prefetch_likely(&probe, candidates, empties);
-        let locked = Locked::attempt(&line[FLAGS_WORD])?;
+        if FLUSHES {
+            // Before the lock, whose instruction waits for the fence of the operation before: so this one's misses
+            // overlap with that.
+            let (matches, empties) = scan_line_fast(self.isa, probe.line, fingerprint)?;
+            self.prefetch_likely(&probe, probe.candidates(matches), empties);
+        }
+        let locked = Locked::attempt(probe.flags())?;
         if self.geometry() != geometry {
             return None;
         }
         // Here, before anything is stored: to wait for earlier stores costs nothing now.
-        let sequence = self.medium().sequence(probe.slots.offset(self.medium(), 0));
-        // What was seen before the lock tells where to look: a slot of this block that holds the
-        // key now holds it until the lock is given back, whatever happened in between.
-        if let Some(changed) = self.change_candidate(&probe, candidates, key, decide) {
-            return Some(self.finish(changed, sequence, &probe, locked));
-        }
-        // That it is absent, only what is seen under the lock tells.
-        let (matches_now, empties) = scan_line_fast(self.isa, line, fingerprint)?;
-        if matches_now != matches {
-            return None;
-        }
-        if probe.may_have_spilled() {
-            return None;
-        }
-        let inserted = self.insert_unfenced(&probe, key, empties, decide)?;
-        Some(self.finish(inserted, sequence, &probe, locked))
-    }
-
-    /// Makes durable what a mutation stored, shows it, and gives back the block's lock.
-    #[inline(always)]
-    fn finish(
-        &self,
-        unfenced: Unfenced,
-        sequence: Sequence,
-        probe: &Probe<'_, M>,
-        locked: Locked<'_>,
-    ) -> Done {
+        let sequence = if FLUSHES {
+            self.medium().sequence(probe.slots.offset(self.medium(), 0))
+        } else {
+            Sequence::NONE
+        };
+        // Only what is seen under the lock tells that the key is absent.
+        let (matches, empties) = scan_line_fast(self.isa, probe.line, fingerprint)?;
+        let changed = self.change_candidate(&probe, probe.candidates(matches), key, decide);
+        let unfenced = match changed {
+            Some(changed) => changed,
+            None if probe.may_have_spilled() => return None,
+            None => self.insert_unfenced(&probe, key, empties, decide)?,
+        };
+        // Makes durable what was stored, shows it, and gives back the lock.
         if let Some(lane) = unfenced.stored {
-            self.persist_slot(probe.slots.offset(self.medium(), lane), sequence);
+            if FLUSHES {
+                self.persist_slot(probe.slots.offset(self.medium(), lane), sequence);
+            } else {
+                // What a flush and a fence are here.
+                compiler_fence(Ordering::SeqCst);
+            }
         }
         unfenced.show.on(probe.line);
         drop(locked);
-        unfenced.done
+        Some(unfenced.done)
     }
 
     /// Prefetches the slot that a mutation is likely to change, the key being there or not.

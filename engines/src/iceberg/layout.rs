@@ -7,11 +7,14 @@
 //!   node     | key | value | state | - |    32 bytes; in use if the state is 1
 //!
 //! sidecar, level 1        one line per block: a byte per slot
+//!   byte 0.. bit 7: SPILLED    bits 0..7: fingerprint of slots 0 to 7
+//!   byte 8   bit 7: LOCK       bits 0..7: fingerprint of slot 8
+//!   byte 9   bit 7: MOVED      bits 0..7: fingerprint of slot 9
+//!   byte 10..                  fingerprints of slots 10 to 63
+//! sidecar, level 2        one word per block
 //!   byte 0   bit 7: LOCK       bits 0..7: fingerprint of slot 0
-//!   byte 1   bit 7: SPILLED    bits 0..7: fingerprint of slot 1
-//!   byte 2   bit 7: MOVED      bits 0..7: fingerprint of slot 2
-//!   byte 3.. fingerprints of slots 3 to 63
-//! sidecar, level 2        one word per block: as above with LOCK and MOVED, without SPILLED
+//!   byte 1   bit 7: MOVED      bits 0..7: fingerprint of slot 1
+//!   byte 2.. fingerprints of slots 2 to 7
 //! sidecar, level 3        per level-1 block a word: version << 32 | first cell + 1
 //!                         per node two cells: next cell + 1
 //! ```
@@ -32,19 +35,21 @@ pub(super) const NODE_BYTES: u64 = 4 * WORD;
 const _: () =
     assert!(pmem::LINE.is_multiple_of(SLOT_BYTES) && pmem::LINE.is_multiple_of(NODE_BYTES));
 
-/// The word of a level-1 line that has the block's flags.
-pub(super) const FLAGS_WORD: usize = 0;
+/// The word of a level-1 line that has [`SPILLED`].
+pub(super) const SPILLED_WORD: usize = 0;
+/// The word of a level-1 line that has the block's other flags.
+pub(super) const FLAGS_WORD: usize = 1;
 /// Lanes of a level-2 word, from lane 0 on, that are flag lanes.
 pub(super) const FLAG_LANES_OF_WORD: usize = 2;
-/// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0.
+/// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0 of the word.
 pub(super) const LOCK: u64 = 1 << 7;
-/// Some key of this level-1 block went to level 2 or 3. Never taken back while the pool is open.
-/// Bit 7 of byte 1 of a line.
-pub(super) const SPILLED: u64 = 1 << 15;
-/// Parity of log2 of the number of blocks for which this block has been moved. Bit 7 of byte 2
-/// of a line.
-pub(super) const MOVED_1: u64 = 1 << 23;
-/// As [`MOVED_1`]; bit 7 of byte 1 of a level-2 word.
+/// The keys of this level-1 block that went to level 2 or 3: each has set one of these bits, which its hash selects
+/// ([`hash::spilled_bit`](super::hash::spilled_bit)). Never taken back while the pool is open. Bit 7 of every byte of
+/// the word.
+pub(super) const SPILLED: u64 = 0x8080_8080_8080_8080;
+/// Parity of log2 of the number of blocks for which this block has been moved. Bit 7 of byte 1 of the word.
+pub(super) const MOVED_1: u64 = 1 << 15;
+/// As [`MOVED_1`], of a level-2 word.
 pub(super) const MOVED_2: u64 = 1 << 15;
 
 /// Owners of the engine's extents.

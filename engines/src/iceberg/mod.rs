@@ -31,7 +31,7 @@
 //!    is in one. Locks are taken in the order level 1, level 2 by index.
 //! 4. A fingerprint other than EMPTY stands only over a slot whose pair is durable, or was until
 //!    a removal that is under way.
-//! 5. A key in level 2 or 3 has SPILLED set in its level-1 block.
+//! 5. A key in level 2 or 3 has its bit of SPILLED set in its level-1 block.
 //!
 //! Departures from the paper, and why:
 //!
@@ -47,7 +47,8 @@
 //!    answers. Else a crash could take back what it reported.
 //! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are
 //!    volatile, so no crash can tear a list; nodes carry a state, written last.
-//! 6. SPILLED: a search that finds nothing in level 1 ends there if the block never overflowed.
+//! 6. SPILLED, a filter of eight bits: a search that finds nothing in level 1 ends there if no key with its bit ever
+//!    went beyond the block.
 //! 7. Sizes are recorded in the superblock before a resize shows them, and recovery finishes what
 //!    a crash interrupted, block pair by block pair.
 
@@ -86,7 +87,7 @@ use layout::{
 };
 use level_3::Level3;
 use pmem::slots::{Area, SLOT_BYTES, SlotBlocks};
-use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
+use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
 use scan::PlaceScan;
@@ -99,9 +100,9 @@ const BLOCKS_PER_TURN: u64 = 16;
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 
-/// Words of a thread's counts: pairs inserted less pairs removed; insertions.
-const NET_PAIRS: usize = 0;
-const INSERTIONS: usize = 1;
+/// Words of a thread's counts: pairs inserted; pairs removed.
+const INSERTIONS: usize = 0;
+const REMOVALS: usize = 1;
 
 /// The parameters that a pool for a table of this shape is created with.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
@@ -134,7 +135,7 @@ struct Core<M: Medium> {
     level_3: Level3,
     published: Published,
     progress: Progress,
-    /// Per thread the words [`NET_PAIRS`] and [`INSERTIONS`].
+    /// Per thread the words [`INSERTIONS`] and [`REMOVALS`].
     counts: PerThread,
     /// Pairs found when the pool was opened.
     pairs_at_open: AtomicU64,
@@ -309,19 +310,14 @@ impl<M: Medium> Core<M> {
     }
 
     fn len(&self) -> u64 {
-        let counted = self.counts.used().map(|line| line.0[NET_PAIRS].load(Ordering::Acquire));
-        // Threads count up and down on their own; only the sum is a number of pairs. Beside
+        let counted = self.counts.used().map(|line| {
+            let word = |word: usize| line.0[word].load(Ordering::Acquire);
+            word(INSERTIONS).wrapping_sub(word(REMOVALS))
+        });
+        // Threads count on their own; only the sum is a number of pairs. Beside
         // writers a removal may be seen and its insertion not: the sum may seem negative.
         let sum = counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()
-    }
-
-    /// Adds to the calling thread's counts; returns its number of insertions.
-    #[inline(always)]
-    fn count(&self, inserted: u64, removed: u64) -> u64 {
-        let thread = thread_index();
-        self.counts.add(thread, NET_PAIRS, inserted.wrapping_sub(removed));
-        self.counts.add(thread, INSERTIONS, inserted)
     }
 
     /// Slots that the load factor is relative to.

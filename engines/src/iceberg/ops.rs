@@ -7,12 +7,11 @@
 
 use super::Core;
 use super::block::{Done, Locked, lane_to_fill};
-use super::hash::{h0, level1_fingerprint};
-use super::layout::{Geometry, SPILLED};
+use super::hash::{h0, level1_fingerprint, spilled_bit};
+use super::layout::Geometry;
 use super::resize::Stale;
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
-use pmem::sync::Ordering;
 use pmem::{Medium, SpaceError};
 
 /// Why a mutation under the block's lock did not come to its end.
@@ -133,7 +132,7 @@ impl<M: Medium> Core<M> {
             self.change_slot(self.slot_1(home, lane), change, hide);
             return Ok(Some(Done { found: Some(value), change }));
         }
-        if self.flags_1(home).load(Ordering::Relaxed) & SPILLED == 0 {
+        if !self.may_have_spilled([home; 2], first) {
             return Ok(None);
         }
         self.replace_spilled(geometry, home, key, first, decide)
@@ -196,7 +195,6 @@ impl<M: Medium> Core<M> {
         value: u64,
         first: u64,
     ) -> Result<(), Interrupted> {
-        let flags = self.flags_1(home);
         if key != 0 {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, choices.blocks)?;
@@ -206,13 +204,13 @@ impl<M: Medium> Core<M> {
             if empties != 0 {
                 let (block, lane) = (choices.blocks[choice], empties.trailing_zeros() as usize);
                 // Before the fingerprint shows the key: a search goes on to level 2 only if set.
-                flags.store(flags.load(Ordering::Relaxed) | SPILLED, Ordering::Release);
+                self.mark_spilled(home, spilled_bit(first));
                 let show = || self.set_lane_2(block, lane, choices.fingerprints[choice]);
                 self.fill_slot(self.slot_2(block, lane), key, value, show);
                 return Ok(());
             }
         }
-        flags.store(flags.load(Ordering::Relaxed) | SPILLED, Ordering::Release);
+        self.mark_spilled(home, spilled_bit(first));
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)
     }
 

@@ -8,8 +8,8 @@
 //! crash in a resize leaves, and runs again.
 
 use super::Core;
-use super::hash::{h0, level1_fingerprint};
-use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, slot_of};
+use super::hash::{h0, level1_fingerprint, spilled_bit};
+use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, SPILLED_WORD, slot_of};
 use super::resize::choice_from;
 use crate::parallel::in_parallel;
 use pmem::sync::Ordering;
@@ -91,8 +91,9 @@ impl<M: Medium> Core<M> {
                 )
             })?;
         self.level_3.rebuild(self.medium(), |key| {
-            let home = geometry.home(h0(self.hasher.first_u64(key)));
-            self.mark_spilled(home);
+            let first = self.hasher.first_u64(key);
+            let home = geometry.home(h0(first));
+            self.mark_spilled_in_recovery(home, first);
             home
         });
         self.pairs_at_open.store(in_level_1 + in_level_2 + self.level_3.len(), Ordering::Release);
@@ -209,10 +210,11 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn mark_spilled(&self, home: u64) {
-        let flags = self.flags_1(home);
-        if flags.load(Ordering::Relaxed) & SPILLED == 0 {
-            flags.fetch_or(SPILLED, Ordering::Relaxed);
+    /// Beside others that do the same.
+    fn mark_spilled_in_recovery(&self, home: u64, first: u64) {
+        let (word, bit) = (&self.line_1(home)[SPILLED_WORD], spilled_bit(first));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
@@ -231,7 +233,7 @@ impl<M: Medium> Core<M> {
         let first = self.hasher.first_u64(key);
         let choices = self.choices(geometry, key, first);
         let home = geometry.home(h0(first));
-        self.mark_spilled(home);
+        self.mark_spilled_in_recovery(home, first);
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
             let [a, b] = choices.blocks;
             let is_one_family = a != b && geometry.source_2(a) == geometry.source_2(b);
@@ -251,10 +253,15 @@ impl<M: Medium> Core<M> {
 
     fn publish_1(&self, geometry: Geometry, block: u64, words: &[u64; 8]) {
         let line = self.line_1(block);
-        let print_bits = words[FLAGS_WORD] & !(LOCK | SPILLED | MOVED_1);
-        line[FLAGS_WORD].store(print_bits | geometry.moved_1(), Ordering::Relaxed);
-        for (stored, word) in line.iter().zip(words).skip(FLAGS_WORD + 1) {
-            stored.store(*word, Ordering::Relaxed);
+        for (index, (stored, word)) in line.iter().zip(words).enumerate() {
+            stored.store(
+                match index {
+                    SPILLED_WORD => word & !SPILLED,
+                    FLAGS_WORD => word & !(LOCK | MOVED_1) | geometry.moved_1(),
+                    _ => *word,
+                },
+                Ordering::Relaxed,
+            );
         }
     }
 

@@ -7,15 +7,15 @@
 //! block is left the geometry says that the resize has ended. Levels 1 and 2 have their own
 //! flags, counts and ends.
 
-use super::Core;
 use super::block::{Choices, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint};
 use super::layout::{
-    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
+    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD,
 };
+use super::{Core, INSERTIONS, REMOVALS};
 use index::fingerprint::{EMPTY, lanes};
 use pmem::slots::Area;
-use pmem::sync::{AtomicU64, Ordering, spin};
+use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
 /// Without a helper, every so many insertions of a thread move one block of each level.
@@ -95,10 +95,13 @@ impl<M: Medium> Core<M> {
     /// is due.
     #[inline(always)]
     pub(super) fn count_changes(&self, inserted: u64, removed: u64) {
-        if inserted | removed == 0 {
+        if removed != 0 {
+            self.counts.add(thread_index(), REMOVALS, removed);
+        }
+        if inserted == 0 {
             return;
         }
-        let sum = self.count(inserted, removed);
+        let sum = self.counts.add(thread_index(), INSERTIONS, inserted);
         let before = sum.wrapping_sub(inserted);
         if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
             self.look_around(before, sum);
@@ -359,10 +362,11 @@ impl<M: Medium> Core<M> {
         );
         moves.iter().for_each(|entry| self.set_lane_1(source, entry.from, EMPTY));
         // Keys that go to the destination may have spilled from here.
+        let spilled = self.line_1(source)[SPILLED_WORD].load(Ordering::Relaxed) & SPILLED;
+        self.mark_spilled(destination, spilled);
         let flags = self.flags_1(destination);
-        let spilled = self.flags_1(source).load(Ordering::Relaxed) & SPILLED;
         let kept = flags.load(Ordering::Relaxed) & !MOVED_1;
-        flags.store(kept | spilled | geometry.moved_1(), Ordering::Release);
+        flags.store(kept | geometry.moved_1(), Ordering::Release);
         self.level_3.split(source, destination, |node| {
             let first = self.hasher.first_u64(self.medium().load(node));
             geometry.home(h0(first)) == destination

@@ -11,7 +11,7 @@
 
 use super::Core;
 use super::block::Locked;
-use super::layout::{MOVED_1, MOVED_2, SPILLED};
+use super::layout::{MOVED_1, MOVED_2, SPILLED, SPILLED_WORD};
 use index::Scan;
 use index::fingerprint::lanes;
 use pmem::Medium;
@@ -174,7 +174,7 @@ impl<M: Medium> Core<M> {
         let medium = self.medium();
         let taken = lanes(self.taken_1(block));
         pairs.extend(taken.map(|lane| medium.load_pair(self.slot_1(block, lane))));
-        if self.flags_1(block).load(Ordering::Relaxed) & SPILLED != 0 {
+        if self.line_1(block)[SPILLED_WORD].load(Ordering::Relaxed) & SPILLED != 0 {
             pairs.extend(self.level_3.pairs(medium, block));
         }
     }

@@ -6,7 +6,7 @@
 use super::Core;
 use super::block::{Choices, matches_2};
 use super::hash::{h0, level1_fingerprint};
-use super::layout::{Geometry, LOCK, SPILLED};
+use super::layout::{Geometry, LOCK};
 use super::resize::Stale;
 use index::fingerprint::lanes;
 use pmem::sync::{Ordering, fence};
@@ -43,9 +43,7 @@ impl<M: Medium> Core<M> {
                 return Some(value);
             }
         }
-        let flags = self.flags_1(home).load(Ordering::Acquire)
-            | self.flags_1(source).load(Ordering::Acquire);
-        if flags & SPILLED == 0 {
+        if !self.may_have_spilled([source, home], first) {
             return None;
         }
         self.search_spilled(geometry, key, first, [source, home])

@@ -7,12 +7,12 @@ pub const EMPTY: u8 = 0;
 pub const FLAG: u8 = 0x80;
 
 /// Lanes of a line, from lane 0 on, that are flag lanes.
-pub const FLAG_LANES_OF_LINE: usize = 3;
+pub const FLAG_LANES_OF_LINE: usize = 10;
 
 /// The fingerprint bits of a line, word by word.
 pub(super) static LINE_MASK: LineMask = LineMask([
-    without_flags(FLAG_LANES_OF_LINE),
-    u64::MAX,
+    without_flags(8),
+    without_flags(FLAG_LANES_OF_LINE - 8),
     u64::MAX,
     u64::MAX,
     u64::MAX,
@@ -27,7 +27,7 @@ pub(super) struct LineMask(pub(super) [u64; 8]);
 
 /// The bits of a word of fingerprints whose first lanes are flag lanes.
 pub(super) const fn without_flags(flag_lanes: usize) -> u64 {
-    !(repeat(FLAG) & ((1 << (8 * flag_lanes)) - 1))
+    !(repeat(FLAG) & (u64::MAX >> (64 - 8 * flag_lanes)))
 }
 
 /// `byte` in all eight lanes.

@@ -5,13 +5,12 @@
 //!
 //! ```text
 //!  line    word 0                           word 1                        …   word 7
-//!  lane   │0 F│1 F│2 F│ 3 │ 4 │ 5 │ 6 │ 7 │ 8 │ 9 │10 │11 │12 │13 │14 │15 │ … │56 │ … │63 │
-//!
+//!  lane   │0 F│1 F│2 F│3 F│4 F│5 F│6 F│7 F│8 F│9 F│10 │11 │12 │13 │14 │15 │ … │56 │ … │63 │
 //! ```
 //!
 //! `F` lanes give their top bit to a flag, a lock say, and hold the low 7 bits of their fingerprint;
-//! there, only those 7 bits are compared. How many of a word's lanes are such its user says. All functions are exact: a bit of the
-//! answer is set if and only if its lane matches.
+//! there, only those 7 bits are compared. How many of a word's lanes are such its user says. All functions are exact:
+//! a bit of the answer is set if and only if its lane matches.
 //!
 //! Lines are written by other threads while they are matched. To a vector load written in Rust
 //! that would be a data race; so the loads are assembly, each standing for eight relaxed loads of
@@ -32,7 +31,7 @@ mod sse2;
 
 pub use lanes::{EMPTY, FLAG, FLAG_LANES_OF_LINE};
 use lanes::{repeat, without_flags};
-use pmem::sync::AtomicU64;
+use pmem::sync::{AtomicU64, Ordering};
 
 /// The instruction set that [`match_line`] uses.
 ///
@@ -262,6 +261,31 @@ pub fn match_two_words(words: [u64; 2], fingerprint: u8) -> u32 {
 #[inline(always)]
 pub fn empty_word<const FLAG_LANES: usize>(word: u64) -> u8 {
     match_word::<FLAG_LANES>(word, EMPTY)
+}
+
+/// Sets the fingerprint of a lane of `line` and leaves its flag, with release ordering. Nobody else changes the line
+/// meanwhile, except that a flag which is set may be set again: the line's lock is held, and others try for it.
+#[inline(always)]
+pub fn set_lane(line: &[AtomicU64; 8], lane: usize, fingerprint: u8) {
+    let lane = lane % 64;
+    #[cfg(all(target_arch = "x86_64", not(any(feature = "simulated", feature = "loom"))))]
+    if lane >= FLAG_LANES_OF_LINE {
+        // SAFETY: a store to one of the line's 64 bytes, which the reference keeps in place. It stands for a
+        // read-modify-write of its word, which leaves the other bytes as they are. Stores are in order on this
+        // architecture; as the block may write memory, so they are to the compiler.
+        unsafe {
+            std::arch::asm!(
+                "mov byte ptr [{line} + {lane}], {fingerprint}",
+                line = in(reg) line, lane = in(reg) lane, fingerprint = in(reg_byte) fingerprint,
+                options(nostack, preserves_flags),
+            );
+        }
+        return;
+    }
+    let bits = u64::from(if lane < FLAG_LANES_OF_LINE { !FLAG } else { u8::MAX });
+    let (word, shift) = (&line[lane / 8], lane % 8 * 8);
+    let others = word.load(Ordering::Relaxed) & !(bits << shift);
+    word.store(others | (u64::from(fingerprint) & bits) << shift, Ordering::Release);
 }
 
 /// The lanes whose bits are set in `mask`, lowest first.

@@ -341,6 +341,11 @@ impl Medium for Memory {
     }
 
     #[inline(always)]
+    fn flushes(&self) -> bool {
+        self.flush != CacheFlush::Nothing
+    }
+
+    #[inline(always)]
     fn load(&self, at: Offset) -> u64 {
         self.atomic(at).load(Ordering::Acquire)
     }

@@ -108,6 +108,11 @@ pub trait Medium: Send + Sync + 'static {
         self.kind() == MediumKind::Dax
     }
 
+    /// Whether a flush or a fence is more than an order that the compiler has to keep.
+    fn flushes(&self) -> bool {
+        true
+    }
+
     /// Loads a word, with acquire ordering.
     fn load(&self, at: Offset) -> u64;
 

@@ -18,6 +18,13 @@ impl PerThread {
         Ok(PerThread { lines: Array::reserve(THREADS_MAX + 1, THREADS_MAX + 1)? })
     }
 
+    /// The line of the thread numbered `index`, unless that has none of its own.
+    #[inline(always)]
+    pub fn own_line(&self, index: usize) -> Option<&Line> {
+        // SAFETY: there are `THREADS_MAX + 1` lines.
+        (index < THREADS_MAX).then(|| unsafe { self.lines.get_unchecked(index) })
+    }
+
     /// The line of the thread numbered `index`; `THREADS_MAX` is the shared one.
     #[inline(always)]
     pub fn line(&self, index: usize) -> &Line {
@@ -27,12 +34,13 @@ impl PerThread {
     /// Adds `n` to a word of the calling thread's line, `thread` being its index; returns the sum.
     #[inline(always)]
     pub fn add(&self, thread: usize, word: usize, n: u64) -> u64 {
-        let word: &AtomicU64 = &self.line(thread).0[word];
-        if thread < THREADS_MAX {
+        if let Some(line) = self.own_line(thread) {
+            let word: &AtomicU64 = &line.0[word];
             let sum = word.load(Ordering::Relaxed).wrapping_add(n);
             word.store(sum, Ordering::Release);
             sum
         } else {
+            let word: &AtomicU64 = &self.line(THREADS_MAX).0[word];
             word.fetch_add(n, Ordering::Release).wrapping_add(n)
         }
     }
