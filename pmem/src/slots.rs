@@ -10,9 +10,10 @@ use crate::offset::{Offset, WORD};
 use crate::pool::Pool;
 use crate::sync::{Array, AtomicU64, Line, Ordering};
 use std::marker::PhantomData;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64 as Bound;
+use std::sync::atomic::{AtomicPtr, AtomicU64 as Bound};
 
 /// Bytes of a slot: a pair of words.
 pub const SLOT_BYTES: u64 = 2 * WORD;
@@ -28,7 +29,7 @@ pub struct Area {
     unit_bytes: u64,
     initial_log2: u32,
     /// All ones up to the bit of extent 0.
-    initial_mask: u64,
+    initial_mask: NonZero<u64>,
     /// By the highest bit of a unit's number, the first extent's units having the bit below all others: the extent's
     /// start less the bytes of all units before it.
     bases: [AtomicU64; 64],
@@ -40,7 +41,7 @@ impl Area {
         Area {
             unit_bytes,
             initial_log2,
-            initial_mask: (2 << initial_log2) - 1,
+            initial_mask: NonZero::<u64>::MIN | ((2 << initial_log2) - 1),
             bases: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -74,17 +75,26 @@ impl Area {
     /// Makes extent `index` known, before anybody asks for one of its units.
     pub fn add_extent(&self, index: u32, start: Offset) {
         let base = start.0.wrapping_sub(self.first_of(index).wrapping_mul(self.unit_bytes));
-        self.bases[(self.initial_log2 + index) as usize].store(base, Ordering::Release);
+        self.bases[self.place_of(index)].store(base, Ordering::Release);
+    }
+
+    /// Where an extent is in an array with an element for each.
+    fn place_of(&self, index: u32) -> usize {
+        (self.initial_log2 + index) as usize
+    }
+
+    /// [`Area::place_of`] the extent that has this unit.
+    #[inline(always)]
+    fn place_of_unit(&self, unit: u64) -> usize {
+        // With a bit below, which makes room for the mask: without one, units 0 and 1 of an area that begins with one
+        // unit would look the same.
+        (self.initial_mask | unit << 1).ilog2() as usize
     }
 
     /// Where unit `unit` begins.
     #[inline(always)]
     pub fn at(&self, unit: u64) -> Offset {
-        // With a bit below, which makes room for the mask: without one, units 0 and 1 of an area that begins with one
-        // unit would look the same.
-        let extent = (unit << 1 | self.initial_mask).leading_zeros() as usize ^ 63;
-        // Masking tells the compiler that no index reaches 64.
-        let base = self.bases[extent & 63].load(Ordering::Relaxed);
+        let base = self.bases[self.place_of_unit(unit)].load(Ordering::Relaxed);
         Offset(base).add(unit.wrapping_mul(self.unit_bytes))
     }
 }
@@ -93,25 +103,20 @@ impl Area {
 pub struct SlotBlocks<M: Medium> {
     area: Area,
     lines: Array<Line>,
-    /// Blocks in extents that were added, at most as many as there are lines. No word of the protocols that a scheduler
-    /// explores: every block that anybody asks for is there.
+    /// The largest number of a block in an extent that was added; one less than a power of two, and less than there are
+    /// lines. No word of the protocols that a scheduler explores: every block that anybody asks for is there.
     known: Bound,
-    /// [`Medium::origin`].
-    origin: *mut u8,
-    /// Keeps what `origin` points to.
+    /// By [`Area::place_of`]: the place of block 0, if all blocks were where those of this extent are.
+    places: [AtomicPtr<u8>; 64],
+    /// Keeps what they point to.
     pool: Arc<Pool<M>>,
 }
-
-// SAFETY: `origin` points into memory that the pool owns, to which all access is by the medium, which is `Sync`.
-unsafe impl<M: Medium> Send for SlotBlocks<M> {}
-// SAFETY: as above.
-unsafe impl<M: Medium> Sync for SlotBlocks<M> {}
 
 impl<M: Medium> SlotBlocks<M> {
     /// The blocks of `area`, which has no extents yet, in `pool`; `lines` has one for each that there may ever be.
     pub fn new(pool: Arc<Pool<M>>, area: Area, lines: Array<Line>) -> SlotBlocks<M> {
-        let origin = pool.medium().origin();
-        SlotBlocks { area, lines, known: Bound::new(0), origin, pool }
+        let places = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
+        SlotBlocks { area, lines, known: Bound::new(0), places, pool }
     }
 
     /// Makes the next extent known, before anybody asks for one of its blocks.
@@ -129,13 +134,17 @@ impl<M: Medium> SlotBlocks<M> {
                  the pool's {size}"
             ));
         }
-        let known = area.first_of(index) + bytes / area.unit_bytes;
+        let known = area.first_of(index) + (bytes / area.unit_bytes);
         if known > self.lines.len() as u64 {
             let lines = self.lines.len();
             return Err(format!("{known} blocks, expected at most {lines}"));
         }
         area.add_extent(index, start);
-        self.known.store(known, std::sync::atomic::Ordering::Release);
+        let place = area.place_of(index);
+        let base = area.bases[place].load(Ordering::Relaxed) as usize;
+        let at = self.pool.medium().origin().wrapping_add(base);
+        self.places[place].store(at, Ordering::Relaxed);
+        self.known.store(known - 1, Ordering::Release);
         Ok(())
     }
 
@@ -176,18 +185,15 @@ impl<M: Medium> SlotBlocks<M> {
         self.lines.prefetch_write(block as usize);
     }
 
-    /// The line and the slots of a block.
-    ///
-    /// # Panics
-    ///
-    /// If no extent with this block was added.
+    /// The line and the slots of a block, whose extent was added. For another number, those of another block.
     #[inline(always)]
     pub fn block(&self, block: u64) -> (&[AtomicU64; 8], Slots<'_, M>) {
-        let known = self.known.load(std::sync::atomic::Ordering::Acquire);
-        if block >= known {
-            beyond(block, known);
-        }
-        let at = self.origin.wrapping_add(self.area.at(block).0 as usize);
+        let known = self.known.load(Ordering::Acquire);
+        debug_assert!(block <= known, "block {block} is beyond {known}, the last one");
+        // One instruction, where a test and a panic would take three.
+        let block = block & known;
+        let base = self.places[self.area.place_of_unit(block)].load(Ordering::Relaxed);
+        let at = base.wrapping_add(block.wrapping_mul(self.area.unit_bytes) as usize);
         // SAFETY: blocks that are known have lines.
         let line = unsafe { self.lines.get_unchecked(block as usize) };
         (&line.0, Slots { at, blocks: PhantomData })
@@ -198,12 +204,6 @@ impl<M: Medium> std::fmt::Debug for SlotBlocks<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SlotBlocks").field("area", &self.area).finish_non_exhaustive()
     }
-}
-
-#[cold]
-#[inline(never)]
-fn beyond(block: u64, known: u64) -> ! {
-    panic!("block {block} is beyond the {known} that the table has");
 }
 
 /// The slots of a block: a pair of words in each.
@@ -277,13 +277,13 @@ impl<M: Medium> Slots<'_, M> {
     /// [`Medium::prefetch`] of a slot.
     #[inline(always)]
     pub fn prefetch(self, medium: &M, slot: usize) {
-        medium.prefetch_at(self.place(slot));
+        medium.prefetch_at(self.at.wrapping_add(slot * SLOT_BYTES as usize));
     }
 
     /// [`Medium::prefetch`] of a slot, or of something else: chosen without a branch where that can be.
     #[inline(always)]
     pub fn prefetch_or<T>(self, medium: &M, slot: usize, is_wanted: bool, other: &T) {
-        let place = self.place(slot);
+        let place = self.at.wrapping_add(slot * SLOT_BYTES as usize);
         if medium.origin().is_null() {
             if is_wanted {
                 medium.prefetch_at(place);
@@ -297,7 +297,7 @@ impl<M: Medium> Slots<'_, M> {
     /// [`Medium::prefetch_write`] of a slot.
     #[inline(always)]
     pub fn prefetch_write(self, medium: &M, slot: usize) {
-        medium.prefetch_write_at(self.place(slot));
+        medium.prefetch_write_at(self.at.wrapping_add(slot * SLOT_BYTES as usize));
     }
 }
 

@@ -5,14 +5,16 @@
 
 use super::Core;
 use super::hash::{
-    LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_bit,
+    LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
 };
 use super::layout::{
     FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED_WORD, VALUE_WORD,
     lane_from, slot_of,
 };
 use index::Change;
-use index::fingerprint::{EMPTY, FLAG, empty_line, empty_word, match_line, match_word, set_lane};
+use index::fingerprint::{
+    EMPTY, FLAG, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
+};
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
 use pmem::slots::Slots;
@@ -132,7 +134,7 @@ impl<M> Probe<'_, M> {
     /// says so before the key can be found.
     #[inline(always)]
     pub(super) fn may_have_spilled(&self) -> bool {
-        self.line[SPILLED_WORD].load(Ordering::Acquire) & spilled_bit(self.first) != 0
+        has_flag(self.line, spilled_lane(self.first))
     }
 }
 
@@ -162,9 +164,7 @@ impl<M: Medium> Core<M> {
     /// fingerprints were read: whoever brings a key there says so before the key can be found.
     #[inline(always)]
     pub(super) fn may_have_spilled(&self, homes: [u64; 2], first: u64) -> bool {
-        homes.into_iter().any(|home| {
-            self.line_1(home)[SPILLED_WORD].load(Ordering::Acquire) & spilled_bit(first) != 0
-        })
+        homes.into_iter().any(|home| has_flag(self.line_1(home), spilled_lane(first)))
     }
 
     /// Sets bits of SPILLED; the block's lock is held.

@@ -1,39 +1,46 @@
 //! What IcebergHT takes from the bits of a key's hash ([`index::hash`]).
 //!
 //! ```text
-//!            63      56 55      48 47      40 39    36 35 34   32 31                0
-//!           ┌──────────┬──────────┬──────────┬────────┬──┬───────┬───────────────────┐
-//!  first    │ level-1  │ level-2  │ level-2  │ level-1│  │SPILLED│        h0         │
-//!           │   print  │ print 1  │ print 2  │  line  │  │  bit  │                   │
-//!           └──────────┴──────────┴──────────┴────────┴──┴───────┴───────────────────┘
+//!            63      56 55      48 47      40 39    36 35                           0
+//!           ┌──────────┬──────────┬──────────┬────────┬──────────────────────────────┐
+//!  first    │ level-1  │ level-2  │ level-2  │ level-1│              h0              │
+//!           │   print  │ print 1  │ print 2  │  line  │                              │
+//!           └──────────┴──────────┴──────────┴────────┴──────────────────────────────┘
+//!            └─┘ SPILLED lane
 //! ```
 //!
 //! h0 selects the level-1 block, [`h1`](index::hash::h1) and [`h2`](index::hash::h2) of the second
 //! output select the two level-2 blocks. The level-1 line says which of the block's lines a key is
-//! put into if that line has room, so that a look-up can fetch it early. The SPILLED bit is the one that the key sets
-//! in its level-1 block when it goes beyond that.
+//! put into if that line has room, so that a look-up can fetch it early. The SPILLED lane has the flag that the key
+//! sets in its level-1 block when it goes beyond that.
 //!
-//! No two fields share a bit. So the keys of one block still differ in their fingerprints, and the
+//! No two other fields share a bit. So the keys of one block still differ in their fingerprints, and the
 //! fingerprint a key has in one block says nothing about the one it has in another. Only keys that
 //! spill from level 1 need the second output.
 
 /// Number of bits of the first output that [`h0`] takes.
-const H0_BITS: u32 = 32;
+const H0_BITS: u32 = 36;
 
-/// Selects the level-1 block: 32 bits.
+/// Selects the level-1 block: 36 bits.
 #[inline(always)]
 pub const fn h0(first: u64) -> u64 {
     first & ((1 << H0_BITS) - 1)
 }
 
 /// Where the bits begin that select the line which the key prefers in its level-1 block: 4 bits.
-pub const LEVEL1_LINE_SHIFT: u32 = 36;
+pub const LEVEL1_LINE_SHIFT: u32 = H0_BITS;
 
-/// The bit of SPILLED that the key sets.
+/// The lane whose flag the key sets as its bit of SPILLED: 3 bits, the top ones, which take the fewest instructions. The
+/// fingerprint has them, too. That does no harm: it is asked for where no fingerprint matched, or none truly.
+#[inline(always)]
+pub const fn spilled_lane(first: u64) -> usize {
+    (first >> 61) as usize
+}
+
+/// That flag in its word.
 #[inline(always)]
 pub const fn spilled_bit(first: u64) -> u64 {
-    // The top bit of the byte that three bits of the hash select, in as few instructions as that takes.
-    1 << ((first >> (H0_BITS - 3) & 0x38) | 7)
+    0x80 << (8 * spilled_lane(first))
 }
 
 /// The fingerprint in the key's level-1 block.

@@ -263,6 +263,31 @@ pub fn empty_word<const FLAG_LANES: usize>(word: u64) -> u8 {
     match_word::<FLAG_LANES>(word, EMPTY)
 }
 
+/// Whether the flag of one of the lanes 0 to 7 is set, with acquire ordering.
+#[inline(always)]
+pub fn has_flag(line: &[AtomicU64; 8], lane: usize) -> bool {
+    let lane = lane % 8;
+    #[cfg(all(target_arch = "x86_64", not(any(feature = "simulated", feature = "loom"))))]
+    {
+        let byte: u32;
+        // SAFETY: a load of one of the line's 64 bytes, which the reference keeps in place. It stands for one of its
+        // word, of which the rest is not looked at. Loads are in order on this architecture; as the block may write
+        // memory, so they are to the compiler.
+        unsafe {
+            std::arch::asm!(
+                "movzx {byte:e}, byte ptr [{line} + {lane}]",
+                line = in(reg) line, lane = in(reg) lane, byte = lateout(reg) byte,
+                options(nostack, preserves_flags),
+            );
+        }
+        byte as u8 & FLAG != 0
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(feature = "simulated", feature = "loom")))))]
+    {
+        line[0].load(Ordering::Acquire) >> (8 * lane) & u64::from(FLAG) != 0
+    }
+}
+
 /// Sets the fingerprint of a lane of `line` and leaves its flag, with release ordering. Nobody else changes the line
 /// meanwhile, except that a flag which is set may be set again: the line's lock is held, and others try for it.
 #[inline(always)]
