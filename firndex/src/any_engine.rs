@@ -7,6 +7,7 @@ use engines::engine::{FoundRecord, HotPath};
 use index::{Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
 use pmem::medium::Memory;
+use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -79,7 +80,12 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
     pub(crate) fn get(&self, key: K) -> Option<V> {
         match self.of_words() {
             Some(hot) => hot.get(key.word(0), || self.any.get(key).map(word_of)).map(of_word),
-            None => self.any.get(key),
+            None => {
+                if const { are_words::<K, V>() } {
+                    cold_path();
+                }
+                self.any.get(key)
+            }
         }
     }
 

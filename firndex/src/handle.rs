@@ -158,12 +158,17 @@ impl Handle {
     pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
         let result = mutate()?;
+        self.end(write)?;
+        Ok(result)
+    }
+
+    /// Ends a mutation as [`Handle::mutate`] does. For those that are compiled into their callers, which a closure may not
+    /// be.
+    #[inline(always)]
+    pub(crate) fn end(&self, write: Write<'_>) -> Result<()> {
         // A checkpoint waits for whoever has the right to write, and this thread may wait for that.
         drop(write);
-        if self.commits {
-            self.commit()?;
-        }
-        Ok(result)
+        if self.commits { self.commit() } else { Ok(()) }
     }
 
     /// The log's, or why there is none.

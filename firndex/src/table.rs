@@ -85,7 +85,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Stores the pair in any case; returns the replaced value.
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
-        self.handle.mutate(|| Ok(self.index.upsert(key, value)?))
+        let write = self.handle.write()?;
+        let replaced = self.index.upsert(key, value)?;
+        self.handle.end(write)?;
+        Ok(replaced)
     }
 
     /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
@@ -101,20 +104,29 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
-        self.handle.mutate(|| Ok(self.index.insert(key, value)?))
+        let write = self.handle.write()?;
+        let found = self.index.insert(key, value)?;
+        self.handle.end(write)?;
+        Ok(found)
     }
 
     /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
     /// left so.
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
-        self.handle.mutate(|| Ok(self.index.update(key, value)?))
+        let write = self.handle.write()?;
+        let replaced = self.index.update(key, value)?;
+        self.handle.end(write)?;
+        Ok(replaced)
     }
 
     /// Removes `key`; returns the removed value.
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
-        self.handle.mutate(|| Ok(self.index.remove(key)?))
+        let write = self.handle.write()?;
+        let removed = self.index.remove(key)?;
+        self.handle.end(write)?;
+        Ok(removed)
     }
 
     /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either

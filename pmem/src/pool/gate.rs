@@ -81,15 +81,20 @@ impl Gate {
     #[inline(always)]
     pub fn enter(&self) -> Option<Write<'_>> {
         let thread = thread_index();
-        let writers = &self.announced.line(thread).0[0];
-        let is_shared = thread >= THREADS_MAX;
-        if is_shared {
-            writers.fetch_add(ONE, Ordering::Relaxed);
-        } else {
-            let before = writers.load(Ordering::Relaxed);
-            let arrival = u64::from(before & COUNT == 0) << COUNT_BITS;
-            writers.store(before.wrapping_add(arrival) + ONE, Ordering::Relaxed);
-        }
+        let (writers, is_shared) = match self.announced.own_line(thread) {
+            Some(line) => {
+                let writers = &line.0[0];
+                let before = writers.load(Ordering::Relaxed);
+                let arrival = u64::from(before & COUNT == 0) << COUNT_BITS;
+                writers.store(before.wrapping_add(arrival) + ONE, Ordering::Relaxed);
+                (writers, false)
+            }
+            None => {
+                let writers = &self.announced.line(THREADS_MAX).0[0];
+                writers.fetch_add(ONE, Ordering::Relaxed);
+                (writers, true)
+            }
+        };
         let write = Write { writers, is_shared, _not_send: std::marker::PhantomData };
         light_barrier();
         (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
