@@ -1,8 +1,8 @@
 //! Every instruction set finds exactly the lanes that the definition names.
 
 use index::fingerprint::{
-    EMPTY, FLAG, FLAG_LANES_OF_LINE, Isa, empty_line, empty_word, lane_masks_for, lanes,
-    match_line, match_two_words, match_upper_halves, match_word,
+    EMPTY, FLAG, FLAG_LANES_OF_LINE, Isa, empty_line, empty_word, has_flag, lane_masks_for, lanes,
+    match_line, match_two_words, match_upper_halves, match_word, set_lane,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
@@ -101,15 +101,48 @@ fn flags_hide_no_fingerprint_and_make_none() {
             line.set(lane, FLAG);
         }
         assert_eq!(empty_line(isa, &line.0), u64::MAX, "{isa:?}: a flag is not a fingerprint");
+        let past_flags = FLAG_LANES_OF_LINE;
         line.set(0, FLAG | 1);
         line.set(1, 1);
         line.set(2, 127);
-        line.set(3, 129);
+        line.set(past_flags, 129);
         line.set(63, 1);
         assert_eq!(match_line(isa, &line.0, 1), 1 << 63 | 0b0011, "{isa:?}");
-        assert_eq!(match_line(isa, &line.0, 129), 0b1011, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, 129), 1 << past_flags | 0b0011, "{isa:?}");
         assert_eq!(match_line(isa, &line.0, 127), 0b0100, "{isa:?}");
         assert_eq!(match_line(isa, &line.0, 255), 0b0100, "{isa:?}");
+    }
+}
+
+#[test]
+fn a_fingerprint_is_set_in_its_lane_alone_and_beside_its_flag() {
+    for before in [EMPTY, FLAG, 0x55, 0xff] {
+        for fingerprint in [EMPTY, 1, 127, 129, 255] {
+            for lane in 0..64 {
+                let line = Line::of([before; 64]);
+                set_lane(&line.0, lane, fingerprint);
+                let kept_bits = if lane < FLAG_LANES_OF_LINE { FLAG } else { 0 };
+                let after = Line::of([before; 64]);
+                after.set(lane, before & kept_bits | fingerprint & !kept_bits);
+                let words =
+                    |line: &Line| line.0.each_ref().map(|word| word.load(Ordering::Relaxed));
+                assert_eq!(
+                    words(&line),
+                    words(&after),
+                    "{fingerprint} over {before} in lane {lane}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flag_is_that_of_its_lane() {
+    for lane in 0..8 {
+        let line = Line::of([!FLAG; 64]);
+        assert!(!has_flag(&line.0, lane));
+        line.set(lane, FLAG);
+        assert!((0..8).all(|other| has_flag(&line.0, other) == (other == lane)), "lane {lane}");
     }
 }
 

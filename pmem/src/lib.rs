@@ -25,6 +25,7 @@ pub mod medium;
 pub mod offset;
 pub mod pair;
 pub mod pool;
+pub mod prefetch;
 pub mod slots;
 pub mod superblock;
 pub mod sync;

@@ -11,11 +11,13 @@ use super::Core;
 use super::block::{Done, Locked, Probe, Show, Unfenced};
 use super::hash::level1_fingerprint;
 use super::layout::Geometry;
+use arrayvec::ArrayVec;
 use index::fingerprint::{Isa, Work, match_line, scan_line};
 use index::{Change, Error};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
+use std::sync::atomic::compiler_fence;
 
 /// Look-ups done together: enough to overlap all misses a core can have under way, few enough
 /// that their lines stay in its first-level cache.
@@ -58,7 +60,12 @@ where
 
     #[inline(always)]
     fn run(self, isa: Isa) -> u32 {
-        self.core.mutate_batch(isa, self.items, self.out, self.key_of, self.decide)
+        let Mutations { core, items, out, key_of, decide } = self;
+        if const { M::IS_BARE } && !core.medium().flushes() {
+            core.mutate_batch::<false, T>(isa, items, out, key_of, decide)
+        } else {
+            core.mutate_batch::<true, T>(isa, items, out, key_of, decide)
+        }
     }
 }
 
@@ -79,31 +86,45 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return false;
         }
-        let Some(&key) = keys.first() else { return true };
-        let mut probes = [self.aim(geometry, self.hasher.first_u64(key)); LOOKUPS];
-        let probes = &mut probes[..keys.len()];
-        for (&key, probe) in keys.iter().zip(&mut *probes) {
-            *probe = self.aim(geometry, self.hasher.first_u64(key));
-            self.blocks_1.prefetch_line(probe.home());
+        let mut probes = ArrayVec::<_, LOOKUPS>::new();
+        for &key in keys {
+            let probe = self.aim(geometry, self.hasher.first_u64(key));
+            probe.prefetch_line();
+            probes.push(probe);
         }
         let mut candidates = [0; LOOKUPS];
-        let candidates = &mut candidates[..keys.len()];
-        for ((&key, probe), candidates) in keys.iter().zip(&*probes).zip(&mut *candidates) {
+        // Those that their fingerprints leave undecided: which they are, nobody can predict, and a misprediction costs
+        // more than all the rest. So they are gathered, and their slots fetched, without a branch.
+        let mut undecided = [0; LOOKUPS];
+        let mut undecided_len = 0;
+        for (index, ((&key, probe), candidates)) in
+            keys.iter().zip(&probes).zip(&mut candidates).enumerate()
+        {
             let matches = match_line(isa, probe.line, level1_fingerprint(probe.first));
             *candidates = probe.candidates(matches);
-            // Whether there is a candidate nobody can predict. So there is no branch for it: without one, the slot
-            // that is fetched is at hand already.
             probe.prefetch_candidate(self.medium(), *candidates);
-            if *candidates == 0 && probe.may_have_spilled() {
+            let may_have_spilled = probe.may_have_spilled();
+            undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
+            undecided_len += usize::from((matches != 0) | may_have_spilled);
+            if may_have_spilled & (matches == 0) {
                 self.prefetch_2(geometry, key, probe.first);
             }
         }
         // Fingerprints read above vouch for the slots read below.
         fence(Ordering::Acquire);
-        for (((&key, probe), &candidates), out) in
-            keys.iter().zip(&*probes).zip(&*candidates).zip(out)
-        {
-            *out = self.get_probed(geometry, key, probe, candidates, || true);
+        if undecided_len == keys.len() {
+            // As where every key is there. Then the way through the list is a detour.
+            for (((&key, probe), &candidates), out) in
+                keys.iter().zip(&probes).zip(&candidates).zip(out)
+            {
+                *out = self.get_probed(geometry, key, probe, candidates, || true);
+            }
+        } else {
+            out.fill(None);
+            for index in undecided[..undecided_len].iter().map(|&index| usize::from(index)) {
+                let (key, probe, candidates) = (keys[index], &probes[index], candidates[index]);
+                out[index] = self.get_probed(geometry, key, probe, candidates, || true);
+            }
         }
         fence(Ordering::Acquire);
         self.geometry() == geometry
@@ -143,7 +164,8 @@ impl<M: Medium> Core<M> {
     ) -> Result<(), Error> {
         for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
             let (key_of, decide) = (&key_of, &decide);
-            let finished = self.isa.run(Mutations { core: self, items, out, key_of, decide });
+            let mutations = Mutations { core: self, items, out: &mut *out, key_of, decide };
+            let finished = self.isa.run(mutations);
             if finished.count_ones() as usize == items.len() {
                 continue;
             }
@@ -158,7 +180,7 @@ impl<M: Medium> Core<M> {
 
     /// Does what can be done without waiting and with one fence; returns which items that were.
     #[inline(always)]
-    fn mutate_batch<T>(
+    fn mutate_batch<const FLUSHES: bool, T>(
         &self,
         isa: Isa,
         items: &[T],
@@ -170,13 +192,12 @@ impl<M: Medium> Core<M> {
         if geometry.is_resizing() {
             return 0;
         }
-        let Some(item) = items.first() else { return 0 };
-        let mut probes = [self.aim(geometry, self.hasher.first_u64(key_of(item))); MUTATIONS];
-        let probes = &mut probes[..items.len()];
-        for (item, probe) in items.iter().zip(&mut *probes) {
-            *probe = self.aim(geometry, self.hasher.first_u64(key_of(item)));
-            self.blocks_1.prefetch_line_to_write(probe.home());
+        let mut probes = ArrayVec::<_, MUTATIONS>::new();
+        for item in items {
+            let probe = self.aim(geometry, self.hasher.first_u64(key_of(item)));
+            probe.prefetch_line_to_write();
             probe.slots.prefetch_write(self.medium(), probe.preferred());
+            probes.push(probe);
         }
         let mut locks = [const { None::<Locked<'_>> }; MUTATIONS];
         // All of these are of a moment under the lock.
@@ -196,7 +217,9 @@ impl<M: Medium> Core<M> {
                 refusals += 1;
                 continue;
             }
-            sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
+            if FLUSHES {
+                sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
+            }
             let (matches, empty) = scan_line(isa, probe.line, level1_fingerprint(probe.first));
             candidates[index] = probe.candidates(matches);
             empties[index] = empty;
@@ -208,7 +231,7 @@ impl<M: Medium> Core<M> {
         let mut shows = [Show::Nothing; MUTATIONS];
         let (mut finished, mut inserted, mut removed) = (0, 0, 0);
         let mut is_stored = false;
-        for (index, ((item, probe), out)) in items.iter().zip(&*probes).zip(&mut *out).enumerate() {
+        for (index, ((item, probe), out)) in items.iter().zip(&probes).zip(&mut *out).enumerate() {
             if locks[index].is_none() {
                 continue;
             }
@@ -219,11 +242,18 @@ impl<M: Medium> Core<M> {
             else {
                 continue;
             };
-            if let Some(lane) = unfenced.stored {
-                self.flush_slot(probe.slots.offset(self.medium(), lane), sequences[index]);
-                is_stored = true;
+            if FLUSHES {
+                if let Some(lane) = unfenced.stored {
+                    self.flush_slot(probe.slots.offset(self.medium(), lane), sequences[index]);
+                    is_stored = true;
+                }
+                shows[index] = unfenced.show;
+            } else {
+                // What a flush and a fence are here.
+                compiler_fence(Ordering::SeqCst);
+                unfenced.show.on(probe.line);
+                locks[index] = None;
             }
-            shows[index] = unfenced.show;
             finished |= 1 << index;
             let Done { found, change } = unfenced.done;
             *out = found;
@@ -236,9 +266,11 @@ impl<M: Medium> Core<M> {
         if is_stored {
             self.medium().fence();
         }
-        for ((probe, lock), show) in probes.iter().zip(&mut locks).zip(shows) {
-            show.on(probe.line);
-            *lock = None;
+        if FLUSHES {
+            for ((probe, lock), show) in probes.iter().zip(&mut locks).zip(shows) {
+                show.on(probe.line);
+                *lock = None;
+            }
         }
         self.count_changes(inserted, removed);
         finished

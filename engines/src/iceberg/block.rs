@@ -17,6 +17,7 @@ use index::fingerprint::{
 };
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
+use pmem::prefetch::{prefetch, prefetch_write};
 use pmem::slots::Slots;
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, WORD};
@@ -115,6 +116,18 @@ impl<M> Probe<'_, M> {
     #[inline(always)]
     pub(super) fn preferred(&self) -> usize {
         self.preferred as usize
+    }
+
+    /// Hints that the line is about to be read.
+    #[inline(always)]
+    pub(super) fn prefetch_line(&self) {
+        prefetch(self.line);
+    }
+
+    /// Hints that the line is about to be written.
+    #[inline(always)]
+    pub(super) fn prefetch_line_to_write(&self) {
+        prefetch_write(self.line);
     }
 
     /// These lanes, counted from the preferred one on: of those with the key's fingerprint the first is then nearly

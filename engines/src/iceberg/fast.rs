@@ -127,12 +127,12 @@ impl<M: Medium> Core<M> {
             return None;
         }
         let probe = self.aim(geometry, first);
-        let fingerprint = level1_fingerprint(first);
         probe.slots.prefetch_write(self.medium(), probe.preferred());
         if FLUSHES {
             // Before the lock, whose instruction waits for the fence of the operation before: so this one's misses
             // overlap with that.
-            let (matches, empties) = scan_line_fast(self.isa, probe.line, fingerprint)?;
+            let (matches, empties) =
+                scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
             self.prefetch_likely(&probe, probe.candidates(matches), empties);
         }
         let locked = Locked::attempt(probe.flags())?;
@@ -146,7 +146,7 @@ impl<M: Medium> Core<M> {
             Sequence::NONE
         };
         // Only what is seen under the lock tells that the key is absent.
-        let (matches, empties) = scan_line_fast(self.isa, probe.line, fingerprint)?;
+        let (matches, empties) = scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
         let changed = self.change_candidate(&probe, probe.candidates(matches), key, decide);
         let unfenced = match changed {
             Some(changed) => changed,

@@ -27,7 +27,7 @@ pub(super) struct LineMask(pub(super) [u64; 8]);
 
 /// The bits of a word of fingerprints whose first lanes are flag lanes.
 pub(super) const fn without_flags(flag_lanes: usize) -> u64 {
-    !(repeat(FLAG) & (u64::MAX >> (64 - 8 * flag_lanes)))
+    !(repeat(FLAG) & ((1u128 << (8 * flag_lanes)) - 1) as u64)
 }
 
 /// `byte` in all eight lanes.

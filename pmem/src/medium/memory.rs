@@ -9,6 +9,7 @@ use crate::error::SpaceError;
 use crate::line_log::{Flushed, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
+use crate::prefetch::{prefetch, prefetch_write};
 use crate::sync::Mutex;
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
@@ -455,32 +456,13 @@ impl Medium for Memory {
     }
 
     #[inline(always)]
-    fn prefetch_at(&self, line: *mut u8) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch never faults and changes no value.
-        unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
-        }
+    fn prefetch_at(&self, place: *mut u8) {
+        prefetch(place);
     }
 
     #[inline(always)]
-    fn prefetch_write_at(&self, line: *mut u8) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
-        // treat its encoding as no operation.
-        unsafe {
-            core::arch::asm!("prefetchw [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pstl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
-        }
+    fn prefetch_write_at(&self, place: *mut u8) {
+        prefetch_write(place);
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::element::Zeroable;
 use super::pages;
+use crate::prefetch::{prefetch, prefetch_write};
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -93,34 +94,13 @@ impl<T: Zeroable> Array<T> {
     /// Hints that the element at `index` is about to be read.
     #[inline(always)]
     pub fn prefetch(&self, index: usize) {
-        let element = self.base.as_ptr().wrapping_add(index);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch never faults and changes no value.
-        unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(element.cast());
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
-        }
+        prefetch(self.base.as_ptr().wrapping_add(index));
     }
 
     /// Hints that the element at `index` is about to be written.
     #[inline(always)]
     pub fn prefetch_write(&self, index: usize) {
-        let element = self.base.as_ptr().wrapping_add(index);
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch never faults and changes no value; processors without `prefetchw`
-        // treat its encoding as no operation.
-        unsafe {
-            core::arch::asm!("prefetchw [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pstl1keep, [{line}]", line = in(reg) element, options(nostack, preserves_flags, readonly));
-        }
+        prefetch_write(self.base.as_ptr().wrapping_add(index));
     }
 
     /// Asks for huge pages behind a range of elements that is as large as one or larger, its ends

@@ -1,7 +1,8 @@
 //! The meaning of the bits of a hash, and the quality of what is made of them.
 
 use crate::iceberg::hash::{
-    fingerprint, h0, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2,
+    fingerprint, h0, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_bit,
+    spilled_lane,
 };
 use index::hash::Hasher;
 use std::collections::HashSet;
@@ -16,6 +17,7 @@ fn every_field_has_its_own_bits() {
     assert_eq!(level1_fingerprint(first), 0x7f);
     assert_eq!(level2_fingerprint_1(first), 0x2a);
     assert_eq!(level2_fingerprint_2(first), 0xc3);
+    assert_eq!((spilled_lane(first), spilled_bit(first)), (3, 0x80 << 24));
 }
 
 #[test]
