@@ -214,7 +214,7 @@ pub struct Slots<'a, M> {
     /// The block's beginning: an address in a mapping that the pool owns, if accesses of `M` are bare instructions,
     /// and from there on at least `SLOTS_MAX_BYTES` belong to that mapping or to the guard behind it. Else an offset.
     at: *mut u8,
-    blocks: PhantomData<(&'a (), fn(M))>,
+    blocks: PhantomData<&'a M>,
 }
 
 impl<M> Clone for Slots<'_, M> {
