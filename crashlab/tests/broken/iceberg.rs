@@ -27,7 +27,7 @@ fn key_stored_before_value() {
 /// reader helps.
 #[test]
 fn fingerprint_before_fence() {
-    let fence = site(SiteKind::Fence, FAST, "fn finish", "persist_slot(slot");
+    let fence = site(SiteKind::Fence, FAST, "fn mutate_fast", "persist_slot(probe");
     break_and_catch(TARGET, fence, Fault::LateFence(6));
 }
 
@@ -66,7 +66,7 @@ fn a_slot_reused_before_its_removal_is_durable() {
 #[test]
 fn a_failing_seed_fails_again_and_its_history_shrinks() {
     machine::silence_panics();
-    let site = site(SiteKind::Flush, FAST, "fn finish", "persist_slot(slot");
+    let site = site(SiteKind::Flush, FAST, "fn mutate_fast", "persist_slot(probe");
     mutate(Some(Mutation { site, fault: Fault::Dropped }));
     let setup = || tables().swap_remove(0);
     let sample = |seed| {

@@ -244,6 +244,13 @@ impl<M: Medium> Core<M> {
         if pool.extents_of(LEVEL_1).is_empty() {
             roots = initialize(&pool, &shape, [&area_1, &area_2, &area_3])?;
         }
+        for (owner, area, root) in [
+            (LEVEL_1, &area_1, roots[0]),
+            (LEVEL_2, &area_2, roots[1]),
+            (LEVEL_3, &area_3, roots[2]),
+        ] {
+            check_root(owner, area, root).map_err(corrupt)?;
+        }
         let limit = pool.medium().limit();
         let units_now = roots.map(|log2| 1usize << log2);
         let most = |level: usize| {
@@ -391,7 +398,17 @@ fn initialize<M: Medium>(
     Ok(roots)
 }
 
-/// Makes the extents of a level known, if they are what its size says.
+/// Whether a level can have `1 << root` units.
+fn check_root(owner: u8, area: &Area, root: u64) -> Result<(), String> {
+    let initial = area.initial_log2();
+    let most = if owner == LEVEL_3 { NODES_LOG2_MAX } else { BLOCKS_LOG2_MAX };
+    if (u64::from(initial)..=u64::from(most)).contains(&root) {
+        return Ok(());
+    }
+    Err(format!("level {owner} of the table: 2^{root} units, expected 2^{initial} to 2^{most}"))
+}
+
+/// Makes the extents of a level known, if they are what its size says, which was [checked](check_root).
 fn adopt_extents<M: Medium>(
     pool: &Pool<M>,
     owner: u8,
@@ -401,11 +418,6 @@ fn adopt_extents<M: Medium>(
 ) -> Result<(), String> {
     let extents = pool.extents_of(owner);
     let wrong = |what: String| Err(format!("level {owner} of the table: {what}"));
-    let initial = area.initial_log2();
-    let most = if owner == LEVEL_3 { NODES_LOG2_MAX } else { BLOCKS_LOG2_MAX };
-    if root < initial.into() || root > most.into() {
-        return wrong(format!("2^{root} units, expected 2^{initial} to 2^{most}"));
-    }
     let expected = area.extents_for(root as u32);
     if extents.len() != expected as usize {
         return wrong(format!("{} extents, expected {expected}", extents.len()));
