@@ -53,6 +53,8 @@ mod iter;
 mod logging;
 mod open;
 mod options;
+#[cfg(doctest)]
+mod pages;
 mod pools;
 mod salvage;
 mod store;

@@ -104,3 +104,44 @@ fn lines_of_pages_fit() {
     }
     none_of("lines of more than 120 columns", &long);
 }
+
+/// Tables and drawings cannot be wrapped, nor can what the formatter leaves as it is: code and strings.
+#[test]
+fn comments_fit() {
+    let mut long = Vec::new();
+    for path in files("rs") {
+        for (number, line) in (1..).zip(text(&top().join(&path)).lines()) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']);
+            let is_prose = !comment.starts_with(" |") && !comment.starts_with("     ");
+            if is_prose && line.chars().count() > COLUMNS_MAX {
+                long.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    none_of("comments of more than 120 columns", &long);
+}
+
+#[test]
+fn the_index_leads_to_every_page_of_docs() {
+    let index = text(&top().join("docs/README.md"));
+    let missing: Vec<String> = pages()
+        .into_iter()
+        .filter_map(|page| Some(page.path.strip_prefix("docs").ok()?.display().to_string()))
+        .filter(|page| page != "README.md" && !index.contains(&format!("]({page})")))
+        .collect();
+    none_of("pages that docs/README.md does not name", &missing);
+}
+
+#[test]
+fn examples_of_the_readme_and_the_guide_are_run() {
+    let run = text(&top().join("firndex/src/pages.rs"));
+    let missing: Vec<String> = pages()
+        .into_iter()
+        .map(|page| page.path)
+        .filter(|path| path.starts_with("docs/guide") || path == Path::new("README.md"))
+        .filter(|path| !run.contains(&format!("\"../../{}\"", path.display())))
+        .map(|path| path.display().to_string())
+        .collect();
+    none_of("pages whose examples firndex/src/pages.rs does not run", &missing);
+}
