@@ -56,9 +56,11 @@ fn main() -> Result<()> {
                 scope.spawn(move || work(counters, worker))
             })
             .collect();
-        workers.into_iter().try_fold(0, |sum, worker| match worker.join() {
-            Ok(confirmed) => Ok(sum + confirmed?),
-            Err(panic) => std::panic::resume_unwind(panic),
+        workers.into_iter().try_fold(0, |sum, worker| -> Result<u64> {
+            match worker.join() {
+                Ok(confirmed) => Ok(sum + confirmed?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
         })
     })?;
 
