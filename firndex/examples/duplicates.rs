@@ -1,4 +1,4 @@
-//! A deduplication index: where each block of some files was first seen.
+//! A deduplication index: where each line of some text files was first seen.
 //!
 //! `cargo run --release --example duplicates -p firndex [DIRECTORY]`
 //!
@@ -11,11 +11,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-const BLOCK_BYTES: usize = 1024;
-
 type Digest = [u8; 16];
 
-/// Where a block was first seen. The derive makes it a value of tables: plain integers, in this order.
+/// Where a line was first seen. The derive makes it a value of tables: plain integers, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Fixed)]
 struct Place {
     file: u32,
@@ -25,15 +23,15 @@ struct Place {
 /// What one pass over the files has found.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
-    blocks: u64,
+    lines: u64,
     duplicates: u64,
 }
 
 /// A quick digest for an example. A program that trusts digests alone takes a cryptographic one, such as BLAKE3.
-fn digest(block: &[u8]) -> Digest {
+fn digest(line: &[u8]) -> Digest {
     let half = |seed: u64| {
         let mut hasher = DefaultHasher::new();
-        (seed, block).hash(&mut hasher);
+        (seed, line).hash(&mut hasher);
         u128::from(hasher.finish())
     };
     (half(0) << 64 | half(1)).to_le_bytes()
@@ -58,15 +56,18 @@ fn index(
     let mut found = Found::default();
     for (file, path) in (0..).zip(files) {
         let bytes = fs::read(path)?;
-        for (number, block) in (0..).zip(bytes.chunks(BLOCK_BYTES)) {
-            let place = Place { file, offset: number * BLOCK_BYTES as u64 };
-            found.blocks += 1;
+        let mut offset = 0;
+        // Pieces that end where lines end are found again after text was inserted before them.
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let place = Place { file, offset };
+            offset += line.len() as u64;
+            found.lines += 1;
             // `insert` stores the place only if the digest is new, and returns the earlier one if it is not.
-            if let Some(first) = table.insert(digest(block), place)? {
-                // Equal digests mean equal blocks only if the digest is good, so the example reads the first one again.
-                let mut same = vec![0; block.len()];
+            if let Some(first) = table.insert(digest(line), place)? {
+                // Equal digests mean equal lines only if the digest is good, so the example reads the first one again.
+                let mut same = vec![0; line.len()];
                 File::open(&files[first.file as usize])?.read_exact_at(&mut same, first.offset)?;
-                assert_eq!(same, block, "two blocks share a digest");
+                assert_eq!(same, line, "two lines share a digest");
                 found.duplicates += 1;
             }
         }
@@ -86,15 +87,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::temp_dir().join(format!("firndex-example-duplicates-{}", std::process::id()));
     let table = Table::create(&path)?;
     let first = index(&table, &files)?;
-    println!("{} files, {} blocks, {} duplicates", files.len(), first.blocks, first.duplicates);
-    assert_eq!(table.len(), first.blocks - first.duplicates);
+    println!("{} files, {} lines, {} duplicates", files.len(), first.lines, first.duplicates);
+    assert_eq!(table.len(), first.lines - first.duplicates);
     table.close()?;
 
     // The index outlives its process. A second pass over the same files finds nothing new.
     let table = Table::open(&path)?;
     let second = index(&table, &files)?;
-    assert_eq!(second, Found { blocks: first.blocks, duplicates: first.blocks });
-    println!("after reopening: all {} blocks are known", second.duplicates);
+    assert_eq!(second, Found { lines: first.lines, duplicates: first.lines });
+    println!("after reopening: all {} lines are known", second.duplicates);
     table.close()?;
 
     let companions = Options::new().log_files(&path)?.paths;
