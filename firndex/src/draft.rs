@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What becomes of a file that is there already where a pool is to be written.
+/// What happens to a file that already exists where a pool is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Existing {
     /// It stays, and the error is [`OpenError::Exists`].
     Keep,
-    /// A pool is replaced when the new one is complete, together with its log and checkpoint. It must not be open.
-    /// Whatever is no pool stays, and the error is [`OpenError::NotAPool`].
+    /// A pool is replaced, with its log and checkpoint, when the new one is complete. It must not be open. Any other
+    /// file stays, and the error is [`OpenError::NotAPool`].
     Replace,
 }
 

@@ -19,11 +19,11 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn gate(&self) -> &Arc<Gate>;
     /// As [`Pool::sync_counted`].
     fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()>;
-    /// Compares the number of pairs, which `count` says, with the one recorded when the pool was closed. If it
-    /// is another one, a pool opened for writing is refused.
+    /// Compares the number of pairs, from `count`, with the one recorded when the pool was closed. If they differ, a
+    /// pool opened for writing is refused.
     fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError>;
-    /// Has what `count` says, asked at once, recorded when the pool is closed. Until then nothing may
-    /// happen to the pool but that the engine is dropped.
+    /// Calls `count` at once, and records the result when the pool is closed. Until then the pool may not change; only
+    /// the engine may be dropped.
     fn record_pairs(&self, count: &dyn Fn() -> u64);
     fn close(&self) -> io::Result<()>;
     /// Says that the pool has no log.
@@ -352,12 +352,11 @@ impl Drop for Handle {
     }
 }
 
-/// A moment of a pool: everything that a thread has done or seen by then. See
-/// [`Table::ticket`](crate::Table::ticket).
+/// A moment of a pool: everything that a thread had done or seen by then. See [`Table::ticket`](crate::Table::ticket).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// A snapshot of a pool's figures. Beside writers each figure is of its own moment.
+/// A snapshot of a pool's figures. If others write meanwhile, each figure is from another moment.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -369,38 +368,38 @@ pub struct Stats {
     pub medium: Medium,
     /// Pairs stored.
     pub pairs: u64,
-    /// Slots that the load factor is relative to.
+    /// All slots: what the load factor is relative to.
     pub capacity: u64,
-    /// Taken slots per slot of capacity.
+    /// Taken slots divided by all slots.
     pub load_factor: f64,
-    /// Fill of each level, in the order in which a search visits them.
+    /// How full each level is, in the order in which a search visits them.
     pub levels: Vec<Level>,
     /// Whether a resize is under way.
     pub resizing: bool,
     /// Resizes begun since the pool was opened.
     pub resizes: u64,
-    /// The table in DRAM that caches pairs, if there is one: its size, and how many look-ups it answered.
+    /// The cached table in DRAM, if there is one: its size, and how many look-ups it answered.
     pub cached: Option<CacheUse>,
-    /// Bytes that the pool has in its file (or memory), space prepared ahead included.
+    /// Bytes that the pool takes in its file or memory, including space prepared ahead.
     pub pool_bytes: u64,
-    /// Volatile bytes of the engine's sidecar.
+    /// Bytes of the engine's sidecar: memory beside the pool, rebuilt on opening.
     pub sidecar_bytes: u64,
-    /// Bytes of the heap's extents.
+    /// Bytes of the heap, which holds the keys and values of a store.
     pub heap_bytes: u64,
-    /// Of these, bytes in slots that hold an item.
+    /// Of these, bytes in use.
     pub heap_used_bytes: u64,
-    /// Bytes per pair: levels, sidecar and heap; without space prepared ahead.
+    /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
     pub bytes_per_pair: f64,
     /// Number of times the pool was opened for writing.
     pub incarnation: u64,
     /// The pool's random identity.
     pub uuid: u128,
-    /// What of the pool survives power loss, besides what was closed.
+    /// What survives power loss while the pool is open.
     pub durability: Durability,
-    /// The pool's log and checkpoint, if it has them and is open for writing.
+    /// Figures of log and checkpoint, if the pool has them and is open for writing.
     pub log: Option<LogUse>,
     /// Milliseconds that opening took, recovery included.
     pub recovery_ms: f64,
-    /// Of these, milliseconds in which the engine rebuilt its sidecar from the pool.
+    /// Of these, milliseconds for rebuilding the sidecar from the pool.
     pub scan_ms: f64,
 }

@@ -274,11 +274,11 @@ impl Companions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFiles {
-    /// All of them.
+    /// Paths of all files.
     pub paths: Vec<PathBuf>,
     /// Bytes of the log's segments.
     pub log_bytes: u64,
-    /// Bytes of the checkpoint, and of the one that is being written.
+    /// Bytes of the checkpoint, and of the one being written.
     pub checkpoint_bytes: u64,
 }
 
