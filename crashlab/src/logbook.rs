@@ -5,8 +5,8 @@
 //! the next one is closed, what a power loss leaves stays the same.
 //!
 //! A checkpoint is made beside the threads of the history, as `pmem` makes one: the number of the open epoch; a copy
-//! of the pool, word by word; waiting until all have left the gate that were inside when the copy was complete; an epoch
-//! closed. Copy and cuts from that number on are an image, too.
+//! of the pool, word by word; waiting until all have left the gate that were inside when the copy was complete; an
+//! epoch closed. Copy and cuts from that number on are an image, too.
 
 use crate::execution;
 use crate::images::{Image, has_words_of, is_left};

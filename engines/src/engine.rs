@@ -150,8 +150,8 @@ pub trait Describe: 'static {
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError>;
 
-    /// Shows `visit` what the tables of a pool hold that may be damaged anywhere, from its bytes: a key may come twice, the
-    /// place that look-ups prefer first. The index of a store has words, which lead to items.
+    /// Shows `visit` what the tables of a pool hold that may be damaged anywhere, from its bytes: a key may come twice,
+    /// the place that look-ups prefer first. The index of a store has words, which lead to items.
     fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>));
 
     /// The hot path of a table, if it has one.

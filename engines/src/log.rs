@@ -4,9 +4,9 @@
 //!   | checksum | kind, slot, level | bucket | value … |     each entry begins a line
 //! ```
 //!
-//! An *update* entry holds the new value of an item in a full bucket. When the entry is durable the update has happened: recovery repeats it. So a reader
-//! may report the new value as soon as it sees it. With the old value in the log a crash could take
-//! that back.
+//! An *update* entry holds the new value of an item in a full bucket. When the entry is durable the update has
+//! happened: recovery repeats it. So a reader may report the new value as soon as it sees it. With the old value in the
+//! log a crash could take that back.
 //!
 //! A *movement* entry says which item may be in the table twice. It needs no erasure: recovery looks
 //! whether that is so.

@@ -7,8 +7,8 @@ use index::{Change, Error, Fixed};
 
 /// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.
 pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
-    /// Changes whose flushes have begun and whose fence is still to come, at most `MOST`, with their locks. What is left
-    /// when it is dropped is made durable, then visible.
+    /// Changes whose flushes have begun and whose fence is still to come, at most `MOST`, with their locks. What is
+    /// left when it is dropped is made durable, then visible.
     type Unfenced<'a, const MOST: usize>
     where
         Self: 'a;

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example counters -p firndex`
 //!
-//! Waiting for the disk after each request would be slow. So a worker handles a group of requests, waits once for all of
-//! them, and then confirms the group.
+//! Waiting for the disk after each request would be slow. So a worker handles a group of requests, waits once for all
+//! of them, and then confirms the group.
 
 use firndex::{Durability, Options, Result, Store};
 use std::thread;

@@ -61,7 +61,8 @@ fn main() -> Result<()> {
         sessions.begin(&format!("visitor {visitor}"), b"an empty basket", now_s)?;
     }
 
-    // Twenty minutes later every tenth visitor comes back, and again after twenty more: the others have expired by then.
+    // Twenty minutes later every tenth visitor comes back, and again after twenty more: the others have expired by
+    // then.
     let (later_s, latest_s) = (now_s + 20 * 60, now_s + 40 * 60);
     for visitor in (0..1000).step_by(10) {
         let data = sessions.resume(&format!("visitor {visitor}"), later_s)?;

@@ -282,7 +282,8 @@ pub trait Records: Send + Sync {
     fn make_room(&self, key: &[u8], value: &[u8]);
 
     /// Moves some items together beside other operations, in the calling thread, so that what lies free between them
-    /// serves items of any size. There is nothing left to be moved if that frees nothing. The caller has the right to write, and holds no [`Record`].
+    /// serves items of any size. There is nothing left to be moved if that frees nothing. The caller has the right to
+    /// write, and holds no [`Record`].
     fn compact(&self) -> Compacted;
 
     /// Completes a resize that is under way; as [`Index::settle`].

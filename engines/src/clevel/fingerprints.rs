@@ -2,9 +2,9 @@
 //!
 //! A word for each bucket, a byte for each slot: a part of the tag. It is written by who has claimed
 //! the slot, before the operation that fills it is in force, and stays until the slot is claimed
-//! again. So the byte of a slot that leads to an item, or has just lost one, is its key's; the byte of any other slot may
-//! be anything. A late writer does no harm: what it has claimed is its own until its operation is in
-//! force, save for a drainer, who makes it FROZEN for as long as the writer is pinned.
+//! again. So the byte of a slot that leads to an item, or has just lost one, is its key's; the byte of any other slot
+//! may be anything. A late writer does no harm: what it has claimed is its own until its operation is in force, save
+//! for a drainer, who makes it FROZEN for as long as the writer is pinned.
 
 use super::layout::{Bucket, Level, SLOTS, load};
 use index::fingerprint::match_two_words;

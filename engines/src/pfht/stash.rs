@@ -22,7 +22,8 @@ const BUCKETS_PER_CHAIN: u64 = 8;
 /// Steps after which a reader asks whether it has strayed from its chain.
 const STEPS_BETWEEN_CHECKS: usize = 8;
 
-// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the end.
+// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the
+// end.
 const LINK_MASK: u64 = (1 << 32) - 1;
 const OWNER_SHIFT: u32 = 32;
 const _: () = assert!(LOG2_MAX < u64::BITS - OWNER_SHIFT);
@@ -329,8 +330,8 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         head.store(next_version(before) | CHAIN_LOCK | first, Ordering::Release);
     }
 
-    /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the key
-    /// already, `may_erase` is asked, and the node erased, durably. Returns the nodes in use.
+    /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the
+    /// key already, `may_erase` is asked, and the node erased, durably. Returns the nodes in use.
     pub(super) fn rebuild<M: Medium, E>(
         &self,
         medium: &M,

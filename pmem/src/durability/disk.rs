@@ -1,4 +1,5 @@
-//! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated disk.
+//! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated
+//! disk.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};

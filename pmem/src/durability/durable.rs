@@ -222,8 +222,8 @@ impl Durable {
         self.shared.checkpoint()
     }
 
-    /// Lets `read` have the pool as it was at one moment during this call, beside operations: it has everything that had
-    /// returned before the call. No checkpoint is made until `read` returns, so the log grows.
+    /// Lets `read` have the pool as it was at one moment during this call, beside operations: it has everything that
+    /// had returned before the call. No checkpoint is made until `read` returns, so the log grows.
     pub fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
         self.shared.hold(read)
     }

@@ -32,8 +32,8 @@
 //!
 //! # Generations
 //!
-//! Each opening for writing begins a log of a new generation, a random number, in segments of their own. The log and the
-//! checkpoint before stay as they are until the first checkpoint of the new generation has its name: until then a
+//! Each opening for writing begins a log of a new generation, a random number, in segments of their own. The log and
+//! the checkpoint before stay as they are until the first checkpoint of the new generation has its name: until then a
 //! power loss leads back to the state before. Frames of an old generation in space that is used again are none of the
 //! log's.
 

@@ -67,8 +67,8 @@ impl SafeCopy {
         Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint, last_epoch: None }))
     }
 
-    /// The checkpoint and its log up to this epoch, of which the log has a frame: what follows is not looked at, since it
-    /// may be being written.
+    /// The checkpoint and its log up to this epoch, of which the log has a frame: what follows is not looked at, since
+    /// it may be being written.
     pub(super) fn up_to(
         disk: Arc<dyn Disk>,
         names: Names,

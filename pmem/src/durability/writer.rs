@@ -138,8 +138,8 @@ impl Segments {
             if !is_of_size || bytes % PAGE != 0 || !self.disk.is_as_private(&old)? {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            // Its header stays until the log gets here. It says another number, so an opening finds the log's end here; and
-            // it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
+            // Its header stays until the log gets here. It says another number, so an opening finds the log's end here;
+            // and it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
             self.disk.rename(&old, &name)?;
             self.disk.sync_names()?;
             Ok(Segment { number, file, bytes })

@@ -20,28 +20,28 @@
 //! | 4 looks whether e is still open; if not, withdraws and starts again | |
 //! | 5 publishes: stores the ring's word, with e and the new head, and without the announcement | |
 //!
-//! *Nothing of epoch e comes late.* Either the flusher sees the announcement, and waits; or the thread's read comes after
-//! the heavy barrier, and finds e + 1. So a thread that is preempted while it appends holds the flusher up, but nobody who
-//! appends. It waits for nobody meanwhile: if its ring is full, it withdraws first.
+//! *Nothing of epoch e comes late.* Either the flusher sees the announcement, and waits; or the thread's read comes
+//! after the heavy barrier, and finds e + 1. So a thread that is preempted while it appends holds the flusher up, but
+//! nobody who appends. It waits for nobody meanwhile: if its ring is full, it withdraws first.
 //!
 //! *A cut rests on nothing that it lacks.* What a record of epoch e shows was stored before step 4 found e open. If it
 //! rests on another record, that one was published before what it shows was stored, under an epoch that was open then:
 //! e or an earlier one. Without step 4 that other record could belong to e + 1.
 //!
-//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 3 comes
-//! after the stores that the thread flushed, and before the copy. Of two records of a stripe the second to add
-//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 4 at the latest,
-//! so it does not bear an older one. What was stored later is in the later record of whoever stored it.
+//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 3
+//! comes after the stores that the thread flushed, and before the copy. Of two records of a stripe the second to add
+//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 4 at the latest, so it
+//! does not bear an older one. What was stored later is in the later record of whoever stored it.
 //!
-//! *Who holds a lock may draw its number early.* The add waits for all earlier stores, and everything later waits for the
-//! add: behind the store to a cold line it costs the whole miss. A thread that holds a lock on a pair of words can
-//! draw the number when it has just got the lock ([`LineLog::sequence`]). Records of one lock's holders are ordered
-//! as the holders are, wherever each draws.
+//! *Who holds a lock may draw its number early.* The add waits for all earlier stores, and everything later waits for
+//! the add: behind the store to a cold line it costs the whole miss. A thread that holds a lock on a pair of words can
+//! draw the number when it has just got the lock ([`LineLog::sequence`]). Records of one lock's holders are ordered as
+//! the holders are, wherever each draws.
 //!
-//! *Who observes such a pair without the lock* ([`LineLog::append_observed`]) reads the epoch, draws its number, passes a
-//! heavy barrier, and copies. Without that barrier the copy could lack what the holder has stored, and yet bear the
-//! larger number or the later epoch. The holder passes its light barrier, and then reads the epoch and looks whether its
-//! number is still the last one of the stripe; if not, it draws another one. So either the copy has what the holder
+//! *Who observes such a pair without the lock* ([`LineLog::append_observed`]) reads the epoch, draws its number, passes
+//! a heavy barrier, and copies. Without that barrier the copy could lack what the holder has stored, and yet bear the
+//! larger number or the later epoch. The holder passes its light barrier, and then reads the epoch and looks whether
+//! its number is still the last one of the stripe; if not, it draws another one. So either the copy has what the holder
 //! stored, or the holder sees the observer's number and epoch, and its own are larger then.
 //!
 //! An extent is words that nobody but its caller changes, or whole lines. These are read until two readings in a row
@@ -52,8 +52,8 @@
 //!
 //! [`LineLog::note`] is a flush: it remembers what to append. [`LineLog::fence`] appends what the thread has noted. A
 //! medium calls these two, and an engine has to know nothing. One that changes pairs of words under a lock may, for
-//! speed: see [`Medium::sequence`](crate::Medium::sequence). Until [`LineLog::start`] and after [`LineLog::stop`] nothing is
-//! appended, and nobody waits.
+//! speed: see [`Medium::sequence`](crate::Medium::sequence). Until [`LineLog::start`] and after [`LineLog::stop`]
+//! nothing is appended, and nobody waits.
 
 mod cut;
 mod pairs;

@@ -201,9 +201,9 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Says that the pool on `medium` is where it should be: what was restored there bears the place and the time of
-    /// what it was restored from. Says also that it is dirty, whatever it was then. Nothing of it has reached the device
-    /// yet: after a power loss it must not count, but be restored once more, from the same checkpoint, whose log is of
-    /// this generation.
+    /// what it was restored from. Says also that it is dirty, whatever it was then. Nothing of it has reached the
+    /// device yet: after a power loss it must not count, but be restored once more, from the same checkpoint, whose log
+    /// is of this generation.
     pub fn adopt(medium: &M, place: Place, generation: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;
         medium.grow(superblock.end)?;

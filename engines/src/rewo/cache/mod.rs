@@ -17,9 +17,9 @@
 //!    whenever the table comes to be full-loaded or partial-loaded.
 //! 5. It becomes full-loaded only by a refill that found room for every pair, if nothing was left out or dropped
 //!    meanwhile. Who leaves a pair out or drops it looks at the state first, under a lock that the refill takes when it
-//!    comes to that pair: an insertion under that of the bucket in the pool, a look-up that drops an entry under the home
-//!    of its key. So either it sees that a refill is under way and says what it does, or the refill comes to the pair
-//!    later and sees what was done.
+//!    comes to that pair: an insertion under that of the bucket in the pool, a look-up that drops an entry under the
+//!    home of its key. So either it sees that a refill is under way and says what it does, or the refill comes to the
+//!    pair later and sees what was done.
 //!
 //! When the persistent table is resized, this one begins anew: entries of an earlier epoch are none.
 

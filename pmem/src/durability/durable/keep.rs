@@ -34,7 +34,8 @@ impl Shared {
         }
     }
 
-    /// Has segments at hand, makes checkpoints, and begins a broken log anew; what failed before only if it `may_retry`.
+    /// Has segments at hand, makes checkpoints, and begins a broken log anew; what failed before only if it
+    /// `may_retry`.
     pub(super) fn keep_once(&self, may_retry: bool) -> Result<(), LogError> {
         let state = held(&self.waiting).state;
         if state == State::Broken {
@@ -78,8 +79,8 @@ impl Shared {
         provided
     }
 
-    /// Makes a checkpoint, unless one is being made or read: the log needs its next segment meanwhile, and whoever calls
-    /// this has to provide it.
+    /// Makes a checkpoint, unless one is being made or read: the log needs its next segment meanwhile, and whoever
+    /// calls this has to provide it.
     fn checkpoint_unless_held(&self) -> Result<(), LogError> {
         match self.checkpointing.try_lock() {
             Ok(one) => self.checkpoint_as(one),
@@ -199,8 +200,8 @@ impl Shared {
         Ok(read(SafeCopy::up_to(Arc::clone(disk), names.clone(), epoch)?))
     }
 
-    /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of
-    /// the new log survives, and the log is said to be broken.
+    /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing
+    /// of the new log survives, and the log is said to be broken.
     pub(super) fn begin_anew(&self) -> Result<(), LogError> {
         let (writer, others) = begin_log(&self.segments, self.image.bytes())?;
         {
