@@ -1,4 +1,4 @@
-//! The pages that a new user reads: their Rust examples run as documentation tests. Examples that keep a pool leave it
+//! The pages that a new user reads, which are part of the package: their Rust examples run as documentation tests. Examples that keep a pool leave it
 //! in the package's directory, under names that Git ignores.
 
 macro_rules! pages {
@@ -11,11 +11,11 @@ macro_rules! pages {
 }
 
 pages! {
-    Readme: "../../README.md",
-    FirstStore: "../../docs/guide/first-store.md",
-    ChoosingAnEngine: "../../docs/guide/choosing-an-engine.md",
-    WhatSurvives: "../../docs/guide/what-survives.md",
-    Sizing: "../../docs/guide/sizing.md",
-    Operating: "../../docs/guide/operating.md",
-    Errors: "../../docs/guide/errors.md",
+    Readme: "../README.md",
+    FirstStore: "../guide/first-store.md",
+    ChoosingAnEngine: "../guide/choosing-an-engine.md",
+    WhatSurvives: "../guide/what-survives.md",
+    Sizing: "../guide/sizing.md",
+    Operating: "../guide/operating.md",
+    Errors: "../guide/errors.md",
 }
