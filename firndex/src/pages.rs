@@ -1,5 +1,5 @@
-//! The pages that a new user reads, which are part of the package: their Rust examples run as documentation tests. Examples that keep a pool leave it
-//! in the package's directory, under names that Git ignores.
+//! The pages that a new user reads, which are part of the package. Their Rust examples run as documentation tests.
+//! Examples that keep a pool leave it in the package's directory, under names that Git ignores.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)+) => {
