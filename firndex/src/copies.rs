@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Pairs stored in one call: enough for the new pool to overlap its cache misses.
 const BATCH_PAIRS: usize = 1024;
-/// Bytes of keys and values held back at most before they are stored, but for a single larger pair.
+/// Most bytes of keys and values that are collected before they are stored, except for a single larger pair.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The result of writing a pool from another one.
@@ -101,8 +101,8 @@ pub(crate) fn backup_store(
     }
 }
 
-/// Copies a table pair by pair. The copy has a seed of its own: a scan goes by the seed of the original, so that with
-/// the same one all pairs that come next would go to the same few buckets.
+/// Copies a table pair by pair. The copy has another seed. A scan follows the order of the original's seed, so with the
+/// same one consecutive pairs would all go to the same few buckets.
 pub(crate) fn convert_table<K: Fixed, V: Fixed>(
     table: &Table<K, V>,
     out: &Path,

@@ -33,7 +33,7 @@ pub enum Error {
     Limit(ItemError),
     /// The pool's engine does not offer the operation.
     #[error(
-        "a pool on {engine} cannot {operation} yet, pools on {others} can: copy the pairs to one of these"
+        "a pool on {engine} cannot {operation} yet; pools on {others} can: convert it to one of these"
     )]
     NotOffered {
         /// What was asked for.
@@ -121,7 +121,7 @@ pub enum Error {
     Forked,
     /// The operating system failed.
     #[error(
-        "{action}: {source}; mend what the system tells, then try again: what was stored is as it was"
+        "{action}: {source}; fix what the system reports, then try again; stored data is unchanged"
     )]
     Io {
         /// What was being done.

@@ -61,7 +61,7 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
     }
 
     fn record_pairs(&self, count: &dyn Fn() -> u64) {
-        // In a forked child a lock may be held by a thread that is not there.
+        // In a forked child a thread that does not exist there may hold a lock.
         if !self.is_inherited() && !self.is_read_only() {
             Pool::record_pairs(self, Some(self.at_rest(count)));
         }
@@ -134,7 +134,7 @@ impl Handle {
         }
     }
 
-    /// Refuses a handle that was inherited by a fork.
+    /// Refuses a handle that a forked child has inherited.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<()> {
         if pmem::sync::forks() == self.forks_at_open { Ok(()) } else { Err(Error::Forked) }
@@ -153,7 +153,7 @@ impl Handle {
         }
     }
 
-    /// Mutates, and waits until that survives power loss if every mutation is to.
+    /// Makes a change, and with durability `commit` waits until it survives power loss.
     #[inline(always)]
     pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
@@ -166,7 +166,7 @@ impl Handle {
     /// be.
     #[inline(always)]
     pub(crate) fn end(&self, write: Write<'_>) -> Result<()> {
-        // A checkpoint waits for whoever has the right to write, and this thread may wait for that.
+        // A checkpoint waits for threads with the right to write, and this thread may wait for the checkpoint.
         drop(write);
         if self.commits { self.commit() } else { Ok(()) }
     }
@@ -180,7 +180,7 @@ impl Handle {
         }
     }
 
-    /// What the pool says of itself, for who may use it.
+    /// The pool's superblock, if this process may use the handle.
     pub(crate) fn superblock(&self) -> Result<Superblock> {
         self.read()?;
         Ok(self.pool.superblock())
@@ -223,7 +223,7 @@ impl Handle {
         self.wait_durable(self.ticket()?)
     }
 
-    /// What a shrink of the pool's table came to: whether it was halved.
+    /// Whether a shrink halved the table.
     pub(crate) fn shrunk(&self, shrunk: Shrunk) -> Result<bool> {
         match shrunk {
             Shrunk::Halved => Ok(true),
@@ -236,16 +236,16 @@ impl Handle {
         }
     }
 
-    /// Writes what the log lacks, and ends it.
+    /// Writes the rest of the log, and ends it.
     fn end_log(&mut self) -> Result<()> {
         let Some(durable) = self.durable.take() else { return Ok(()) };
         Ok(durable.wait(durable.ticket())?)
     }
 
-    /// A log that could not be written to its end is behind the pool, which is clean by now. The next opening must not
-    /// go back to it.
+    /// A log that could not be written to its end is older than the pool, which is clean by now. The next opening must
+    /// not use it.
     fn forget_log(&self) {
-        // If this fails, too, that opening makes a new checkpoint all the same; only power loss before it goes back.
+        // If this fails, too, the next opening still makes a new checkpoint. Only power loss before that goes back.
         let _ = self.pool.forget_log();
     }
 
@@ -266,7 +266,7 @@ impl Handle {
         self.file.as_ref()
     }
 
-    /// The file, which is locked for as long as it is kept. The handle then holds no lock by itself.
+    /// Gives away the file, whose lock lasts as long as the file is kept.
     pub(crate) fn take_file(&mut self) -> Option<PoolFile> {
         self.file.take()
     }
@@ -278,15 +278,15 @@ impl Handle {
         if logged.is_err() && closed.is_ok() {
             self.forget_log();
         }
-        // Closed in its file, the pool needs no log, unless that file is in memory.
+        // A pool that is closed in its file needs no log, unless that file is in memory.
         logged?;
         closed.map_err(|source| Error::Io { action: "closing the pool", source })
     }
 
-    /// `report`, of a pool with so many pairs, with what the pool says of itself. For writing, a pool
-    /// that holds another number of pairs than it should was not opened.
+    /// Adds to `report` whether the pool has the recorded number of pairs. A pool with another number is never open for
+    /// writing.
     pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
-        // First in the list, which has an end.
+        // First in the list, whose length is limited.
         let mut whole = CheckReport::default();
         if self.pool.is_read_only()
             && let Some(expected) = self.pool.recorded_pairs()
@@ -300,7 +300,7 @@ impl Handle {
         whole
     }
 
-    /// The caller has asked whether the handle may be used: what it passes took locks, too.
+    /// The caller has checked the handle already, since its arguments took locks.
     pub(crate) fn stats(
         &self,
         pairs: u64,

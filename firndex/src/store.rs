@@ -80,7 +80,7 @@ fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
     record.map(Record)
 }
 
-/// The bytes of a batch's keys. The caller's code runs here, before the right to write is taken.
+/// The bytes of a batch's keys. The caller's `as_ref` runs here, before the right to write is taken.
 fn bytes_of<Q: AsRef<[u8]>>(keys: &[Q]) -> Vec<&[u8]> {
     keys.iter().map(AsRef::as_ref).collect()
 }
@@ -123,7 +123,7 @@ impl Store {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
-        // The caller's code first: a sync waits for whoever holds the right to write.
+        // The caller's code runs first: a sync waits for threads with the right to write.
         let (key, value) = (key.as_ref(), value.as_ref());
         self.handle.mutate(|| Ok(wrap(self.records.upsert(key, value)?)))
     }
@@ -207,7 +207,7 @@ impl Store {
                 Ok(Ok(())) => return Ok(before),
                 Ok(Err(found)) => before = found,
                 Err(Error::PoolFull(_)) if before.is_some() && may_retry => {
-                    // The record that is held here may be all that keeps the space that is needed.
+                    // The record held here may be what keeps the needed space.
                     drop(before.take());
                     may_retry = false;
                     let write = self.handle.write()?;
@@ -376,7 +376,7 @@ impl Store {
     pub fn compact(&self) -> Result<u64> {
         let mut freed_bytes = 0;
         for _ in 0..COMPACTIONS_MAX {
-            // In steps: a sync waits for whoever has the right to write.
+            // In steps: a sync waits for threads with the right to write.
             let step = self.handle.mutate(|| Ok(self.records.compact().freed_bytes))?;
             freed_bytes += step;
             if step == 0 {

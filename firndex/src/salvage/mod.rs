@@ -1,4 +1,4 @@
-//! What still reads well of a pool that is damaged or refused, in a new one.
+//! Copies what still reads well of a damaged or refused pool into a new one.
 
 mod found;
 mod report;
@@ -27,7 +27,7 @@ pub enum Orphans {
     Copy,
 }
 
-/// Where a checkpoint has its image.
+/// Offset of the image in a checkpoint.
 const IMAGE_OF_CHECKPOINT: u64 = 4096;
 
 /// A pool that may be damaged anywhere, or a checkpoint (`POOL.safe`). Nothing in it is trusted unless it proves sound:
@@ -60,11 +60,11 @@ const IMAGE_OF_CHECKPOINT: u64 = 4096;
 #[derive(Debug)]
 pub struct Salvage {
     file: PoolFile,
-    /// Where the pool begins in the file, and how long it is.
+    /// Where the pool begins in the file, and its length.
     begin: u64,
     bytes: u64,
     state: SuperblockState,
-    /// What the superblock says, or may say.
+    /// The superblock, or all candidates for it.
     superblocks: Vec<Superblock>,
 }
 
@@ -231,7 +231,7 @@ impl Salvage {
         Ok(tally.end(pairs, draft.publish()?))
     }
 
-    /// The superblock by which the most reads well, of which `well` is told how much; `None` if there is none.
+    /// The superblock by which the most reads well, as `well` counts it; `None` if there is no candidate.
     fn best(&self, well: impl Fn(&Superblock) -> u64) -> Option<&Superblock> {
         match &self.superblocks[..] {
             [only] => Some(only),
@@ -239,7 +239,7 @@ impl Salvage {
         }
     }
 
-    /// What the new pool is to be.
+    /// What the new pool holds.
     fn options(&self, asked: &Options, superblock: Option<&Superblock>) -> Options {
         let mut options = asked.clone();
         if let Some(superblock) = superblock {
@@ -251,7 +251,7 @@ impl Salvage {
         options
     }
 
-    /// Why there is no such thing to be had.
+    /// Why nothing can be salvaged.
     fn refusal(&self, wanted: Contents) -> Error {
         let Some(superblock) = self.superblocks.first() else {
             let found = "its superblock is lost in both copies, without which nothing tells where a table has \

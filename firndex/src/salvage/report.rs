@@ -1,11 +1,11 @@
-//! What came of a salvage.
+//! The result of a salvage.
 
 use super::found::Led;
 use super::place;
 use crate::Result;
 use pmem::superblock::Superblock;
 
-/// Findings that are told one by one.
+/// Most findings that are listed.
 const FINDINGS_MAX: usize = 20;
 
 /// How much of a superblock was left.
@@ -55,7 +55,7 @@ impl Salvaged {
     }
 }
 
-/// The same in the making.
+/// The result in the making.
 pub(super) struct Tally {
     report: Salvaged,
     pub(super) unread_bytes: u64,
@@ -80,7 +80,7 @@ impl Tally {
         Tally { report, unread_bytes: 0, failed: None }
     }
 
-    /// Counts a pair that `keep` writes, and whether that agrees with what was written before.
+    /// Counts a pair that `keep` writes, and whether it agrees with earlier ones.
     pub(super) fn keep(&mut self, keep: impl FnOnce() -> Result<bool>) {
         if let Some(false) = self.unless_failed(keep) {
             self.report.contradictory += 1;
