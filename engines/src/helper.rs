@@ -1,5 +1,4 @@
-//! Helper threads: they do a resize's work in the background, and have space at hand for the next
-//! one.
+//! Helper threads: they do a resize's work in the background, and prepare space for the next one.
 
 use crate::Settings;
 use crate::workers::Workers;

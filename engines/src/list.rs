@@ -1,4 +1,4 @@
-//! The list of engines, and what it makes of them: one type that is any of them.
+//! The list of engines, and the enum that is made of them.
 
 use crate::Settings;
 use crate::engine::{

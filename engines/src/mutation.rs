@@ -1,5 +1,5 @@
-//! All changes of an index made of one: an engine's `mutate`, which replaces the state of a key by what a closure makes
-//! of it, and `mutate_many`, which does so for many keys.
+//! All changes of an index, built on two operations of an engine: `mutate` passes the state of a key to a closure and
+//! stores the result, and `mutate_many` does so for many keys.
 
 /// What a mutation is expected to do, by which it fetches memory ahead and takes locks. It may do something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

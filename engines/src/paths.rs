@@ -1,5 +1,5 @@
-//! Operations with a fast path and a slow one, single and in batches: what an engine has to say of its own, and what
-//! follows from it.
+//! Operations with a fast path and a slow one, single and in batches: what an engine must provide, and what follows
+//! from it.
 
 use crate::ahead::{Ahead, BATCH, Foresee};
 use crate::mutation::Likely;

@@ -1,14 +1,12 @@
-//! Scans beside writers: every key that is present throughout is met exactly once.
+//! Scans while others write: every key that is present throughout is met exactly once.
 //!
-//! A scan goes through the buckets that there are when it begins, in the order of their numbers, and
-//! takes the items of each under its lock. An item moves only while somebody holds the locks of both
-//! buckets, so for whoever moves it each of the two lies ahead of the scan or behind it, and stays
-//! there until the move is over. What goes from one side to the other would be met twice or not at
-//! all: the mover tells the scan, which passes over the item when it comes to it, or looks for the
-//! key when it has come to the end.
+//! A scan visits the buckets that exist when it begins, in the order of their numbers, and copies the items of each
+//! under its lock. An item moves only under the locks of both buckets. So for the mover each bucket lies ahead of the
+//! scan or behind it, and stays there until the move is over. An item that changes sides would be met twice or not at
+//! all. So the mover tells the scan, which skips the item when it comes to it, or looks for the key at the end.
 //!
-//! A bucket that appears later lies behind; one that is dropped has nothing left, and one that is
-//! used again is where it was. So only the places of an item count, not why it moves.
+//! A bucket that appears later lies behind. A dropped bucket has nothing left, and a reused one is where it was. So
+//! only the places of an item count, not why it moves.
 
 use hashbrown::HashTable;
 use index::{Fixed, is_same};

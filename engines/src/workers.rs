@@ -1,4 +1,4 @@
-//! Threads of a table's own.
+//! A table's background threads.
 
 use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};

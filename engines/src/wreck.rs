@@ -1,4 +1,4 @@
-//! A pool that may be damaged anywhere, as those see it who read what is left of its tables.
+//! A pool that may be damaged anywhere, as seen by the code that reads what is left of its tables.
 
 use index::Fixed;
 use index::hash::Hasher;

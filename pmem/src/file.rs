@@ -20,13 +20,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use unnamed::Unnamed;
 
-/// A file that was replaced each time, so often, is being replaced on and on.
+/// A file that was replaced this often in a row is being replaced all the time.
 const CLAIMS_MAX: usize = 100;
 
 /// A locked pool file. The lock lives as long as this value and every medium made from it.
 #[derive(Debug)]
 pub struct PoolFile {
-    /// Given up before the file is closed: then another one may get its inode.
+    /// Dropped before the file is closed: after that another file may get its inode.
     _registration: Registration,
     file: File,
     path: PathBuf,

@@ -5,9 +5,9 @@
 //! descriptor  | turn: 61 bits, status: 3 | kind | hash | old | new | slot | claim | taken |
 //! ```
 //!
-//! A thread writes the fields of its descriptor while no stripe refers to it. Whoever finds a
-//! reference reads them and then finds the same reference again: they belonged to it, since it is
-//! in the stripe only once, from one moment to another, and the fields are not written in between.
+//! A thread writes the fields of its descriptor while no stripe refers to it. Another thread finds a reference, reads
+//! the fields, and finds the same reference again. Then the fields belong to it: a reference is in a stripe only once,
+//! for one span of time, and the fields are not written in that span.
 
 use super::layout::{CLAIMANT_BITS, Word};
 use pmem::Offset;

@@ -1,4 +1,4 @@
-//! What Clevel hashing says of itself.
+//! How Clevel hashing describes itself.
 
 use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;

@@ -1,8 +1,8 @@
-//! Resizing, beside running operations.
+//! Resizing while operations run.
 //!
-//! An extension adds a data table as large as all before it, and about half of the items of each of these move
-//! there. Whoever inserts or removes meanwhile empties some buckets besides of what has to move. Of each bucket
-//! the items are copied, with few fences, and then deleted there. A shrink is the mirror: it empties the last table.
+//! An extension adds a data table as large as all before it, and about half of the items of each of these move there.
+//! Every insertion or removal also empties some buckets of what must move. The items of a bucket are copied, with few
+//! fences, and then deleted there. A shrink does the reverse: it empties the last table.
 
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};

@@ -1,4 +1,4 @@
-//! What Level hashing says of itself.
+//! How Level hashing describes itself.
 
 use super::layout::SLOTS_MAX;
 use super::{Core, LevelHashing, Shape};

@@ -1,8 +1,8 @@
-//! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6), beside running operations.
+//! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6) while operations run.
 //!
-//! Whoever inserts or removes while a resize is under way rehashes some interim buckets besides. There is no
-//! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
-//! many times as many insertions, so a few buckets for each insertion end it long before the next.
+//! During a resize every insertion or removal also rehashes some interim buckets. There is no helper thread: a resize
+//! must rehash a third of the buckets (or two thirds), and the table then has room for many times as many insertions.
+//! So with a few buckets for each insertion a resize ends long before the next one.
 
 use super::bucket::Unfenced;
 use super::geometry::{Geometry, LEVELS_MAX, Resize};

@@ -1,4 +1,4 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{
     BUCKET_BYTES_MAX, LEVEL_MAX, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, TOKENS_BYTES_MIN,

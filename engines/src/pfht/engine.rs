@@ -1,4 +1,4 @@
-//! What PFHT says of itself.
+//! How PFHT describes itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
 use super::{Pfht, Shape};

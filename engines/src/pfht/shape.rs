@@ -1,4 +1,4 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{
     LOG2_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX, slots_for,

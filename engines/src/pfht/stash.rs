@@ -1,12 +1,12 @@
-//! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
+//! The stash (section 4.1): pairs without room in the main table, in chains, and the key 0, which no slot takes.
 //!
-//! Which node is in which chain is volatile: a node in the pool tells its pair and whether it is in use, and links are
-//! rebuilt. A node belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to
-//! each other share a chain, so each link tells whose the node is.
+//! Chains are volatile: a node in the pool has its pair and whether it is in use, and links are rebuilt. A node belongs
+//! to the first bucket of its key, and changes under that bucket's lock. Some neighbouring buckets share a chain, so
+//! each link says whose the node is.
 //!
-//! A chain's head has a version that grows with every change. A reader, which takes no lock, knows by it whether what
-//! it walked was one chain all along; if not it walks again. Who changes a chain holds its lock for some volatile
-//! stores, never across a fence.
+//! A chain's head has a version that grows with every change. A reader takes no lock; the version tells it whether it
+//! walked one chain throughout, and if not it walks again. A thread that changes a chain holds its lock for a few
+//! volatile stores, never across a fence.
 
 use super::layout::{Bucket, LOG2_MAX, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;

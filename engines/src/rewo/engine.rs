@@ -1,4 +1,4 @@
-//! What Rewo-Hash says of itself.
+//! How Rewo-Hash describes itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
 use super::{Cached, RewoHash, Shape};

@@ -1,4 +1,4 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
 use crate::doubling::LOG2_MAX;

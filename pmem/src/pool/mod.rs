@@ -1,7 +1,7 @@
 //! A pool: superblock, extents, and who may write.
 //!
-//! Every change of the superblock writes and persists one copy, then the other. Whatever is cut
-//! in between, one copy is whole: the new one once the first persist is through, else the old.
+//! Every change of the superblock writes and persists one copy, then the other. After a crash at any point one copy is
+//! whole: the new one if the first persist was complete, otherwise the old one.
 
 mod gate;
 mod logged;
@@ -488,9 +488,8 @@ impl<M: Medium> Pool<M> {
         extents
     }
 
-    /// Makes everything that was returned so far survive power loss, as far as the medium can:
-    /// on `mapped`, writes all to the device and records the pool as clean until the next write.
-    /// Writers wait during the last part.
+    /// Makes everything that has returned so far survive power loss, if the medium can: on `mapped`, writes all to the
+    /// device and records the pool as clean until the next write. Writers wait during the last part.
     pub fn sync(&self) -> io::Result<()> {
         self.sync_counted(|| None)
     }

@@ -6,8 +6,8 @@
 //! then:    | entry | entry | …      entry = key, value, in whole words
 //! ```
 //!
-//! Who holds the lock changes the bucket. What readers may miss then is a new version, which is stored before what was
-//! there is hidden, and after what comes is shown.
+//! The lock holder changes the bucket. Whenever readers may miss something, there is a new version. It is stored after
+//! the new content is visible, and before the old content is hidden.
 
 use super::super::layout::{LOCK, Locked};
 use index::{Fixed, is_same};
