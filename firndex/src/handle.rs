@@ -162,8 +162,8 @@ impl Handle {
         Ok(result)
     }
 
-    /// Ends a mutation as [`Handle::mutate`] does. For those that are compiled into their callers, which a closure may not
-    /// be.
+    /// Ends a mutation as [`Handle::mutate`] does. For those that are compiled into their callers, which a closure may
+    /// not be.
     #[inline(always)]
     pub(crate) fn end(&self, write: Write<'_>) -> Result<()> {
         // A checkpoint waits for threads with the right to write, and this thread may wait for the checkpoint.

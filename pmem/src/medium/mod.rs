@@ -166,7 +166,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Hints that the line at `at` is about to be written.
     fn prefetch_write(&self, at: Offset);
 
-    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes beyond.
+    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes
+    /// beyond.
     fn origin(&self) -> *mut u8 {
         std::ptr::null_mut()
     }
