@@ -168,7 +168,7 @@ macro_rules! list {
         }
     };
     (@preferred $first:ident $($other:ident)*) => {
-        /// The engine to be preferred, for whoever needs one that is known when it is compiled.
+        /// The preferred engine, for code that needs one at compile time.
         pub type Preferred = crate::$first::Engine;
     };
 }

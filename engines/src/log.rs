@@ -57,7 +57,7 @@ impl<V> Entry<V> {
     }
 }
 
-/// Where entries are, and who writes one.
+/// Where entries are, and which threads write them.
 pub(crate) struct Log {
     start: Offset,
     entry_bytes: u64,

@@ -22,8 +22,8 @@ impl Likely {
     }
 }
 
-/// The key of a pair. A function and no closure, of which each is a type of its own: so batches of pairs are compiled
-/// once.
+/// The key of a pair. This is a function, since each closure would be a different type: so batches of pairs are
+/// compiled once.
 pub(crate) fn key_of<K: Copy, V>(&(key, _): &(K, V)) -> K {
     key
 }

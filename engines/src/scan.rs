@@ -60,8 +60,7 @@ impl<K> Scans<K> {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Called by who moves an item from one bucket to another, while both are locked and after a look at
-    /// the geometry.
+    /// The mover of an item calls this, while both are locked and after a look at the geometry.
     pub(crate) fn tell(&self, key: K, from: u64, to: u64, hash_of: impl Fn(K) -> u64)
     where
         K: Fixed,
@@ -144,7 +143,7 @@ impl<K: Fixed> Scan<K> {
         self.has_passed.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets what was told of a key that the scan comes to; whether it was met before.
+    /// Forgets what movers reported of a key that the scan comes to. Returns whether it was met before.
     fn meet(&self, key: K, hash: u64) -> bool {
         let mut keys = self.passed.lock();
         let entry = keys.find_entry(hash, |&(other, _)| is_same(other, key));
@@ -236,7 +235,7 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
             items.extend(taken.into_iter().flatten());
             return true;
         }
-        // Nothing lies ahead, so nothing more is told.
+        // Nothing lies ahead, so movers report nothing more.
         let passed = std::mem::take(&mut *scan.passed.lock());
         let behind = passed.into_iter().filter(|&(_, passed)| passed == Passed::Back);
         items.extend(behind.filter_map(|(key, _)| Some((key, self.value_of(key)?))));
@@ -252,8 +251,7 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
         (0..parts).map(|part| self.scans().add(&mut list, &buckets(part))).collect()
     }
 
-    /// Tells movers that there will be so many more scans than in the list, which is locked; the buckets that
-    /// these are of.
+    /// Tells movers that there will be this many more scans than in the locked list; the buckets that these are of.
     fn announce(&self, list: &List<K>, count: u64) -> Range<u64> {
         self.scans().open.store(list.len() as u64 + count, Ordering::Relaxed);
         // As in `tell`.

@@ -4,7 +4,7 @@ use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
-/// Running threads. Whoever has them ends them by [`Workers::stop`].
+/// Running threads. Their owner ends them with [`Workers::stop`].
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 

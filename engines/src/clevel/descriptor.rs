@@ -237,7 +237,7 @@ impl Descriptors {
     /// Brings an operation from one status to the next; nothing if it is not there any more.
     pub(super) fn decide(&self, operation: &Operation, from: Status, to: Status) {
         let turn = operation.reference >> DESCRIPTOR_BITS << STATUS_BITS;
-        // Whoever was faster decided the same or had more to go by.
+        // A faster thread decided the same, or knew more.
         let _ = self.line(operation.reference).0[STATUS].compare_exchange(
             turn | from as u64,
             turn | to as u64,

@@ -23,7 +23,7 @@ pub(super) fn fingerprint_of(tag: u64) -> u8 {
 }
 
 impl Fingerprints {
-    /// Memory for levels of so many bytes.
+    /// Memory for levels with this many bytes.
     pub(super) fn bytes(level_bytes: u64) -> u64 {
         level_bytes / LINE * WORD
     }

@@ -177,8 +177,8 @@ impl<M: Medium> Clevel<M> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
         self.core.finish_resize()?;
         self.core.collect_levels();
@@ -350,8 +350,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Gives free what was retired, as far as nobody knows it any more; whether something is left. The
-    /// caller is not pinned.
+    /// Frees retired things that nobody can know any more. Returns whether something is left. The caller is not pinned.
     fn reclaim_retired(&self) -> bool {
         self.epochs.collect(|retired| self.reclaim(retired))
     }
@@ -384,8 +383,8 @@ impl<M: Medium> Core<M> {
     fn len(&self) -> u64 {
         let counted = self.counts.used().map(|line| line.0[KEYS].load(Ordering::Acquire));
         let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
-        // Threads count on their own. Beside writers a removal may be seen and its insertion not:
-        // the sum may seem negative.
+        // Each thread counts separately. During writes a removal may be seen and its insertion not: the sum may seem
+        // negative.
         sum.cast_signed().max(0).cast_unsigned()
     }
 

@@ -72,7 +72,7 @@ impl<M: Medium> Core<M> {
     fn complete_insert(&self, operation: &Operation, guard: &Guard<'_>) {
         let Operation { new, claim, .. } = *operation;
         if self.is_undecided(operation) {
-            // What cannot be read has no key: it is found by whoever searches, and reported.
+            // An unreadable item has no key. A search finds and reports it.
             let is_there = self.heap.item(new.at(), guard).is_ok_and(|item| {
                 let (hash, context) = (operation.hash, self.context());
                 matches!(self.probe(context, hash, item.key, guard, &mut false), Ok(Some(_)))

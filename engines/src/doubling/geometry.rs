@@ -179,7 +179,7 @@ pub(crate) fn table_log2(table: usize, first_log2: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn pair_among(log2: u32, first_log2: u32, hash: Hash) -> Pair {
     let first = h1(hash.0) & ((1 << log2) - 1);
-    // Of the owner: its first bucket is its size, but for the first table, which begins at 0.
+    // The owner's first bucket number equals its size, except for the first table, which begins at 0.
     let size = 1 << (first | 1 << first_log2).ilog2();
     [first, first & size | h2(hash.0) & (size - 1)]
 }

@@ -155,8 +155,8 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_expansion(self.core.geometry())?;
@@ -310,8 +310,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     fn len(&self) -> u64 {
-        // Threads count on their own; only the sum is a number of pairs. Beside writers a removal
-        // may be seen and its insertion not: the sum may seem negative.
+        // Each thread counts separately; only the sum is a number of pairs. During writes a removal may be seen and its
+        // insertion not: the sum may seem negative.
         let counts = 0..LEVEL_COUNTS as u32;
         let sum = counts.map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()

@@ -131,8 +131,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Pfht<M, K, V> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_extension(self.core.geometry())?;

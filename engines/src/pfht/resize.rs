@@ -94,8 +94,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Empties the stash of what belongs to a locked bucket, as far as the main table has room, and copies the rest
-    /// to nodes of the buckets that it belongs to now. (Relinked, a node would be in neither chain for a moment.)
+    /// Moves what belongs to a locked bucket from the stash to the main table if there is room, and copies the rest to
+    /// nodes of the buckets that it belongs to now. (Relinked, a node would be in neither chain for a moment.)
     #[cold]
     fn copy_out_nodes(&self, geometry: Geometry, bucket: u64) -> Placed {
         let is_source = |bucket: &u64| geometry.sources().contains(bucket);

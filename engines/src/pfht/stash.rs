@@ -147,7 +147,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// A free node for a key; `takes`: whether a slot could have it. `None`: the stash is full.
     pub(super) fn take_node(&self, takes: bool) -> Option<u64> {
         if !takes {
-            // Whoever asks holds the lock of the bucket to which the key belongs, and of the one that it leaves.
+            // The caller holds the lock of the bucket to which the key belongs, and of the one that it leaves.
             return (0..NODES_OF_ZERO).find(|&node| !self.is_linked(node));
         }
         let mut free = self.free.lock();
@@ -286,7 +286,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// Erases a node in the pool, and flushes that; a fence is still to come.
     pub(super) fn erase<M: Medium>(&self, medium: &M, node: u64) {
         let at = self.at(node);
-        // Release: who sees that a copied item has gone here sees its copy.
+        // Release: a thread that sees that a copied item has gone here also sees its copy.
         medium.store_release(at, 0);
         medium.flush(at);
     }
@@ -382,7 +382,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         }
     }
 
-    /// Bytes of the sidecar for so many buckets.
+    /// Bytes of the sidecar for this many buckets.
     pub(super) fn sidecar_bytes(&self, buckets: u64) -> u64 {
         (buckets.div_ceil(BUCKETS_PER_CHAIN) + self.nodes()) * size_of::<u64>() as u64
     }

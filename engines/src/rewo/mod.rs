@@ -170,9 +170,9 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         self.core.shape
     }
 
-    /// Caches what there is room for, beside other operations. Whether the cached table is full-loaded then: it has
-    /// every pair, and a look-up of a key that is absent does not touch the pool. Of refills at once all say no but
-    /// one.
+    /// Caches as many pairs as there is room for, while other operations run. Returns whether the cached table is then
+    /// full-loaded: it has every pair, and a look-up of a key that is absent does not touch the pool. Of refills at
+    /// once all say no but one.
     pub fn refill(&self) -> bool {
         self.core.refill()
     }
@@ -182,8 +182,8 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         self.core.cache.as_ref().is_some_and(|cache| cache.state().is_full_loaded())
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_extension(self.core.geometry())?;

@@ -38,7 +38,7 @@ const DONE: u64 = 4;
 
 /// Rounds over all desks that find nothing before a thread goes to sleep: some 20 us.
 const IDLE_ROUNDS_MAX: u32 = 1000;
-/// A writer that finds all asleep wakes one every so many orders: to wake takes longer than the order.
+/// A writer that finds all threads asleep wakes one after this many orders: waking takes longer than an order.
 const ORDERS_PER_WAKE: u64 = 64;
 
 /// Where orders are laid.

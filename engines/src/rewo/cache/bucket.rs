@@ -113,7 +113,7 @@ impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
         Seen { head, marks: self.words[MARKS].load(Ordering::Acquire) }
     }
 
-    /// Whether nothing has changed since, but for the lock.
+    /// Whether nothing but the lock has changed since.
     #[inline(always)]
     pub(super) fn is_as_seen(self, seen: Seen) -> bool {
         (self.words[HEAD].load(Ordering::Relaxed) ^ seen.head) & !LOCK == 0
@@ -260,7 +260,7 @@ impl<'a, K: Fixed, V: Fixed> LockedBucket<'a, K, V> {
 
     /// Stores into a slot that is free or busy.
     fn fill(&self, slot: usize, key: Option<K>, value: Option<V>) {
-        // Who sees these stores sees the version that made the slot so.
+        // A thread that sees these stores also sees the version that made the slot so.
         fence(Ordering::Release);
         let at = Bucket::<K, V>::entry(slot);
         let store = |word: usize, bits| {

@@ -422,7 +422,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         self.change_state(|state| state.anew(log2));
     }
 
-    /// Begins a refill: after this, who leaves something out says so.
+    /// Begins a refill. From now on, a thread that leaves something out reports it.
     pub(super) fn begin_refill(&self) -> State {
         // Not what the state is by now: were something dropped meanwhile, that would be taken for part of it, and
         // what is dropped later not be noticed.
@@ -451,7 +451,7 @@ mod tests {
         Cache::new(0, 16, 2).unwrap().unwrap()
     }
 
-    /// What was dropped during one refill is missing after it, whoever begins another one meanwhile.
+    /// What was dropped during one refill is missing after it, even if another refill begins meanwhile.
     #[test]
     fn a_refill_does_not_forget_what_another_one_was_told() {
         let cache = cache();
@@ -468,7 +468,7 @@ mod tests {
         assert!(!cache.state().is_full_loaded());
     }
 
-    /// Who has read the state before the table began anew takes nothing out of it.
+    /// A thread that has read the state before the table started over takes nothing out of it.
     #[test]
     fn entries_outlive_who_has_an_older_state() {
         let cache = cache();
