@@ -37,9 +37,9 @@ pub struct PoolFile {
 }
 
 impl PoolFile {
-    /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no
-    /// other process sees it, and a crash leaves nothing behind (on file systems without O_TMPFILE:
-    /// a file with a name of its own, which the next creation at `path` removes).
+    /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no other process sees it,
+    /// and a crash leaves nothing behind (on file systems without O_TMPFILE: a file with a random name, which the next
+    /// creation at `path` removes).
     pub fn create(path: &Path) -> Result<PoolFile, OpenError> {
         if path.symlink_metadata().is_ok() {
             return Err(OpenError::Exists { path: path.into() });

@@ -42,8 +42,8 @@ impl LineLog {
         }
     }
 
-    /// As [`LineLog::note_pair`] and then [`LineLog::fence`], in as few instructions as it needs: a processor overlaps
-    /// the misses of operations that fit its reorder window together, and this is a part of most of them.
+    /// [`LineLog::note_pair`] and then [`LineLog::fence`], in as few instructions as possible. A processor overlaps the
+    /// misses of operations that fit its reorder window together, and this is a part of most of them.
     #[inline(always)]
     pub fn append_pair(&self, at: Offset, sequence: Sequence, load: impl Fn(Offset) -> [u64; 2]) {
         if !self.append_quickly(at, sequence, &load) {

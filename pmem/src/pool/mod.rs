@@ -214,7 +214,7 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Makes a pool of its own of a copy of another one's image: with this identity, without a log, and dirty. What was
+    /// Makes a separate pool from a copy of another one's image: with this identity, without a log, and dirty. What was
     /// asked for of its durability stays.
     pub fn adopt_copy(medium: &M, place: Place, uuid: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;

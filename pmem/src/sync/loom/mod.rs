@@ -109,8 +109,7 @@ fn touch(number: u64) {
     });
 }
 
-/// Explores all executions of `model`, with any number of preemptions or at most so many. Panics
-/// as the model does.
+/// Explores all executions of `model`, with any number of preemptions or at most this many. Panics as the model does.
 pub fn explore(preemptions_max: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     MACHINE.with(|machine| machine.touched.borrow_mut().clear());
     let model = Arc::new(model);
