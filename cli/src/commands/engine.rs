@@ -38,10 +38,10 @@ fn parameters() -> Vec<(&'static str, String)> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for engine in Engine::ALL {
         for parameter in engine.description().parameters {
-            let says = format!("On the engine {engine}: {}", parameter.help);
-            match all.iter_mut().find(|(name, _)| *name == parameter.name) {
-                Some((_, help)) => *help = format!("{help}; {says}"),
-                None => all.push((parameter.name, says)),
+            let (name, says) = (parameter.name, parameter.help);
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, help)) => *help = format!("{help}; on {engine}: {says}"),
+                None => all.push((name, format!("On the engine {engine}: {says}"))),
             }
         }
     }

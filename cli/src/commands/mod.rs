@@ -30,7 +30,7 @@ use crate::failure::Status;
 
 const FIRST_STEPS: &str = "\
 First steps:
-  firndex demo                            deduplicate files in a process that is killed again and again
+  firndex demo                            deduplicate files while the writer is killed
   firndex create fruit.firn               a new pool, in one file
   firndex put fruit.firn apple red        store a pair
   firndex get fruit.firn apple            prints: red
@@ -40,7 +40,7 @@ First steps:
   firndex stat fruit.firn                 show how full and how large it is
   firndex check fruit.firn                verify that every pair is where it must be
   firndex backup fruit.firn monday.firn   write a clean copy
-  firndex convert fruit.firn other.firn --engine level    copy it to another engine
+  firndex convert fruit.firn other.firn --engine level    to another engine
   firndex salvage bad.firn saved.firn     copy what still reads well out of a damaged pool
   firndex shrink sparse.firn              make the index smaller, on engines that shrink
   firndex compact sparse.firn             make the file smaller
