@@ -33,7 +33,7 @@ pub enum Error {
     Limit(ItemError),
     /// The pool's engine does not offer the operation.
     #[error(
-        "a pool on {engine} cannot {operation} yet; pools on {others} can: convert it to one of these"
+        "a pool on {engine} cannot {operation} yet; pools on {others} can: copy the pairs to one of these"
     )]
     NotOffered {
         /// What was asked for.
