@@ -443,6 +443,20 @@ pub struct PoolInfo {
 
 /// Reads the superblock of the pool at `path`, of any kind, without a lock and without changing anything. If another
 /// process writes to the pool, the answer may be outdated at once.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("ports.firn");
+/// use firndex::{Kind, Table};
+///
+/// Table::<u64, u32>::create(&path)?.close()?;
+/// let info = firndex::inspect(&path)?;
+/// assert_eq!((info.kind, info.key_bytes, info.value_bytes), (Kind::Table, 8, 4));
+/// assert!(info.clean);
+/// # Ok(())
+/// # }
+/// ```
 pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
     let superblock = PoolFile::inspect(path.as_ref())?;
     let found = Contents::of(&superblock);

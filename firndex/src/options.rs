@@ -326,6 +326,21 @@ impl Options {
 
     /// Directory of the pool's log and checkpoint. Default: the pool's directory. With one on a disk, a pool in
     /// /dev/shm survives power loss. Each opening must name it.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("fast.firn");
+    /// use firndex::{Durability, Options};
+    ///
+    /// // The pool may lie in /dev/shm, and its log on a disk.
+    /// let options = Options::new().log_directory(directory.path()).durability(Durability::Periodic);
+    /// let store = options.open_or_create_store(&path)?;
+    /// store.put("user 17", "signed in")?;
+    /// # store.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn log_directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.log_directory = Some(directory.as_ref().to_owned());
         self
@@ -347,6 +362,19 @@ impl Options {
 
     /// Opens for reading only (default: no). Any number of processes may do so while none writes. The pool must have
     /// been closed. Nothing in the file changes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// use firndex::{Error, Options, Store};
+    ///
+    /// Store::create(&path)?.close()?;
+    /// let store = Options::new().read_only(true).open_store(&path)?;
+    /// assert!(matches!(store.put("a", "b"), Err(Error::ReadOnly)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self

@@ -182,6 +182,15 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Table::get`] for each key, with overlapped cache misses. The batch is not atomic, and its look-ups run
     /// concurrently. So if another thread changes a key meanwhile, a batch with that key twice may see two states, in
     /// any order.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let squares = firndex::Table::<u64, u64>::in_memory()?;
+    /// squares.put_many(&[(2, 4), (3, 9)])?;
+    /// assert_eq!(squares.get_many(&[3, 5])?, [Some(9), None]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
         let mut values = vec![None; keys.len()];
         self.get_many_into(keys, &mut values)?;
@@ -255,6 +264,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Other threads may write meanwhile, and the table may grow or shrink. Every key that is present throughout is
     /// visited exactly once, with a value that it had during the call. A key that is inserted or removed meanwhile may
     /// be visited or not. One that is removed and inserted again may be visited twice.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let stock = firndex::Table::<u64, u64>::in_memory()?;
+    /// stock.put_many(&[(1, 10), (2, 20)])?;
+    /// let mut sum = 0;
+    /// stock.for_each(|_, count| sum += count)?;
+    /// assert_eq!(sum, 30);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);
@@ -368,6 +388,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// Figures of the pool: size, load factor, memory, log.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.put(1, 10)?;
+    /// let stats = table.stats()?;
+    /// assert_eq!(stats.pairs, 1);
+    /// assert!(stats.load_factor < 0.85 && stats.pool_bytes > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.handle.read()?;
         let index = &self.index;
@@ -376,6 +407,16 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// Verifies every pair and every invariant. If the pool is open read-only, it also verifies that the number of
     /// pairs is the one recorded when the pool was closed. Exact when nothing writes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.put(1, 10)?;
+    /// let report = table.check()?;
+    /// assert!(report.is_sound(), "{:#?}", report.findings);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
         Ok(self.handle.checked(self.index.check(), self.len()))
@@ -389,6 +430,19 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     ///
     /// Engines that do not [shrink](crate::Description::shrinks) return
     /// [`Error::NotOffered`](crate::Error::NotOffered).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let options = firndex::Options::new().parameter("slots", 3); // an engine that shrinks
+    /// let table = options.in_memory_table()?;
+    /// table.extend((0..10_000).map(|key| (key, key)))?;
+    /// let slots_before = table.stats()?.capacity;
+    /// table.retain(|key, _| key < 10)?;
+    /// while table.shrink()? {}
+    /// assert!(table.stats()?.capacity < slots_before / 100);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn shrink(&self) -> Result<bool> {
         self.handle.mutate(|| self.handle.shrunk(self.index.shrink()?))
     }
@@ -451,6 +505,18 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Makes everything that has returned so far survive power loss. With a log (see [`Durability`](crate::Durability))
     /// this takes one write to the disk and stops nobody. Without a log, on [`Medium::Mapped`](crate::Medium::Mapped),
     /// it lasts until the next change, and writers wait while the last changes go to the device.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// let ports = firndex::Table::<u64, u64>::create(&path)?;
+    /// ports.put(22, 1)?;
+    /// ports.sync()?; // from here on this survives power loss
+    /// # ports.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
         if !self.handle.is_logged() {
