@@ -1,5 +1,6 @@
 //! The pages that a new user reads, which are part of the package. Their Rust examples run as documentation tests.
-//! Examples that keep a pool leave it in the package's directory, under names that Git ignores.
+//! Examples that keep a pool leave it in the package's directory, under names that Git ignores;
+//! after a change of the format it must be deleted.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)+) => {
