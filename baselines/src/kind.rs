@@ -82,7 +82,8 @@ pub struct Shape {
     pub slots: u64,
     /// Pairs of the stash of hopscotch hashing.
     pub stash: u64,
-    /// Slots of a neighbourhood of hopscotch hashing, buckets of chained hashing and array hash, levels of path hashing.
+    /// Slots of a neighbourhood of hopscotch hashing, buckets of chained hashing and array hash, levels of path
+    /// hashing.
     pub width: u64,
     /// Pairs that an insertion or a removal moves, at most.
     pub moves_max: u64,

@@ -16,10 +16,10 @@
 //!
 //! # Writes
 //!
-//! The paper counts writes per insertion (table 2) without saying how. This rule gives its 4.0 for linear probing, where
-//! an insertion changes one slot: **a cell costs two writes** (its log record, and it in place), **a transaction two
-//! more** (the commit, and the truncation of the log). A cell is a pair of key and value, or one word of metadata. Each
-//! of these writes is one flush here, so medium `count` counts the same.
+//! The paper counts writes per insertion (table 2) without saying how. This rule gives its 4.0 for linear probing,
+//! where an insertion changes one slot: **a cell costs two writes** (its log record, and it in place), **a transaction
+//! two more** (the commit, and the truncation of the log). A cell is a pair of key and value, or one word of metadata.
+//! Each of these writes is one flush here, so medium `count` counts the same.
 //!
 //! # Empty slots
 //!

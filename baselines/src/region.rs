@@ -19,8 +19,8 @@
 //! overwrite these.
 //!
 //! What opening reads as the commit word may not be durable, if a process was killed. Were cells written in place then,
-//! a crash could leave some of them without the commit; or, if it is 0, the old commit with the next records. So opening
-//! first persists line 0.
+//! a crash could leave some of them without the commit; or, if it is 0, the old commit with the next records. So
+//! opening first persists line 0.
 
 use pmem::{LINE, Medium, Offset, SpaceError};
 use std::sync::Arc;

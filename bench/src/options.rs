@@ -16,9 +16,9 @@ pub enum Suite {
     Store,
     /// YCSB: Load and A to F
     Ycsb,
-    /// Rates, latencies and pairs per level as a table fills that may not grow, and where it is full
+    /// Rates, latencies and pairs per level as a table fills that may not grow, and the load factor at which it is full
     LoadFactor,
-    /// Insertions through growth: rates, latencies, a timeline
+    /// Insertions during growth: rates, latencies, a timeline
     Resize,
     /// Every operation timed: percentiles up to the slowest
     Latency,
@@ -28,13 +28,13 @@ pub enum Suite {
     Space,
     /// Lines, media blocks, flushes and fences per operation
     Writes,
-    /// What surviving power loss on a disk costs, beside the disk itself (and with --peers other authors' stores)
+    /// What surviving power loss on a disk costs, against the disk itself (and with --peers other authors' stores)
     Durable,
     /// A paper's own measurements of its table: load factors, searches, expansions, updates
     Level,
-    /// Another paper's: engines beside each other on dram and optane, cached tables, block writes
+    /// Another paper's: engines against each other on dram and optane, cached tables, block writes
     Rewo,
-    /// Another paper's: classic tables beside an engine, writes per insertion, load factors 0.90 and 0.95
+    /// Another paper's: classic tables against an engine, writes per insertion, load factors 0.90 and 0.95
     Pfht,
     /// What the machine's memory allows
     Ceilings,
@@ -42,10 +42,10 @@ pub enum Suite {
     All,
 }
 
-/// Pages that memory is asked to lie on.
+/// Page size to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PageSize {
-    /// Pages of 2 MiB wherever the kernel has them
+    /// Pages of 2 MiB wherever the kernel offers them
     #[value(name = "2m")]
     Large,
     /// Pages of 4 KiB everywhere
@@ -56,19 +56,19 @@ pub enum PageSize {
 /// Which operations have real flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Flushes {
-    /// As the medium has it: none on dram and mapped
+    /// As usual on the medium: none on dram and mapped
     None,
     /// Real cache flushes and fences, as on dax
     Real,
-    /// Measures without, and then with
+    /// Measure without flushes, then with real ones
     Both,
 }
 
 /// The benchmark's options; a program's command line holds them with [`clap::Args`].
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Contenders by name; all engines (and with --peers all peers) if left out. Classic tables, such as probing and
-    /// cuckoo-2-8, are measured if they are named, with one thread
+    /// Contenders by name [default: all engines, and with --peers all peers]. Classic tables, such as probing and
+    /// cuckoo-2-8, are measured only if named, with one thread
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Also measure other authors' maps; needs a checkout, builds them with peers/run
@@ -77,21 +77,21 @@ pub struct Options {
     /// Media: dram, mapped, optane, or delay-READ-WRITE for latencies in nanoseconds
     #[arg(long, value_delimiter = ',', default_value = "dram")]
     pub media: Vec<Medium>,
-    /// Where pools of medium mapped are made [default: the directory for temporary files]
+    /// Directory for pools of medium mapped [default: the directory for temporary files]
     #[arg(long)]
     pub directory: Option<PathBuf>,
     /// Numbers of threads, each measured
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
-    /// Pairs stored in tables sized for them in advance (k, M and G are understood) [default: 14M, or as the suite's
-    /// paper has it]
+    /// Pairs to store, in tables sized for them in advance; k, M and G are understood [default: 14M, or as in the
+    /// suite's paper]
     #[arg(long, value_parser = count)]
     pub pairs: Option<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
     #[arg(long, value_parser = count)]
     pub grow_from: Option<u64>,
-    /// Fill tables so far instead, where a table can tell how full it is; they then may not grow,
-    /// and but for suite load-factor it is an error if one is full before
+    /// Fill tables to this load factor instead, if a table can tell how full it is. They then may not grow; except in
+    /// suite load-factor, it is an error if one is full earlier
     #[arg(long, value_parser = load_factor)]
     pub load_factor: Option<f64>,
     /// Operations of each kind after the insertions [default: 16M, at most all pairs]
@@ -100,16 +100,16 @@ pub struct Options {
     /// Keys per call of the operations that take many
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(2..=4096))]
     pub batch: u16,
-    /// Operations with real cache flushes, without, or both
+    /// Operations with real cache flushes, without them, or both
     #[arg(long, value_enum, default_value_t = Flushes::Both)]
     pub flushes: Flushes,
     /// Parts of suite durable [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// Where suite durable has its pools, if not beside their logs in --directory: /dev/shm, say
+    /// Directory for the pools of suite durable, such as /dev/shm [default: beside their logs in --directory]
     #[arg(long)]
     pub pools: Option<PathBuf>,
-    /// Pages to ask for
+    /// Page size to ask for
     #[arg(long, value_enum, default_value_t = PageSize::Large)]
     pub page_size: PageSize,
     /// Skew of zipfian requests
@@ -124,7 +124,7 @@ pub struct Options {
     /// Write the rows to this file, as one JSON array
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// Write a report to this file, one page with charts
+    /// Write a report to this file: one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
     /// Arguments with which this program comes to [`crate::run`] again: suite `recovery` starts it
@@ -133,13 +133,13 @@ pub struct Options {
     pub again: Option<Vec<OsString>>,
 }
 
-/// Pairs if nothing is said.
+/// Default number of pairs.
 const PAIRS_DEFAULT: u64 = 14_000_000;
-/// Pairs from which growth is measured if nothing is said.
+/// Default number of pairs from which growth is measured.
 const GROW_FROM_DEFAULT: u64 = 1_000_000;
 /// ... and the part of all pairs that this is at most.
 const GROW_FROM_PART: u64 = 16;
-/// Operations of each kind if nothing is said.
+/// Default number of operations of each kind.
 const OPS_DEFAULT: u64 = 16 << 20;
 
 impl Options {

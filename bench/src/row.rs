@@ -33,7 +33,8 @@ pub struct Row {
     /// the random lines a thread reads a second with 16 in flight, as many threads reading; for
     /// durable changes the persists a thread does a second.
     pub ceiling: Option<f64>,
-    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` says what it is there.
+    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` says what it is
+    /// there.
     pub ratio: Option<f64>,
     /// Processor time per operation: of the whole process, or of the row's thread where others do something else.
     pub cpu_ns: Option<f64>,

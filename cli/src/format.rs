@@ -4,8 +4,8 @@
 //!
 //! | format | a field that is |
 //! |---|---|
-//! | csv, tsv | in quotes if it has a delimiter, a quote or an end of a line in it; a quote within quotes twice. All other bytes as they are, be they text or not |
-//! | jsonl | a string if it is text (UTF-8), under the name `key` or `value`; else in base64, under the name `key_base64` or `value_base64`. Numbers of tables are numbers |
+//! | csv, tsv | in quotes if it has a delimiter, a quote or a line end in it; a quote inside quotes is doubled. All other bytes stay as they are, text or not |
+//! | jsonl | a string if it is UTF-8 text, named `key` or `value`; otherwise base64, named `key_base64` or `value_base64`. Numbers of tables are numbers |
 
 use std::path::Path;
 

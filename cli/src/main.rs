@@ -1,8 +1,8 @@
 //! The command line of firndex: make, fill, read and check pools, and a demonstration that kills
 //! its own writer.
 //!
-//! Data go to stdout, talk goes to stderr. The exit status is 0 for done or found, 1 for absent,
-//! 2 for an error.
+//! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent, 2 for an
+//! error.
 
 mod base64;
 mod commands;

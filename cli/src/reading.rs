@@ -9,7 +9,7 @@ use crate::safety::LogPlace;
 pub(crate) struct Reading {
     #[command(flatten)]
     pub(crate) log: LogPlace,
-    /// Change nothing, whatever state the pool is in: one that was cut off is refused and not recovered
+    /// Change nothing, whatever state the pool is in; one that was cut off is refused, not recovered
     #[arg(long)]
     pub(crate) read_only: bool,
 }

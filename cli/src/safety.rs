@@ -15,10 +15,10 @@ use crate::waiting::Waiting;
 /// No pool needs more than one process has of addresses; the command line opens one pool.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// Where the log is, and whether to wait for the pool: all that a command needs which changes nothing.
+/// Where the log is, and whether to wait for the pool: all that a command needs if it changes nothing.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LogPlace {
-    /// Directory of the pool's log and checkpoint (POOL.log.N, POOL.safe) [default: the pool's own]
+    /// Directory of the pool's log and checkpoint (POOL.log.N, POOL.safe) [default: the pool's directory]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ impl LogPlace {
         }
     }
 
-    /// Makes the pool whole if power was lost while it was written.
+    /// Restores the pool if power was lost while it was being written.
     pub(crate) fn restore(&self, path: &Path) -> Result<()> {
         let bar = progress::bytes("restoring", 0);
         let told = bar.clone();
@@ -62,11 +62,11 @@ impl LogPlace {
 /// What survives power loss.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Safety {
-    /// What survives power loss [default: as the pool was opened last; a new one on a disk: periodic, in
-    /// /dev/shm: process]
+    /// What survives power loss [default: as in the last opening; for a new pool periodic on a disk, process in
+    /// /dev/shm]
     #[arg(long, value_parser = names())]
     durability: Option<Durability>,
-    /// With `periodic`: how often what was changed is written to the disk, in milliseconds [default: 5]
+    /// With `periodic`: how often changes are written to the disk, in milliseconds [default: 5]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     durable_every: Option<u64>,
     #[command(flatten)]
@@ -76,9 +76,9 @@ pub(crate) struct Safety {
 /// Reads the name of a durability.
 pub(crate) fn names() -> impl TypedValueParser<Value = Durability> {
     let help = |durability: &Durability| match durability {
-        Durability::Process => "a pool that was closed, or synced and not written since",
+        Durability::Process => "the pool, if it was closed, or synced and not written since",
         Durability::Periodic => "everything but the last few milliseconds",
-        Durability::Commit => "every change, when its call has returned",
+        Durability::Commit => "every change that returned",
     };
     let value = move |one: &Durability| PossibleValue::new(one.name()).help(help(one));
     PossibleValuesParser::new(Durability::ALL.iter().map(value))

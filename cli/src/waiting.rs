@@ -16,7 +16,7 @@ const SECONDS_MAX: f64 = 1e9;
 /// Whether to wait, and how long.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Waiting {
-    /// If another process holds the pool, wait for it so long [default: 0, an error at once]
+    /// If another process holds the pool, wait this long for it [default: 0, an error at once]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     wait: Option<f64>,
 }
@@ -28,7 +28,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Waiting {
-    /// What `open` comes to once nobody else holds the pool, or when the time is up.
+    /// The result of `open` when nobody else holds the pool, or when the time is up.
     pub(crate) fn until_free<T>(
         self,
         path: &Path,

@@ -6,7 +6,7 @@ use crate::setups;
 use crate::subject::{HeapSubject, Setup, Subject};
 use crate::trial::{Directed, Look, every_access};
 
-/// Pools that are synced beside a writer, between two writers, and by one thread.
+/// Pools that are synced during a write, between two writers, and by one thread.
 pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
     let programs = [
@@ -38,7 +38,7 @@ pub(crate) fn syncing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     setups.iter().flat_map(look).collect()
 }
 
-/// Tables with a helper, whose rounds come beside writers, and beside who ends a resize or syncs.
+/// Tables with a helper, whose rounds run during writes, during the end of a resize, and during a sync.
 pub(crate) fn helped<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
     let last = |setup: &Setup| if setup.syncs { Op::Sync } else { Op::Settle };
@@ -58,8 +58,7 @@ pub(crate) fn helped<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     setups.iter().flat_map(look).collect()
 }
 
-/// Batches with one key twice, alone and beside another thread: what comes second meets what came
-/// first.
+/// Batches with one key twice, alone and with another thread: the second entry meets the first.
 pub(crate) fn repeating<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let twice = |[first, last]: [Action; 2]| {
         Op::Many(vec![(0, first), (1, Action::clone(&first)), (0, last)])
@@ -89,7 +88,7 @@ pub(crate) fn alone_in<S: Subject>(setups: Vec<Setup>) -> Vec<Directed> {
     setups.into_iter().map(look).collect()
 }
 
-/// What only several writers of a store show.
+/// Histories for which a store needs several writers.
 pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     let both = |value| Op::Many(vec![(0, Action::Upsert(value)), (1, Action::Upsert(value))]);
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
@@ -103,7 +102,7 @@ pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     all
 }
 
-/// Items that are moved, and used meanwhile: the one that moves is key 1's, unless somebody comes first.
+/// Items that are used while they move. The moving one is key 1's, unless another thread comes first.
 pub fn compacting<S: Subject>(sparse: &Setup) -> Vec<Directed> {
     let one = |action| Op::One(1, action);
     let others = [
@@ -174,7 +173,7 @@ pub(crate) fn shared<S: Subject>(setup: &Setup, program: Program, changes: usize
     shared_after::<S>(setup, program, 0, changes)
 }
 
-/// The same, after so many threads have ended.
+/// The same, after this many threads have ended.
 pub(crate) fn shared_after<S: Subject>(
     setup: &Setup,
     program: Program,
@@ -185,7 +184,7 @@ pub(crate) fn shared_after<S: Subject>(
     Directed::new::<S>(setup.clone(), look)
 }
 
-/// What only several writers of the heap show.
+/// Histories for which the heap needs several writers.
 pub(crate) fn writers_of_the_heap() -> Vec<Directed> {
     // Threads without a number allocate from one segment: what one of them has begun to write
     // back, the other's fence does not complete.
@@ -202,8 +201,8 @@ pub(crate) fn writers_of_the_heap() -> Vec<Directed> {
     ]
 }
 
-/// A reader of an item beside a writer that removes it, and then writes those of another key until
-/// the slots of the segment come round again.
+/// A reader of an item, and a writer that removes the item and then writes items of another key until the segment's
+/// slots are reused.
 pub fn reusing() -> Program {
     let replace = (2..8).map(|value| Op::One(1, Action::Upsert(value)));
     let writer = std::iter::once(Op::One(0, Action::Remove)).chain(replace).collect();

@@ -28,7 +28,7 @@ pub struct Campaign {
     pub seed: u64,
     /// Whether the directed histories are run, too.
     pub directed: bool,
-    /// Of the directed histories of several threads one in so many; all if 1.
+    /// Run one in this many of the directed histories of several threads; 1 runs all.
     pub directed_one_in: u64,
     /// Whether each site is broken in turn.
     pub sites: bool,
@@ -36,12 +36,12 @@ pub struct Campaign {
     pub workers: usize,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// What was done, the trial of sites aside.
+    /// The work done, without the trial of sites.
     pub counters: Counters,
-    /// Every broken promise that was found: the run of its kind ends with the first.
+    /// Every broken promise that was found. A run of one kind ends with the first.
     pub violations: Vec<Failure>,
     /// Places that flush, fence or order.
     pub sites: Vec<Site>,
@@ -84,7 +84,7 @@ pub fn full(target: Target, workers: usize) -> Campaign {
 }
 
 impl Campaign {
-    /// Runs it; `tick` is told now and then what has been done so far.
+    /// Runs it. Now and then `tick` gets the work done so far.
     pub fn run(&self, tick: &(dyn Fn(Counters) + Sync)) -> Report {
         let start = Instant::now();
         silence_panics();

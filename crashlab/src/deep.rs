@@ -1,4 +1,4 @@
-//! Directed histories that need a key nobody else asks for, or more than one change of thread.
+//! Directed histories that need a key that no other thread uses, or more than one change of thread.
 
 use crate::boundaries::shared;
 use crate::history::{Action, Key, Op};
@@ -10,11 +10,11 @@ pub(crate) fn one(key: Key, action: Action) -> Op {
     Op::One(key, action)
 }
 
-/// Fillers looked up, at most: the first ones lie in front, the last ones are those that move.
+/// Most fillers that are looked up: the first ones lie in front, the last ones move.
 const FILLERS_FIRST: usize = 8;
 const FILLERS_LAST: usize = 8;
 
-/// Keys that are there when the history begins, and that it does not change.
+/// Keys that are present when the history begins, and that it does not change.
 pub(crate) fn fillers(setup: &Setup) -> Vec<Key> {
     let is_there = |&key: &Key| setup.before_history(key).is_some();
     let all: Vec<Key> =
@@ -23,7 +23,7 @@ pub(crate) fn fillers(setup: &Setup) -> Vec<Key> {
     [&all[..FILLERS_FIRST.min(last)], &all[last..]].concat()
 }
 
-/// Insertions, which may move what others stored, beside look-ups of that, and changes of so many.
+/// Insertions, which may move other pairs, among look-ups of these pairs, and changes of this many.
 pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup], changed: usize) -> Vec<Directed> {
     let beside = |setup: &Setup| {
         let keys = fillers(setup);
@@ -52,7 +52,7 @@ pub(crate) fn looking_up_fillers<S: Subject>(setups: &[Setup], changed: usize) -
     setups.iter().filter(has_fillers).flat_map(beside).collect()
 }
 
-/// One thread that goes on after another one met it: what the late one does must not count any more.
+/// A thread that resumes after another one met it: the late thread's steps must not count any more.
 pub(crate) fn late<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let upsert = |value| one(0, Action::Upsert(value));
     let (get, remove) = (one(0, Action::Get), one(0, Action::Remove));

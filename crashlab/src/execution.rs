@@ -1,10 +1,8 @@
-//! One run of a program: what was called, what was answered, and what a crash could have left at
-//! each moment that matters.
+//! One run of a program: the calls, the answers, and what a crash could have left at each moment that matters.
 //!
-//! The images that a crash can leave become more with each store, fewer with a fence, and what is
-//! owed grows with each return. So it is enough to crash just before each fence that makes stores
-//! certain, after each return, and, beside other threads, before each call: at every other moment
-//! the images are among those of a later moment that owes no more.
+//! Each store adds possible crash images, each fence removes some, and each return adds an obligation. So it is enough
+//! to crash just before each fence that makes stores certain, after each return and, with several threads, before each
+//! call. At every other moment the images are among those of a later moment with no further obligations.
 
 use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
 use crate::logbook::{self, Closed, Logbook};
@@ -31,15 +29,15 @@ struct Recorder {
     calls: Vec<Call>,
     points: Vec<CrashPoint>,
     wrong: Option<String>,
-    /// Moments from which on syncs ran, and at which they had returned.
+    /// When syncs began, and when they had returned.
     syncs: Vec<(u32, u32)>,
-    /// The same of what may have written.
+    /// The same for operations that may have written.
     writes: Vec<(u32, Option<u32>)>,
     /// Operations that are under way.
     open: usize,
     /// Moments before this one are of no interest.
     from: u32,
-    /// Nor are those before so many slices of the schedule have begun.
+    /// Nor are moments before this many slices of the schedule have begun.
     slices_before: usize,
     /// Keys that the program changes.
     changed: HashSet<Key>,
@@ -56,7 +54,7 @@ pub(crate) fn now() -> u32 {
     RECORDER.with_borrow(|recorder| recorder.time)
 }
 
-/// Looks at the line log of the history that runs, if it has one, at this position.
+/// Inspects the line log of the running history, if it has one, at this position.
 pub(crate) fn with_logbook(work: impl FnOnce(&mut Logbook, u32)) {
     RECORDER.with_borrow_mut(|recorder| {
         if let Some(logbook) = &mut recorder.logbook {
@@ -94,7 +92,7 @@ pub struct Execution<S> {
     pub process: u32,
     /// When syncs began, and when they had returned.
     syncs: Vec<(u32, u32)>,
-    /// The same of what may have written.
+    /// The same for operations that may have written.
     writes: Vec<(u32, Option<u32>)>,
     /// What went wrong without any crash.
     pub wrong: Option<String>,
@@ -123,13 +121,13 @@ pub struct Manner<'a> {
     pub schedule: &'a Schedule,
     /// Crashes before the call of this number are of no interest.
     pub from_op: usize,
-    /// Nor are those before so many slices of the schedule have begun.
+    /// Nor are moments before this many slices of the schedule have begun.
     pub slices_before: usize,
     /// Whether every access is kept.
     pub is_traced: bool,
 }
 
-/// Makes a subject, does what comes before the history, and returns it.
+/// Makes a subject, does everything before the history, and returns it.
 pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
     machine::alone(process, None, || {
         let subject =

@@ -1,4 +1,4 @@
-//! Which programs are run: all short ones, and many long ones.
+//! Chooses programs: all short ones, and many long ones.
 
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
@@ -140,7 +140,7 @@ pub fn sample<S: Subject>(
     lab.explore(&program, &schedule, 0).map(drop)
 }
 
-/// About so many accesses an operation makes: decides where threads change places, nothing else.
+/// About how many accesses an operation makes. It only decides where threads switch.
 const ACCESSES_PER_OP: u64 = 80;
 
 fn schedule_for(program: &Program, random: &mut Random) -> Schedule {
@@ -148,11 +148,10 @@ fn schedule_for(program: &Program, random: &mut Random) -> Schedule {
     random_schedule(program.len(), ops as u64 * ACCESSES_PER_OP, random)
 }
 
-/// Schedules tried for each smaller program before it is taken to be sound.
+/// Schedules tried for each smaller program before it counts as sound.
 const SHRINK_SCHEDULES: u64 = 60;
 
-/// Makes what failed smaller, as far as it still fails: operations are left out, then changes of
-/// threads.
+/// Makes a failing history smaller while it still fails: removes operations, then changes of threads.
 pub fn shrink<S: Subject>(setup: &Setup, bounds: Bounds, failure: Failure) -> Failure {
     let mut smallest = failure;
     let fails = |program: &Program, schedule: &Schedule| {

@@ -7,8 +7,8 @@ use workload::{Random, mix};
 const LINE_WORDS: usize = 8;
 /// Pending stores of a line up to which all its states are enumerated.
 const STORES_ENUMERATED: usize = 10;
-/// The same for a line of bulk copies: nothing leads to them yet, and each has as many states as
-/// its words have subsets.
+/// The same for a line of bulk copies. Nothing leads to them yet, and each has as many states as its words have
+/// subsets.
 const COPIES_ENUMERATED: usize = 3;
 /// States of a line that are tried beyond that, besides the beginnings of its log.
 const STATES_SAMPLED: usize = 8;
@@ -77,7 +77,8 @@ fn closed(needs: &[u64], mask: u64) -> u64 {
     mask
 }
 
-/// Whether a crash can leave a line in this state. Of a line with very many pending stores only each word is looked at.
+/// Whether a crash can leave a line in this state. If the line has very many pending stores, only each word by itself
+/// is checked.
 pub fn is_left(certain: &[u64; LINE_WORDS], stores: &[Pending], found: &[u64; LINE_WORDS]) -> bool {
     if stores.len() <= STORES_ENUMERATED {
         let needs = needs(stores);
@@ -88,7 +89,7 @@ pub fn is_left(certain: &[u64; LINE_WORDS], stores: &[Pending], found: &[u64; LI
     has_words_of(certain, stores, found)
 }
 
-/// Whether a crash can leave each of these words, be it with the others or not.
+/// Whether a crash can leave each of these words by itself.
 pub fn has_words_of(
     certain: &[u64; LINE_WORDS],
     stores: &[Pending],
@@ -151,13 +152,13 @@ impl Images {
         }
     }
 
-    /// Number of different images, those of a size not yet certain aside.
+    /// Number of different images, without those whose size is not yet certain.
     pub fn count(&self) -> u64 {
         self.lines.iter().fold(1u64, |count, line| count.saturating_mul(line.states.len() as u64))
     }
 
-    /// Calls `visit` for every image if there are at most `most`, else for about so many. It
-    /// gets the hash and a way to build the image; `false` ends the visits.
+    /// Calls `visit` for every image if there are at most `most`, otherwise for about that many. `visit` gets the hash
+    /// and a way to build the image; `false` ends the visits.
     pub fn visit(
         &self,
         most: u64,

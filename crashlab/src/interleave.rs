@@ -1,20 +1,20 @@
-//! Schedules of one program: all with a few changes of thread, or all of those that can matter. A
-//! program that only adds keys may need no more resizes than it needs with its threads one after another.
+//! Schedules of one program: all with a few changes of thread, or all that can matter. A program that only adds keys
+//! may need no more resizes than with its threads one after another.
 //!
-//! Two accesses *conflict* if they touch one word and one of them writes it. Where a thread's next access
-//! conflicts with nothing that another thread is still to do, it makes no difference whether that thread
-//! runs before the access or after it. So [`Points::Shared`] changes threads only just before
+//! Two accesses *conflict* if they touch one word and one of them writes it. If a thread's next access conflicts with
+//! no later access of another thread, it makes no difference whether that thread runs before the access or after it. So
+//! [`Points::Shared`] changes threads only just before
 //!
 //! * an access that conflicts with one that another thread makes later on,
 //! * a read-modify-write: its word is shared, though the other thread may touch it only if it comes first,
 //! * the first access of a call: another call that has returned by then must be seen,
-//! * a fence, if the thread has written something that another one touches: before it, it is not durable.
+//! * a fence, if the thread has written something that another one touches: before the fence that is not durable.
 //!
-//! And whoever was put before its access waits until that matters: the other thread goes on at least up to
-//! an access that conflicts with the one waiting. This is a partial-order reduction without the
-//! bookkeeping that would make it exact: what conflicts is taken from the run in which the thread goes on
-//! to its end, so a conflict that only another order of the same changes shows is missed. Stores that become
-//! visible late are left to searches at every access: when one of them becomes visible, no access tells.
+//! A thread that is suspended before an access waits until that matters: the other thread goes on at least up to an
+//! access that conflicts with the waiting one. This is a partial-order reduction without the bookkeeping that would
+//! make it exact. Conflicts are taken from the run in which the thread goes on to its end, so a conflict that only
+//! another order of the same changes shows is missed. Stores that become visible late are left to searches at every
+//! access, since no access marks the moment when one becomes visible.
 
 use crate::history::{Action, Key, Op, Program};
 use crate::lab::Lab;
@@ -26,14 +26,14 @@ use std::collections::HashMap;
 use std::fmt;
 use workload::Random;
 
-/// Where threads change places.
+/// Where threads switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Points {
     /// Before every access.
     Every,
     /// Before those at which it can matter.
     Shared,
-    /// The same, and whoever was put aside waits for nothing: what a third thread does is to come first.
+    /// The same, but a suspended thread waits for nothing, so that a third thread comes first.
     Met,
 }
 
@@ -122,8 +122,8 @@ fn matters(waiting: &Access, made: &[&Access]) -> bool {
     }
 }
 
-/// Explores every schedule in which the first `first` threads run to their ends, and the others change
-/// places at `points`, at most `changes` times, before each of them does.
+/// Explores every schedule in which the first `first` threads run to their ends, and the others switch at `points`, at
+/// most `changes` times, before each of them ends.
 pub fn interleave<S: Subject>(
     lab: &mut Lab<S>,
     program: &Program,
@@ -152,7 +152,7 @@ pub fn interleave<S: Subject>(
     Ok(())
 }
 
-/// Whether the table is never fuller than in the end. (Two that insert one key may both have a place for it
+/// Whether the table is never fuller than at the end. (Two threads that insert one key may both have a place for it
 /// until one of them gives way.)
 fn only_adds(program: &Program) -> bool {
     let mut added: Vec<(Key, usize)> = Vec::new();

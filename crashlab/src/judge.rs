@@ -1,8 +1,8 @@
 //! Durable linearizability, key by key.
 //!
-//! A crash at some moment is explained if the calls on a key that had returned by then, with
-//! their answers, and any of those under way, can be put into an order that respects real time and
-//! ends in the state that was recovered. Keys are independent, so each is judged alone.
+//! A crash at some moment is explained if there is an order of calls that respects real time and ends in the recovered
+//! state. The order must contain the calls on the key that had returned by then, with their answers, and may contain
+//! any of those under way. Keys are independent, so each is judged alone.
 
 use crate::history::{Action, Answer, Call, Key, Value};
 use std::collections::HashSet;

@@ -24,15 +24,15 @@ use workload::{Random, mix};
 /// How thoroughly to look.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Images tried at a crash point; if there are more, a sample of about so many.
+    /// Images tried at a crash point. If there are more, a sample of about this size.
     pub images: u64,
-    /// Images tried of one recovery that crashes in turn, and of each operation that follows a
-    /// recovery. A recovery that was crashed itself is crashed at a quarter as many images.
+    /// Images tried of one crashing recovery, and of each operation after a recovery. A recovery that follows a crashed
+    /// recovery is crashed at a quarter as many images.
     pub images_nested: u64,
-    /// Of so many recoveries one is crashed where it writes nothing but the superblock, and one
-    /// has what follows it crashed.
+    /// Of this many recoveries, one is crashed where it writes only the superblock, and one has the operations after it
+    /// crashed.
     pub nested_one_in: u64,
-    /// How many recoveries in a row may crash. With none, recovered tables are looked at, not used.
+    /// How many recoveries in a row may crash. With 0, recovered tables are inspected, not used.
     pub depth: u32,
     /// Whether processes die, too, with the machine failing later.
     pub kills: bool,
@@ -40,14 +40,14 @@ pub struct Bounds {
     pub kills_one_in: u64,
 }
 
-/// Something that should not be, and how it was come by.
+/// A broken promise, and how it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Trouble {
     what: String,
     trail: Vec<String>,
 }
 
-/// What the recovery of an image comes to, crashes in it included.
+/// The outcome of recovering an image, including crashes in the recovery.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 struct Outcome {
     contents: Vec<Contents>,
@@ -59,7 +59,7 @@ struct Outcome {
 const MEMO_MAX: usize = 1 << 21;
 /// The boot in which histories run, and in which a kill is recovered.
 const FIRST_BOOT: u64 = 0;
-/// About so many accesses a recovery makes: decides where its threads change places, if it has several.
+/// About how many accesses a recovery makes. It decides where its threads switch, if it has several.
 const ACCESSES_OF_PARTS: u64 = 160;
 thread_local! {
     static COLLECTED: RefCell<Vec<Durable>> = const { RefCell::new(Vec::new()) };
@@ -69,7 +69,7 @@ fn collect(sim: &Sim) {
     COLLECTED.with_borrow_mut(|collected| collected.push(sim.durable()));
 }
 
-/// Leaves out moments at which only the superblock is open.
+/// Skips moments at which only the superblock has pending stores.
 fn collect_beyond_superblock(sim: &Sim) {
     if sim.is_pending_from(Offset(SUPERBLOCK_BYTES)) {
         collect(sim);
@@ -82,18 +82,17 @@ pub struct Lab<S> {
     bounds: Bounds,
     initial: Vec<Option<Value>>,
     memo: HashMap<u64, Rc<Outcome>>,
-    /// Hashes of what was judged, each with what was owed: moments, deaths, images. The first that
-    /// is not sound ends the run.
+    /// Hashes of judged moments, deaths and images, each with its obligations. The first unsound one ends the run.
     tried: HashSet<u64>,
-    /// Counts what has been done.
+    /// Counts the work done.
     pub counters: Counters,
-    /// Decides which images are sampled. What is sampled in recoveries depends on the image alone,
-    /// so that what an image comes to can be known from then on.
+    /// Decides which images are sampled. In recoveries the sample depends only on the image, so the outcome of an image
+    /// can be remembered.
     seed: u64,
     processes: u32,
-    /// Contents that were met, each once.
+    /// Contents met so far, each once.
     met: HashSet<Rc<[Option<Value>]>>,
-    /// Outcomes without trouble that were met, each once: few, for very many images.
+    /// Good outcomes met so far, each once: few, for very many images.
     outcomes: HashSet<Rc<Outcome>>,
     /// Resizes of the last run, its setup's included, and how many there may be in one.
     pub(crate) resizes_seen: u64,
@@ -226,7 +225,7 @@ impl<S: Subject> Lab<S> {
         Owed { states: states.collect(), may_be_missing: false }
     }
 
-    /// What stands at the end of a run that did not crash.
+    /// Judges the end of a run that did not crash.
     fn judge_end(&self, execution: &Execution<S>) -> Result<u64, String> {
         let subject = &execution.subject;
         let (contents, checked) = machine::alone(execution.process, None, || {
@@ -254,8 +253,8 @@ impl<S: Subject> Lab<S> {
         Ok(resizes)
     }
 
-    /// Tries the images of a crash point against what is owed, and the death of the process if it
-    /// `has_kills`. What was tried before, with the same owed, is not tried again.
+    /// Tries the images of a crash point, and with `has_kills` the death of the process, against the obligations.
+    /// Images that were tried with the same obligations are skipped.
     fn judge(&mut self, point: &CrashPoint, owed: &Owed, has_kills: bool) -> Result<(), Trouble> {
         let obligation = owed.hash();
         let moment = point.durable.hash();

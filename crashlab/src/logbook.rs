@@ -1,12 +1,12 @@
-//! What a line log leaves after a power loss: an image from before, and the cuts since.
+//! What a line log leaves after a power loss: an earlier image, and the cuts since then.
 //!
 //! In a history of a setup with a log ([`Setup::is_logged`](crate::subject::Setup::is_logged)) nothing else survives.
-//! So such a history is judged where an epoch is closed, by its flusher or at its end, and at no other moment: until
-//! the next one is closed, what a power loss leaves stays the same.
+//! So such a history is judged only where an epoch is closed, by its flusher or at its end: until the next epoch is
+//! closed, a power loss leaves the same.
 //!
-//! A checkpoint is made beside the threads of the history, as `pmem` makes one: the number of the open epoch; a copy
-//! of the pool, word by word; waiting until all have left the gate that were inside when the copy was complete; an epoch
-//! closed. Copy and cuts from that number on are an image, too.
+//! A checkpoint is made while the threads of the history run, as in `pmem`: read the number of the open epoch; copy the
+//! pool word by word; wait until all threads that were inside the gate when the copy was complete have left it; close
+//! an epoch. The copy and the cuts from that number on are an image, too.
 
 use crate::execution;
 use crate::images::{Image, has_words_of, is_left};
@@ -16,11 +16,11 @@ use pmem::medium::sim::{Durable, Sim};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::sync::Arc;
 
-/// Words of a thread's ring: more than a history appends, so that nobody waits for a flusher who has ended.
+/// Words of a thread's ring: more than a history appends, so nobody waits for a flusher that has ended.
 const RING_WORDS: usize = 4096;
 const LINE_WORDS: usize = (LINE / WORD) as usize;
 
-/// In which order a checkpoint copies words. Nothing says in which one `pmem` does, or the machine.
+/// The order in which a checkpoint copies words. Neither `pmem` nor the machine promises one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
     /// From the first to the last.
@@ -36,8 +36,8 @@ struct Base {
     /// The epoch of the first cut that belongs to it.
     first: u64,
     what: &'static str,
-    /// Whether it is a copy made beside writers. Of what nobody flushes it may show a later store to a line and not an
-    /// earlier one; the order of those that are flushed is mended by the log.
+    /// Whether it is a copy made while others wrote. Of unflushed stores it may show a later one to a line without an
+    /// earlier one. For flushed ones the log restores the order.
     is_copy: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Closed {
     pub to: u32,
     /// What is left.
     pub image: Image,
-    /// Of what it is made.
+    /// How it was made.
     pub what: String,
 }
 
@@ -58,7 +58,7 @@ pub struct Closed {
 #[derive(Debug)]
 pub(crate) struct Logbook {
     bases: Vec<Base>,
-    /// In no order, if several threads close epochs.
+    /// Unordered, if several threads close epochs.
     cuts: Vec<Cut>,
     closed: Vec<Closed>,
     /// Something in a cut that no crash could have left.
@@ -134,8 +134,8 @@ impl Moment {
     }
 }
 
-/// Whether a crash at some moment between two could have left an image, as far as what each of them could have left
-/// says: lines that were written in between are left to the judge.
+/// Whether a crash at some moment between two could have left an image, judged by what each of the two could have left.
+/// Lines that were written in between are left to the judge.
 fn explained(image: &Image, before: &Moment, after: &Moment, is_copy: bool) -> Result<(), String> {
     // A line may be again what it was, and have been something else in between.
     let is_stored_to =

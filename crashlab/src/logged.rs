@@ -1,5 +1,5 @@
-//! Histories with a line log, which alone survives: of the pool, the heap, every engine, and of what the log itself has
-//! to keep in order. A history closes epochs beside its threads, or makes a checkpoint beside them.
+//! Histories in which only a line log survives: of the pool, the heap, every engine, and of subjects that test the
+//! order of the log itself. A thread of the history closes epochs, or makes a checkpoint, while the others run.
 
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::deep::one;
@@ -15,8 +15,8 @@ use crate::subject::{
 use crate::trial::{Directed, Look};
 use engines::Engine;
 
-/// One image at each end of an epoch is little to judge, so this can do more than others. No site is broken here: what
-/// flushes and fences keep is the other targets' question.
+/// One image at each end of an epoch is little to judge, so there is time for more histories than elsewhere. No site is
+/// broken here: other targets test flushes and fences.
 pub(crate) const EFFORT: Effort = Effort {
     histories: 4000,
     directed_one_in: 8,
@@ -90,7 +90,7 @@ fn around<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     all.chain(first().flat_map(meeting::<S>)).chain(first().map(reported::<S>)).collect()
 }
 
-/// A look-up that meets an update, and power loss right behind its answer.
+/// A look-up that meets an update, and power loss right after its answer.
 fn reported<S: Subject>(setup: &Setup) -> Directed {
     let program = vec![vec![upsert(0, 2), upsert(0, 3)], vec![one(0, Action::Get), Op::Seal]];
     directed::<S>(setup, program, 1, Points::Shared)
@@ -149,7 +149,7 @@ fn meeting<S: Subject>(setup: &Setup) -> Vec<Directed> {
     programs.into_iter().map(met).collect()
 }
 
-/// A checkpoint that is put aside in its copy while a thread does half of what it does.
+/// A checkpoint that is suspended during its copy while a thread does half of its work.
 pub fn copied<S: Subject>(setup: &Setup) -> Vec<Directed> {
     let checkpoints = [Way::Up, Way::Down].map(Op::Checkpoint);
     let program = |checkpoint| vec![vec![upsert(0, 2)], vec![checkpoint, Op::Seal]];

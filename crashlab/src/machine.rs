@@ -1,5 +1,4 @@
-//! The simulated processor: threads that run one at a time, and change places exactly where a
-//! schedule says.
+//! The simulated processor: threads that run one at a time, and switch exactly where a schedule says.
 //!
 //! Each simulated thread is a coroutine on the same thread of the operating system. The hook of
 //! [`pmem::sync::simulated`] is called before every access to pool memory and to shared volatile
@@ -11,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use workload::Random;
 
-/// So many accesses of one thread, one after another.
+/// A number of accesses of one thread, one after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// Which thread.
@@ -20,7 +19,7 @@ pub struct Slice {
     pub accesses: u64,
 }
 
-/// Who runs when. After the last slice each thread runs until it is done or has to wait.
+/// Who runs when. After the last slice each thread runs until it is done or must wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The beginning.
@@ -44,7 +43,7 @@ pub fn random_schedule(threads: usize, accesses: u64, random: &mut Random) -> Sc
     Schedule { slices, delays: random.index(3) == 0 }
 }
 
-/// An access as it was made.
+/// An access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
     /// Who made it.
@@ -58,7 +57,7 @@ pub struct Access {
 /// Stands for the address of a call's beginning, before which its thread can be interrupted.
 pub const CALL: usize = usize::MAX;
 
-/// A run that came to no end.
+/// A run that did not end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stuck {
     /// All threads wait for each other.
@@ -85,13 +84,13 @@ pub fn silence_panics() {
 /// What a simulated thread does.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// Accesses that a run may make before it is taken for endless.
+/// Accesses after which a run counts as endless.
 const ACCESSES_MAX: u64 = 300_000;
 /// The same for a thread by itself, which fills a table, reads it, or recovers it.
 const ACCESSES_ALONE_MAX: u64 = 2_000_000;
-/// Turns of waiting, without anybody getting on, after which threads wait for ever.
+/// Turns of waiting without progress after which a wait counts as endless.
 const WAITS_MAX: u32 = 64;
-/// Bytes of a coroutine's stack, in words: what is simulated does not recurse.
+/// Words of a coroutine's stack: the simulated code does not recurse.
 const STACK_WORDS: usize = 32 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,12 +160,12 @@ fn hook(event: Event) {
     });
 }
 
-/// A call is about to begin: its thread can be interrupted here, after what it did before.
+/// A call is about to begin. Its thread can be interrupted here, after its earlier calls.
 pub fn begin_call() {
     hook(Event::Access(CALL, Touch::Reads));
 }
 
-/// From now on, or no longer, every access of a run is kept; returns those that were.
+/// Begins or ends keeping every access of a run. Returns the accesses kept so far.
 pub fn trace(is_traced: bool) -> Vec<Access> {
     RUNNING.with(|running| {
         running.is_traced.set(is_traced);
@@ -199,7 +198,7 @@ fn coroutine() -> Coroutine {
     })
 }
 
-/// What a thread does that is by itself comes to an end, too.
+/// A thread that runs alone must come to an end, too.
 fn hook_alone(event: Event) {
     if std::thread::panicking() {
         return;
@@ -245,7 +244,7 @@ thread_local! {
     static OF_PARTS: RefCell<Schedule> = RefCell::default();
 }
 
-/// Does `work`, in which what is done in parts is done by threads under this schedule.
+/// Does `work`; its parts are done by threads under this schedule.
 pub fn in_parts<R>(schedule: Schedule, work: impl FnOnce() -> R) -> R {
     let schedule = OF_PARTS.replace(schedule);
     let before = simulated::run_parts_by(Some(run_parts));

@@ -1,4 +1,4 @@
-//! What a recovered table owes.
+//! What a recovered table must hold.
 
 use crate::history::{Key, Value};
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What is on trial together: the pool alone, the heap alone, the classic tables, or an engine with everything on it.
+//! What is tested together: the pool alone, the heap alone, the classic tables, or an engine with everything on it.
 
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{alone_in, directed, syncing, writers_of_the_heap};

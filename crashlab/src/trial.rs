@@ -1,5 +1,5 @@
-//! The lab on trial: every place in the code that flushes, fences or orders is broken in turn, and
-//! directed histories must notice.
+//! The lab on trial: it breaks every place in the code that flushes, fences or orders, one after another, and directed
+//! histories must notice.
 
 use crate::explore;
 use crate::history::Program;
@@ -14,13 +14,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use workload::mix;
 
-/// How a directed history is looked at.
+/// How a directed history is run.
 #[derive(Debug, Clone)]
 pub enum Look {
     /// All histories of one thread up to this length.
     Exhaustive(usize),
-    /// One program, its threads changing places wherever they may, with and without stores that become
-    /// visible late.
+    /// One program whose threads switch wherever they may, with and without stores that become visible late.
     Interleaved {
         /// What each thread does.
         program: Program,
@@ -52,7 +51,7 @@ impl fmt::Display for Look {
 
 /// A history that is always part of a trial.
 pub struct Directed {
-    /// What it is, for whoever waits for it.
+    /// What it is, for the progress display.
     pub name: String,
     /// Whether it is in every sample: it is of one thread, or short.
     is_always: bool,
@@ -78,12 +77,12 @@ impl Directed {
         Directed { name, is_always, is_exhaustive, run: Box::new(run) }
     }
 
-    /// Puts it into every sample: what else it would take to notice some site costs more.
+    /// Puts it into every sample: any other way to notice some site costs more.
     pub(crate) fn always(self) -> Directed {
         Directed { is_always: true, ..self }
     }
 
-    /// Leaves it to chance whether it is in a sample, as if it were of several threads.
+    /// Samples it as if it had several threads.
     pub(crate) fn by_chance(self) -> Directed {
         Directed { is_always: false, ..self }
     }
@@ -134,11 +133,11 @@ fn run<S: Subject>(setup: &Setup, look: &Look, bounds: Bounds) -> Result<Counter
 /// The outcome of a trial.
 #[derive(Debug, Clone, Default)]
 pub struct Trial {
-    /// Every site that the directed histories came across.
+    /// Every site that the directed histories met.
     pub sites: Vec<Site>,
     /// Those whose breaking nobody noticed.
     pub unnoticed: Vec<Site>,
-    /// What was done.
+    /// What was run.
     pub counters: Counters,
 }
 
@@ -161,14 +160,14 @@ pub fn path(site: &Site) -> &'static str {
     site.file.rsplit("../").next().unwrap_or(site.file)
 }
 
-/// Whether a place belongs to what is on trial: the substrate and the engines, not the lab.
+/// Whether a place is on trial: it is in `pmem`, `index` or an engine, not in the lab.
 pub(crate) fn is_on_trial(site: &Site) -> bool {
     let is_lab = site.file.contains("crashlab/src") || site.file.ends_with("medium/sim.rs");
     let is_strict = matches!(site.kind, SiteKind::Release | SiteKind::Flush | SiteKind::Fence);
     is_strict && !is_lab
 }
 
-/// So many of the shortest histories are asked about a broken site before those of one thread.
+/// This many of the shortest histories are tried on a broken site before those of one thread.
 const SHORTEST: usize = 16;
 
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`

@@ -1,4 +1,4 @@
-//! Who follows a demonstration, and what it hears.
+//! Who follows a demonstration, and what is reported.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Shows a demonstration to a person, or to nobody.
 pub trait Audience: Sync {
-    /// A stage begins, of so many steps if that is known. It ends when the result is dropped.
+    /// A stage begins, with this many steps if that is known. It ends when the result is dropped.
     fn begin(&self, stage: Stage, steps: Option<u64>) -> Box<dyn Progress>;
 
     /// Something is worth telling, perhaps while stages are under way.
@@ -15,7 +15,7 @@ pub trait Audience: Sync {
 
 /// A stage that is under way.
 pub trait Progress: Sync {
-    /// So many steps more are done.
+    /// This many more steps are done.
     fn advance(&self, steps: u64);
 }
 
@@ -34,7 +34,7 @@ pub enum Stage {
     Reread,
 }
 
-/// Something to be told.
+/// Something to report.
 #[derive(Clone, Copy)]
 pub enum Note<'a> {
     /// A file or directory cannot be read and is left out.
@@ -44,13 +44,13 @@ pub enum Note<'a> {
         /// What the operating system says.
         why: &'a dyn Display,
     },
-    /// There are not enough chunks to kill the writing process as often as was wanted.
+    /// There are not enough chunks to kill the writing process as often as requested.
     FewerKills {
-        /// Chunks that there are.
+        /// Existing chunks.
         chunks: u64,
-        /// Kills that there will be.
+        /// Kills to be made.
         kills: u64,
-        /// Kills that were wanted.
+        /// Kills requested.
         wanted: u64,
     },
     /// The writing process was killed, and the pool was opened again and judged.
@@ -61,9 +61,9 @@ pub enum Note<'a> {
         kills: u64,
         /// Chunks reported so far.
         acknowledged: u64,
-        /// How long the opening took, with what recovery there was.
+        /// How long the opening took, recovery included.
         reopen_ms: f64,
-        /// Chunks of those that are not there.
+        /// How many of those are missing.
         lost: u64,
     },
     /// The pool's check found this wrong.
@@ -75,7 +75,7 @@ pub enum Note<'a> {
         /// Different chunks that were stored.
         expected: u64,
     },
-    /// Files changed meanwhile, which is no fault of the pool's.
+    /// Files changed meanwhile, which is not the pool's fault.
     Changed {
         /// Chunks that no longer have their digest.
         chunks: u64,

@@ -34,8 +34,8 @@ pub struct Demonstration<'a> {
 }
 
 impl Demonstration<'_> {
-    /// Stores the plan's chunks and kills the writing process so many times on the way, at counts
-    /// that `seed` draws.
+    /// Stores the plan's chunks and kills the writing process this many times meanwhile, after numbers of reports that
+    /// `seed` determines.
     pub fn run(&self, kills: u64, seed: u64) -> Result<Outcome> {
         Course::new(self).run(kills, seed)
     }
@@ -115,7 +115,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Opens the pool, which recovers it if need be, and says how many milliseconds that took.
+    /// Opens the pool, which recovers it if necessary. Returns how many milliseconds that took.
     fn reopen(&self) -> Result<(Store, f64)> {
         let started = Instant::now();
         let store = Options::default()
@@ -149,7 +149,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Files may change while the demonstration runs, which is no fault of the pool's.
+    /// Files may change while the demonstration runs, which is not the pool's fault.
     fn read_back(&self, verdict: &Verdict) {
         let Demonstration { plan, threads, audience, .. } = *self.given;
         let changed = reread(plan, &verdict.firsts, threads, audience);

@@ -3,8 +3,8 @@
 use std::io;
 use std::process::ExitStatus;
 
-/// Why a demonstration, or its writing process, came to no end. That chunks are lost is none of
-/// these: see [`Outcome::breach`](crate::Outcome::breach).
+/// Why a demonstration, or its writing process, did not finish. Lost chunks are no such error: see
+/// [`Outcome::breach`](crate::Outcome::breach).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system failed.
@@ -23,7 +23,7 @@ pub enum Error {
         /// The pool's error.
         source: firndex::Error,
     },
-    /// The process that this one was to write for is not its parent.
+    /// The process that this one should write for is not its parent.
     #[error("process {0} is gone, which this one works for")]
     Orphaned(u32),
     /// The writing process did not live until it was killed.
@@ -40,7 +40,7 @@ pub enum Error {
         /// Chunks that there are.
         chunks: u64,
     },
-    /// The writing process says what cannot be.
+    /// The writing process reported something impossible.
     #[error("the writing process reported chunk {0}, which was never handed to it")]
     Invented(u64),
 }

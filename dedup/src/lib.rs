@@ -1,10 +1,9 @@
 //! A deduplication index whose writing process is killed again and again.
 //!
-//! A parent process finds the files ([`walk`]) and cuts them into chunks ([`Plan`]). It hands the
-//! chunks to a child that stores them ([`store_chunks`], over the pipes of `wire`), kills the child
-//! at random counts of reported chunks (`supervise`), and after each kill looks whether all that
-//! was reported is there (`verify`). [`Demonstration`] is all of that, [`Outcome`] what it came to.
-//! An [`Audience`] follows it.
+//! A parent process finds the files ([`walk`]) and cuts them into chunks ([`Plan`]). It hands the chunks to a child
+//! that stores them ([`store_chunks`], over the pipes of `wire`), kills the child after random numbers of reported
+//! chunks (`supervise`), and after each kill verifies that all reported chunks are there (`verify`). [`Demonstration`]
+//! does all of that, [`Outcome`] is the result. An [`Audience`] follows it.
 
 #![forbid(unsafe_code)]
 

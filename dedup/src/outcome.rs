@@ -1,4 +1,4 @@
-//! What a demonstration came to.
+//! The result of a demonstration.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,13 @@
-//! `#[derive(Fixed)]`: a struct as a key or a value of a table. What it is for is said at `firndex::Fixed`.
+//! `#[derive(Fixed)]` makes a struct a key or a value of tables. The crate `firndex` re-exports it, and documents it at
+//! `firndex::Fixed`.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Member, parse_macro_input};
 
-/// Implements `firndex::Fixed` for a struct whose fields implement it: its bytes are those of its fields, in their order,
-/// with nothing between them.
+/// Implements `firndex::Fixed` for a struct whose fields implement it. Its bytes are those of its fields, in order,
+/// without padding.
 #[proc_macro_derive(Fixed)]
 pub fn derive_fixed(item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
@@ -27,7 +28,7 @@ fn implement(item: &DeriveInput) -> Result<TokenStream, Error> {
         .iter()
         .map(|kind| quote_spanned!(kind.span() => <#kind as ::firndex::Fixed>::BYTES))
         .collect();
-    // Where each field begins: behind all before it.
+    // Each field begins behind all earlier ones.
     let begins: Vec<_> = (0..sizes.len())
         .map(|index| {
             let before = &sizes[..index];
@@ -52,7 +53,7 @@ fn implement(item: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
-/// The fields, if it is a type each pattern of whose bytes is a value.
+/// The fields, if every byte pattern of the type can be a value.
 fn fields_of(item: &DeriveInput) -> Result<&Fields, Error> {
     let what = match &item.data {
         Data::Struct(of) => return Ok(&of.fields),

@@ -1,4 +1,4 @@
-//! Batches: what their operations need is fetched some operations ahead.
+//! Batches: prefetches what operations need, some operations ahead.
 
 use crate::mutation::Likely;
 use std::marker::PhantomData;

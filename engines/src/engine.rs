@@ -1,4 +1,4 @@
-//! What an engine says of itself. Nothing outside an engine's own files knows more of it.
+//! How an engine describes itself. Only its own files know more of it.
 
 use crate::Settings;
 use crate::wreck::{Found, Wreck};
@@ -17,7 +17,7 @@ pub struct Description {
     pub id: u32,
     /// Its name on the command line.
     pub name: &'static str,
-    /// The name that its paper gives it.
+    /// Its name in its paper.
     pub title: &'static str,
     /// Its paper: authors, title, where and when it was published.
     pub paper: &'static str,
@@ -25,16 +25,16 @@ pub struct Description {
     pub summary: &'static str,
     /// Which sizes of keys and values it takes.
     pub pair_sizes: &'static str,
-    /// Most bytes that a key and its value can have together.
+    /// Most bytes of a key and its value together.
     pub pair_bytes_max: u64,
-    /// What can be chosen when a pool is created, beyond what all engines have.
+    /// What can be chosen when a pool is created, besides the options of all engines.
     pub parameters: &'static [Parameter],
     /// Whether a table can be halved.
     pub shrinks: bool,
     /// Whether it also halves by itself: [`Settings::shrink_at`].
     pub shrinks_by_itself: bool,
-    /// Whether a scan beside writers meets every key that is present throughout exactly once, resizes
-    /// included. So it is on every engine so far.
+    /// Whether a scan meets every key that is present throughout exactly once, even during writes and resizes. So far
+    /// every engine does.
     pub scans_exactly: bool,
     /// Whether no thread ever waits for another one.
     pub is_lock_free: bool,
@@ -42,18 +42,18 @@ pub struct Description {
     pub has_helpers: bool,
 }
 
-/// Something that can be chosen for a new pool on an engine.
+/// A choice for a new pool on an engine.
 #[derive(Debug)]
 pub struct Parameter {
     /// Its name on the command line.
     pub name: &'static str,
     /// What it is, in a few words.
     pub help: &'static str,
-    /// Which values it can have in a pool of such pairs; `None` if pairs do not fit, whatever it is.
+    /// Its range in a pool with such pairs; `None` if the pairs never fit.
     pub bounds: fn(PairSizes) -> Option<RangeInclusive<u64>>,
 }
 
-/// Bytes of the keys and values that an engine keeps; in a store those of a hash and of where the item is.
+/// Bytes of an engine's keys and values. In a store these are a hash and the place of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairSizes {
     /// Bytes of a key.
@@ -94,12 +94,12 @@ impl Parameters {
     }
 }
 
-/// What a new pool is to be.
+/// What a new pool should be.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Sizes of its pairs.
     pub sizes: PairSizes,
-    /// Pairs that it is to hold without growing.
+    /// Pairs that it should hold without growing.
     pub pairs: u64,
     /// As [`Settings::resize_at`].
     pub resize_at: f64,
@@ -107,7 +107,7 @@ pub struct Wanted<'a> {
     pub parameters: &'a Parameters,
 }
 
-/// An engine introduces itself. Implemented by a type `Engine` in the folder of each.
+/// How an engine introduces itself. A type `Engine` in each folder implements it.
 pub trait Describe: 'static {
     /// The engine in words and figures.
     const DESCRIPTION: Description;
@@ -150,8 +150,8 @@ pub trait Describe: 'static {
         settings: Settings,
     ) -> Result<Self::Bytes<M>, OpenError>;
 
-    /// Shows `visit` what the tables of a pool hold that may be damaged anywhere, from its bytes: a key may come twice, the
-    /// place that look-ups prefer first. The index of a store has words, which lead to items.
+    /// Shows `visit` what the tables of a pool hold that may be damaged anywhere, from its bytes: a key may come twice,
+    /// the place that look-ups prefer first. The index of a store has words, which lead to items.
     fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>));
 
     /// The hot path of a table, if it has one.
@@ -165,14 +165,14 @@ pub trait Describe: 'static {
     }
 }
 
-/// Operations that are compiled into their callers, in place of a virtual call.
+/// Operations that are compiled into their callers, without a virtual call.
 ///
-/// How many operations a processor overlaps depends on how few instructions each takes, and a virtual call
-/// adds what it saves and passes. Each does what the method of [`Index`] or [`Records`] of its name does.
-/// `None`: the engine does not offer it here, and nothing was done; that is known when it is compiled.
+/// A processor overlaps more operations if each takes fewer instructions, and a virtual call adds some for what it
+/// saves and passes. Each operation does what the method of [`Index`] or [`Records`] with its name does. `None` means
+/// that the engine does not offer it here, and nothing was done; that is known at compile time.
 pub trait HotPath: Send + Sync {
-    /// [`Index::get`]; where it is not offered, what the caller has `otherwise`. A second `Option` around the
-    /// first would cost four instructions.
+    /// [`Index::get`]; if it is not offered, the result of the caller's `otherwise`. A second `Option` around the first
+    /// would cost four instructions.
     #[inline(always)]
     fn get(&self, _key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
         otherwise()
@@ -218,13 +218,13 @@ pub type Replaced = Result<Option<u64>, Error>;
 /// What a look-up in a store returns.
 pub type FoundRecord<'a> = Result<Option<Record<'a>>, ItemError>;
 
-/// No operation is compiled into its callers.
+/// An engine without operations that are compiled into their callers.
 #[derive(Debug)]
 pub enum NoHotPath {}
 
 impl HotPath for NoHotPath {}
 
-/// Items of the heap behind the table of words of an engine that keeps no bytes itself.
+/// Items in the heap, found through the table of words of an engine that keeps no bytes itself.
 pub(crate) fn open_items<E: Describe, M: Medium>(
     pool: Arc<Pool<M>>,
     hasher: Hasher,
@@ -234,7 +234,7 @@ pub(crate) fn open_items<E: Describe, M: Medium>(
     Items::open(index, pool, hasher, settings.recovery_threads())
 }
 
-/// `table`, whose keys and values are words, for a `K` and a `V` that are words: else as it was.
+/// `table`, whose keys and values are words, as a table of `K` and `V` if these are words; otherwise unchanged.
 pub fn as_pairs<K: Fixed, V: Fixed>(
     table: BoxedIndex<u64, u64>,
 ) -> Result<BoxedIndex<K, V>, BoxedIndex<u64, u64>> {

@@ -1,5 +1,4 @@
-//! Helper threads: they do a resize's work in the background, and have space at hand for the next
-//! one.
+//! Helper threads: they do a resize's work in the background, and prepare space for the next one.
 
 use crate::Settings;
 use crate::workers::Workers;
@@ -33,7 +32,7 @@ pub(crate) trait Background: Send + Sync + 'static {
     /// no point in trying again at once.
     fn take_turn(&self) -> Result<(), Refused>;
 
-    /// Has memory at hand for what will be needed. Writes nothing, and takes a turn for what it looks at.
+    /// Prepares memory that will be needed. Writes nothing, and takes a turn for what it reads.
     fn prepare(&self);
 
     /// Takes of that what is needed before anybody waits for it, with the right to write if there is
@@ -67,7 +66,7 @@ pub(crate) struct Signal {
     /// What the table's user has left to idle helpers.
     chore: OnceLock<Weak<dyn Chore>>,
     helpers: OnceLock<Vec<Thread>>,
-    /// Held by each helper for its turn, for writing by who keeps them from it.
+    /// Each helper holds it for its turn. A thread that stops helpers holds it for writing.
     turns: RwLock<()>,
 }
 
@@ -92,7 +91,7 @@ impl Signal {
         self.helpers.get().into_iter().flatten().for_each(Thread::unpark);
     }
 
-    /// Asks for space to be at hand.
+    /// Asks for space to be prepared.
     pub(crate) fn ask_to_prepare(&self) {
         if let Some(helper) = self.helpers.get().and_then(|helpers| helpers.first())
             && !self.is_to_prepare.swap(true, Ordering::Release)
@@ -131,7 +130,7 @@ impl Signal {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Has space at hand, if that is asked for.
+    /// Prepares space, if asked to.
     fn prepare<B: Background>(&self, table: &B) -> Result<(), Refused> {
         if !self.is_to_prepare.load(Ordering::Acquire) {
             return Ok(());
@@ -198,7 +197,7 @@ fn help<B: Background>(table: &B, is_first: bool) {
     }
 }
 
-/// A helper whose turns are taken by whoever calls: for machines that have no threads of their own.
+/// A helper whose turns the caller takes, for machines without threads.
 #[cfg(feature = "simulated")]
 impl Signal {
     /// From now on somebody works in the background.

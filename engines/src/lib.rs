@@ -4,7 +4,7 @@
 
 /// Calls a macro with a variant of [`Engine`] and the module of each engine, in the order of preference.
 ///
-/// This is the list: who adds an engine adds it here, and declares its module below.
+/// The list of engines. A new engine is added here, and its module declared below.
 #[macro_export]
 macro_rules! for_each_engine {
     ($callback:ident) => {

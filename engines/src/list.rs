@@ -1,4 +1,4 @@
-//! The list of engines, and what it makes of them: one type that is any of them.
+//! The list of engines, and the enum that is made of them.
 
 use crate::Settings;
 use crate::engine::{
@@ -168,7 +168,7 @@ macro_rules! list {
         }
     };
     (@preferred $first:ident $($other:ident)*) => {
-        /// The engine to be preferred, for whoever needs one that is known when it is compiled.
+        /// The preferred engine, for code that needs one at compile time.
         pub type Preferred = crate::$first::Engine;
     };
 }

@@ -1,15 +1,15 @@
-//! The log: changes that take more than one atomic write, for recovery to end.
+//! The log: changes that need more than one atomic write, so that recovery can complete them.
 //!
 //! ```text
 //!   | checksum | kind, slot, level | bucket | value … |     each entry begins a line
 //! ```
 //!
-//! An *update* entry holds the new value of an item in a full bucket. When the entry is durable the update has happened: recovery repeats it. So a reader
-//! may report the new value as soon as it sees it. With the old value in the log a crash could take
-//! that back.
+//! An *update* entry holds the new value of an item in a full bucket. When the entry is durable, the update has
+//! happened, and recovery repeats it. So a reader may report the new value as soon as it sees it. With the old value in
+//! the log, a crash could take that back.
 //!
-//! A *movement* entry says which item may be in the table twice. It needs no erasure: recovery looks
-//! whether that is so.
+//! A *movement* entry says which item may be in the table twice. It needs no erasure: recovery checks whether the item
+//! is there twice.
 
 use index::Fixed;
 use index::hash::Hasher;
@@ -57,7 +57,7 @@ impl<V> Entry<V> {
     }
 }
 
-/// Where entries are, and who writes one.
+/// Where entries are, and which threads write them.
 pub(crate) struct Log {
     start: Offset,
     entry_bytes: u64,

@@ -1,5 +1,5 @@
-//! All changes of an index made of one: an engine's `mutate`, which replaces the state of a key by what a closure makes
-//! of it, and `mutate_many`, which does so for many keys.
+//! All changes of an index, built on two operations of an engine: `mutate` passes the state of a key to a closure and
+//! stores the result, and `mutate_many` does so for many keys.
 
 /// What a mutation is expected to do, by which it fetches memory ahead and takes locks. It may do something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Likely {
     }
 }
 
-/// The key of a pair. A function and no closure, of which each is a type of its own: so batches of pairs are compiled
-/// once.
+/// The key of a pair. This is a function, since each closure would be a different type: so batches of pairs are
+/// compiled once.
 pub(crate) fn key_of<K: Copy, V>(&(key, _): &(K, V)) -> K {
     key
 }

@@ -22,8 +22,8 @@ pub(crate) fn second_of<K: Fixed>(hasher: &Hasher, key: K) -> u64 {
     hasher.second_bytes(&bytes[..K::BYTES])
 }
 
-/// Items that are a `K` and then a `V`. Where one lies is told by the bucket and the byte of the bucket at
-/// which it begins.
+/// Items that are a `K` and then a `V`. The place of one is given by the bucket and the byte of the bucket at which it
+/// begins.
 pub(crate) struct Packed<K, V>(PhantomData<fn() -> (K, V)>);
 
 impl<K: Fixed, V: Fixed> Packed<K, V> {

@@ -1,5 +1,5 @@
-//! Operations with a fast path and a slow one, single and in batches: what an engine has to say of its own, and what
-//! follows from it.
+//! Operations with a fast path and a slow one, single and in batches: what an engine must provide, and what follows
+//! from it.
 
 use crate::ahead::{Ahead, BATCH, Foresee};
 use crate::mutation::Likely;
@@ -7,8 +7,8 @@ use index::{Change, Error, Fixed};
 
 /// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.
 pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
-    /// Changes whose flushes have begun and whose fence is still to come, at most `MOST`, with their locks. What is left
-    /// when it is dropped is made durable, then visible.
+    /// Changes whose flushes have begun and whose fence is still to come, at most `MOST`, with their locks. What is
+    /// left when it is dropped is made durable, then visible.
     type Unfenced<'a, const MOST: usize>
     where
         Self: 'a;

@@ -1,14 +1,12 @@
-//! Scans beside writers: every key that is present throughout is met exactly once.
+//! Scans while others write: every key that is present throughout is met exactly once.
 //!
-//! A scan goes through the buckets that there are when it begins, in the order of their numbers, and
-//! takes the items of each under its lock. An item moves only while somebody holds the locks of both
-//! buckets, so for whoever moves it each of the two lies ahead of the scan or behind it, and stays
-//! there until the move is over. What goes from one side to the other would be met twice or not at
-//! all: the mover tells the scan, which passes over the item when it comes to it, or looks for the
-//! key when it has come to the end.
+//! A scan visits the buckets that exist when it begins, in the order of their numbers, and copies the items of each
+//! under its lock. An item moves only under the locks of both buckets. So for the mover each bucket lies ahead of the
+//! scan or behind it, and stays there until the move is over. An item that changes sides would be met twice or not at
+//! all. So the mover tells the scan, which skips the item when it comes to it, or looks for the key at the end.
 //!
-//! A bucket that appears later lies behind; one that is dropped has nothing left, and one that is
-//! used again is where it was. So only the places of an item count, not why it moves.
+//! A bucket that appears later lies behind. A dropped bucket has nothing left, and a reused one is where it was. So
+//! only the places of an item count, not why it moves.
 
 use hashbrown::HashTable;
 use index::{Fixed, is_same};
@@ -62,8 +60,7 @@ impl<K> Scans<K> {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Called by who moves an item from one bucket to another, while both are locked and after a look at
-    /// the geometry.
+    /// The mover of an item calls this, while both are locked and after a look at the geometry.
     pub(crate) fn tell(&self, key: K, from: u64, to: u64, hash_of: impl Fn(K) -> u64)
     where
         K: Fixed,
@@ -146,7 +143,7 @@ impl<K: Fixed> Scan<K> {
         self.has_passed.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets what was told of a key that the scan comes to; whether it was met before.
+    /// Forgets what movers reported of a key that the scan comes to. Returns whether it was met before.
     fn meet(&self, key: K, hash: u64) -> bool {
         let mut keys = self.passed.lock();
         let entry = keys.find_entry(hash, |&(other, _)| is_same(other, key));
@@ -238,7 +235,7 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
             items.extend(taken.into_iter().flatten());
             return true;
         }
-        // Nothing lies ahead, so nothing more is told.
+        // Nothing lies ahead, so movers report nothing more.
         let passed = std::mem::take(&mut *scan.passed.lock());
         let behind = passed.into_iter().filter(|&(_, passed)| passed == Passed::Back);
         items.extend(behind.filter_map(|(key, _)| Some((key, self.value_of(key)?))));
@@ -254,8 +251,7 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
         (0..parts).map(|part| self.scans().add(&mut list, &buckets(part))).collect()
     }
 
-    /// Tells movers that there will be so many more scans than in the list, which is locked; the buckets that
-    /// these are of.
+    /// Tells movers that there will be this many more scans than in the locked list; the buckets that these are of.
     fn announce(&self, list: &List<K>, count: u64) -> Range<u64> {
         self.scans().open.store(list.len() as u64 + count, Ordering::Relaxed);
         // As in `tell`.

@@ -1,10 +1,10 @@
-//! Threads of a table's own.
+//! A table's background threads.
 
 use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
-/// Running threads. Whoever has them ends them by [`Workers::stop`].
+/// Running threads. Their owner ends them with [`Workers::stop`].
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 

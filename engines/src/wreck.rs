@@ -1,4 +1,4 @@
-//! A pool that may be damaged anywhere, as those see it who read what is left of its tables.
+//! A pool that may be damaged anywhere, as seen by the code that reads what is left of its tables.
 
 use index::Fixed;
 use index::hash::Hasher;
@@ -21,8 +21,8 @@ const CHUNK_BYTES: u64 = 64 << 10;
 /// What a device gives or refuses at once.
 const PAGE_BYTES: usize = 4096;
 
-/// What is left of a pool. An engine trusts its superblock, as far as that makes sense: where the extents lie in one
-/// another's way, or beyond where there can be any, there is no superblock.
+/// What is left of a pool. An engine trusts its superblock if that makes sense: where the extents lie in one another's
+/// way, or beyond where there can be any, there is no superblock.
 pub struct Wreck<'a> {
     /// What the superblock says.
     pub superblock: &'a Superblock,
@@ -82,7 +82,7 @@ impl<'a> Wreck<'a> {
         extents
     }
 
-    /// Calls `visit` for each unit of so many bytes in extents of an owner. What cannot be read of one are zeros.
+    /// Calls `visit` for each unit of this many bytes in extents of an owner. Unreadable bytes are zeros.
     pub(crate) fn for_each_unit(
         &mut self,
         extents: &[Extent],
@@ -136,7 +136,7 @@ impl<'a> Wreck<'a> {
     }
 }
 
-/// log2 of how many units of so many bytes the extents have together, if that is a power of two.
+/// log2 of how many units of this many bytes the extents have together, if that is a power of two.
 pub(crate) fn units_log2(extents: &[Extent], unit_bytes: u64) -> Option<u32> {
     let units: u64 = extents.iter().map(|extent| extent.bytes / unit_bytes).sum();
     units.is_power_of_two().then(|| units.ilog2())

@@ -11,7 +11,7 @@ use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What knows how many pairs it has.
+/// Something that knows how many pairs it has.
 pub(crate) trait Counted {
     fn pairs(&self) -> u64;
 }
@@ -28,13 +28,12 @@ impl Counted for dyn Records {
     }
 }
 
-/// An engine behind one virtual call; its hot path is compiled into the operations here, and so into their
-/// callers.
+/// An engine behind one virtual call. Its hot path is compiled into the operations here, and so into their callers.
 pub(crate) struct AnyEngine<T: Counted + ?Sized> {
-    /// Of the same table or store, if pairs are words.
+    /// The hot path of the same table or store, if pairs are words.
     inlined: Option<Inlined<Memory>>,
     any: Box<T>,
-    /// The pool that is told, in the end, how many pairs there are.
+    /// The pool that records the number of pairs at the end.
     pool: Option<Arc<dyn PoolHandle>>,
 }
 
@@ -43,8 +42,7 @@ impl<T: Counted + ?Sized> AnyEngine<T> {
         AnyEngine { inlined, any, pool: None }
     }
 
-    /// Compares the number of pairs with the one that `pool` had when it was closed, and from now on tells
-    /// it.
+    /// Compares the number of pairs with the one recorded in `pool`, and from now on records it at the end.
     pub(crate) fn count_in(&mut self, pool: &Arc<dyn PoolHandle>) -> Result<(), OpenError> {
         pool.compare_pairs(&|| self.any.pairs())?;
         self.pool = Some(Arc::clone(pool));
@@ -60,7 +58,7 @@ impl<T: Counted + ?Sized> Drop for AnyEngine<T> {
     }
 }
 
-/// Everything else.
+/// All other operations.
 impl<T: Counted + ?Sized> Deref for AnyEngine<T> {
     type Target = T;
 
@@ -70,7 +68,7 @@ impl<T: Counted + ?Sized> Deref for AnyEngine<T> {
 }
 
 impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
-    /// Keys and values of other sizes compile to the virtual call alone.
+    /// For keys and values of other sizes only the virtual call is compiled.
     #[inline(always)]
     fn of_words(&self) -> Option<&Inlined<Memory>> {
         if const { are_words::<K, V>() } { self.inlined.as_ref() } else { None }

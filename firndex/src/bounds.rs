@@ -1,19 +1,19 @@
-//! Which options make no sense, and are refused before anything is made or opened.
+//! Ranges of options, checked before anything is made or opened.
 
 use crate::{Error, Options, Result};
 use std::time::Duration;
 
-/// A table that doubled at less would be mostly empty, and take memory for that.
+/// A table that doubled earlier would be mostly empty, and waste memory.
 const RESIZE_AT_MIN: f64 = 0.1;
 /// More threads than this have never made a table faster, and each takes a thread's number.
 const HELPERS_MAX: usize = 64;
 /// As many as there are processors in the largest machines.
 const RECOVERY_THREADS_MAX: usize = 1024;
-/// What would be lost by power loss after that is not what anybody means by durable.
+/// Losing more than that is not what anybody means by durable.
 const DURABLE_EVERY_MAX: Duration = Duration::from_secs(3600);
 
 impl Options {
-    /// Refuses a value that is out of its option's range, or that is no number.
+    /// Refuses a value out of its option's range, or one that is no number.
     pub(crate) fn check(&self) -> Result<()> {
         let settings = &self.settings;
         let (resize_at, shrink_at) = (settings.resize_at, settings.shrink_at);

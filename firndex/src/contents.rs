@@ -1,4 +1,4 @@
-//! What a pool holds, and which engine takes it.
+//! What a pool holds, and which engine can hold it.
 
 use crate::{Engine, Error, Kind, Result};
 use engines::engine::{PairSizes, Parameters};
@@ -6,7 +6,7 @@ use index::Fixed;
 use pmem::superblock::Superblock;
 use std::ops::RangeInclusive;
 
-/// What a pool is asked to hold. Sizes are 0 in a store.
+/// What a pool should hold. Sizes are 0 in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) kind: Kind,
@@ -18,12 +18,12 @@ impl Contents {
     pub(crate) const STORE: Contents = Contents { kind: Kind::Store, key_bytes: 0, value_bytes: 0 };
 
     pub(crate) fn table<K: Fixed, V: Fixed>() -> Contents {
-        // No engine takes as many as do not fit.
+        // No engine takes sizes that do not fit.
         let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
         Contents { kind: Kind::Table, key_bytes: bytes(K::BYTES), value_bytes: bytes(V::BYTES) }
     }
 
-    /// What the pool says that it holds.
+    /// What a pool holds, by its superblock.
     pub(crate) fn of(superblock: &Superblock) -> Contents {
         Contents {
             kind: Kind::of(superblock.kind),
@@ -32,7 +32,7 @@ impl Contents {
         }
     }
 
-    /// Sizes of the pairs that the engine keeps: in a store, of a hash and of where the item is.
+    /// Sizes of the engine's pairs. In a store these are a hash and the place of an item.
     pub(crate) fn sizes(self) -> PairSizes {
         match self.kind {
             Kind::Table => PairSizes { key_bytes: self.key_bytes, value_bytes: self.value_bytes },
@@ -40,14 +40,14 @@ impl Contents {
         }
     }
 
-    /// The engine of a new pool: the one asked for, or else the first that takes it with these parameters.
+    /// The engine of a new pool: the chosen one, or the first that takes the contents with these parameters.
     pub(crate) fn engine(self, asked: Option<Engine>, parameters: &Parameters) -> Result<Engine> {
         let sizes = self.sizes();
         let first = |parameters: &Parameters| {
             Engine::ALL.iter().copied().find(|engine| engine.takes(sizes, parameters))
         };
         let engine = asked.or_else(|| first(parameters)).unwrap_or_else(|| {
-            // The error tells what the most capable takes.
+            // The error says what the most capable engine takes.
             most_capable(|engine| parameters.iter().all(|(name, _)| has(engine, name)))
         });
         if engine.takes(sizes, parameters) {
@@ -82,7 +82,7 @@ impl Contents {
         })
     }
 
-    /// What to do about a parameter that the engine does not have, or not with such a value.
+    /// What to do about a parameter that the engine does not have, or not with this value.
     fn advice_on(self, engine: Engine, name: &str) -> String {
         let sizes = self.sizes();
         if let Some(bounds) = bounds(engine, name, sizes) {
@@ -97,7 +97,7 @@ impl Contents {
     }
 }
 
-/// The engine with the largest pairs, of those for which `is_one` holds or else of all.
+/// The engine with the largest pairs among those for which `is_one` holds; if there is none, among all.
 fn most_capable(is_one: impl Fn(Engine) -> bool) -> Engine {
     let key = |engine: &Engine| (is_one(*engine), engine.description().pair_bytes_max);
     Engine::ALL.iter().copied().max_by_key(key).unwrap_or(Engine::ALL[0])
@@ -108,7 +108,7 @@ fn has(engine: Engine, name: &str) -> bool {
     engine.description().parameters.iter().any(|parameter| parameter.name == name)
 }
 
-/// Which values a parameter can have in a pool of such pairs, if the engine has it and takes them.
+/// The range of a parameter in a pool with such pairs, if the engine has the parameter and takes the pairs.
 fn bounds(engine: Engine, name: &str, sizes: PairSizes) -> Option<RangeInclusive<u64>> {
     let parameters = engine.description().parameters;
     let parameter = parameters.iter().find(|parameter| parameter.name == name)?;

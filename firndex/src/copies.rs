@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 /// Pairs stored in one call: enough for the new pool to overlap its cache misses.
 const BATCH_PAIRS: usize = 1024;
-/// Bytes of keys and values held back at most before they are stored, but for a single larger pair.
+/// Most bytes of keys and values that are collected before they are stored, except for a single larger pair.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A pool that was written from another one.
+/// The result of writing a pool from another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Copied {
@@ -25,7 +25,7 @@ pub struct Copied {
     pub pairs: u64,
     /// Bytes of its file.
     pub bytes: u64,
-    /// Whether it is what the other one was at one moment; else it is consistent for each key.
+    /// Whether it shows the other pool at one moment. If not, it is consistent for each key.
     pub is_of_one_moment: bool,
 }
 
@@ -38,12 +38,11 @@ fn like(handle: &Handle) -> Result<Options> {
         durability: superblock.durability(),
         ..Options::default()
     };
-    // A thread of its own would take a processor from whoever writes to the original.
+    // Another thread would take a processor from the writers to the original.
     Ok(options.helpers(0))
 }
 
-/// The pool of `handle` as it is at one moment, from its checkpoint and its log, beside whoever writes. `None` if it has
-/// no log that could tell.
+/// The pool of `handle` at one moment, from its checkpoint and log, while others write. `None` if it has no usable log.
 fn at_one_moment(
     handle: &Handle,
     options: &Options,
@@ -102,8 +101,8 @@ pub(crate) fn backup_store(
     }
 }
 
-/// Copies a table pair by pair. The copy has a seed of its own: a scan goes by the seed of the original, so that with
-/// the same one all pairs that come next would go to the same few buckets.
+/// Copies a table pair by pair. The copy has another seed. A scan follows the order of the original's seed, so with the
+/// same one consecutive pairs would all go to the same few buckets.
 pub(crate) fn convert_table<K: Fixed, V: Fixed>(
     table: &Table<K, V>,
     out: &Path,

@@ -1,20 +1,20 @@
 //! Scans in parts, which a number resumes: for callers that cannot hold an iterator.
 //!
-//! All keys have a fixed order, by their hashes. A cursor is the place in it that comes next, so it means
-//! the same whatever became of the table meanwhile.
+//! All keys have a fixed order, by their hashes. A cursor is the next place in that order, so it keeps its meaning
+//! however the table changes.
 //!
-//! No engine keeps its keys in this order. So a call reads the whole table once and keeps of the keys
-//! from its place on the first few thousand, or more: a run. The calls that follow are served from it. A
-//! cursor names the run that it came from. If that has been forgotten, the table is read again.
+//! No engine keeps its keys in this order. So a call reads the whole table once, and keeps the first few thousand or
+//! more keys from its place on: a *run*. The following calls are served from it. A cursor names the run that it came
+//! from. If that run has been forgotten, the table is read again.
 //!
 //! ```text
 //!   63        20 19          0
 //!  | place      | run         |    0: the beginning, and the end
 //! ```
 //!
-//! A run serves only cursors that came from it. So it never began before the scan that uses it did:
-//! what was inserted before the scan began is in it. Numbers of runs are given again after a million
-//! others; a cursor that old began before the newer run did.
+//! A run serves only cursors that came from it. So it never began before the scan that uses it, and it has everything
+//! inserted before the scan began. Numbers of runs are reused after a million others; a cursor that old began before
+//! the newer run did.
 
 use index::Fixed;
 use index::hash::Hasher;
@@ -28,9 +28,9 @@ const RUNS: u64 = 1 << RUN_BITS;
 const PLACES: u64 = 1 << (u64::BITS - RUN_BITS);
 /// Orders the keys, the same way in all pools.
 const HASHER: Hasher = Hasher::new(0x9e37_79b9_7f4a_7c15);
-/// Runs remembered: as many scans can go on at once without reading the table anew for each call.
+/// Remembered runs: this many scans can go on at once without reading the table for each call.
 const REMEMBERED: usize = 8;
-/// A run has one key in so many of the table, but not fewer than the least, and not more than so many bytes.
+/// A run has one key in this many of the table, but at least the minimum number, and at most the limit in bytes.
 const KEYS_PER_RUN_KEY: u64 = 64;
 const RUN_KEYS_MIN: usize = 4096;
 const RUN_BYTES_MAX: usize = 16 << 20;
@@ -55,7 +55,7 @@ struct Run<K> {
     keys: Vec<(u64, K)>,
 }
 
-/// The runs that were gathered last, the latest in the end.
+/// The most recent runs, the latest at the end.
 pub(crate) struct Runs<K> {
     remembered: Mutex<Remembered<K>>,
 }
@@ -73,8 +73,8 @@ impl<K> Default for Runs<K> {
 }
 
 impl<K> Runs<K> {
-    /// About `count` keys from a cursor on, and the cursor behind them. `gather` adds all keys that there are
-    /// to a run, if a new one is needed for `len` keys.
+    /// About `count` keys from a cursor on, and the cursor after them. If a new run is needed, for a table of `len`
+    /// keys, `gather` adds all keys to it.
     pub(crate) fn keys<E>(
         &self,
         cursor: u64,
@@ -99,7 +99,7 @@ impl<K> Runs<K> {
         };
         let first = run.keys.partition_point(|&(other, _)| other < place);
         let mut last = first.saturating_add(count.max(1)).min(run.keys.len());
-        // Keys of one place are not torn apart.
+        // Keys of one place stay together.
         while last > first && last < run.keys.len() && run.keys[last].0 == run.keys[last - 1].0 {
             last += 1;
         }
@@ -127,13 +127,13 @@ impl<K> Runs<K> {
     }
 }
 
-/// A run in the making: of the keys that are added it keeps the first ones.
+/// A run in the making: it keeps the first of the added keys.
 pub(crate) struct Gathering<K> {
     begin: u64,
     /// Keys from here on are not kept.
     end: u64,
     keys: Vec<(u64, K)>,
-    /// Bytes that they take, and what is too much of either.
+    /// Bytes that they take, and the limits for both.
     bytes: usize,
     keys_max: usize,
     bytes_max: usize,
@@ -151,7 +151,7 @@ impl<K> Gathering<K> {
         }
     }
 
-    /// Adds a key of so many bytes; `make` makes what is kept of it.
+    /// Adds a key with this many bytes. `make` makes the form that is kept.
     pub(crate) fn add(&mut self, place: u64, bytes: usize, make: impl FnOnce() -> K) {
         if !(self.begin..self.end).contains(&place) {
             return;
@@ -163,8 +163,7 @@ impl<K> Gathering<K> {
         }
     }
 
-    /// Drops the later half. Keys of one place stay together: if all have one, there is no other way than
-    /// to keep more.
+    /// Drops the later half. Keys of one place stay together; if all have the same place, more are kept.
     fn halve(&mut self) {
         let middle = self.keys.len() / 2;
         let (_, &mut (median, _), _) =
@@ -173,7 +172,7 @@ impl<K> Gathering<K> {
         self.end = if first < median { median } else { median + 1 };
         let (before, end) = (self.keys.len(), self.end);
         self.keys.retain(|&(place, _)| place < end);
-        // Of the bytes, about as many as of the keys.
+        // About the same share of the bytes as of the keys.
         self.bytes = self.bytes / before * self.keys.len();
         if self.keys.len() > middle {
             self.keys_max = self.keys_max.saturating_mul(2);

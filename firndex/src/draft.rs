@@ -1,4 +1,4 @@
-//! A pool that gets its name only when it is complete: what backups, conversions and salvage write to.
+//! A pool that gets its name only when it is complete. Backups, conversions and salvage write to one.
 
 use crate::contents::Contents;
 use crate::copies::Copied;
@@ -15,20 +15,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What becomes of a file that is there already where a pool is to be written.
+/// What happens to a file that already exists where a pool is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Existing {
     /// It stays, and the error is [`OpenError::Exists`].
     Keep,
-    /// A pool is replaced when the new one is complete, together with its log and checkpoint. It must not be open.
-    /// Whatever is no pool stays, and the error is [`OpenError::NotAPool`].
+    /// A pool is replaced, with its log and checkpoint, when the new one is complete. It must not be open. Any other
+    /// file stays, and the error is [`OpenError::NotAPool`].
     Replace,
 }
 
-/// A new pool's file, without a name yet. Dropped before [`Draft::publish`], it leaves nothing behind.
+/// A new pool's file, without a name yet. If it is dropped before [`Draft::publish`], nothing is left behind.
 pub(crate) struct Draft {
     file: PoolFile,
-    /// What it replaces, locked, with its log and checkpoint.
+    /// The pool that it replaces, locked, with its log and checkpoint.
     former: Option<(PoolFile, Companions)>,
     path: PathBuf,
 }
@@ -54,13 +54,13 @@ impl Draft {
             None => PoolFile::create(&path)?,
         };
         if former.is_none() {
-            // Whatever it was asked for, its next opening may want a log.
+            // Its next opening may need a log, whatever this one was asked for.
             companions.refuse_others(None)?;
         }
         Ok(Draft { file, former: former.map(|former| (former, companions)), path })
     }
 
-    /// What will be put in place of an open pool's file.
+    /// A draft that will replace an open pool's file.
     pub(crate) fn over(open: &PoolFile) -> Result<Draft> {
         let path = open.path().to_owned();
         let file = open.replacement()?;
@@ -70,7 +70,7 @@ impl Draft {
 
     /// The file's first `bytes` as the medium that is asked for.
     pub(crate) fn medium(&self, options: &Options, bytes: u64) -> Result<Memory> {
-        // It is open for as long as it is written, and alone.
+        // Nobody else can use it while it is written.
         let limit = options.max_bytes.unwrap_or(u64::MAX);
         Ok(match medium_for(options.medium, &self.file)? {
             Medium::Dax => self.file.dax(bytes, limit)?,
@@ -83,8 +83,8 @@ impl Draft {
         self.file.place()
     }
 
-    /// Makes an empty pool in the file. It keeps no log while it is filled; the durability that the options ask for is
-    /// recorded for its next opening.
+    /// Makes an empty pool in the file. It has no log while it is filled. The durability from the options is recorded
+    /// for its next opening.
     fn pool(&self, options: &Options, contents: Contents) -> Result<Arc<Pool<Memory>>> {
         let engine = contents.engine(options.engine, &options.parameters)?;
         let mut spec = spec(options, engine, contents);
@@ -133,22 +133,22 @@ impl Draft {
         Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
 
-    /// Puts the file in place of `former`, over which it was begun, when the pools in both have been closed; it has
-    /// `pairs`. Log and checkpoint stay: they hold the same pairs, and the next opening for writing replaces them.
+    /// Puts the file, which has `pairs`, in place of `former`, for which it was begun. Both pools must be closed. Log
+    /// and checkpoint stay: they hold the same pairs, and the next opening for writing replaces them.
     ///
-    /// `former` is locked until the new file has its name. Else somebody could open it, and write to it in vain.
+    /// `former` stays locked until the new file has its name. Otherwise somebody could open it and write to it in vain.
     pub(crate) fn succeed(mut self, former: Option<PoolFile>, pairs: u64) -> Result<Copied> {
         self.file.publish_over()?;
         drop(former);
         Ok(Copied { pairs, bytes: self.file.len()?, is_of_one_moment: true })
     }
 
-    /// Gives the file its name, when the pool in it has been closed. Returns its size in bytes.
+    /// Gives the file its name. The pool in it must be closed. Returns its size in bytes.
     pub(crate) fn publish(mut self) -> Result<u64> {
         let io = |action| move |source| Error::Io { action, source };
         if let Some((_locked, companions)) = &self.former {
-            // The new pool first: at no moment is there none. A crash right behind it leaves companions that no
-            // opening takes for the new pool's, since that has another identity.
+            // The new pool comes first, so there is a pool at every moment. A crash right after it leaves companions
+            // that no opening takes for the new pool's, since that has another identity.
             self.file.publish_over()?;
             companions.remove().map_err(io("removing the replaced pool's log"))?;
         } else {

@@ -7,10 +7,10 @@ use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
 use std::io;
 
-/// Why an operation failed. Whatever failed, what was stored before is as it was.
+/// Why an operation failed. After any error, everything stored before is unchanged.
 ///
-/// A message says what was found, what was expected and what to do. It tells the operating system's error itself, so that
-/// a chain of [causes](std::error::Error::source) does not say it again.
+/// A message says what was found, what was expected and what to do. It includes the operating system's error, so that
+/// error is not repeated as a [cause](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,23 +18,22 @@ pub enum Error {
     #[error(transparent)]
     Open(OpenError),
     /// The file system is full, or the pool's limit is reached, and moving values together made no room. Nothing was
-    /// changed. The message says what lacks room, what holds it, and what helps.
+    /// changed. The message says what is missing, what takes the space, and what helps.
     ///
-    /// Reading and removing go on, and so does replacing a value by one that needs no more space.
-    /// That can fail in two cases. The value has more than a megabyte: no second copy of it is kept
-    /// free. Or [`Record`](crate::Record)s are held, which keep the space of what was replaced: drop them,
-    /// the results of a batch among them.
+    /// Reading and removing still work, and so does replacing a value by one that needs no more space, except in two
+    /// cases. For a value above one megabyte, the pool keeps no space for a second copy. And [`Record`](crate::Record)s
+    /// keep the space of replaced values: drop them, including the results of batches.
     #[error(transparent)]
     PoolFull(SpaceError),
-    /// The pool holds something that cannot be.
+    /// The pool holds something impossible: it is damaged.
     #[error(transparent)]
     Corrupt(Corrupt),
-    /// The key is too long, the value is, or too many keys share one hash.
+    /// The key or the value is too long, or too many keys share one hash.
     #[error(transparent)]
     Limit(ItemError),
     /// The pool's engine does not offer the operation.
     #[error(
-        "a pool on {engine} cannot {operation} yet, pools on {others} can: copy the pairs to one of these"
+        "a pool on {engine} cannot {operation} yet; pools on {others} can: copy the pairs to one of these"
     )]
     NotOffered {
         /// What was asked for.
@@ -44,13 +43,13 @@ pub enum Error {
         /// Engines that offer it.
         others: String,
     },
-    /// No table was made: its engine does not take keys and values of these sizes.
+    /// No table was made: the engine does not take keys and values of these sizes.
     #[error(
         "{engine} takes {takes}, not keys of {key_bytes} and values of {value_bytes} bytes; \
          {advice}"
     )]
     PairSizes {
-        /// The engine asked for; where none was, the one that takes the most.
+        /// The engine asked for. If none was, the one with the largest pairs.
         engine: &'static str,
         /// What it takes.
         takes: &'static str,
@@ -61,10 +60,10 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
-    /// No pool was made: its engine has no such parameter, or not with this value.
+    /// No pool was made: the engine has no such parameter, or the value is out of its range.
     #[error("{engine} has no parameter {name} of {value} here: {advice}")]
     Parameter {
-        /// The engine asked for; where none was, the one that takes the most.
+        /// The engine asked for. If none was, the one with the largest pairs.
         engine: &'static str,
         /// The parameter's name.
         name: String,
@@ -73,7 +72,7 @@ pub enum Error {
         /// What to do.
         advice: String,
     },
-    /// Nothing was made or opened: an option has a value that it cannot have.
+    /// Nothing was made or opened: an option's value is out of range.
     #[error(
         "`Options::{option}` was given {found}, expected {expected}; leave it out to take its default"
     )]
@@ -85,7 +84,7 @@ pub enum Error {
         /// What it can be.
         expected: String,
     },
-    /// A value is no value of the type asked for, or cannot be written in its format. See `Store::get_as`.
+    /// The bytes are no value of the type asked for, or the value cannot be written in the format. See `Store::get_as`.
     #[error(
         "the value cannot be {action} as {type_name} in the format postcard: {found}; use the type that it was written \
          with, or its bytes as they are (`Store::get`, `Store::put`)"
@@ -98,13 +97,14 @@ pub enum Error {
         /// What was found.
         found: String,
     },
-    /// The pool's log could not be written, or has no room; or the log has failed before, and changes are refused.
+    /// The pool's log could not be written or has no room; or it failed earlier, and changes are refused until it is
+    /// mended.
     ///
-    /// With [`Durability::Commit`](crate::Durability::Commit) the change itself may have been made: then it survives a
+    /// With [`Durability::Commit`](crate::Durability::Commit) the change itself may have been made. It then survives a
     /// killed process, and power loss once the log can be written again.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The pool has no log, so that nothing can be waited for but [`sync`](crate::Table::sync).
+    /// The pool has no log, so only [`sync`](crate::Table::sync) can be waited for.
     #[error(
         "the pool is open with durability `process`, which keeps no log: open it with `periodic` or `commit` \
          (`Options::durability`), or use `sync`"
@@ -113,7 +113,7 @@ pub enum Error {
     /// The pool was opened read-only.
     #[error("the pool was opened read-only; open it for writing to change it")]
     ReadOnly,
-    /// The handle was inherited by a forked process.
+    /// A forked process used an inherited handle.
     #[error(
         "this handle was opened before the process forked, and its bookkeeping is a stale copy; \
          open the pool again in the child, after the parent has closed it"
@@ -121,7 +121,7 @@ pub enum Error {
     Forked,
     /// The operating system failed.
     #[error(
-        "{action}: {source}; mend what the system tells, then try again: what was stored is as it was"
+        "{action}: {source}; fix what the system reports, then try again; stored data is unchanged"
     )]
     Io {
         /// What was being done.

@@ -19,11 +19,11 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn gate(&self) -> &Arc<Gate>;
     /// As [`Pool::sync_counted`].
     fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()>;
-    /// Compares the number of pairs, which `count` says, with the one recorded when the pool was closed. If it
-    /// is another one, a pool opened for writing is refused.
+    /// Compares the number of pairs, from `count`, with the one recorded when the pool was closed. If they differ, a
+    /// pool opened for writing is refused.
     fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError>;
-    /// Has what `count` says, asked at once, recorded when the pool is closed. Until then nothing may
-    /// happen to the pool but that the engine is dropped.
+    /// Calls `count` at once, and records the result when the pool is closed. Until then the pool may not change; only
+    /// the engine may be dropped.
     fn record_pairs(&self, count: &dyn Fn() -> u64);
     fn close(&self) -> io::Result<()>;
     /// Says that the pool has no log.
@@ -61,7 +61,7 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
     }
 
     fn record_pairs(&self, count: &dyn Fn() -> u64) {
-        // In a forked child a lock may be held by a thread that is not there.
+        // In a forked child a thread that does not exist there may hold a lock.
         if !self.is_inherited() && !self.is_read_only() {
             Pool::record_pairs(self, Some(self.at_rest(count)));
         }
@@ -134,7 +134,7 @@ impl Handle {
         }
     }
 
-    /// Refuses a handle that was inherited by a fork.
+    /// Refuses a handle that a forked child has inherited.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<()> {
         if pmem::sync::forks() == self.forks_at_open { Ok(()) } else { Err(Error::Forked) }
@@ -153,7 +153,7 @@ impl Handle {
         }
     }
 
-    /// Mutates, and waits until that survives power loss if every mutation is to.
+    /// Makes a change, and with durability `commit` waits until it survives power loss.
     #[inline(always)]
     pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
@@ -162,11 +162,11 @@ impl Handle {
         Ok(result)
     }
 
-    /// Ends a mutation as [`Handle::mutate`] does. For those that are compiled into their callers, which a closure may not
-    /// be.
+    /// Ends a mutation as [`Handle::mutate`] does. For those that are compiled into their callers, which a closure may
+    /// not be.
     #[inline(always)]
     pub(crate) fn end(&self, write: Write<'_>) -> Result<()> {
-        // A checkpoint waits for whoever has the right to write, and this thread may wait for that.
+        // A checkpoint waits for threads with the right to write, and this thread may wait for the checkpoint.
         drop(write);
         if self.commits { self.commit() } else { Ok(()) }
     }
@@ -180,7 +180,7 @@ impl Handle {
         }
     }
 
-    /// What the pool says of itself, for who may use it.
+    /// The pool's superblock, if this process may use the handle.
     pub(crate) fn superblock(&self) -> Result<Superblock> {
         self.read()?;
         Ok(self.pool.superblock())
@@ -223,7 +223,7 @@ impl Handle {
         self.wait_durable(self.ticket()?)
     }
 
-    /// What a shrink of the pool's table came to: whether it was halved.
+    /// Whether a shrink halved the table.
     pub(crate) fn shrunk(&self, shrunk: Shrunk) -> Result<bool> {
         match shrunk {
             Shrunk::Halved => Ok(true),
@@ -236,16 +236,16 @@ impl Handle {
         }
     }
 
-    /// Writes what the log lacks, and ends it.
+    /// Writes the rest of the log, and ends it.
     fn end_log(&mut self) -> Result<()> {
         let Some(durable) = self.durable.take() else { return Ok(()) };
         Ok(durable.wait(durable.ticket())?)
     }
 
-    /// A log that could not be written to its end is behind the pool, which is clean by now. The next opening must not
-    /// go back to it.
+    /// A log that could not be written to its end is older than the pool, which is clean by now. The next opening must
+    /// not use it.
     fn forget_log(&self) {
-        // If this fails, too, that opening makes a new checkpoint all the same; only power loss before it goes back.
+        // If this fails, too, the next opening still makes a new checkpoint. Only power loss before that goes back.
         let _ = self.pool.forget_log();
     }
 
@@ -266,7 +266,7 @@ impl Handle {
         self.file.as_ref()
     }
 
-    /// The file, which is locked for as long as it is kept. The handle then holds no lock by itself.
+    /// Gives away the file, whose lock lasts as long as the file is kept.
     pub(crate) fn take_file(&mut self) -> Option<PoolFile> {
         self.file.take()
     }
@@ -278,15 +278,15 @@ impl Handle {
         if logged.is_err() && closed.is_ok() {
             self.forget_log();
         }
-        // Closed in its file, the pool needs no log, unless that file is in memory.
+        // A pool that is closed in its file needs no log, unless that file is in memory.
         logged?;
         closed.map_err(|source| Error::Io { action: "closing the pool", source })
     }
 
-    /// `report`, of a pool with so many pairs, with what the pool says of itself. For writing, a pool
-    /// that holds another number of pairs than it should was not opened.
+    /// Adds to `report` whether the pool has the recorded number of pairs. A pool with another number is never open for
+    /// writing.
     pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
-        // First in the list, which has an end.
+        // First in the list, whose length is limited.
         let mut whole = CheckReport::default();
         if self.pool.is_read_only()
             && let Some(expected) = self.pool.recorded_pairs()
@@ -300,7 +300,7 @@ impl Handle {
         whole
     }
 
-    /// The caller has asked whether the handle may be used: what it passes took locks, too.
+    /// The caller has checked the handle already, since its arguments took locks.
     pub(crate) fn stats(
         &self,
         pairs: u64,
@@ -352,12 +352,11 @@ impl Drop for Handle {
     }
 }
 
-/// A moment of a pool: everything that a thread has done or seen by then. See
-/// [`Table::ticket`](crate::Table::ticket).
+/// A moment of a pool: everything that a thread had done or seen by then. See [`Table::ticket`](crate::Table::ticket).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
-/// A snapshot of a pool's figures. Beside writers each figure is of its own moment.
+/// A snapshot of a pool's figures. If others write meanwhile, each figure is from another moment.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -369,38 +368,38 @@ pub struct Stats {
     pub medium: Medium,
     /// Pairs stored.
     pub pairs: u64,
-    /// Slots that the load factor is relative to.
+    /// All slots: what the load factor is relative to.
     pub capacity: u64,
-    /// Taken slots per slot of capacity.
+    /// Taken slots divided by all slots.
     pub load_factor: f64,
-    /// Fill of each level, in the order in which a search visits them.
+    /// How full each level is, in the order in which a search visits them.
     pub levels: Vec<Level>,
     /// Whether a resize is under way.
     pub resizing: bool,
     /// Resizes begun since the pool was opened.
     pub resizes: u64,
-    /// The table in DRAM that caches pairs, if there is one: its size, and how many look-ups it answered.
+    /// The cached table in DRAM, if there is one: its size, and how many look-ups it answered.
     pub cached: Option<CacheUse>,
-    /// Bytes that the pool has in its file (or memory), space prepared ahead included.
+    /// Bytes that the pool takes in its file or memory, including space prepared ahead.
     pub pool_bytes: u64,
-    /// Volatile bytes of the engine's sidecar.
+    /// Bytes of the engine's sidecar: memory beside the pool, rebuilt on opening.
     pub sidecar_bytes: u64,
-    /// Bytes of the heap's extents.
+    /// Bytes of the heap, which holds the keys and values of a store.
     pub heap_bytes: u64,
-    /// Of these, bytes in slots that hold an item.
+    /// Of these, bytes in use.
     pub heap_used_bytes: u64,
-    /// Bytes per pair: levels, sidecar and heap; without space prepared ahead.
+    /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
     pub bytes_per_pair: f64,
     /// Number of times the pool was opened for writing.
     pub incarnation: u64,
     /// The pool's random identity.
     pub uuid: u128,
-    /// What of the pool survives power loss, besides what was closed.
+    /// What survives power loss while the pool is open.
     pub durability: Durability,
-    /// The pool's log and checkpoint, if it has them and is open for writing.
+    /// Figures of log and checkpoint, if the pool has them and is open for writing.
     pub log: Option<LogUse>,
     /// Milliseconds that opening took, recovery included.
     pub recovery_ms: f64,
-    /// Of these, milliseconds in which the engine rebuilt its sidecar from the pool.
+    /// Of these, milliseconds for rebuilding the sidecar from the pool.
     pub scan_ms: f64,
 }

@@ -9,9 +9,9 @@ use std::iter::FusedIterator;
 pub struct Iter<'a, K: Fixed, V: Fixed> {
     index: &'a dyn Index<K, V>,
     handle: &'a Handle,
-    /// Begun with the first pair that is asked for.
+    /// Begun when the first pair is requested.
     scan: Option<Box<dyn Scan<K, V> + 'a>>,
-    /// Pairs of the scan that were not asked for yet.
+    /// Pairs of the scan that were not requested yet.
     taken: Vec<(K, V)>,
     is_over: bool,
 }
@@ -59,7 +59,7 @@ impl<'a, K: Fixed, V: Fixed> IntoIterator for &'a Table<K, V> {
 pub struct StoreIter<'a> {
     records: &'a dyn Records,
     handle: &'a Handle,
-    /// Begun with the first pair that is asked for.
+    /// Begun when the first pair is requested.
     scan: Option<Box<dyn RecordScan + 'a>>,
     is_over: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> StoreIter<'a> {
         StoreIter { records, handle, scan: None, is_over: false }
     }
 
-    /// What `take` makes of the next key and value, in place.
+    /// The result of `take` for the next key and value, in place.
     pub(crate) fn next_by<R>(&mut self, take: impl FnOnce(&[u8], &[u8]) -> R) -> Option<Result<R>> {
         if self.is_over {
             return None;

@@ -1,14 +1,14 @@
 //! Hash tables that outlive the process.
 //!
-//! A [`Table`] maps words to words, a [`Store`] byte strings to byte strings. Both live in a
-//! *pool*: a file mapped into memory, which any number of threads read and write at the speed of
-//! memory, and which survives.
+//! A [`Table`] maps keys and values of fixed sizes, a [`Store`] maps byte strings to byte strings. Both live in a
+//! *pool*: a file mapped into memory. Any number of threads read and write it at the speed of memory, and it survives
+//! the process.
 //!
 //! | medium | after kill -9 | after power loss |
 //! |---|---|---|
 //! | [`Medium::Mapped`] with [`Durability::Periodic`], the default on a disk | every returned operation | everything before the last sync, and normally all but the last 5 ms |
 //! | [`Medium::Mapped`] with [`Durability::Commit`] | every returned operation | every returned change |
-//! | [`Medium::Mapped`] with [`Durability::Process`], the default in /dev/shm | every returned operation | a pool that was closed, or synced and not written since; else it is refused |
+//! | [`Medium::Mapped`] with [`Durability::Process`], the default in /dev/shm | every returned operation | a pool that was closed, or synced and not written since; otherwise it is refused |
 //! | [`Medium::Dax`]: a DAX file system on persistent memory | every returned operation | every returned operation |
 //! | [`Medium::Dram`]: no file | – | – |
 //!
@@ -53,6 +53,8 @@ mod iter;
 mod logging;
 mod open;
 mod options;
+#[cfg(doctest)]
+mod pages;
 mod pools;
 mod salvage;
 mod store;
@@ -63,8 +65,8 @@ mod word_types;
 
 pub use collection::{Entry, StoreEntry};
 pub use copies::Copied;
-/// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed): its bytes are those of the fields,
-/// in their order, with nothing between them. The order is part of the format of the pool's file.
+/// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
+/// fields, in order, without padding. So the order of the fields is part of the file's format.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -83,7 +85,7 @@ pub use copies::Copied;
 /// # }
 /// ```
 ///
-/// An enum cannot be one, since a pool may hold any bytes:
+/// An enum cannot be one, since a pool may hold any bytes. This does not compile:
 ///
 /// ```compile_fail
 /// #[derive(Clone, Copy, firndex::Fixed)]

@@ -1,4 +1,4 @@
-//! A pool's log and checkpoint: whether it has them, and the pool made anew from them.
+//! A pool's log and checkpoint: whether it has them, and how it is restored from them.
 
 use crate::{Error, Options, Result};
 use pmem::durability::disk::{Directory, Disk};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Permissions of the files of a new pool, less the process's mask.
 const MODE: u32 = 0o644;
 
-/// Words that a thread may be ahead of the log: 4 MiB.
+/// How many words a thread may be ahead of the log: 4 MiB.
 const RING_WORDS: usize = 1 << 19;
 /// The same where the system grants few addresses: 64 KiB.
 const RING_WORDS_MIN: usize = 1 << 13;
@@ -25,7 +25,7 @@ pub(crate) struct Companions {
     path: PathBuf,
     directory: PathBuf,
     disk: Arc<dyn Disk>,
-    /// The pool's permissions, which its companions have as well, and so has what is restored.
+    /// The pool's permissions. Its companions, and a restored pool, get the same.
     mode: u32,
     pool: String,
     is_elsewhere: bool,
@@ -51,11 +51,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Links to a link, and so on, that are followed.
+/// How many links in a row are followed.
 const LINKS_MAX: usize = 40;
 
-/// The pool's own path, where `path` is a symbolic link to it. A pool has its companions beside it: were they beside
-/// each of its links, those of one that was not used for a while would bring back what the pool was then.
+/// The pool's real path, if `path` is a symbolic link. Companions lie beside the pool itself. If they lay beside each
+/// link, those of a link that was not used for a while would restore an old state.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let mut resolved = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -64,7 +64,7 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
             Err(_) => return resolved,
         }
     }
-    // Whoever opens it says what is wrong.
+    // Opening it reports what is wrong.
     path.to_owned()
 }
 
@@ -86,7 +86,7 @@ impl Companions {
         }
     }
 
-    /// The durability of a pool in `file`, for which `recorded` was asked last if it is not new.
+    /// The durability of a pool in `file`. `recorded` is that of its last opening, if it is not new.
     pub(crate) fn durability(
         &self,
         options: &Options,
@@ -113,7 +113,7 @@ impl Companions {
         let log = loop {
             match LineLog::new(ring_words) {
                 Ok(log) => break log,
-                // A process with a limit on its addresses waits for the disk more often.
+                // A process with limited addresses waits for the disk more often.
                 Err(_) if ring_words > RING_WORDS_MIN => ring_words /= 4,
                 Err(source) => {
                     return Err(Error::Io { action: "reserving memory for the log", source });
@@ -129,8 +129,8 @@ impl Companions {
         SafeCopy::find(Arc::clone(&self.disk), &self.pool)
     }
 
-    /// Refuses a new pool where another one's checkpoint is, or one that this build cannot read. A pool that is there
-    /// already may write over its own, whatever has become of that.
+    /// Refuses a new pool where another pool's checkpoint lies, or one that this build cannot read. An existing pool
+    /// may overwrite its own checkpoint, in whatever state that is.
     pub(crate) fn refuse_others(&self, own: Option<u128>) -> std::result::Result<(), OpenError> {
         match self.safe_copy() {
             Ok(Some(found)) if Some(found.uuid()) != own => {
@@ -149,8 +149,8 @@ impl Companions {
         durability::remove(&*self.disk, &self.pool)
     }
 
-    /// Makes the pool anew. `former` is the pool file, locked, if there is one; `known`, what its superblock says, if
-    /// that can be believed.
+    /// Restores the pool. `former` is the locked pool file, if there is one; `known` is its superblock, if that is
+    /// trustworthy.
     pub(crate) fn restore(
         &self,
         options: &Options,
@@ -187,9 +187,9 @@ impl Companions {
             error => refused(error.to_string()),
         })?;
         Pool::adopt(&medium, file.place(), safe.generation())?;
-        // The kernel may already have written back the superblock as the checkpoint has it, which may say "clean" and
-        // "not logged". Were the rest not on the device when the file gets its name, a power loss would leave a pool
-        // that is believed, and empty.
+        // The kernel may already have written back the checkpoint's superblock, which may say "clean" and "not logged".
+        // If the rest were not on the device when the file gets its name, a power loss would leave an empty pool that
+        // looks valid.
         let synced = medium.sync(0..medium.size());
         synced.map_err(|error| refused(format!("the restored pool cannot be synced: {error}")))?;
         drop(medium);
@@ -202,10 +202,10 @@ impl Companions {
         Ok((file, superblock))
     }
 
-    /// Gives a new pool its name, and begins the log of a pool that has been opened. Where there is no checkpoint to go
-    /// back to, nobody writes until there is one, and the pool is clean meanwhile: power loss amid that leaves an empty
-    /// pool, or the one that was there, and not one that is refused. The name comes first: of two creators one gets it,
-    /// and the other must not touch its companions.
+    /// Gives a new pool its name, and begins the log of an opened pool. Without a checkpoint to go back to, nobody
+    /// writes until there is one, and the pool is clean meanwhile: power loss during this leaves an empty pool, or the
+    /// old one, but never one that is refused. The name comes first: of two creators one gets it, and the other must
+    /// not touch its companions.
     pub(crate) fn start(
         &self,
         options: &Options,
@@ -227,7 +227,7 @@ impl Companions {
             };
             marked.map_err(io("marking the pool as not logged"))?;
             if was_logged {
-                // What was logged before is out of date with the first change.
+                // The first change outdates the earlier log.
                 self.remove().map_err(io("removing the pool's former log"))?;
             }
             return Ok(None);
@@ -236,7 +236,7 @@ impl Companions {
         let uuid = superblock.uuid;
         self.refuse_others(Some(uuid))?;
         let image = Arc::clone(pool);
-        // A checkpoint that the pool does not name is from another time, and nothing to go back to.
+        // A checkpoint that the pool does not name is from another time, and useless.
         let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
             && matches!(
                 self.safe_copy(),
@@ -259,7 +259,7 @@ impl Companions {
             file.publish()?;
             let started = Durable::start(config, log, image, true).map_err(OpenError::Log);
             if started.is_err() && is_new {
-                // Nobody has seen it: it is locked. What could not be made is not left behind.
+                // It is locked, so nobody has seen it. A pool that could not be completed is not left behind.
                 let _ = std::fs::remove_file(&self.path);
             }
             let durable = started?;
@@ -274,11 +274,11 @@ impl Companions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogFiles {
-    /// All of them.
+    /// Paths of all files.
     pub paths: Vec<PathBuf>,
     /// Bytes of the log's segments.
     pub log_bytes: u64,
-    /// Bytes of the checkpoint, and of the one that is being written.
+    /// Bytes of the checkpoint, and of the one being written.
     pub checkpoint_bytes: u64,
 }
 
@@ -289,7 +289,7 @@ pub(crate) fn files(options: &Options, path: &Path) -> Result<LogFiles> {
     let mut files = LogFiles::default();
     for name in names {
         let path = directory.join(&name);
-        // One that has gone meanwhile is none.
+        // A file may have disappeared meanwhile.
         let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if name.starts_with(&format!("{pool}.log.")) {
             files.log_bytes += bytes;

@@ -417,7 +417,7 @@ pub(crate) fn check_superblock(
     Ok(engine)
 }
 
-/// What a pool's superblock says about it.
+/// What a pool's superblock (its first 8 KiB) says about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolInfo {
@@ -429,20 +429,34 @@ pub struct PoolInfo {
     pub key_bytes: u32,
     /// Bytes of a table's values; 0 in a store.
     pub value_bytes: u32,
-    /// Whether it was closed, and has not been opened for writing since.
+    /// Whether it was closed and not opened for writing since.
     pub clean: bool,
-    /// What of it survives power loss, besides what was closed: what it was opened with last.
+    /// What survives power loss while it is open: the durability of its last opening.
     pub durability: Durability,
     /// Number of times it was opened for writing.
     pub incarnation: u64,
     /// Its random identity.
     pub uuid: u128,
-    /// Bytes that its extents span.
+    /// Bytes that its content spans.
     pub bytes: u64,
 }
 
-/// Reads what the superblock of the pool at `path` says, whatever it holds, without locking or
-/// changing anything. Beside a writer it may be out of date at once.
+/// Reads the superblock of the pool at `path`, of any kind, without a lock and without changing anything. If another
+/// process writes to the pool, the answer may be outdated at once.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("ports.firn");
+/// use firndex::{Kind, Table};
+///
+/// Table::<u64, u32>::create(&path)?.close()?;
+/// let info = firndex::inspect(&path)?;
+/// assert_eq!((info.kind, info.key_bytes, info.value_bytes), (Kind::Table, 8, 4));
+/// assert!(info.clean);
+/// # Ok(())
+/// # }
+/// ```
 pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
     let superblock = PoolFile::inspect(path.as_ref())?;
     let found = Contents::of(&superblock);

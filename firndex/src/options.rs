@@ -1,4 +1,4 @@
-//! What can be chosen when a pool is created or opened; every choice has a good default.
+//! Choices for creating and opening a pool. Each has a good default.
 
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Names with a spelling of their own on the command line.
+/// An enum whose variants have names on the command line.
 macro_rules! named {
     ($type:ident, $what:literal, $($variant:ident => $name:literal),+) => {
         impl $type {
@@ -44,13 +44,13 @@ macro_rules! named {
     };
 }
 
-/// The memory that a pool lies in.
+/// The memory under a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Medium {
-    /// `Dax` where the file system offers it, else `Mapped`. The default.
+    /// `Dax` if the file system offers it, otherwise `Mapped`. The default.
     Auto,
-    /// Anonymous memory, gone with the process.
+    /// Anonymous memory, which ends with the process.
     Dram,
     /// A file mapped shared: survives the process.
     Mapped,
@@ -88,9 +88,9 @@ pub struct Options {
     pub(crate) medium: Medium,
     pub(crate) capacity: u64,
     pub(crate) parameters: Parameters,
-    /// What a new pool records of its engine, if that is copied from another one.
+    /// A new pool's engine parameters, if they are copied from another pool.
     pub(crate) engine_params: Option<[u64; ENGINE_PARAMS]>,
-    /// The identity of a new pool that takes another one's place, and how it is logged.
+    /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
@@ -104,7 +104,7 @@ pub struct Options {
     pub(crate) settings: Settings,
 }
 
-/// Who is told how far a restoration has got: bytes read, of how many.
+/// Receives the progress of a restoration: bytes read, and bytes in all.
 #[derive(Clone)]
 pub(crate) struct Progress(pub(crate) Arc<dyn Fn(u64, u64) + Send + Sync>);
 
@@ -114,13 +114,13 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// What a pool may grow to if nobody says more: a thousand such ranges of addresses fit a process.
+/// Default limit of a pool's size. A thousand such ranges of addresses fit into a process.
 const MAX_BYTES: u64 = 64 << 30;
-/// How long what has returned may be lost by power loss, if nobody asks for less.
+/// Default interval of changes that power loss may take.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
-/// A thread that never slept would take a processor.
+/// A thread that slept less would occupy a processor.
 const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
-/// A log is kept until it is as large as the pool, and this large.
+/// No checkpoint is made before the log has this size.
 const CHECKPOINT_BYTES_MIN: u64 = 256 << 20;
 
 impl Default for Options {
@@ -152,8 +152,8 @@ impl Options {
         Self::default()
     }
 
-    /// The engine of a new pool (default: the first of [`Engine::ALL`] that takes its keys and values); an
-    /// existing one must have it.
+    /// The engine of a new pool. Default: the first of [`Engine::ALL`] that takes its keys and values. An existing pool
+    /// must have this engine, or opening it fails.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = Some(engine);
         self
@@ -165,16 +165,16 @@ impl Options {
         self
     }
 
-    /// Makes a new pool large enough for this many pairs at once (default: 0, start small). Pools
-    /// grow by themselves in any case.
+    /// Makes a new pool large enough for this many pairs from the start (default: 0, start small). Pools grow by
+    /// themselves in any case.
     pub fn capacity(mut self, pairs: u64) -> Self {
         self.capacity = pairs;
         self
     }
 
-    /// A value for a parameter of a new pool's engine, one of its [`Description`](crate::Description)'s. A
-    /// pool keeps it; parameters that are left out have defaults. If no engine was chosen, it is the first
-    /// that has the parameter and takes the pairs. Otherwise the error is
+    /// Sets a parameter of a new pool's engine. [`Description`](crate::Description) lists an engine's parameters. A
+    /// pool keeps them; those you leave out have defaults. Without a chosen engine, the first engine that has the
+    /// parameter and takes the pairs is used. If none does, or the value is out of range, the error is
     /// [`Error::Parameter`](crate::Error::Parameter), and no pool is made.
     ///
     /// ```
@@ -196,61 +196,63 @@ impl Options {
         self
     }
 
-    /// Load factor at which the table doubles (default: 0.85; 0.1 at least); above 1 it never does by itself.
+    /// Load factor (taken slots divided by all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
+    /// it never doubles by itself.
     ///
-    /// This and the options below are held against their ranges when a pool is made or opened. Outside of them the error
-    /// is [`Error::OutOfRange`](crate::Error::OutOfRange), and there is no pool.
+    /// The ranges of this option and those below are checked when a pool is made or opened. A value out of range gives
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange), and no pool is made or opened.
     pub fn resize_at(mut self, load_factor: f64) -> Self {
         self.settings.resize_at = load_factor;
         self
     }
 
-    /// Load factor, 0 to 1, below which the table halves by itself, where its engine does
-    /// ([`shrinks_by_itself`](crate::Description::shrinks_by_itself)). Default: 0, never; [`Table::shrink`](crate::Table::shrink)
-    /// does it when asked.
-    /// However high, a table halves only if it is then well below where it doubles, so that it does not
-    /// go back and forth; nor does it get smaller than it was made. The work is done in small steps by
-    /// the operations that follow.
+    /// Load factor, 0 to 1, below which the table halves by itself, on engines that
+    /// [can](crate::Description::shrinks_by_itself). Default: 0, never. [`Table::shrink`](crate::Table::shrink) halves
+    /// it on demand.
+    ///
+    /// A halving is skipped if the result would be nearly as full as where the table doubles, so a table never
+    /// oscillates. It is also skipped below the table's first size. Later operations do the work in small steps.
     pub fn shrink_at(mut self, load_factor: f64) -> Self {
         self.settings.shrink_at = load_factor;
         self
     }
 
-    /// Limit of the pool's size in bytes (default: 64 GiB, or four times what a pool has when it is opened, if that is
-    /// more). A pool that reaches it answers [`Error::PoolFull`](crate::Error::PoolFull).
+    /// Limit of the pool's size in bytes. Default: 64 GiB, or four times the pool's size when it is opened if that is
+    /// more. At the limit, changes that need space fail with [`Error::PoolFull`](crate::Error::PoolFull).
     ///
-    /// As many addresses are reserved as the next power of two has, 1 TiB at most, and up to half as many for the
-    /// sidecar. A process has 128 TiB of them: enough for a thousand pools with the default, and for more with less.
+    /// The pool reserves addresses, not memory: the next power of two, at most 1 TiB, and up to half as many for the
+    /// sidecar (the engine's memory beside the pool). A process has 128 TiB of addresses, enough for a thousand pools
+    /// with the default and for more with a lower limit.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// What a pool may grow to that has so many bytes.
+    /// The limit for a pool that now has `bytes`.
     pub(crate) fn size_max(&self, bytes: u64) -> u64 {
         self.max_bytes.unwrap_or_else(|| MAX_BYTES.max(bytes.saturating_mul(4)))
     }
 
-    /// Threads of the table's own that prepare space and move pairs ahead of the writers, where its engine
-    /// has such ([`has_helpers`](crate::Description::has_helpers)). Default: 1; 64 at most. With 0 the writers do both in
-    /// small steps. More than one let growth keep up where many threads insert and processors are to spare.
+    /// Helper threads that prepare space and move pairs ahead of the writers, on engines that [have
+    /// them](crate::Description::has_helpers). Default: 1; at most 64. With 0 the writers do both in small steps. With
+    /// more than one, growth keeps up with many inserting threads if processors are free.
     pub fn helpers(mut self, threads: usize) -> Self {
         self.settings.helpers = threads;
         self
     }
 
-    /// Threads used to rebuild volatile state on opening (default: 0, one per processor; 1024 at most).
+    /// Threads that rebuild volatile state on opening. Default: 0, one per processor; at most 1024.
     pub fn threads(mut self, threads: usize) -> Self {
         self.settings.recovery_threads = threads;
         self
     }
 
-    /// How large the table in DRAM is that answers look-ups first, where the engine has one (parameter `cached` of
-    /// its [`Description`](crate::Description)): an `n`-th of the table in the pool, 1 for as large, 0 for none.
+    /// Size of the table in DRAM that answers look-ups first, on engines with one (parameter `cached` of the
+    /// [`Description`](crate::Description)). `n` means an `n`-th of the table in the pool: 1 is as large, 0 is none.
     /// Default: what the pool was created with.
     ///
-    /// It is worth its memory on a medium that reads more slowly than DRAM. How many look-ups it answers is in
-    /// [`Stats::cached`](crate::Stats::cached).
+    /// It is worth its memory on a medium that reads more slowly than DRAM. [`Stats::cached`](crate::Stats::cached)
+    /// tells how many look-ups it answers.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -270,34 +272,34 @@ impl Options {
         self
     }
 
-    /// Fills that table in the background after opening, and again when the table has doubled or halved
-    /// (default: no, it fills as look-ups come). Once it has all pairs, it also knows which keys are absent.
-    /// Meanwhile the table does not halve.
+    /// Fills the cached table in the background after opening, and again after the table has doubled or halved.
+    /// Default: no, look-ups fill it. Once it has all pairs, it also knows which keys are absent. The table does not
+    /// halve while it is being filled.
     pub fn refill_cache(mut self, refill: bool) -> Self {
         self.settings.refills_cache = refill;
         self
     }
 
-    /// Threads that bring that table up to date beside the writer of a new pair (default: 0, the writer does it
-    /// itself; 64 at most). Idle, they sleep.
+    /// Threads that update the cached table for the writers of new pairs. Default: 0, the writers do it; at most 64.
+    /// They sleep when idle.
     pub fn synchronizers(mut self, threads: usize) -> Self {
         self.settings.synchronizers = threads;
         self
     }
 
-    /// Seed of the hash function of a new pool (default: random, so that nobody can choose keys
-    /// that collide).
+    /// Seed of a new pool's hash function. Default: random, so that nobody can choose colliding keys.
     pub fn hash_seed(mut self, seed: u64) -> Self {
         self.hash_seed = Some(seed);
         self
     }
 
-    /// What survives power loss, of a pool in a file (default: what the pool had last; for a new one
+    /// What survives power loss, for a pool in a file. Default: what the pool had last. For a new pool it is
     /// [`Durability::Periodic`] on a disk, and [`Durability::Process`] in /dev/shm and on [`Medium::Dax`], where every
-    /// operation that returned survives anyway).
+    /// operation that returned survives anyway.
     ///
-    /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`: move, copy and
-    /// delete them together with it. They take up to about three times the pool's size.
+    /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`. Move, copy
+    /// and delete them with it. Together they take up to about three times the pool's size, and for a small pool up to
+    /// 256 MiB ([`Options::checkpoint_at`]).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -315,46 +317,75 @@ impl Options {
         self
     }
 
-    /// How often [`Durability::Periodic`] writes what was changed (default: 5 ms; 0.1 ms at least, an hour at most). That much may be lost
-    /// by power loss.
+    /// How often [`Durability::Periodic`] writes changes to the disk. Default: 5 ms; at least 0.1 ms, at most an hour.
+    /// Power loss may take that much.
     pub fn durable_every(mut self, interval: Duration) -> Self {
         self.durable_every = interval.max(DURABLE_EVERY_MIN);
         self
     }
 
-    /// Directory of the pool's log and checkpoint (default: the pool's own). With one on a disk a pool in /dev/shm
-    /// survives power loss; each opening has to name it.
+    /// Directory of the pool's log and checkpoint. Default: the pool's directory. With one on a disk, a pool in
+    /// /dev/shm survives power loss. Each opening must name it.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("fast.firn");
+    /// use firndex::{Durability, Options};
+    ///
+    /// // The pool may lie in /dev/shm, and its log on a disk.
+    /// let options = Options::new().log_directory(directory.path()).durability(Durability::Periodic);
+    /// let store = options.open_or_create_store(&path)?;
+    /// store.put("user 17", "signed in")?;
+    /// # store.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn log_directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.log_directory = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// Size of the log in bytes up to which no checkpoint is made (default: 256 MiB). Above it one is made when the log
-    /// is as large as the pool. A smaller log makes for a faster opening after power loss, and for more writing.
+    /// Size of the log in bytes below which no checkpoint is made. Default: 256 MiB. Above it, a checkpoint is made
+    /// when the log is as large as the pool. A smaller log makes opening after power loss faster, and writes more.
     pub fn checkpoint_at(mut self, log_bytes: u64) -> Self {
         self.checkpoint_bytes_min = log_bytes;
         self
     }
 
-    /// Is told, from any thread, how many bytes of how many have been read while a pool is restored after power loss.
+    /// Calls `tell`, from any thread, with the bytes read so far and the bytes in all, while a pool is restored after
+    /// power loss.
     pub fn restore_progress(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
         self.restore_progress = Some(Progress(Arc::new(tell)));
         self
     }
 
-    /// Opens for reading only (default: no): any number of processes may, while none writes. The
-    /// pool must have been closed; nothing in the file changes.
+    /// Opens for reading only (default: no). Any number of processes may do so while none writes. The pool must have
+    /// been closed. Nothing in the file changes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// use firndex::{Error, Options, Store};
+    ///
+    /// Store::create(&path)?.close()?;
+    /// let store = Options::new().read_only(true).open_store(&path)?;
+    /// assert!(matches!(store.put("a", "b"), Err(Error::ReadOnly)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// For measuring: pays for flushes and fences on `Dram` and `Mapped` too, as `Dax` does on this
-    /// machine (default: no). It adds no promise: what survives is what the medium says. A pool
-    /// does not remember it, and opening for reading only flushes nothing in any case.
+    /// For measurements: executes flushes and fences on `Dram` and `Mapped`, too, as `Dax` does on this machine
+    /// (default: no). It adds no promise: the medium decides what survives. A pool does not remember this option.
+    /// Opening for reading only never flushes.
     ///
-    /// Creating or opening fails with [`OpenError::Unsupported`](crate::OpenError::Unsupported)
-    /// where the processor has no instruction for it.
+    /// Creating or opening fails with [`OpenError::Unsupported`](crate::OpenError::Unsupported) if the processor has no
+    /// instruction for it.
     pub fn force_flushes(mut self, force: bool) -> Self {
         self.force_flushes = force;
         self

@@ -1,4 +1,4 @@
-//! Creating and opening pools with the options that were chosen.
+//! Creating and opening pools with the chosen options.
 
 use crate::logging::{self, LogFiles};
 use crate::open::{self, Mode};
@@ -7,34 +7,32 @@ use index::Fixed;
 use std::path::Path;
 
 impl Options {
-    /// Creates a table of words at `path`, where nothing may be yet.
+    /// Creates a table of 8-byte keys and values at `path`, where no file may exist.
     pub fn create_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
         self.create_table_of(path)
     }
 
-    /// Opens the table of words at `path`.
+    /// Opens the table of 8-byte keys and values at `path`.
     pub fn open_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
         self.open_table_of(path)
     }
 
-    /// Opens the table of words at `path`, or creates it.
+    /// Opens the table of 8-byte keys and values at `path`, or creates it.
     pub fn open_or_create_table(&self, path: impl AsRef<Path>) -> Result<Table<u64, u64>> {
         self.open_or_create_table_of(path)
     }
 
-    /// A table of words in anonymous memory.
+    /// A table of 8-byte keys and values in anonymous memory.
     pub fn in_memory_table(&self) -> Result<Table<u64, u64>> {
         self.in_memory_table_of()
     }
 
-    /// Creates a table of keys `K` and values `V` at `path`, where nothing may be yet.
+    /// Creates a table of keys `K` and values `V` at `path`, where no file may exist.
     ///
-    /// Every engine takes keys and values of 8 bytes each; which others it takes, its
-    /// [`pair_sizes`](crate::Description::pair_sizes) say. Keys have 1 byte to
-    /// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX), values at most
-    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Where no engine was chosen it is the first that takes
-    /// them; where one was that does not, or none does, the error is
-    /// [`Error::PairSizes`](crate::Error::PairSizes).
+    /// Every engine takes keys and values of 8 bytes each. Its [`pair_sizes`](crate::Description::pair_sizes) tell
+    /// which other sizes it takes. Keys have 1 byte to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX), values at most
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Without a chosen engine, the first that takes the sizes is used. If
+    /// the chosen engine does not take them, or none does, the error is [`Error::PairSizes`](crate::Error::PairSizes).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -63,14 +61,13 @@ impl Options {
         open::table(self, path.as_ref(), Mode::Create)
     }
 
-    /// Opens the table at `path`, whose keys and values must have the sizes of `K` and `V`: the
-    /// pool knows the sizes, not the types. Else the error is
-    /// [`OpenError::Mismatch`](crate::OpenError::Mismatch).
+    /// Opens the table at `path`. Its keys and values must have the sizes of `K` and `V`; otherwise the error is
+    /// [`OpenError::Mismatch`](crate::OpenError::Mismatch). The pool records the sizes, not the types.
     pub fn open_table_of<K: Fixed, V: Fixed>(&self, path: impl AsRef<Path>) -> Result<Table<K, V>> {
         open::table(self, path.as_ref(), Mode::Open)
     }
 
-    /// [`Options::open_table_of`], or [`Options::create_table_of`] if there is nothing at `path`.
+    /// [`Options::open_table_of`], or [`Options::create_table_of`] if there is no file at `path`.
     pub fn open_or_create_table_of<K: Fixed, V: Fixed>(
         &self,
         path: impl AsRef<Path>,
@@ -78,25 +75,25 @@ impl Options {
         open::table(self, path.as_ref(), Mode::OpenOrCreate)
     }
 
-    /// A table of keys `K` and values `V` in anonymous memory; sizes as in
-    /// [`Options::create_table_of`].
+    /// A table of keys `K` and values `V` in anonymous memory, with the sizes that [`Options::create_table_of`] takes.
     pub fn in_memory_table_of<K: Fixed, V: Fixed>(&self) -> Result<Table<K, V>> {
         open::table_in_memory(self)
     }
 
-    /// Makes the pool at `path` whole if power was lost while it was written: from its checkpoint and log, as opening it
-    /// does. Whether that was necessary. For programs that look at a pool ([`inspect`](crate::inspect)) before they open it.
+    /// Restores the pool at `path` from its checkpoint and log if power was lost while it was being written, as opening
+    /// it does. Returns whether that was necessary. For programs that [`inspect`](crate::inspect) a pool before they
+    /// open it.
     pub fn restore(&self, path: impl AsRef<Path>) -> Result<bool> {
         open::restore(self, path.as_ref())
     }
 
-    /// The files beside the pool at `path` that its log and checkpoint are in: to be moved, copied and deleted
-    /// together with it. Whether the pool is open does not matter; then, they change.
+    /// The files of log and checkpoint of the pool at `path`. Move, copy and delete them with it. The pool may be open;
+    /// then the files change.
     pub fn log_files(&self, path: impl AsRef<Path>) -> Result<LogFiles> {
         logging::files(self, path.as_ref())
     }
 
-    /// Creates a store at `path`, where nothing may be yet.
+    /// Creates a store at `path`, where no file may exist.
     pub fn create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
         open::store(self, path.as_ref(), Mode::Create)
     }

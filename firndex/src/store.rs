@@ -11,11 +11,11 @@ use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
-/// A concurrent, crash-safe map of byte strings to byte strings in a pool: keys to 64 KiB, values
-/// to 256 MiB.
+/// A concurrent, crash-safe map of byte strings to byte strings in a pool. Keys have up to 64 KiB, values up to 256
+/// MiB.
 ///
-/// The promises are those of [`Table`](crate::Table). Values are read in place, without a copy:
-/// a [`Record`] keeps what it shows from being reused.
+/// The promises are those of [`Table`](crate::Table). Values are read in place, without a copy: while a [`Record`]
+/// exists, its value stays in place.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -36,11 +36,11 @@ pub struct Store {
 
 /// A value in place, or the value that an operation replaced.
 ///
-/// Hold it briefly. While a record is held, no space of values replaced since is used again, and no values are moved
-/// together. A thread that holds one for long can make the pool full; the refusal then says so. That is the price of
-/// look-ups that take no lock and count nothing.
+/// Hold it briefly. While a record is held, the space of values replaced since then is not reused, and no values are
+/// moved together. So a thread that holds one for long can fill the pool; the error then says so. That is the price of
+/// look-ups without locks or reference counts.
 ///
-/// A forked child may drop records that it has inherited, and must not read them: they hold nothing in place there.
+/// A forked child may drop inherited records, but must not read them: there they keep nothing in place.
 pub struct Record<'a>(index::Record<'a>);
 
 impl Deref for Record<'_> {
@@ -63,10 +63,10 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Record<'_> {
     }
 }
 
-/// Steps of a compaction, at most: beside writers that leave gaps as fast there would be no end.
+/// Most steps of a compaction: if writers leave gaps as fast, it would never end.
 const COMPACTIONS_MAX: u32 = 1000;
 
-/// How many bytes there are, not which: they may be many, and they may be secret.
+/// Shows how many bytes there are, but not the bytes: they may be many, or secret.
 impl std::fmt::Debug for Record<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Record").field("len", &self.len()).finish_non_exhaustive()
@@ -80,7 +80,7 @@ fn wrap(record: Option<index::Record<'_>>) -> Option<Record<'_>> {
     record.map(Record)
 }
 
-/// The bytes of a batch's keys. The caller's code runs here, before the right to write is taken.
+/// The bytes of a batch's keys. The caller's `as_ref` runs here, before the right to write is taken.
 fn bytes_of<Q: AsRef<[u8]>>(keys: &[Q]) -> Vec<&[u8]> {
     keys.iter().map(AsRef::as_ref).collect()
 }
@@ -90,22 +90,22 @@ impl Store {
         Store { records, handle, runs: Runs::default() }
     }
 
-    /// Opens the store at `path`, which must be there, with default options: [`Options::open_store`].
+    /// Opens the store at `path`, which must exist, with default options: [`Options::open_store`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_store(path)
     }
 
-    /// Opens the store at `path`, or creates it if there is nothing: [`Options::open_or_create_store`].
+    /// Opens the store at `path`, or creates it if there is no file: [`Options::open_or_create_store`].
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_or_create_store(path)
     }
 
-    /// Creates a store at `path`, where nothing may be yet: [`Options::create_store`].
+    /// Creates a store at `path`, where no file may exist: [`Options::create_store`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().create_store(path)
     }
 
-    /// A store in anonymous memory, gone with the process.
+    /// A store in anonymous memory, which ends with the process.
     pub fn in_memory() -> Result<Self> {
         Options::new().in_memory_store()
     }
@@ -117,18 +117,18 @@ impl Store {
         Ok(wrap(self.records.get(key.as_ref())?))
     }
 
-    /// Stores the pair in any case; returns the replaced value.
+    /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     pub fn put(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
-        // The caller's code first: a sync waits for whoever holds the right to write.
+        // The caller's code runs first: a sync waits for threads with the right to write.
         let (key, value) = (key.as_ref(), value.as_ref());
         self.handle.mutate(|| Ok(wrap(self.records.upsert(key, value)?)))
     }
 
-    /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
+    /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
     pub fn insert(
         &self,
         key: impl AsRef<[u8]>,
@@ -138,8 +138,8 @@ impl Store {
         self.handle.mutate(|| Ok(wrap(self.records.insert(key, value)?)))
     }
 
-    /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
-    /// left so.
+    /// Replaces the value if `key` is present, and returns the replaced value. If `key` is absent, does nothing and
+    /// returns `None`.
     pub fn update(
         &self,
         key: impl AsRef<[u8]>,
@@ -149,15 +149,15 @@ impl Store {
         self.handle.mutate(|| Ok(wrap(self.records.update(key, value)?)))
     }
 
-    /// Removes `key`; returns the removed value.
+    /// Removes `key` and returns its value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
         self.handle.mutate(|| Ok(wrap(self.records.remove(key)?)))
     }
 
-    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
-    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there. [`Store::replace_if`] and
-    /// [`Store::remove_if`] take `&str` as well.
+    /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, on either side.
+    /// Returns `Ok(Err(found))`, and changes nothing, if the state was `found` and not `expected`.
+    /// [`Store::replace_if`] and [`Store::remove_if`] also take `&str`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -179,9 +179,9 @@ impl Store {
         self.handle.mutate(|| Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap)))
     }
 
-    /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
-    /// before. `change` runs outside every lock, may use this store, and may run several times:
-    /// its last call is the one that took effect.
+    /// Passes the state of `key` to `change` and stores the result, in one atomic step. Returns the former state.
+    /// `None` means absent, on either side. `change` runs outside every lock and may use this store. It may run several
+    /// times; its last call is the one that took effect.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -207,7 +207,7 @@ impl Store {
                 Ok(Ok(())) => return Ok(before),
                 Ok(Err(found)) => before = found,
                 Err(Error::PoolFull(_)) if before.is_some() && may_retry => {
-                    // The record that is held here may be all that keeps the space that is needed.
+                    // The record held here may be what keeps the needed space.
                     drop(before.take());
                     may_retry = false;
                     let write = self.handle.write()?;
@@ -220,9 +220,9 @@ impl Store {
         }
     }
 
-    /// [`Store::get`] for each key, with their cache misses overlapped. The batch as a whole is
-    /// not atomic, and its look-ups are concurrent with each other: a key that stands in it twice
-    /// may be seen in two states, in any order, if another thread changes it meanwhile.
+    /// [`Store::get`] for each key, with overlapped cache misses. The batch is not atomic, and its look-ups run
+    /// concurrently. So if another thread changes a key meanwhile, a batch with that key twice may see two states, in
+    /// any order.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -239,8 +239,8 @@ impl Store {
         Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect())
     }
 
-    /// [`Store::put`] for each pair, in order, sharing fences; returns the replaced values. On an
-    /// error some of the pairs are stored, each of them whole.
+    /// [`Store::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
+    /// the pairs are stored, each of them whole.
     pub fn put_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
         &self,
         pairs: &[(Q, T)],
@@ -250,21 +250,21 @@ impl Store {
         self.handle.mutate(|| Ok(self.records.upsert_many(&pairs)?.into_iter().map(wrap).collect()))
     }
 
-    /// [`Store::remove`] for each key, in order, sharing fences; returns the removed values.
+    /// [`Store::remove`] for each key, in order, with shared fences. Returns the removed values.
     pub fn remove_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
         let keys = bytes_of(keys);
         self.handle.mutate(|| Ok(self.records.remove_many(&keys)?.into_iter().map(wrap).collect()))
     }
 
-    /// Calls `visit` for every key and value, in no order; beside writers as
-    /// [`Table::for_each`](crate::Table::for_each). While it shows an item, no replaced or removed item's space
-    /// is used again; on a lock-free engine not until it returns.
+    /// Calls `visit` for every key and value, in no order, with the promises of
+    /// [`Table::for_each`](crate::Table::for_each). During each call of `visit` the space of replaced and removed items
+    /// is not reused; on a lock-free engine, not until the scan ends.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.read()?;
         Ok(self.records.for_each(&mut visit)?)
     }
 
-    /// [`Store::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    /// [`Store::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
     pub fn try_for_each<B>(
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -279,9 +279,9 @@ impl Store {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Copies of the keys and values, in no order; beside writers as
-    /// [`Table::for_each`](crate::Table::for_each). It ends after an error. Use it up or drop it: until
-    /// then, no replaced or removed item's space may be used again.
+    /// Copies of the keys and values, in no order, with the promises of [`Table::for_each`](crate::Table::for_each).
+    /// The iterator ends after an error. Use it up or drop it: until then, the space of replaced and removed items may
+    /// not be reused.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -298,8 +298,8 @@ impl Store {
         StoreIter::new(&*self.records, &self.handle)
     }
 
-    /// About `count` keys and values from a place on, and the cursor with which a next call goes on: promises and
-    /// price are those of [`Table::scan`](crate::Table::scan).
+    /// About `count` keys and values from a cursor on, and the cursor for the next call. Promises and price are those
+    /// of [`Table::scan`](crate::Table::scan).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -331,12 +331,12 @@ impl Store {
         self.records.len()
     }
 
-    /// Whether there is no key; as exact as [`Store::len`].
+    /// Whether the store is empty; as exact as [`Store::len`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pool's figures.
+    /// Figures of the pool: size, load factor, memory, log.
     pub fn stats(&self) -> Result<Stats> {
         self.handle.read()?;
         let records = &self.records;
@@ -344,17 +344,20 @@ impl Store {
         Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
     }
 
-    /// Verifies every slot and item, that no space is lost, and in a pool that is open read-only also
-    /// that it holds as many pairs as when it was closed. Exact when nothing writes.
+    /// Verifies every slot and item, and that no space is lost. If the pool is open read-only, it also verifies that
+    /// the number of pairs is the one recorded when the pool was closed. Exact when nothing writes.
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
         Ok(self.handle.checked(self.records.check(), self.len()))
     }
 
-    /// Moves values together, beside other operations, so that what lies free between them serves values of any
-    /// size; returns how many bytes became free for that. A change that finds no room does as much of this by
-    /// itself as it needs. While a [`Record`] is held that was read before, nothing moves: it is waited for a
-    /// moment, and then what could not be moved stays where it is.
+    /// Moves values together inside the file, while other operations go on. Then the free space between them serves
+    /// values of any size. Returns how many bytes became free for that. A change that finds no room does as much of
+    /// this as it needs. Nothing moves while an older [`Record`] is held: the call waits a moment, and then leaves the
+    /// rest in place.
+    ///
+    /// The file keeps its size, and the store stays open. To make the file smaller, use [`Store::rewrite`], which is
+    /// `firndex compact` on the command line. The two share only the name.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -373,7 +376,7 @@ impl Store {
     pub fn compact(&self) -> Result<u64> {
         let mut freed_bytes = 0;
         for _ in 0..COMPACTIONS_MAX {
-            // In steps: a sync waits for whoever has the right to write.
+            // In steps: a sync waits for threads with the right to write.
             let step = self.handle.mutate(|| Ok(self.records.compact().freed_bytes))?;
             freed_bytes += step;
             if step == 0 {
@@ -383,13 +386,13 @@ impl Store {
         Ok(freed_bytes)
     }
 
-    /// Halves the store's index; as [`Table::shrink`](crate::Table::shrink).
+    /// Halves the store's index, as [`Table::shrink`](crate::Table::shrink) does.
     pub fn shrink(&self) -> Result<bool> {
         self.handle.mutate(|| self.handle.shrunk(self.records.shrink()?))
     }
 
-    /// Writes a clean pool at `out` with what the store has, beside whoever uses it; as
-    /// [`Table::backup`](crate::Table::backup).
+    /// Writes a clean pool at `out` with the store's keys and values, while others use the store, as
+    /// [`Table::backup`](crate::Table::backup) does.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -409,8 +412,8 @@ impl Store {
         copies::backup_store(self, &self.handle, out.as_ref(), existing)
     }
 
-    /// Writes a new pool at `out` with what the store has, as `options` say; as
-    /// [`Table::convert`](crate::Table::convert).
+    /// Writes a new pool at `out` with the store's keys and values and the given `options`, as
+    /// [`Table::convert`](crate::Table::convert) does.
     pub fn convert(
         &self,
         out: impl AsRef<Path>,
@@ -420,8 +423,7 @@ impl Store {
         copies::convert_store(self, out.as_ref(), existing, options)
     }
 
-    /// Makes everything that was returned so far survive power loss; as
-    /// [`Table::sync`](crate::Table::sync).
+    /// Makes everything that has returned so far survive power loss, as [`Table::sync`](crate::Table::sync) does.
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
         if !self.handle.is_logged() {
@@ -430,33 +432,35 @@ impl Store {
         self.handle.sync(&|| self.records.len())
     }
 
-    /// Figures of the pool's log, if it has one: [`Stats::log`](crate::Stats::log) without the others, which are counted.
+    /// Figures of the pool's log, if it has one. This is [`Stats::log`](crate::Stats::log) without the cost of counting
+    /// the other figures.
     pub fn log(&self) -> Result<Option<LogUse>> {
         self.handle.log()
     }
 
-    /// A ticket for everything that this thread has done or seen so far; as [`Table::ticket`](crate::Table::ticket).
+    /// A ticket for everything that this thread has done or seen so far; see [`Table::ticket`](crate::Table::ticket).
     pub fn ticket(&self) -> Result<Ticket> {
         self.handle.ticket()
     }
 
-    /// Everything up to this ticket survives power loss.
+    /// The latest ticket up to which everything survives power loss.
     pub fn durable_up_to(&self) -> Result<Ticket> {
         self.handle.durable_up_to()
     }
 
-    /// Returns when everything up to `ticket` survives power loss; has it written, if nobody else does.
+    /// Waits until everything up to `ticket` survives power loss. Writes it, if no other thread does.
     pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
         self.handle.wait_durable(ticket)
     }
 
-    /// Returns when everything survives power loss that this thread has done or seen so far.
+    /// Waits until everything that this thread has done or seen so far survives power loss.
     pub fn commit(&self) -> Result<()> {
         self.handle.commit()
     }
 
-    /// Writes the pairs into a new file in place of the store's, and closes the store; as
-    /// [`Table::rewrite`](crate::Table::rewrite).
+    /// Writes the pairs into a new file, puts it in place of the store's, and closes the store; see
+    /// [`Table::rewrite`](crate::Table::rewrite). `firndex compact` does this from the command line. [`Store::compact`]
+    /// is another thing: it makes room inside the file of an open store.
     pub fn rewrite(self) -> Result<Option<Copied>> {
         let Some((draft, options)) = copies::successor(&self.handle)? else {
             return self.close().map(|()| None);
@@ -469,7 +473,7 @@ impl Store {
         draft.succeed(former, pairs).map(Some)
     }
 
-    /// Writes everything to the device and records that the pool was closed.
+    /// Writes everything to the device, and marks the pool as closed.
     pub fn close(self) -> Result<()> {
         let Store { records, handle, .. } = self;
         drop(records);

@@ -13,17 +13,16 @@ use std::path::Path;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
-/// Share it by reference (or in an `Arc`) between any number of threads. Operations are
-/// linearizable. When one has returned, its effect and what it reported survive the death of the
-/// process at any moment; on [`Medium::Dax`](crate::Medium::Dax) power loss as well. On
-/// [`Medium::Mapped`](crate::Medium::Mapped) what survives power loss is chosen by
-/// [`Options::durability`]. Every bit pattern is a legal key and value.
+/// Share it by reference (or in an `Arc`) between any number of threads. Operations are linearizable. Once an operation
+/// returns, its effect and its answer survive the death of the process; on [`Medium::Dax`](crate::Medium::Dax) also
+/// power loss. On [`Medium::Mapped`](crate::Medium::Mapped) [`Options::durability`] chooses what survives power loss.
+/// Every bit pattern is a legal key and value.
 ///
-/// A mutation fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space; the
-/// table is then as it was. Dropping a table closes it, ignoring errors.
+/// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
+/// Dropping a table closes it and ignores errors; [`Table::close`] reports them.
 ///
-/// Keys and values are any integers, byte arrays and structs of these ([`Fixed`]) that an engine takes; `Table` alone is a
-/// table of words, `Table<u64, u64>`.
+/// Keys and values are integers, byte arrays, or structs of these ([`Fixed`]), of any size that an engine takes.
+/// `Table` without parameters is `Table<u64, u64>`.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -45,25 +44,25 @@ pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     runs: Runs<K>,
 }
 
-/// With default options. Name the types, or let what is stored name them: a table into which only literals are put is
-/// one of `i32`, as a `HashMap` is.
+/// With default options. Name the types, or let the stored values determine them. A table that gets only integer
+/// literals is a `Table<i32, i32>`, as with `HashMap`.
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    /// Opens the table at `path`, which must be there: [`Options::open_table_of`].
+    /// Opens the table at `path`, which must exist: [`Options::open_table_of`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_table_of(path)
     }
 
-    /// Opens the table at `path`, or creates it if there is nothing: [`Options::open_or_create_table_of`].
+    /// Opens the table at `path`, or creates it if there is no file: [`Options::open_or_create_table_of`].
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_or_create_table_of(path)
     }
 
-    /// Creates a table at `path`, where nothing may be yet: [`Options::create_table_of`].
+    /// Creates a table at `path`, where no file may exist: [`Options::create_table_of`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().create_table_of(path)
     }
 
-    /// A table in anonymous memory, gone with the process: [`Options::in_memory_table_of`].
+    /// A table in anonymous memory, which ends with the process: [`Options::in_memory_table_of`].
     pub fn in_memory() -> Result<Self> {
         Options::new().in_memory_table_of()
     }
@@ -74,15 +73,15 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Table { index, handle, runs: Runs::default() }
     }
 
-    /// The value of `key`. Takes no lock and never waits. It fails in one case only: in a forked child, with
-    /// [`Error::Forked`](crate::Error::Forked), where an absence would be a lie.
+    /// The value of `key`. Takes no lock and never waits. It fails only in a forked child, with
+    /// [`Error::Forked`](crate::Error::Forked): there `None` could be wrong.
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         self.handle.read()?;
         Ok(self.index.get(key))
     }
 
-    /// Stores the pair in any case; returns the replaced value.
+    /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
         let write = self.handle.write()?;
@@ -91,7 +90,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(replaced)
     }
 
-    /// Stores the pair if `key` is absent. Returns the value that was there, which then stays.
+    /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -110,8 +109,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(found)
     }
 
-    /// Replaces the value if `key` is present; returns the replaced value. `None`: absent, and
-    /// left so.
+    /// Replaces the value if `key` is present, and returns the replaced value. If `key` is absent, does nothing and
+    /// returns `None`.
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
         let write = self.handle.write()?;
@@ -120,7 +119,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(replaced)
     }
 
-    /// Removes `key`; returns the removed value.
+    /// Removes `key` and returns its value.
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
         let write = self.handle.write()?;
@@ -129,8 +128,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(removed)
     }
 
-    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, on either
-    /// side. `Err(found)` inside of `Ok`: nothing was changed, since `found` was there.
+    /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, on either side.
+    /// Returns `Ok(Err(found))`, and changes nothing, if the state was `found` and not `expected`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -152,9 +151,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))
     }
 
-    /// Replaces the state of `key` by what `change` makes of it, atomically; returns the state
-    /// before. `change` runs outside every lock, may use this table, and may run several times:
-    /// its last call is the one that took effect.
+    /// Passes the state of `key` to `change` and stores the result, in one atomic step. Returns the former state.
+    /// `None` means absent, on either side. `change` runs outside every lock and may use this table. It may run several
+    /// times; its last call is the one that took effect.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -180,17 +179,26 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         }
     }
 
-    /// [`Table::get`] for each key, with their cache misses overlapped. The batch as a whole is
-    /// not atomic, and its look-ups are concurrent with each other: a key that stands in it twice
-    /// may be seen in two states, in any order, if another thread changes it meanwhile.
+    /// [`Table::get`] for each key, with overlapped cache misses. The batch is not atomic, and its look-ups run
+    /// concurrently. So if another thread changes a key meanwhile, a batch with that key twice may see two states, in
+    /// any order.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let squares = firndex::Table::<u64, u64>::in_memory()?;
+    /// squares.put_many(&[(2, 4), (3, 9)])?;
+    /// assert_eq!(squares.get_many(&[3, 5])?, [Some(9), None]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
         let mut values = vec![None; keys.len()];
         self.get_many_into(keys, &mut values)?;
         Ok(values)
     }
 
-    /// [`Table::get_many`] into memory of the caller's: `values[i]` is that of `keys[i]`, as far
-    /// as both reach.
+    /// [`Table::get_many`] into the caller's memory: `values[i]` is the value of `keys[i]`. If the slices differ in
+    /// length, the longer one's rest is ignored.
     pub fn get_many_into(&self, keys: &[K], values: &mut [Option<V>]) -> Result<()> {
         self.handle.read()?;
         let len = keys.len().min(values.len());
@@ -198,23 +206,23 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(())
     }
 
-    /// [`Table::put`] for each pair, in order, sharing fences; returns the replaced values. On an
-    /// error some of the pairs are stored, each of them whole.
+    /// [`Table::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
+    /// the pairs are stored, each of them whole.
     pub fn put_many(&self, pairs: &[(K, V)]) -> Result<Vec<Option<V>>> {
         let mut replaced = vec![None; pairs.len()];
         self.put_many_into(pairs, &mut replaced)?;
         Ok(replaced)
     }
 
-    /// [`Table::put_many`], with the replaced values in memory of the caller's: `replaced[i]` is
-    /// that of `pairs[i]`, as far as both reach; what is beyond is not stored.
+    /// [`Table::put_many`] with the replaced values in the caller's memory: `replaced[i]` is the one of `pairs[i]`. If
+    /// `pairs` is longer than `replaced`, the rest is not stored.
     pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
         self.handle.mutate(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
     }
 
-    /// [`Table::insert`] for each pair, in order, sharing fences; `found[i]` is the value that was
-    /// there before. As [`Table::put_many_into`].
+    /// [`Table::insert`] for each pair, in order, with shared fences. `found[i]` is the value that was there before.
+    /// Lengths and errors are as in [`Table::put_many_into`].
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -230,37 +238,50 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.mutate(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
     }
 
-    /// [`Table::update`] for each pair, in order, sharing fences; `replaced[i]` is the value that
-    /// was replaced. As [`Table::put_many_into`].
+    /// [`Table::update`] for each pair, in order, with shared fences. `replaced[i]` is the replaced value. Lengths and
+    /// errors are as in [`Table::put_many_into`].
     pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
         self.handle.mutate(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
     }
 
-    /// [`Table::remove`] for each key, in order, sharing fences; returns the removed values.
+    /// [`Table::remove`] for each key, in order, with shared fences. Returns the removed values.
     pub fn remove_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
         let mut removed = vec![None; keys.len()];
         self.remove_many_into(keys, &mut removed)?;
         Ok(removed)
     }
 
-    /// [`Table::remove_many`], with the removed values in memory of the caller's. As
+    /// [`Table::remove_many`] with the removed values in the caller's memory. Lengths and errors are as in
     /// [`Table::put_many_into`].
     pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
         let len = keys.len().min(removed.len());
         self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 
-    /// Calls `visit` for every pair, in no order; `visit` may use the table. Beside writers, growth and
-    /// shrinking every key that is present throughout is met exactly once, with a value that it had meanwhile.
-    /// A key that comes or goes may be met or not; one that goes and comes again may be met twice.
+    /// Calls `visit` for every pair, in no order. `visit` may use the table.
+    ///
+    /// Other threads may write meanwhile, and the table may grow or shrink. Every key that is present throughout is
+    /// visited exactly once, with a value that it had during the call. A key that is inserted or removed meanwhile may
+    /// be visited or not. One that is removed and inserted again may be visited twice.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let stock = firndex::Table::<u64, u64>::in_memory()?;
+    /// stock.put_many(&[(1, 10), (2, 20)])?;
+    /// let mut sum = 0;
+    /// stock.for_each(|_, count| sum += count)?;
+    /// assert_eq!(sum, 30);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
         self.handle.read()?;
         self.index.for_each(&mut visit);
         Ok(())
     }
 
-    /// [`Table::for_each`] up to the first pair for which `visit` breaks off; with what it then says.
+    /// [`Table::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -289,9 +310,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The pairs, in no order; beside writers as [`Table::for_each`]. It reads the table piece by piece, so
-    /// it may be kept or dropped at any time; until it is dropped, a table on some engines does not shrink.
-    /// In a forked child it ends with [`Error::Forked`](crate::Error::Forked), and fails in no other way.
+    /// The pairs, in no order, with the promises of [`Table::for_each`]. The iterator reads the table piece by piece,
+    /// so you may keep it or drop it at any time. On some engines the table does not shrink until it is dropped. In a
+    /// forked child it ends with [`Error::Forked`](crate::Error::Forked); it fails in no other way.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -307,24 +328,22 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Iter::new(&*self.index, &self.handle)
     }
 
-    /// About `count` pairs from a place on, and the cursor with which a next call goes on. A scan begins with
-    /// cursor 0, and is over when 0 is returned.
+    /// About `count` pairs from a cursor on, and the cursor for the next call. A scan begins with cursor 0, and is over
+    /// when 0 is returned.
     ///
-    /// Between the calls of a scan the table may be changed, grow and shrink, be closed and opened again.
+    /// Between the calls of a scan the table may change, grow, shrink, and be closed and opened again.
     ///
     /// * A key that is present from the first call to the last is returned exactly once, with a value that it
     ///   had during the call that returned it.
-    /// * A key that comes or goes meanwhile is returned once or not at all. No key is returned twice.
-    /// * A call may return more or fewer pairs than `count`, even none: only the cursor tells whether the scan
-    ///   is over.
-    /// * Every number is a legal cursor: one that no call returned begins somewhere. Scans leave nothing
-    ///   behind that must be ended.
+    /// * A key that is inserted or removed meanwhile is returned once or not at all. No key is returned twice.
+    /// * A call may return more or fewer pairs than `count`, even none. Only the cursor tells whether the scan is over.
+    /// * Every number is a legal cursor; one that no call returned begins at some place. A scan holds no resources, so
+    ///   you need not end it.
     ///
-    /// The price: no engine keeps its keys in the order of the cursors. Some calls of a scan, about one for
-    /// each 64th of the table or for each 16 MiB of keys, read the whole table with [`Table::iter`]; those that
-    /// follow are served from memory. This holds for up to 8 scans at once. With more of them, or with each
-    /// call on a handle opened anew, each call may read the table. [`Table::for_each`] and [`Table::iter`] read
-    /// it once.
+    /// The price: no engine keeps its keys in the order of the cursors. Some calls of a scan, about one for each 64th
+    /// of the table or for each 16 MiB of keys, read the whole table with [`Table::iter`]. The calls after them are
+    /// served from memory. This holds for up to 8 scans at once. With more scans, or if you reopen the table for each
+    /// call, every call may read the table. [`Table::for_each`] and [`Table::iter`] read it once.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -357,52 +376,86 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok((pairs.collect(), next))
     }
 
-    /// Number of pairs. Beside writers each of their changes under way may be counted or not; when nothing writes it is
-    /// exact. It adds up counts of the threads, and reads no pair. In a forked child: about that at the fork.
+    /// Number of pairs. It is exact when nothing writes; otherwise each change under way may be counted or not. It adds
+    /// up per-thread counts and reads no pair. In a forked child it is about the number at the fork.
     pub fn len(&self) -> u64 {
         self.index.len()
     }
 
-    /// Whether there is no pair; as exact as [`Table::len`].
+    /// Whether the table is empty; as exact as [`Table::len`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pool's figures.
+    /// Figures of the pool: size, load factor, memory, log.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.put(1, 10)?;
+    /// let stats = table.stats()?;
+    /// assert_eq!(stats.pairs, 1);
+    /// assert!(stats.load_factor < 0.85 && stats.pool_bytes > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.handle.read()?;
         let index = &self.index;
         Ok(self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time()))
     }
 
-    /// Verifies every pair and every invariant, and in a pool that is open read-only also that it holds
-    /// as many pairs as when it was closed. Exact when nothing writes.
+    /// Verifies every pair and every invariant. If the pool is open read-only, it also verifies that the number of
+    /// pairs is the one recorded when the pool was closed. Exact when nothing writes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let table = firndex::Table::<u64, u64>::in_memory()?;
+    /// table.put(1, 10)?;
+    /// let report = table.check()?;
+    /// assert!(report.is_sound(), "{:#?}", report.findings);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.read()?;
         Ok(self.handle.checked(self.index.check(), self.len()))
     }
 
-    /// Halves the table's index beside other operations, in the calling thread, by rehashing some of it or
-    /// all. `false`: it is as small as it was made, or too full to become smaller. The space that is freed
-    /// stays with the pool, for when it grows again. [`Error::PoolFull`](crate::Error::PoolFull): the engine
-    /// has to take smaller levels before it gives up the larger ones, and there is no room for them; the
-    /// table stays as it was.
+    /// Halves the table's index while other operations go on, in the calling thread, by rehashing a part of it or all.
+    /// Returns `false` if the index has its first size, or is too full. Freed space stays with the pool for later
+    /// growth; [`Table::rewrite`] makes the file smaller. [`Error::PoolFull`](crate::Error::PoolFull) means that there
+    /// is no room for smaller levels, which some engines take before they give up the larger ones; the table stays as
+    /// it was.
     ///
-    /// Engines that do not [shrink](crate::Description::shrinks) answer
+    /// Engines that do not [shrink](crate::Description::shrinks) return
     /// [`Error::NotOffered`](crate::Error::NotOffered).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let options = firndex::Options::new().parameter("slots", 3); // an engine that shrinks
+    /// let table = options.in_memory_table()?;
+    /// table.extend((0..10_000).map(|key| (key, key)))?;
+    /// let slots_before = table.stats()?.capacity;
+    /// table.retain(|key, _| key < 10)?;
+    /// while table.shrink()? {}
+    /// assert!(table.stats()?.capacity < slots_before / 100);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn shrink(&self) -> Result<bool> {
         self.handle.mutate(|| self.handle.shrunk(self.index.shrink()?))
     }
 
-    /// Writes a clean pool at `out` with the pairs that the table has, beside whoever uses it: with the same engine
-    /// and parameters, and the durability that the table was opened with. Nobody waits for it. It gets its name when it
-    /// is complete and on the device; whatever goes wrong before that, there is nothing at `out`, or what was there.
+    /// Writes a clean pool at `out` with the table's pairs, while others use the table and without making them wait. It
+    /// has the same engine, parameters and durability. It gets its name when it is complete and on the device. If
+    /// anything fails before that, `out` stays as it was: absent, or the old file.
     ///
-    /// If the table has a log ([`Durability`](crate::Durability)), the backup is what it was at one moment during the call,
-    /// and has everything that had returned before. No checkpoint is made until it has been read, so the log grows
-    /// meanwhile. Without a log it is consistent for each key: every key that is present throughout is in it, with a value
-    /// that it had meanwhile, and its [`Table::len`] may be a number that the table never had.
-    /// [`Copied::is_of_one_moment`] tells which.
+    /// If the table has a log ([`Durability`](crate::Durability)), the backup is the table at one moment during the
+    /// call, and has everything that had returned before the call. No checkpoint is made until the backup has read the
+    /// log, so the log grows meanwhile. Without a log the backup is consistent for each key: every key that is present
+    /// throughout is in it, with a value that it had meanwhile. Its [`Table::len`] may then be a number that the table
+    /// never had. [`Copied::is_of_one_moment`] tells which.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -422,9 +475,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         copies::backup_table(self, &self.handle, out.as_ref(), existing)
     }
 
-    /// Writes a new pool at `out` with the pairs of the table, as `options` say: on another engine, with other
-    /// parameters, another seed, another durability. What they leave out is as in any new pool, and not as in this
-    /// one. Beside writers it is consistent for each key, with a log too. For the rest as [`Table::backup`].
+    /// Writes a new pool at `out` with the table's pairs and the given `options`: another engine, other parameters,
+    /// another seed, another durability. Options that you leave out have the defaults of a new pool, not the values of
+    /// this one. The result is consistent for each key, even if the table has a log. Everything else is as in
+    /// [`Table::backup`].
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -448,10 +502,21 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         copies::convert_table(self, out.as_ref(), existing, options)
     }
 
-    /// Makes everything that was returned so far survive power loss. With a log (see
-    /// [`Durability`](crate::Durability)) that takes one write to the disk, and stops nobody. Without one, on
-    /// [`Medium::Mapped`](crate::Medium::Mapped), it lasts until the next write, and writers wait while the last changes
-    /// go to the device.
+    /// Makes everything that has returned so far survive power loss. With a log (see [`Durability`](crate::Durability))
+    /// this takes one write to the disk and stops nobody. Without a log, on [`Medium::Mapped`](crate::Medium::Mapped),
+    /// it lasts until the next change, and writers wait while the last changes go to the device.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// let ports = firndex::Table::<u64, u64>::create(&path)?;
+    /// ports.put(22, 1)?;
+    /// ports.sync()?; // from here on this survives power loss
+    /// # ports.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
         if !self.handle.is_logged() {
@@ -460,16 +525,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.sync(&|| self.index.len())
     }
 
-    /// Figures of the pool's log, if it has one: [`Stats::log`](crate::Stats::log) without the others, which are counted.
+    /// Figures of the pool's log, if it has one. This is [`Stats::log`](crate::Stats::log) without the cost of counting
+    /// the other figures.
     pub fn log(&self) -> Result<Option<LogUse>> {
         self.handle.log()
     }
 
-    /// A ticket for everything that this thread has done or seen so far: what it has changed survives power loss as soon
-    /// as [`Table::durable_up_to`] has reached the ticket. For servers that answer their clients in groups.
+    /// A ticket for everything that this thread has done or seen so far. It survives power loss as soon as
+    /// [`Table::durable_up_to`] has reached the ticket. Made for servers that answer their clients in groups.
     ///
     /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the pool has no log. On
-    /// [`Medium::Dax`](crate::Medium::Dax) everything that returned is durable, so that no ticket waits.
+    /// [`Medium::Dax`](crate::Medium::Dax) everything that returned is durable, so no ticket waits.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -490,27 +556,27 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.ticket()
     }
 
-    /// Everything up to this ticket survives power loss.
+    /// The latest ticket up to which everything survives power loss.
     pub fn durable_up_to(&self) -> Result<Ticket> {
         self.handle.durable_up_to()
     }
 
-    /// Returns when everything up to `ticket` survives power loss; has it written, if nobody else does.
+    /// Waits until everything up to `ticket` survives power loss. Writes it, if no other thread does.
     pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
         self.handle.wait_durable(ticket)
     }
 
-    /// Returns when everything survives power loss that this thread has done or seen so far.
+    /// Waits until everything that this thread has done or seen so far survives power loss.
     pub fn commit(&self) -> Result<()> {
         self.handle.commit()
     }
 
-    /// Writes the pairs into a new file in place of the pool's, no larger than they need, and closes the table. Space that
-    /// removed pairs have left goes back to the file system so, on every engine. Beside the old file there must be room
-    /// for the new one. The index starts as small as it was made.
+    /// Writes the pairs into a new file, no larger than they need, puts it in place of the pool's file, and closes the
+    /// table. So space that removed pairs have left goes back to the file system, on every engine. The disk must have
+    /// room for both files. The index has its first size again. `firndex compact` does this from the command line.
     ///
-    /// A crash or an error leaves the old file or the new one, whole. `None`: a table in memory has no file, and is only
-    /// closed.
+    /// A crash or an error leaves the old file or the new one, whole. A table in memory has no file: it is only closed,
+    /// and the result is `None`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -541,7 +607,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         draft.succeed(former, pairs).map(Some)
     }
 
-    /// Writes everything to the device and records that the pool was closed.
+    /// Writes everything to the device, and marks the pool as closed.
     pub fn close(self) -> Result<()> {
         let Table { index, handle, .. } = self;
         drop(index);

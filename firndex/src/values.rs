@@ -4,11 +4,11 @@ use crate::{Error, Result, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// With the feature `serde`. The format is [postcard](https://postcard.jamesmunns.com/wire-format) 1: the fields of a type
-/// in their order, without their names. So a type must be read as it was written; to change one, give it another key, or
-/// make an enum of its versions.
+/// With the feature `serde`. The format is [postcard](https://postcard.jamesmunns.com/wire-format) 1: the fields of a
+/// type in their order, without their names. So read a value with the type that wrote it. To change a type, use another
+/// key, or an enum of its versions.
 impl Store {
-    /// Stores `value` under `key` in any case, in the format postcard.
+    /// Stores `value` under `key` in the format postcard, whether or not `key` is present.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -31,7 +31,7 @@ impl Store {
         self.put(key, bytes).map(drop)
     }
 
-    /// The value of `key`, which [`Store::put_as`] has stored. [`Error::Value`]: its bytes are no `T`.
+    /// The value of `key`, which [`Store::put_as`] has stored. Fails with [`Error::Value`] if its bytes are no `T`.
     pub fn get_as<T: DeserializeOwned>(&self, key: impl AsRef<[u8]>) -> Result<Option<T>> {
         self.get(key)?.map(|bytes| read(&bytes)).transpose()
     }

@@ -3,7 +3,7 @@
 use pmem::SpaceError;
 use pmem::heap::Corrupt;
 
-/// A mutation failed. The table is as it was and works on.
+/// A change failed. The table is unchanged and keeps working.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     Corrupt(#[from] Corrupt),
 }
 
-/// An operation on byte strings failed. The store is as it was and works on.
+/// An operation on byte strings failed. The store is unchanged and keeps working.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemError {
@@ -43,7 +43,7 @@ pub enum ItemError {
     },
     /// Too many keys share one 64-bit hash.
     #[error(
-        "{limit} keys share one 64-bit hash, and no more can; such keys are chosen, not met: copy the pairs to a new pool, \
+        "{limit} keys share one 64-bit hash, and no more can; somebody has chosen such keys: copy the pairs to a new pool, \
          which has another seed"
     )]
     TooManyCollisions {

@@ -1,20 +1,17 @@
 //! Keys and values of a fixed size, as words.
 
-/// A type that can be a key or a value of a table: a fixed number of bytes, every pattern of which
-/// is a value.
+/// A type that can be a key or a value of a table: it has a fixed number of bytes, and every byte pattern is a value.
 ///
-/// Tables compare the bytes, keys and values alike, and never ask [`PartialEq`]: a NaN is found and
-/// exchanged like any other value, and -0.0 is another key than 0.0.
+/// Tables compare the bytes of keys and values, and never use [`PartialEq`]. So a NaN is found and exchanged like any
+/// other value, and -0.0 and 0.0 are different keys.
 ///
-/// Tables store the words, so they are part of the file format: a value's words never change. Those
-/// of an integer are of its little-endian bytes, those of an array of its bytes in order. Types of
-/// one size read each other's tables.
+/// Tables store the bytes as words (8 bytes), so these are part of the file format and never change. An integer has
+/// little-endian bytes, an array its bytes in order. Types of equal size can read each other's tables.
 ///
-/// `#[derive(Fixed)]` makes one of a struct of such types.
+/// `#[derive(Fixed)]` implements it for a struct of such types.
 ///
-/// There is none for `bool` and `char`, which not every pattern is; for floats, for which comparing
-/// bytes is a choice that a program should make knowingly; and for `usize`, whose size is not the
-/// file's.
+/// Three kinds of types have no implementation: `bool` and `char`, since not every byte pattern is one; floats, since a
+/// program should choose knowingly to compare bytes; and `usize`, whose size depends on the machine.
 pub trait Fixed: Copy + Send + Sync + 'static {
     /// Bytes of a value.
     const BYTES: usize;

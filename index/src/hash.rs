@@ -14,8 +14,8 @@
 //!           └──────────────────────────────┴─────────────────────────────────────────┘
 //! ```
 //!
-//! What else an engine takes from which bits, of either output, is told there. An engine that needs
-//! the second output for few keys computes it for those only, hence a function of its own.
+//! That page also lists what engines take from which bits of either output. An engine that needs the second output for
+//! few keys computes it only for those, so it is a separate function.
 //!
 //! Neither output is one-to-one, not even on 8-byte keys (each has a partner, unknown without the
 //! seed, with the same first output): equal hashes never prove equal keys.

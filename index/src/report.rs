@@ -1,6 +1,6 @@
 //! What [`check`](crate::Index::check) and [`occupancy`](crate::Index::occupancy) report.
 
-/// Fill of one level (or, for the heap, of one kind of space).
+/// How full one level is (or, for the heap, one kind of space).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
     /// The paper's name of the level, e.g. `level 1`.
@@ -20,28 +20,28 @@ pub struct Level {
 pub struct Occupancy {
     /// The levels in the order in which a search visits them.
     pub levels: Vec<Level>,
-    /// Slots that the load factor is relative to (levels that only take overflow are left out).
+    /// Slots that the load factor is relative to, without levels that only take overflow.
     pub capacity: u64,
     /// Whether a resize is under way.
     pub resizing: bool,
     /// Resizes completed or begun since the pool was opened.
     pub resizes: u64,
-    /// What the cached table has done, if the engine has one and it is in use.
+    /// Figures of the cached table, if the engine has one in use.
     pub cached: Option<CacheUse>,
 }
 
-/// What a table in DRAM that caches pairs of the pool takes, and what it has answered since the pool was opened.
+/// Size of the cached table in DRAM, and its answers since the pool was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUse {
-    /// Bytes of DRAM, which count among the sidecar's.
+    /// Bytes of DRAM, included in those of the sidecar.
     pub bytes: u64,
-    /// Whether it has every pair, so that it also knows what is absent.
+    /// Whether it has every pair, so that it also knows which keys are absent.
     pub is_full_loaded: bool,
     /// Look-ups that found their key in it.
     pub hits: u64,
     /// Look-ups of absent keys that it answered.
     pub absences: u64,
-    /// Look-ups that went on in the pool.
+    /// Look-ups that had to read the pool.
     pub misses: u64,
 }
 
@@ -59,8 +59,8 @@ impl Occupancy {
         self.levels.iter().map(|level| level.pairs).sum()
     }
 
-    /// Pairs per slot of capacity, 0 to 1. Slots of levels that take overflow are not counted, and their pairs are: a
-    /// table that has more pairs than capacity is full.
+    /// Pairs per slot of capacity, 0 to 1. Levels that take overflow add pairs but no slots, so a table with more pairs
+    /// than capacity counts as full.
     pub fn load_factor(&self) -> f64 {
         (self.pairs() as f64 / self.capacity.max(1) as f64).min(1.0)
     }
@@ -84,20 +84,20 @@ impl Occupancy {
 /// The outcome of a shrink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shrunk {
-    /// The table has half the buckets it had.
+    /// The table has half as many buckets as before.
     Halved,
-    /// It is as small as it was made, or too full to become smaller.
+    /// It has its first size, or is too full to become smaller.
     Kept,
     /// Its engine cannot shrink.
     NotOffered,
 }
 
-/// The outcome of a check: how much was looked at, and what was wrong.
+/// The outcome of a check: how much was verified, and what was wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckReport {
     /// Pairs that were found and verified.
     pub pairs: u64,
-    /// Slots, items and other structures looked at.
+    /// Slots, items and other structures verified.
     pub looked_at: u64,
     /// Total number of faults, listed or not.
     pub faults: u64,
@@ -109,7 +109,7 @@ impl CheckReport {
     /// Findings beyond this many are counted, not listed.
     pub const MAX_FINDINGS: usize = 100;
 
-    /// Whether nothing was wrong.
+    /// Whether no fault was found.
     pub fn is_sound(&self) -> bool {
         self.faults == 0
     }

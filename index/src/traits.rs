@@ -10,51 +10,49 @@ use pmem::heap::{Compacted, HeapUse};
 use std::sync::Weak;
 use std::time::Duration;
 
-/// What a conditional write found.
+/// The result of a conditional write.
 ///
-/// `Ok(())`: the expected state was there and has been replaced, durably where the medium is
-/// durable. `Err(found)`: nothing was changed; `found` is the state that was there instead.
+/// `Ok(())`: the expected state was found and replaced, durably if the medium is durable. `Err(found)`: nothing was
+/// changed, since the state was `found`.
 pub type Exchange<V> = Result<(), Option<V>>;
 
 /// What a helper thread does when it is idle.
 pub trait Chore: Send + Sync {
-    /// Whether there is anything to be done, or still.
+    /// Whether there is anything left to do.
     fn is_due(&self) -> bool;
 
-    /// Does it, as far as that is possible now.
+    /// Does as much of it as is possible now.
     fn run(&self);
 }
 
 /// A concurrent map of fixed-size keys to fixed-size values.
 ///
-/// Every method may be called from any number of threads. Each operation is linearizable, and
-/// on a durable medium durably linearizable: once it has returned, neither its effect nor the
-/// value or absence it reported is taken back by a crash. Each mutation returns the value it
-/// replaced or met. Every bit pattern is a legal key and a legal value.
+/// Every method may be called from any number of threads. Each operation is linearizable, and on a durable medium
+/// durably linearizable: once it returns, no crash takes back its effect, nor the value or absence that it reported.
+/// Each change returns the value that it replaced or met. Every bit pattern is a legal key and a legal value.
 ///
-/// A mutation fails only for want of space, with [`Error::Space`] (nothing was changed, the table
-/// works on), or on a damaged pool, with [`Error::Corrupt`]. The caller holds the pool's right to write
-/// ([`pmem::Pool::write`]) around each mutation.
+/// A change fails only without space, with [`Error::Space`] (nothing was changed, and the table keeps working), or on a
+/// damaged pool, with [`Error::Corrupt`]. The caller holds the pool's right to write ([`pmem::Pool::write`]) around
+/// each change.
 pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// The value of `key`. Takes no lock and never waits.
     fn get(&self, key: K) -> Option<V>;
 
-    /// Stores the pair if `key` is absent. Returns the value that was there, if any; it then
-    /// stays.
+    /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
     fn insert(&self, key: K, value: V) -> Result<Option<V>, Error>;
 
     /// Replaces the value if `key` is present. Returns the replaced value; `None` means that
     /// the key is absent and stays absent.
     fn update(&self, key: K, value: V) -> Result<Option<V>, Error>;
 
-    /// Stores the pair in any case. Returns the replaced value.
+    /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error>;
 
     /// Removes `key`. Returns the removed value.
     fn remove(&self, key: K) -> Result<Option<V>, Error>;
 
-    /// Replaces state `expected` by state `new` in one step; `None` stands for absence, so that
-    /// insert-if-absent and remove-if are special cases. Values are compared by their bytes.
+    /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, so insert-if-absent
+    /// and remove-if are special cases. Values are compared by their bytes.
     fn compare_exchange(
         &self,
         key: K,
@@ -67,13 +65,13 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         self.compare_exchange(key, Some(expected), None)
     }
 
-    /// `get` for each key, cache misses overlapped. `out` must be as long as `keys`; entry *i*
-    /// answers key *i*. The batch as a whole is not atomic, and its look-ups are concurrent with
-    /// each other: beside a writer of a key, two entries for it may see two states in any order.
+    /// `get` for each key, with overlapped cache misses. `out` must be as long as `keys`; entry *i* answers key *i*.
+    /// The batch is not atomic, and its look-ups run concurrently: if another thread changes a key, two entries for it
+    /// may see two states in any order.
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]);
 
-    /// `insert` for each pair in order, sharing fences; `out[i]` is what `insert` of pair *i*
-    /// returned. On an error some of the pairs are stored, each of them whole.
+    /// `insert` for each pair in order, with shared fences. `out[i]` is the result of `insert` for pair *i*. After an
+    /// error some of the pairs are stored, each of them whole.
     fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
 
     /// `update` for each pair in order; as [`Index::insert_many`].
@@ -85,18 +83,18 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// `remove` for each key in order; as [`Index::insert_many`].
     fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error>;
 
-    /// `compare_exchange` for each `(key, expected, new)` in order, sharing fences; `out[i]` is the
-    /// state that was found, and entry *i* took effect if that has the bytes of its `expected`. On an error some
-    /// entries have taken effect, each of them whole; the others leave their `out` untouched.
+    /// `compare_exchange` for each `(key, expected, new)` in order, with shared fences. `out[i]` is the state that was
+    /// found; entry *i* took effect if that has the bytes of its `expected`. After an error some entries have taken
+    /// effect, each of them whole; the others leave their `out` untouched.
     fn compare_exchange_many(
         &self,
         changes: &[(K, Option<V>, Option<V>)],
         out: &mut [Option<V>],
     ) -> Result<(), Error>;
 
-    /// Begins a scan. Beside writers every key that is present throughout is met exactly once, with a
-    /// value that it had meanwhile; one that comes or goes may be met or not, and one that goes and
-    /// comes again met twice. While a scan is under way its engine may refuse to shrink.
+    /// Begins a scan. Others may write meanwhile. Every key that is present throughout is met exactly once, with a
+    /// value that it had meanwhile. A key that is inserted or removed meanwhile may be met or not; one that is removed
+    /// and inserted again may be met twice. During a scan the engine may refuse to shrink.
     fn scan(&self) -> Box<dyn Scan<K, V> + '_>;
 
     /// Calls `visit` for every pair of a [scan](Index::scan), holding no lock: `visit` may use the table.
@@ -110,9 +108,8 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         }
     }
 
-    /// [`Index::for_each`] over the `part`-th of `parts` disjoint parts, for several threads at once. Exact
-    /// when nothing writes meanwhile; beside writers a pair that moves from part to part may be
-    /// missed or met twice.
+    /// [`Index::for_each`] over the `part`-th of `parts` disjoint parts, for several threads at once. Exact when
+    /// nothing writes; otherwise a pair that moves from part to part may be missed or met twice.
     fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V));
 
     /// Number of pairs. Exact when nothing writes.
@@ -140,18 +137,18 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// Verifies every invariant of the table. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Completes a resize that is under way, in the calling thread. Takes the right to write by
-    /// itself, if there is anything to complete.
+    /// Completes a resize that is under way, in the calling thread. Takes the right to write itself if there is
+    /// anything to complete.
     fn settle(&self);
 
-    /// Leaves something to the table's helper threads, for when they are idle; nothing if it has none.
+    /// Gives the table's helper threads something to do when they are idle. Does nothing if it has none.
     fn set_chore(&self, _chore: Weak<dyn Chore>) {}
 
-    /// Wakes them for it: it has become due.
+    /// Wakes them for it, since it has become due.
     fn wake_for_chore(&self) {}
 
-    /// Halves the table beside other operations, in the calling thread, if it is not too full for
-    /// that nor as small as it was made. The space that is freed stays with the pool.
+    /// Halves the table while other operations run, in the calling thread, unless it is too full or has its first size.
+    /// Freed space stays with the pool.
     fn shrink(&self) -> Result<Shrunk, Error> {
         Ok(Shrunk::NotOffered)
     }
@@ -159,7 +156,7 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// How long opening took to rebuild the sidecar from the pool.
     fn scan_time(&self) -> Duration;
 
-    /// From now on the table has a helper, which takes the rounds of [`Index::help`]; nothing if its engine has
+    /// From now on the table has a helper, which takes the rounds of [`Index::help`]. Does nothing if the engine has
     /// none.
     #[cfg(feature = "simulated")]
     fn expect_help(&self) {}
@@ -171,24 +168,23 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
 
 /// A scan of an [`Index`] under way. It may be dropped at any time.
 pub trait Scan<K, V> {
-    /// Adds the next few pairs to `pairs`, perhaps none; whether the scan goes on. Holds no lock afterwards.
+    /// Adds the next few pairs to `pairs`, perhaps none. Returns whether the scan goes on. Holds no lock afterwards.
     fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool;
 }
 
 /// A key and its value, in place.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
 
-/// A scan of [`Records`] under way. It may be dropped at any time. Until then space of items that are
-/// replaced or removed may not be used again: do not keep one for long.
+/// A scan of [`Records`] under way. It may be dropped at any time. Until then the space of replaced and removed items
+/// may not be reused, so do not keep one for long.
 pub trait RecordScan {
-    /// The next key and value; `None` in the end, and then again. What follows an error is not said.
+    /// The next key and value; `None` at the end, and after that. After an error the results are unspecified.
     fn next(&mut self) -> Result<Option<KeyValue<'_>>, ItemError>;
 }
 
-/// Bytes met by an operation of [`Records`], borrowed from the pool.
+/// Bytes found by an operation of [`Records`], borrowed from the pool.
 ///
-/// The guard keeps them in place: hold it briefly, since while any guard is held no replaced
-/// item's space is reused.
+/// The guard keeps them in place. Hold it briefly: while any guard is held, no replaced item's space is reused.
 #[derive(Debug)]
 pub struct Record<'a> {
     bytes: &'a [u8],
@@ -207,7 +203,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a conditional write on [`Records`] found; as [`Exchange`].
+/// The result of a conditional write on [`Records`], as [`Exchange`].
 pub type RecordExchange<'a> = Result<(), Option<Record<'a>>>;
 
 /// A concurrent map of byte strings to byte strings. Same promises as [`Index`].
@@ -215,19 +211,19 @@ pub trait Records: Send + Sync {
     /// The value of `key`, in place. Takes no lock and never waits.
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
-    /// Stores the pair if `key` is absent; returns the value that was there, if any.
+    /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Replaces the value if `key` is present; returns the replaced value.
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
-    /// Stores the pair in any case; returns the replaced value.
+    /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
     /// Removes `key`; returns the removed value.
     fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError>;
 
-    /// Replaces state `expected` by state `new` in one step; `None` stands for absence.
+    /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent.
     fn compare_exchange(
         &self,
         key: &[u8],
@@ -235,10 +231,10 @@ pub trait Records: Send + Sync {
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError>;
 
-    /// `get` for each key, cache misses overlapped; as [`Index::get_many`].
+    /// `get` for each key, with overlapped cache misses, as [`Index::get_many`].
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
-    /// `upsert` for each pair in order. On an error some of the pairs are stored, each whole.
+    /// `upsert` for each pair in order. After an error some of the pairs are stored, each whole.
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
@@ -247,7 +243,7 @@ pub trait Records: Send + Sync {
     /// `remove` for each key in order; as [`Records::upsert_many`].
     fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
-    /// Begins a scan; beside writers as [`Index::scan`].
+    /// Begins a scan, with the promises of [`Index::scan`].
     fn scan(&self) -> Box<dyn RecordScan + '_>;
 
     /// Calls `visit` for every key and value of a [scan](Records::scan); `visit` may use the store.
@@ -276,13 +272,13 @@ pub trait Records: Send + Sync {
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Takes back the space of items that were replaced or removed, as far as nobody holds them any more, and
-    /// makes room for an item that is to replace another, if there can be. The caller has the right to write, and
-    /// holds no [`Record`].
+    /// Takes back the space of replaced and removed items that nobody holds any more, and makes room for an item that
+    /// replaces another, if possible. The caller has the right to write, and holds no [`Record`].
     fn make_room(&self, key: &[u8], value: &[u8]);
 
-    /// Moves some items together beside other operations, in the calling thread, so that what lies free between them
-    /// serves items of any size. There is nothing left to be moved if that frees nothing. The caller has the right to write, and holds no [`Record`].
+    /// Moves some items together while other operations run, in the calling thread, so that the free space between them
+    /// serves items of any size. If this frees nothing, nothing is left to move. The caller has the right to write, and
+    /// holds no [`Record`].
     fn compact(&self) -> Compacted;
 
     /// Completes a resize that is under way; as [`Index::settle`].
@@ -296,7 +292,7 @@ pub trait Records: Send + Sync {
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;
 
-    /// From now on the store has a helper, which takes the rounds of [`Records::help`]; nothing if its engine has
+    /// From now on the store has a helper, which takes the rounds of [`Records::help`]. Does nothing if the engine has
     /// none.
     #[cfg(feature = "simulated")]
     fn expect_help(&self) {}

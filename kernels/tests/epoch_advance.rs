@@ -1,7 +1,8 @@
-//! The epoch's advance: `pin`, `unpin`, `try_advance` and `reclaimable` of `pmem/src/epoch.rs`, restated for one ordering.
+//! The epoch's advance: `pin`, `unpin`, `try_advance` and `reclaimable` of `pmem/src/epoch.rs`, restated for one
+//! ordering.
 //!
-//! `epoch.rs` runs that code itself, but does not notice if the exchange that advances the epoch is relaxed: loom backtracks
-//! to the last load of the epoch only, and there that is not the one that matters.
+//! `epoch.rs` runs that code itself, but does not notice if the exchange that advances the epoch is relaxed: loom
+//! backtracks to the last load of the epoch only, and there that is not the one that matters.
 //!
 //! Property: an item is not reclaimed while a reader that pinned before it was unlinked may still
 //! use it. The item is plain memory: its use and its reclamation must not race.

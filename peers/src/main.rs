@@ -9,7 +9,8 @@ use std::process::ExitCode;
 /// Measure firndex's engines beside other authors' maps
 ///
 /// The benchmark is that of `firndex bench`, with more contenders. Peers lie on medium dram and
-/// flush nothing; std is the standard HashMap behind no lock, with one thread. Suite durable has embedded stores on a disk.
+/// flush nothing; std is the standard HashMap behind no lock, with one thread. Suite durable has embedded stores on a
+/// disk.
 #[derive(Parser)]
 #[command(after_long_help = "\
 Examples:

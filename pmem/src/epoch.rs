@@ -1,22 +1,23 @@
 //! When a retired item's space may be used again.
 //!
-//! Glossary. A thread *pins* while it holds references to items; its *pin* is the epoch it read
-//! when it began. An item is *retired* once no slot leads to it any more; it is *tagged* with an
-//! epoch and *reclaimed* when the global epoch is two beyond its tag.
+//! Glossary. A thread *pins* while it holds references to items; its *pin* is the epoch that it read at the beginning.
+//! An item is *retired* when no slot leads to it any more. It is then *tagged* with an epoch, and *reclaimed* when the
+//! global epoch is two beyond the tag.
 //!
-//! Protocol. The global epoch advances from *e* to *e* + 1 only when every pin found in a scan
-//! is *e*. The tag is one more than the global epoch as the retiring thread reads it, pinned, and
-//! the global epoch cannot be beyond the tag then: a scan that missed the thread's pin had its
-//! heavy barrier before the pin was stored, so the thread reads at least the epoch that this scan
-//! began with, and the scan adds one; a scan that saw the pin passes only at the pin's epoch. (The
-//! pin itself will not do as a base: a thread held up between reading the epoch and storing its
-//! pin pins an epoch long gone.) A reader that may still hold the item pinned before the item was
-//! retired. However stale its pin, once stored it lets at most the one scan pass that was under
-//! way: the epoch reaches tag + 1 and no more until the reader unpins.
+//! Protocol. The global epoch advances from *e* to *e* + 1 only when every pin found in a scan is *e*. The retiring
+//! thread, while pinned, reads the global epoch; the tag is one more.
 //!
-//! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. A stalled
-//! reader therefore holds back space, not progress. Where much waits in a bag, and its own threads
-//! may never come by again, everybody's retirements look after all bags, and so does a helper or a sync.
+//! The global epoch cannot be beyond the tag at that moment. A scan that missed the thread's pin passed its heavy
+//! barrier before the pin was stored. So the thread reads at least the epoch with which this scan began, and the scan
+//! adds one. A scan that saw the pin passes only at the pin's epoch. (The pin itself cannot be the base: a thread that
+//! stalls between reading the epoch and storing its pin pins an epoch long gone.)
+//!
+//! A reader that may still hold the item pinned before the item was retired. However stale its pin is, once stored it
+//! lets at most one scan pass, the one under way. So the epoch reaches tag + 1 and no more until the reader unpins.
+//!
+//! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. So a stalled reader holds back
+//! space, not progress. If much waits in a bag, whose threads may never retire anything again, all retiring threads
+//! empty all bags, and so does a helper or a sync.
 
 use crate::sync::{
     AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, hold, light_barrier,
@@ -26,34 +27,33 @@ use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 
-/// Bags of retired items; threads are spread over them. Under loom few, since each is a step of a
-/// collection.
+/// Bags of retired items, over which threads are spread. Few under loom, where each is a step of a collection.
 const BAGS: usize = if cfg!(feature = "loom") { 2 } else { 64 };
-/// A bag tries to advance the epoch each time it has taken this many items: a scan with its
-/// heavy barrier costs microseconds, so it is shared by many.
+/// A bag tries to advance the epoch each time it has taken this many items. A scan with its heavy barrier costs
+/// microseconds, so many items share it.
 ///
 /// On the crash lab's machine, whose histories are short, each second one scans.
 const RETIRES_PER_SCAN: u64 =
     if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 128 };
 /// ... or items of this many bytes, so that few large ones do not hold much space back.
 const BYTES_PER_SCAN: u64 = 256 << 10;
-/// When so many bytes wait in a bag, they are everybody's concern: its threads may retire nothing more.
+/// When this many bytes wait in a bag, all threads empty it: its own threads may retire nothing more.
 ///
 /// On the crash lab's machine, one large item is enough.
 const BYTES_OVERDUE: u64 =
     if cfg!(any(feature = "simulated", feature = "loom")) { 1 << 20 } else { 4 << 20 };
-/// Most retirements of a thread between two that look after what is overdue, if somebody's pin keeps it.
+/// Most retirements of a thread between two attempts to empty overdue bags, while somebody's pin keeps them.
 const PATIENCE_MAX: u32 = 64;
 
 /// Most tries of an operation that finds no space: some 100 ms of them.
 const TRIES_MAX: u32 = if cfg!(any(feature = "simulated", feature = "loom")) { 3 } else { 400 };
-/// Tries without a sign that more may come, after which it is given up.
+/// Tries without a sign of more space, after which the operation gives up.
 const QUIET_TRIES_MAX: u32 =
     if cfg!(any(feature = "simulated", feature = "loom")) { 1 } else { 10 };
 
-/// How long an operation that found no space tries again. An operation that must find some, since it needs no
-/// more than what it replaces has, does so while it may be in the hands of others: they hold what
-/// was replaced before, or are about to retire it, and may have lost their processors meanwhile.
+/// How long an operation that found no space tries again. If it needs no more space than it replaces, it must find
+/// some, and retries while other threads may have that space: they hold replaced items, or are about to retire them,
+/// and may have lost their processors meanwhile.
 #[derive(Debug, Default)]
 pub struct Retries {
     tries: u32,

@@ -1,8 +1,8 @@
 //! Why a pool cannot be opened, and why it cannot grow. Each message says what was found, what
 //! was expected and what to do.
 //!
-//! A message tells the operating system's error itself. So none is also its `source`, which whoever prints a chain of
-//! causes would print again: `r#source` is a field that `thiserror` takes for no cause.
+//! A message includes the operating system's error. So that error is not also its `source`, which a printed chain of
+//! causes would repeat: `thiserror` does not treat a field named `r#source` as a cause.
 
 use rustix::io::Errno;
 use std::io;
@@ -20,13 +20,13 @@ pub enum SpaceError {
     Full {
         /// Size the pool would have had to grow to.
         needed_bytes: u64,
-        /// What stood against it, and what helps but for removing entries.
+        /// The reason, and what helps other than removing entries.
         reason: String,
     },
     /// The operating system refused for another reason.
     #[error(
-        "the pool could not grow to {needed_bytes} bytes: {source}; it is as it was: mend what the system tells, then try \
-         again"
+        "the pool could not grow to {needed_bytes} bytes: {source}; nothing was changed: fix what the system reports, then \
+         try again"
     )]
     Io {
         /// Size the pool would have had to grow to.
@@ -66,19 +66,19 @@ fn how_to_write(refused: &io::Error, needs_recovery: bool) -> &'static str {
         (false, false) => "make it writable, or open it read-only",
         (true, false) => "mount its file system for writing, or open it read-only",
         (false, true) => {
-            "it was not closed cleanly, and recovery writes, so that it cannot be opened read-only \
+            "it was not closed cleanly, and recovery writes, so it cannot be opened read-only \
              either: make it writable"
         }
         (true, true) => {
-            "it was not closed cleanly, and recovery writes, so that it cannot be opened read-only \
+            "it was not closed cleanly, and recovery writes, so it cannot be opened read-only \
              either: mount its file system for writing"
         }
     }
 }
 
-/// A pool could not be created or opened. The file is as it was.
+/// A pool could not be created or opened. The file is unchanged.
 ///
-/// A message tells the operating system's error itself, so that it is nobody's [`source`](std::error::Error::source).
+/// A message includes the operating system's error, so that error is not a [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -133,7 +133,7 @@ pub enum OpenError {
         /// Length recorded in the superblock.
         expected_bytes: u64,
     },
-    /// The pool was made in a way that this build or this call does not handle.
+    /// The pool differs from what this call asked for, or from what this build can handle.
     #[error("the pool's {field} is {found}, expected {expected}; {advice}")]
     Mismatch {
         /// What differs.
@@ -157,7 +157,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The pool was not closed, and what the medium kept cannot be trusted.
+    /// The pool was not closed, and what the medium has kept cannot be trusted.
     #[error(
         "the pool was not closed cleanly and {found}: what was written last may be missing or \
          torn; {advice}"
@@ -176,12 +176,12 @@ pub enum OpenError {
     NotWritable {
         /// The file.
         path: PathBuf,
-        /// It holds a pool that was not closed cleanly: to be read, it must be written first.
+        /// It holds a pool that was not closed cleanly, and recovery must write before anybody can read.
         needs_recovery: bool,
         /// The operating system's error.
         r#source: io::Error,
     },
-    /// `dax` was asked for where there is none.
+    /// `dax` was asked for, and the file system has no DAX.
     #[error(
         "{path} is not on a DAX file system (MAP_SYNC was refused: {source}); use the medium \
          `mapped`, or mount the file system with -o dax"
@@ -192,7 +192,7 @@ pub enum OpenError {
         /// The operating system's error.
         r#source: io::Error,
     },
-    /// This processor lacks something that firndex cannot do without.
+    /// This processor lacks something that firndex needs.
     #[error(
         "this processor does not support {missing}, which firndex needs; use a machine that does"
     )]
@@ -208,8 +208,8 @@ pub enum OpenError {
         /// What was found.
         found: String,
     },
-    /// The pool holds another number of pairs than when it was closed. It stays as it is, closed: it
-    /// can be opened for reading only.
+    /// The pool holds another number of pairs than when it was closed. It stays closed and unchanged, and can be opened
+    /// for reading only.
     #[error(
         "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
          restore the file from a backup, or copy out what is left: open it read-only, or `firndex salvage POOL OUT`"
@@ -220,7 +220,7 @@ pub enum OpenError {
         /// Pairs that were recorded when the pool was closed.
         expected: u64,
     },
-    /// The pool file does not count after a power loss, and what it would be made anew from cannot be used.
+    /// After a power loss the pool must be restored, and its checkpoint or log cannot be used.
     #[error(
         "{path} was being written when the machine stopped, and cannot be restored from its checkpoint and log: {found}; \
          put the pool's files together again as they were (POOL.safe and POOL.log.*), or restore a backup of all of them; \
@@ -232,9 +232,9 @@ pub enum OpenError {
         /// What stands against it.
         found: String,
     },
-    /// There are companions of another pool where this one's would be.
+    /// Log or checkpoint of another pool lie where this one's would be.
     #[error(
-        "{path} belongs to another pool ({found:032x}), and this one would write over it: move or remove that pool's files \
+        "{path} belongs to another pool ({found:032x}), and this one would overwrite it: move or remove that pool's files \
          (POOL.safe and POOL.log.*), or name another directory with `Options::log_directory` or --log-dir"
     )]
     ForeignLog {
@@ -243,9 +243,9 @@ pub enum OpenError {
         /// The other pool's identity.
         found: u128,
     },
-    /// There are companions where a new pool's would be, and nobody can tell whose they are.
+    /// A log or checkpoint lies where a new pool's would be, and nobody can tell whose it is.
     #[error(
-        "no pool was made at {path}, since the checkpoint of another one is there, perhaps all that is left of it: {found}; \
+        "no pool was made at {path}, since another pool's checkpoint is there, perhaps all that is left of it: {found}; \
          move that pool's files away (POOL.safe and POOL.log.*), or remove them"
     )]
     LeftLog {
@@ -271,7 +271,7 @@ pub enum OpenError {
     Space(#[from] SpaceError),
     /// The operating system refused.
     #[error(
-        "{action} {path}: {source}; mend what the system tells, then try again: the pool is as it was"
+        "{action} {path}: {source}; fix what the system reports, then try again; the pool is unchanged"
     )]
     Io {
         /// What was being done.

@@ -20,13 +20,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use unnamed::Unnamed;
 
-/// A file that was replaced each time, so often, is being replaced on and on.
+/// A file that was replaced this often in a row is being replaced all the time.
 const CLAIMS_MAX: usize = 100;
 
 /// A locked pool file. The lock lives as long as this value and every medium made from it.
 #[derive(Debug)]
 pub struct PoolFile {
-    /// Given up before the file is closed: then another one may get its inode.
+    /// Dropped before the file is closed: after that another file may get its inode.
     _registration: Registration,
     file: File,
     path: PathBuf,
@@ -37,9 +37,9 @@ pub struct PoolFile {
 }
 
 impl PoolFile {
-    /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no
-    /// other process sees it, and a crash leaves nothing behind (on file systems without O_TMPFILE:
-    /// a file with a name of its own, which the next creation at `path` removes).
+    /// A new, empty, locked file that [`PoolFile::publish`] will put at `path`. Until then no other process sees it,
+    /// and a crash leaves nothing behind (on file systems without O_TMPFILE: a file with a random name, which the next
+    /// creation at `path` removes).
     pub fn create(path: &Path) -> Result<PoolFile, OpenError> {
         if path.symlink_metadata().is_ok() {
             return Err(OpenError::Exists { path: path.into() });

@@ -116,7 +116,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether both were in one boot of the machine, as far as is known.
+    /// Whether both were in one boot of the machine, if that is known.
     pub fn same_boot(&self, other: &Place) -> bool {
         self.boot_id == other.boot_id && self.boot_id != [0, 0]
     }

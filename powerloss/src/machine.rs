@@ -37,8 +37,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts the machine, lets it write until that is enough, and kills it. Every write and flush of the disk is recorded.
-    /// What the guest found wrong.
+    /// Starts the machine, lets it write until that is enough, and kills it. Every write and flush of the disk is
+    /// recorded. What the guest found wrong.
     pub fn run(
         &self,
         case: &str,

@@ -2,8 +2,9 @@
 //!
 //! A process of its own fills a pool in a file and is then killed with SIGKILL. Row `open` is the
 //! whole opening after that, `scan` the part of it in which the engine rebuilt its sidecar,
-//! `open_clean` the opening of the same pool after it was closed, where it is rebuilt as well. Recovery uses as many threads as the row says, so pairs a second and
-//! thread are the rate divided by them. The file is in the page cache throughout.
+//! `open_clean` the opening of the same pool after it was closed, where it is rebuilt as well. Recovery uses as many
+//! threads as the row says, so pairs a second and thread are the rate divided by them. The file is in the page cache
+//! throughout.
 
 use crate::crew;
 use crate::keys::{Keys, Writer};

@@ -8,10 +8,10 @@
 //!   only be touched meanwhile.
 //! * `insert_growing`: its ceiling is the rate of `insert_presized`.
 //! * `insert_growing_latency`: with a clock around every operation, for the percentiles; its rate
-//!   includes that clock and the looks of [`crate::effort`]. The same table gives the series `timeline`: rate and longest latency in
-//!   each interval of [`INTERVAL`]. Beside the longest latency stands what the threads did themselves:
-//!   the processor time that no insertion exceeded, those near a page fault aside, and how often
-//!   they waited for anything ([`crate::effort`]).
+//!   includes that clock and the looks of [`crate::effort`]. The same table gives the series `timeline`: rate and
+//!   longest latency in each interval of [`INTERVAL`]. Beside the longest latency stands what the threads did
+//!   themselves: the processor time that no insertion exceeded, those near a page fault aside, and how often they
+//!   waited for anything ([`crate::effort`]).
 //!
 //! Row `stall` has the gaps that threads see which store a word to one cold line after the other, and what they are
 //! charged for in such a gap: no table is better than that.

@@ -13,10 +13,10 @@ use crate::reading::Reading;
 
 /// Write a clean pool with what another one has
 ///
-/// OUT has the same engine, parameters and durability, and gets its name when it is complete and on
-/// the device. Whatever goes wrong before that, there is nothing at OUT, or what was there. POOL
-/// must not be open in another process: a program that has it open makes its own backups, beside
-/// its writers, with firndex::Store::backup or firndex::Table::backup.
+/// OUT has the same engine, parameters and durability. It gets its name when it is complete and on the device. If
+/// anything fails before that, OUT stays as it was: absent, or the old file. POOL must not be open in another process.
+/// A program that has it open makes backups itself, while others write, with firndex::Store::backup or
+/// firndex::Table::backup.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `firndex bench`: how fast, beside what the machine allows?
+//! `firndex bench`: how fast, against what the machine allows?
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -12,15 +12,14 @@ use clap::Args;
 use crate::failure::{Failure, Status};
 use crate::progress;
 
-/// Measure the engines beside the machine's ceilings
+/// Measure the engines against the machine's ceilings
 ///
-/// Every round first measures what the machine's memory allows, on the same medium and at the
-/// same size; each row then says how near to that it came. All answers are checked while the clock
-/// runs. A figure that is to say something about memory needs a table larger than the caches:
-/// --pairs 114M takes some 3 GB.
+/// Every round first measures what the machine's memory allows, on the same medium and at the same size. Each row then
+/// says how close it came. All answers are checked while the clock runs. To measure memory and not caches, use a large
+/// table: --pairs 114M takes some 3 GB.
 ///
-/// With --peers, which takes a checkout of firndex, maps of other authors are measured in the same
-/// run; peers/run there installs and builds them first. --engines may name them too.
+/// --peers also measures maps of other authors in the same run. It needs a checkout of firndex, where peers/run
+/// installs and builds them first. --engines may name them, too.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,13 +29,13 @@ Examples:
   firndex bench ceilings --pairs 114M                 what this machine's memory allows
   firndex bench micro --json rows.json                the rows, for a program
   firndex bench store --threads 1                     stores, keys and values of 8 bytes
-  firndex bench load-factor                           how fast as tables fill, and how far they go
-  firndex bench level --html page.html                the figures that a paper has of its table
-  firndex bench rewo --pairs 2M --threads 1           the same of another, on slow memory, too
-  firndex bench pfht --pairs 2M --threads 1           classic tables, by another paper
+  firndex bench load-factor                           how speed changes as tables fill, and how full they get
+  firndex bench level --html page.html                the figures of a table's own paper
+  firndex bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too
+  firndex bench pfht --pairs 2M --threads 1           classic tables, as in another paper
   firndex bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
-  firndex bench durable --parts puts --peers          durable puts beside embedded stores
-  firndex bench micro --peers --flushes none          beside other authors' maps")]
+  firndex bench durable --parts puts --peers          durable puts, against embedded stores
+  firndex bench micro --peers --flushes none          against other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure
     #[arg(value_enum)]

@@ -16,9 +16,8 @@ use crate::reading::Reading;
 
 /// Check that every pair is where a look-up will find it
 ///
-/// Looks at the whole pool and prints what is wrong with it, if anything. Exits with 0 if it is
-/// sound, with 2 if it is not or if it cannot even be opened. A pool that was cut off is recovered
-/// first; one that was closed properly is only read.
+/// Reads the whole pool and prints what is wrong with it. The exit status is 0 if it is sound, and 2 if it is not or
+/// cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only read.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -15,10 +15,10 @@ use crate::safety::Safety;
 
 /// Give the space that removed pairs have left back to the file system
 ///
-/// Writes the pool anew beside itself and puts that in its place, so there must be room for both.
-/// Whatever goes wrong, the pool is there, as it was or compacted. POOL must not be open in another
-/// process: a program that has it open uses firndex::Store::compact, which makes room within the file,
-/// or firndex::Table::rewrite and firndex::Store::rewrite.
+/// Writes the whole pool into a new file and puts that in its place, so the disk must have room for both. If anything
+/// fails, the pool is there, as it was or compacted. POOL must not be open in another process. A program that has it
+/// open does the same with firndex::Table::rewrite or firndex::Store::rewrite. firndex::Store::compact is another
+/// thing: it makes room within the file of an open store, and the file keeps its size.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -9,7 +9,7 @@ use crate::output;
 
 /// Print the completions of this program for a shell
 ///
-/// The script goes to stdout. Where a shell looks for it, its manual says.
+/// The script goes to stdout. The shell's manual says where to put it.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -16,9 +16,9 @@ use crate::safety;
 
 /// Copy a pool to another engine, or to other parameters
 ///
-/// What is not said is as in a pool that `firndex create` makes. OUT has a hash seed of its own.
-/// Only as much of it is taken as its pairs need: a pool of which much was removed becomes smaller.
-/// OUT gets its name when it is complete and on the device, and POOL stays as it is.
+/// Choices that you leave out are as in a pool that `firndex create` makes. OUT has a new hash seed. It is no larger
+/// than its pairs need, so a pool from which much was removed becomes smaller. OUT gets its name when it is complete
+/// and on the device, and POOL stays as it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     target: Target,
     #[command(flatten)]
     engine: Choice,
-    /// What of OUT is to survive power loss [default: as in a new pool]
+    /// What of OUT survives power loss [default: as in a new pool]
     #[arg(long, value_parser = safety::names())]
     durability: Option<Durability>,
 }

@@ -23,10 +23,9 @@ const OPS_MAX: u64 = 8;
 
 /// Crash the engines everywhere, on a simulated machine
 ///
-/// Runs histories on a simulated persistent memory whose every store may be lost until it was
-/// flushed and fenced, crashes them at every moment that matters, recovers what may have been left,
-/// and judges it: nothing that had returned may be taken back. Touches no file. Exits with 2 if a
-/// promise was broken, and prints how to see it again.
+/// Runs histories on a simulated persistent memory, which may lose every store that was not flushed and fenced. Crashes
+/// them at every moment that matters, recovers what may be left, and judges it: nothing that had returned may be taken
+/// back. Touches no file. The exit status is 2 if a promise was broken; then it prints how to reproduce that.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -37,7 +36,7 @@ Examples:
   firndex crash --sites                          break each flush, fence and ordered store in turn
   firndex crash --engine heap --json             {\"engine\":\"heap\",\"histories\":…,\"images\":…,…}")]
 pub(crate) struct Arguments {
-    /// What to crash; everything if left out
+    /// What to crash [default: everything]
     #[arg(long, value_parser = targets())]
     engine: Option<Target>,
     /// Simulated threads; with 1, every history is tried instead of random ones
@@ -49,21 +48,20 @@ pub(crate) struct Arguments {
     /// Random histories for each engine
     #[arg(long, default_value_t = 2000)]
     histories: u64,
-    /// Go on with random histories for so many minutes, each engine; with 0 there are no histories
+    /// Continue with random histories for this many minutes on each engine; 0 runs no histories
     #[arg(long, value_parser = minutes)]
     minutes: Option<f64>,
     /// Seed of the first random history
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Also break every place that flushes, fences or orders a store, one after another: each
-    /// must be noticed
+    /// Also break every place that flushes, fences or orders a store, one after another; each must be noticed
     #[arg(long)]
     sites: bool,
-    /// Of the directed histories of several threads, run one in so many, chosen by the seed
+    /// Of the directed histories of several threads run only one in this many, chosen by the seed
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
-    /// What CI does on each engine, whose file in the lab says how much that is: random histories of
-    /// three threads, all short ones of one, a sample of the directed histories, and each site broken
+    /// Run what CI runs on each engine: random histories of three threads, all short ones of one, a sample of the
+    /// directed histories, and each site broken. The engine's file in the lab says how much
     #[arg(long, conflicts_with_all = ["threads", "ops", "histories", "minutes", "seed", "sites", "one_in"])]
     short: bool,
     /// Print one JSON object

@@ -14,14 +14,14 @@ use crate::safety::Safety;
 
 /// Make a new, empty pool
 ///
-/// An existing file is refused and left as it is; with --or-open it is opened if it is such a pool.
-/// The pool starts small and grows by itself.
+/// An existing file is refused and stays as it is. With --or-open it is opened if it is a pool of this kind. The pool
+/// starts small and grows by itself.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex create fruit.firn                 bytes to bytes
   firndex create --kind table numbers.firn  numbers to numbers: decimal u64 keys and values
-  firndex create --or-open fruit.firn       for scripts: a pool is there then in any case")]
+  firndex create --or-open fruit.firn       for scripts: afterwards there is a pool, new or old")]
 pub(crate) struct Arguments {
     /// The file to make
     pool: PathBuf,
@@ -29,16 +29,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     engine: Choice,
 
-    /// The memory under the pool: `dax` for a DAX file system on persistent memory, `mapped` for
-    /// a file on any other, `auto` to find out
+    /// The memory under the pool: `dax` for a DAX file system on persistent memory, `mapped` for any other file system,
+    /// `auto` to choose
     #[arg(long, default_value_t = Medium::Auto, value_parser = medium_names())]
     medium: Medium,
 
-    /// `store` keeps bytes under keys of bytes, `table` u64 under u64 and is smaller and faster
+    /// `store` maps bytes to bytes; `table` maps u64 to u64, and is smaller and faster
     #[arg(long, default_value_t = Kind::Store, value_parser = kind_names())]
     kind: Kind,
 
-    /// If there is a pool of this kind and engine already, open it, recover it if need be, and keep it
+    /// Open and keep a pool of this kind and engine that exists, recovering it if necessary
     #[arg(long)]
     or_open: bool,
 

@@ -14,7 +14,7 @@ use crate::safety::Safety;
 
 /// Remove a key and its value
 ///
-/// Exits with 0 if the key was there and with 1 if it was not.
+/// The exit status is 0 if the key was present, and 1 if it was not.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

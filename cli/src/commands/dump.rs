@@ -21,10 +21,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// Write every pair of a pool to a file
 ///
-/// `firndex load` reads each of the formats back to the same bytes. In csv and tsv the first row
-/// is key,value; a field with a delimiter, a quote or an end of a line in it is in quotes, and a
-/// quote within them is written twice. In jsonl each line is an object with a key and a value.
-/// Bytes that are no text (UTF-8) are in base64 there, in a field named key_base64 or
+/// `firndex load` restores the same bytes from each format. In csv and tsv the first row is key,value. A field with a
+/// delimiter, a quote or a line end in it is in quotes; a quote inside is written twice. In jsonl each line is an
+/// object with a key and a value. Bytes that are not UTF-8 text are in base64, in a field named key_base64 or
 /// value_base64. Pairs come in no order. FILE must not exist yet; if the dump fails it is removed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -40,7 +39,7 @@ pub(crate) struct Arguments {
     /// The file to write, or - for stdout
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// What is written [default: what the file's name ends with; csv for stdout]
+    /// Format to write [default: by the end of the file's name; csv for stdout]
     #[arg(long)]
     format: Option<Format>,
 }

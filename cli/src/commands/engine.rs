@@ -1,4 +1,4 @@
-//! The arguments that choose an engine and what it leaves to be chosen, from the facade's list of engines.
+//! The arguments that choose an engine and its parameters, from the facade's list of engines.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
@@ -23,7 +23,7 @@ impl Choice {
     }
 }
 
-/// Engines by name, each with what it says of itself.
+/// Engines by name, each with its description.
 fn names() -> impl TypedValueParser<Value = Engine> {
     let value = |engine: &Engine| {
         let description = engine.description();
@@ -38,10 +38,10 @@ fn parameters() -> Vec<(&'static str, String)> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for engine in Engine::ALL {
         for parameter in engine.description().parameters {
-            let says = format!("On the engine {engine}: {}", parameter.help);
-            match all.iter_mut().find(|(name, _)| *name == parameter.name) {
-                Some((_, help)) => *help = format!("{help}; {says}"),
-                None => all.push((parameter.name, says)),
+            let (name, says) = (parameter.name, parameter.help);
+            match all.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, help)) => *help = format!("{help}; on {engine}: {says}"),
+                None => all.push((name, format!("On the engine {engine}: {says}"))),
             }
         }
     }
@@ -53,7 +53,7 @@ impl Args for Choice {
         let engine = Arg::new("engine")
             .long("engine")
             .value_parser(names())
-            .help("The hash table to use [default: the first that takes what is asked for]");
+            .help("The hash table to use [default: the first that takes the kind and parameters asked for]");
         let parameter = |(name, help): (&'static str, String)| {
             let value = clap::value_parser!(u64);
             Arg::new(name).long(name).value_name("N").value_parser(value).help(help)

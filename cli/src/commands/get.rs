@@ -14,8 +14,8 @@ use crate::reading::Reading;
 
 /// Print the value of a key
 ///
-/// The value's bytes go to stdout just as they are; only on a terminal a newline follows them.
-/// A key that is not there prints nothing and exits with 1.
+/// The value's bytes go to stdout unchanged. Only on a terminal a newline follows. For an absent key nothing is
+/// printed, and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

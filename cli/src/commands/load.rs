@@ -27,12 +27,13 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 
 /// Store every pair of a CSV, TSV or JSON lines file
 ///
-/// In csv and tsv the first row names the columns, unless --no-header says that it is a pair, too; fields in quotes may hold anything, and a quote
-/// within them is written twice. In jsonl each line is an object; a string is stored as the text
-/// it means, any other value as its JSON text; bytes in base64 stand in a field whose name ends
-/// with _base64, as `firndex dump` writes them. A table pool takes decimal numbers only. If a key
-/// comes again, or is in the pool already, the last value wins, and how many did is told. A
-/// malformed record ends the load with its line's number; what came before it stays stored.
+/// In csv and tsv the first row names the columns; with --no-header it is a pair, too. Fields in quotes may hold
+/// anything; a quote inside them is written twice. In jsonl each line is an object. A string is stored as its text, any
+/// other value as its JSON text. A field whose name ends with _base64 holds bytes in base64, as `firndex dump` writes
+/// them. A table pool takes decimal numbers only.
+///
+/// If a key is repeated, or is already in the pool, the last value wins; the summary counts these. A malformed record
+/// ends the load and its line number is reported. The records before it stay stored.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,16 +49,16 @@ pub(crate) struct Arguments {
     safety: Safety,
     /// The file to load, or - for stdin
     file: PathBuf,
-    /// What the file is [default: what its name ends with; csv for stdin]
+    /// Format of the file [default: by the end of its name; csv for stdin]
     #[arg(long)]
     format: Option<Format>,
-    /// In csv and tsv the first row has a pair and no names: the first column is the key, the second the value
+    /// In csv and tsv the first row is a pair, not column names: the first column is the key, the second the value
     #[arg(long, conflicts_with_all = ["key", "value"])]
     no_header: bool,
-    /// The column, or the field, of the keys [default: the first column; "key" in jsonl]
+    /// Column or field of the keys [default: the first column; "key" in jsonl]
     #[arg(long, value_name = "COLUMN")]
     key: Option<OsString>,
-    /// The column, or the field, of the values [default: the second column; "value" in jsonl]
+    /// Column or field of the values [default: the second column; "value" in jsonl]
     #[arg(long, value_name = "COLUMN")]
     value: Option<OsString>,
 }

@@ -11,14 +11,14 @@ use crate::output;
 
 /// Print the manual page, or write those of all commands to a directory
 ///
-/// Each command has a page of its own, firndex-COMMAND.1. Pages that are in the directory are replaced.
+/// Each command has a page, firndex-COMMAND.1. Existing pages in the directory are replaced.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex man | man -l -
   firndex man ~/.local/share/man/man1          then: man firndex-load")]
 pub(crate) struct Arguments {
-    /// The directory to write to; left out, the page of the program goes to stdout
+    /// The directory to write to [default: print the program's page to stdout]
     dir: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         return Ok(Status::Done);
     };
     clap_mangen::generate_to(super::command(), dir).map_err(|error| {
-        let hint = "name a directory that is there and can be written";
+        let hint = "name an existing directory that can be written";
         Failure::new(format!("writing manual pages to {}", dir.display()), hint).caused_by(error)
     })?;
     Ok(Status::Done)

@@ -30,21 +30,22 @@ use crate::failure::Status;
 
 const FIRST_STEPS: &str = "\
 First steps:
-  firndex demo                            deduplicate some files, killing the writer on the way
+  firndex demo                            deduplicate files while the writer is killed
   firndex create fruit.firn               a new pool, in one file
   firndex put fruit.firn apple red        store a pair
   firndex get fruit.firn apple            prints: red
   firndex del fruit.firn apple            remove it
   firndex load fruit.firn more.csv        store a whole file
   firndex dump fruit.firn all.csv         write all pairs to a file
-  firndex stat fruit.firn                 how full, how large
-  firndex check fruit.firn                is every pair where it must be?
-  firndex backup fruit.firn monday.firn   a clean copy
-  firndex convert fruit.firn other.firn --engine level
-  firndex salvage bad.firn saved.firn     what still reads well of a damaged pool
-  firndex shrink sparse.firn              a smaller index, on engines that shrink
+  firndex stat fruit.firn                 show how full and how large it is
+  firndex check fruit.firn                verify that every pair is where it must be
+  firndex backup fruit.firn monday.firn   write a clean copy
+  firndex convert fruit.firn other.firn --engine level    to another engine
+  firndex salvage bad.firn saved.firn     copy what still reads well out of a damaged pool
+  firndex shrink sparse.firn              make the index smaller, on engines that shrink
+  firndex compact sparse.firn             make the file smaller
 
-Data go to stdout, talk to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
+Data goes to stdout, everything else to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
 
 /// Ends the help of each command.
 const EXIT_STATUS: &str = "\
@@ -52,9 +53,9 @@ Exit status: 0 done or found, 1 the key is absent, 2 an error, or what was check
 
 /// A crash-safe hash index in one file
 ///
-/// A pool is a file that holds a concurrent hash index. Each put that has returned outlives the
-/// process, even one killed by SIGKILL, and a pool that was cut off recovers when it is next
-/// opened. `firndex help COMMAND` explains each command with an example.
+/// A pool is a file that holds a concurrent hash index. Once a put returns, its pair survives the process, even one
+/// killed by SIGKILL. A pool that was cut off recovers when it is opened again. `firndex help COMMAND` explains each
+/// command with examples.
 #[derive(Debug, Parser)]
 #[command(name = "firndex", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = FIRST_STEPS)]
@@ -89,7 +90,7 @@ enum Command {
     DemoWriter(writer::Arguments),
 }
 
-/// The program's arguments, and all that its help says.
+/// The program's arguments and help texts.
 fn command() -> Clap {
     Arguments::command().mut_subcommands(|command| {
         let said = command.get_after_long_help().map(ToString::to_string);

@@ -17,8 +17,8 @@ use crate::safety::Safety;
 
 /// Store a value under a key, replacing what was there
 ///
-/// Key and value are taken as the raw bytes that the shell passes. With - for the value it is read
-/// from stdin to the end, every byte, an end of a line too. In a table pool both are decimal numbers.
+/// Key and value are the raw bytes that the shell passes. If the value is -, it is read from stdin to the end, every
+/// byte of it, line ends included. In a table pool both are decimal numbers.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

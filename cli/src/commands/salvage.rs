@@ -16,14 +16,15 @@ use crate::progress;
 
 /// Copy out of a damaged or refused pool what still reads well
 ///
-/// For pools that cannot be opened or fail their check, if there is no backup. Nothing in POOL is
-/// trusted: an item must fit its checksum, and a key must be where it can be. OUT is a new pool on
-/// the same engine; POOL is only read. Values of a table have no checksum on most engines: one in
-/// which bits have flipped is copied as it is. If both superblocks are lost, all items of a store
-/// are copied that are found, also those that were removed or replaced; of a table nothing can be
-/// found then. POOL may also be a checkpoint (POOL.safe).
+/// For pools that cannot be opened or fail their check, if there is no backup. Nothing in POOL is trusted: an item must
+/// fit its checksum, and a key must lie where it belongs. OUT is a new pool on the same engine. POOL is only read; it
+/// may also be a checkpoint (POOL.safe).
 ///
-/// Exits with 0 if nothing is missing, with 2 if something is, though OUT has the rest.
+/// On most engines values of a table have no checksum, so a value with flipped bits is copied as it is. If both
+/// superblocks (the pool's description of itself) are lost, all items of a store that are found are copied, including
+/// those that were removed or replaced; of a table nothing can be found then.
+///
+/// The exit status is 0 if nothing is missing, and 2 if something is; OUT then has the rest.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     pool: PathBuf,
     #[command(flatten)]
     target: Target,
-    /// Copy items too to which nothing leads: of pairs that were removed, or whose slots are damaged
+    /// Also copy items that nothing leads to: their pairs were removed, or their slots are damaged
     #[arg(long)]
     orphans: bool,
 }
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let (out, existing, options) = (target.out(), target.existing(), Options::default());
     if salvage.kind() == Some(Kind::Table) && salvage.sizes() != Some((8, 8)) {
         return Err(Failure::new(
-            format!("{} is a table of keys or values that have not 8 bytes", path.display()),
+            format!("{} is a table whose keys or values do not have 8 bytes", path.display()),
             "salvage it in a program, with firndex::Salvage::table_of",
         )
         .into());

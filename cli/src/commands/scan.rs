@@ -14,12 +14,10 @@ use crate::reading::Reading;
 
 /// Print some pairs of a pool, and the cursor behind them
 ///
-/// Prints about as many pairs as asked for, as JSON lines, and says on stderr how to go on: with
-/// the cursor that comes next. Cursor 0 is the beginning, and the end. The pool may be changed
-/// between the parts of a scan. A key that is there from the first part to the last is printed
-/// once; one that comes or goes meanwhile is printed once or not at all. A part may have fewer
-/// pairs than asked for, even none. Each part reads the whole pool: to see all of a large one,
-/// `firndex dump` is faster.
+/// Prints about COUNT pairs as JSON lines, and on stderr the cursor for the next part. Cursor 0 is both the beginning
+/// and the end. The pool may change between the parts of a scan. A key that is present from the first part to the last
+/// is printed once. One that comes or goes meanwhile is printed once or not at all. A part may have fewer pairs, even
+/// none. Each part reads the whole pool, so `firndex dump` is faster for all of a large one.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,7 +32,7 @@ pub(crate) struct Arguments {
     /// About how many pairs
     #[arg(long, default_value_t = 10)]
     count: usize,
-    /// Where to go on; 0 for the beginning
+    /// The cursor to continue from; 0 for the beginning
     #[arg(long, default_value_t = 0)]
     cursor: u64,
     /// Print one JSON object: the next cursor, as a string, and the pairs

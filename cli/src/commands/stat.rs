@@ -17,9 +17,9 @@ use crate::reading::Reading;
 
 /// Print how many pairs a pool holds, how full and how large it is
 ///
-/// The sidecar is memory that an open pool takes beside its file. A pool that was closed properly
-/// is only read; one that was cut off is recovered first, and the time that took is shown. Of a table
-/// whose keys or values have other sizes than 8 bytes, only what its superblock says is printed.
+/// The sidecar is memory that an open pool takes besides its file. A pool that was closed properly is only read. One
+/// that was cut off is recovered first, and the time for that is shown. For a table whose keys or values do not have 8
+/// bytes, only the superblock (the pool's description of itself) is printed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -15,7 +15,7 @@ use crate::output;
 pub(super) struct Target {
     /// The file to make
     out: PathBuf,
-    /// If OUT is a pool already, replace it when the new one is complete
+    /// If OUT is already a pool, replace it when the new one is complete
     #[arg(long)]
     replace: bool,
     /// Print one JSON object

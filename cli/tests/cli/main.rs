@@ -6,6 +6,7 @@ mod copies;
 mod demo;
 mod dump;
 mod durability;
+mod guide;
 mod help;
 mod load;
 mod look;

@@ -1,6 +1,6 @@
 //! CI runs what it is said to run, on every engine.
 
-use crate::pages::{text, top};
+use crate::pages::{files, text, top};
 
 #[test]
 fn every_engine_is_in_the_crash_lab_of_ci() {
@@ -18,5 +18,17 @@ fn the_commands_of_the_readme_are_run() {
     let (ci, readme) = (text(&top().join(".ci/run")), text(&top().join("README.md")));
     for command in ["cargo run --release -- demo", "cargo test --workspace"] {
         assert!(readme.contains(command) && ci.contains(command), "{command}");
+    }
+}
+
+/// All but the one that measures for its own sake.
+#[test]
+fn the_examples_are_run() {
+    let ci = text(&top().join(".ci/run"));
+    let list = ci.split_once("examples=(").and_then(|(_, rest)| rest.split_once(')'));
+    let run: Vec<&str> = list.expect("a list of examples").0.split_whitespace().collect();
+    for path in files("rs").iter().filter(|path| path.starts_with("firndex/examples")) {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        assert!(name == "backup" || run.contains(&&*name), "{name} is none of {run:?}");
     }
 }

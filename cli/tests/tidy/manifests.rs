@@ -1,6 +1,7 @@
-//! The packages that compile a crate once more, for a lab, agree with the crate's own manifest.
+//! Manifests: packages that compile a crate once more, for a lab, agree with the original; packages to be published are
+//! complete.
 
-use crate::pages::{none_of, text, top};
+use crate::pages::{files, none_of, text, top};
 use std::collections::BTreeSet;
 
 /// Names of a section of a manifest.
@@ -43,4 +44,34 @@ fn variants_depend_on_what_their_originals_do() {
         }
     }
     none_of("manifests that differ", &differing);
+}
+
+/// What a package needs in its registry, besides its sources: `cargo package --list` shows it.
+#[test]
+fn packages_to_publish_have_licences_a_page_and_addresses() {
+    let mut missing = Vec::new();
+    let mut published = Vec::new();
+    for path in files("toml").iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let manifest = text(&top().join(path));
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = "));
+        let Some(name) = name.filter(|_| !manifest.contains("publish = false\n")) else { continue };
+        published.push(name.trim_matches('"').to_owned());
+        for line in
+            ["license", "homepage", "repository"].map(|key| format!("{key}.workspace = true\n"))
+        {
+            if !manifest.contains(&line) {
+                missing.push(format!("{}: {}", path.display(), line.trim_end()));
+            }
+        }
+        let directory = top().join(path).with_file_name("");
+        for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+            if !directory.join(file).is_file() {
+                missing.push(format!("{}: {file}", path.display()));
+            }
+        }
+    }
+    none_of("what packages lack that are published", &missing);
+    let expected =
+        ["firndex-derive", "firndex-engines", "firndex", "firndex-index", "firndex-pmem"];
+    assert_eq!(published, expected, "others say `publish = false`");
 }

@@ -23,6 +23,10 @@ pub(crate) fn files_that(is_meant: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     fn collect(directory: &Path, is_meant: &dyn Fn(&Path) -> bool, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).expect("a directory") {
             let path = entry.expect("an entry").path();
+            // A file that several packages have is one, and is met where it lies.
+            if path.is_symlink() {
+                continue;
+            }
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
                 // `target`, and others that a build or a user has left.
@@ -103,4 +107,50 @@ fn lines_of_pages_fit() {
         }
     }
     none_of("lines of more than 120 columns", &long);
+}
+
+/// Tables and drawings cannot be wrapped, nor can what the formatter leaves as it is: code and strings.
+#[test]
+fn comments_fit() {
+    let mut long = Vec::new();
+    for path in files("rs") {
+        for (number, line) in (1..).zip(text(&top().join(&path)).lines()) {
+            let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+            let comment = comment.trim_start_matches(['/', '!']);
+            let is_prose = !comment.starts_with(" |") && !comment.starts_with("     ");
+            if is_prose && line.chars().count() > COLUMNS_MAX {
+                long.push(format!("{}:{number}", path.display()));
+            }
+        }
+    }
+    none_of("comments of more than 120 columns", &long);
+}
+
+#[test]
+fn the_index_leads_to_every_page_of_docs() {
+    let index = text(&top().join("docs/README.md"));
+    let missing: Vec<String> = pages()
+        .into_iter()
+        .filter_map(|page| Some(page.path.strip_prefix("docs").ok()?.display().to_string()))
+        .filter(|page| page != "README.md" && !index.contains(&format!("]({page})")))
+        .collect();
+    none_of("pages that docs/README.md does not name", &missing);
+}
+
+#[test]
+fn examples_of_the_readme_and_the_guide_are_run() {
+    let run = text(&top().join("firndex/src/pages.rs"));
+    let missing: Vec<String> = pages()
+        .into_iter()
+        .map(|page| page.path)
+        .filter(|path| path.starts_with("docs/guide") || path == Path::new("README.md"))
+        .filter(|path| {
+            !run.contains(&format!(
+                "\"../{}\"",
+                path.strip_prefix("docs").unwrap_or(path).display()
+            ))
+        })
+        .map(|path| path.display().to_string())
+        .collect();
+    none_of("pages whose examples firndex/src/pages.rs does not run", &missing);
 }

@@ -11,7 +11,7 @@ use pmem::{Medium, Offset};
 
 /// Operations whose buckets are fetched together.
 const BATCH: usize = 16;
-/// Longest value whose item is written ahead. Beside the flushes of a longer one a fence is nothing.
+/// Longest value whose item is written ahead. Compared with the flushes of a longer one, a fence is negligible.
 const AHEAD_BYTES_MAX: usize = 4096;
 
 impl<M: Medium> Core<M> {

@@ -5,9 +5,9 @@
 //! descriptor  | turn: 61 bits, status: 3 | kind | hash | old | new | slot | claim | taken |
 //! ```
 //!
-//! A thread writes the fields of its descriptor while no stripe refers to it. Whoever finds a
-//! reference reads them and then finds the same reference again: they belonged to it, since it is
-//! in the stripe only once, from one moment to another, and the fields are not written in between.
+//! A thread writes the fields of its descriptor while no stripe refers to it. Another thread finds a reference, reads
+//! the fields, and finds the same reference again. Then the fields belong to it: a reference is in a stripe only once,
+//! for one span of time, and the fields are not written in that span.
 
 use super::layout::{CLAIMANT_BITS, Word};
 use pmem::Offset;
@@ -237,7 +237,7 @@ impl Descriptors {
     /// Brings an operation from one status to the next; nothing if it is not there any more.
     pub(super) fn decide(&self, operation: &Operation, from: Status, to: Status) {
         let turn = operation.reference >> DESCRIPTOR_BITS << STATUS_BITS;
-        // Whoever was faster decided the same or had more to go by.
+        // A faster thread decided the same, or knew more.
         let _ = self.line(operation.reference).0[STATUS].compare_exchange(
             turn | from as u64,
             turn | to as u64,

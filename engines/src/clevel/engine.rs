@@ -1,4 +1,4 @@
-//! What Clevel hashing says of itself.
+//! How Clevel hashing describes itself.
 
 use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;
@@ -23,7 +23,7 @@ impl Describe for Engine {
         title: "Clevel hashing",
         paper: "Chen, Hua, Ding, Zuo: Lock-free Concurrent Level Hashing for Persistent Memory. \
                 USENIX ATC 2020",
-        summary: "No thread ever waits for another, resizes included; every pair is an item.",
+        summary: "No thread ever waits for another, not even during a resize. Every pair is an item in the heap.",
         pair_sizes: "keys of 1 byte to 64 KiB and values of at most 256 MiB",
         pair_bytes_max: (KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64,
         parameters: &[],

@@ -1,10 +1,10 @@
-//! Fingerprints in the sidecar: which slots may lead to a key, without a look at its buckets.
+//! Fingerprints in the sidecar: they tell which slots may lead to a key, without reading its buckets.
 //!
-//! A word for each bucket, a byte for each slot: a part of the tag. It is written by who has claimed
-//! the slot, before the operation that fills it is in force, and stays until the slot is claimed
-//! again. So the byte of a slot that leads to an item, or has just lost one, is its key's; the byte of any other slot may
-//! be anything. A late writer does no harm: what it has claimed is its own until its operation is in
-//! force, save for a drainer, who makes it FROZEN for as long as the writer is pinned.
+//! A word for each bucket, a byte for each slot: a part of the tag. The thread that claims the slot writes it before
+//! the operation that fills the slot is in force. It stays until the slot is claimed again. So the byte of a slot that
+//! leads to an item, or has just lost one, is its key's. The byte of any other slot may be anything. A late writer does
+//! no harm: its claim is its own until its operation is in force, unless a drainer makes the slot FROZEN, and then it
+//! stays so while the writer is pinned.
 
 use super::layout::{Bucket, Level, SLOTS, load};
 use index::fingerprint::match_two_words;
@@ -23,7 +23,7 @@ pub(super) fn fingerprint_of(tag: u64) -> u8 {
 }
 
 impl Fingerprints {
-    /// Memory for levels of so many bytes.
+    /// Memory for levels with this many bytes.
     pub(super) fn bytes(level_bytes: u64) -> u64 {
         level_bytes / LINE * WORD
     }

@@ -14,7 +14,7 @@
 //!                                                                     levels 1, 2 are written as 0
 //! ```
 //!
-//! A level of 2^n buckets is an extent of its own, by whose index the context names it.
+//! A level of 2^n buckets is one extent. The context names it by the extent's index.
 
 use index::hash::{h1, h2};
 use pmem::sync::{AtomicU64, Ordering};

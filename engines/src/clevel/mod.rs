@@ -13,15 +13,13 @@
 //! | content-conscious find, redo conditions | not needed: see below |
 //! | expansion stage, rehashing stage, rehashing threads | `resize`: `append`; `drain_some`; `helper` |
 //!
-//! The protocol with the argument why it is right, operation by operation, is
-//! `docs/engines/clevel.md`. Invariants:
+//! `docs/engines/clevel.md` has the protocol, and the argument for each operation. Invariants:
 //!
-//! 1. A key has one item. It is in one slot, save while an operation moves it: then in two, the
-//!    second in a level further back.
-//! 2. Words that lead to items, and those that say what has gone, change only by the operation
-//!    that is in force in the stripe of the key's hash. Anyone may take any step of it, late ones
-//!    included.
-//! 3. What a slot leads to is durable; a slot that may not be is marked until it is.
+//! 1. A key has one item. It is in one slot, except while an operation moves it: then in two, the second in a level
+//!    further back.
+//! 2. Words that lead to items, and those that mark removed ones, change only by the operation that is in force in the
+//!    stripe of the key's hash. Any thread may take any step of it, even late.
+//! 3. What a slot leads to is durable. A slot that may not be durable yet is marked until it is.
 //! 4. Levels are appended at the back of the context and dropped at the front, when all their
 //!    slots are frozen. Moves go towards the back.
 //! 5. A thread is pinned while it knows a word of a slot, an operation or a context.
@@ -31,14 +29,13 @@
 //!
 //! 1. Operations of one hash are serialised by a descriptor that anyone completes: two concurrent
 //!    insertions of one key would both succeed.
-//! 2. So there are no duplicates to be found by updates and deletions.
-//! 3. Insertions are not redone for a new context: a claim in a level that is drained is killed.
+//! 2. So updates and deletions need not look for duplicates.
+//! 3. Insertions are not redone for a new context: the drainer kills a claim in its level.
 //! 4. The context is one word with the list of levels: nothing to allocate, nothing to reclaim.
 //!    It has no cursor, since recovery reads every slot anyway.
-//! 5. A removal leaves a mark until it is durable, so that a reader who reports the absence can
-//!    make it so.
+//! 5. A removal leaves a mark until it is durable, so that a reader that reports the absence can make it durable.
 //! 6. The list may have a smaller level behind a larger one: that is how a table shrinks.
-//! 7. Fingerprints of slots in the sidecar: most searches read no bucket but the one with the key.
+//! 7. Fingerprints of slots in the sidecar: most searches read only the bucket with the key.
 //! 8. An insertion whose buckets are full moves an item from the front level to the back one.
 
 mod batch;
@@ -180,8 +177,8 @@ impl<M: Medium> Clevel<M> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
         self.core.finish_resize()?;
         self.core.collect_levels();
@@ -353,8 +350,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Gives free what was retired, as far as nobody knows it any more; whether something is left. The
-    /// caller is not pinned.
+    /// Frees retired things that nobody can know any more. Returns whether something is left. The caller is not pinned.
     fn reclaim_retired(&self) -> bool {
         self.epochs.collect(|retired| self.reclaim(retired))
     }
@@ -387,8 +383,8 @@ impl<M: Medium> Core<M> {
     fn len(&self) -> u64 {
         let counted = self.counts.used().map(|line| line.0[KEYS].load(Ordering::Acquire));
         let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
-        // Threads count on their own. Beside writers a removal may be seen and its insertion not:
-        // the sum may seem negative.
+        // Each thread counts separately. During writes a removal may be seen and its insertion not: the sum may seem
+        // negative.
         sum.cast_signed().max(0).cast_unsigned()
     }
 

@@ -1,8 +1,8 @@
 //! The steps of operations: by their owner and by anyone else, once or often, in time or late.
 //!
-//! Why that is right is argued in `docs/engines/clevel.md`. In short: a slot goes from exactly one
-//! word to another, no word comes back to a slot while a thread is pinned that may still wait for
-//! it, and what a helper concludes goes into the status only if nothing was decided before.
+//! `docs/engines/clevel.md` argues why that is right. In short: a slot goes from exactly one word to another. No word
+//! returns to a slot while a thread that may still expect it is pinned. A helper's conclusion enters the status only if
+//! nothing was decided before.
 
 use super::Core;
 use super::descriptor::{Kind, Operation, Own, Status};
@@ -72,7 +72,7 @@ impl<M: Medium> Core<M> {
     fn complete_insert(&self, operation: &Operation, guard: &Guard<'_>) {
         let Operation { new, claim, .. } = *operation;
         if self.is_undecided(operation) {
-            // What cannot be read has no key: it is found by whoever searches, and reported.
+            // An unreadable item has no key. A search finds and reports it.
             let is_there = self.heap.item(new.at(), guard).is_ok_and(|item| {
                 let (hash, context) = (operation.hash, self.context());
                 matches!(self.probe(context, hash, item.key, guard, &mut false), Ok(Some(_)))

@@ -1,9 +1,9 @@
-//! Recovery: marks are taken off, copies left by a cut move erased, items marked as reachable.
+//! Recovery: clears marks, erases copies that a cut move has left, and marks reachable items.
 //!
-//! Twice is at most an item that was being moved when the power failed: in one level, and in one
-//! further back, under the same offset. It had lost the first place, durably, before the copy could be
-//! changed: so both are as good, and the copy goes, which is seen when its item is marked already. Cut
-//! anywhere, recovery leaves what a crash leaves, and runs again.
+//! At most an item that was being moved when the power failed is there twice: in one level, and in one further back,
+//! under the same offset. The copy could not change before the item had durably lost its first place. So both are
+//! equal, and the copy goes; recovery recognises it because its item is marked already. A cut recovery leaves what a
+//! crash leaves, and can run again.
 
 use super::Core;
 use super::layout::{Bucket, Context, Word, load};

@@ -16,18 +16,18 @@ use pmem::{Medium, Offset, SpaceError};
 
 /// Buckets of the front level that an insertion drains, if there is no helper or it lags behind.
 const BUCKETS_PER_INSERTION: u64 = 2;
-/// Buckets drained under one guard by who ends a resize.
+/// Buckets that a thread which ends a resize drains under one guard.
 const BUCKETS_AT_ONCE: u64 = 8;
 /// A helper lags behind if there are more levels than this, or if the next level is near.
 const LEVELS_WITH_HELPER: u32 = 4;
 /// log2 of the insertions of a thread between its looks at the load factor, at most.
 const LOOK_LOG2_MAX: u32 = 10;
-/// Load factor from which on a helper has space at hand for the next level.
+/// Load factor from which on a helper prepares space for the next level.
 const PREPARE_AT: f64 = 0.6;
 /// A table shrinks only if it is then at most this full, as a part of where it grows.
 const SHRINK_WITHIN: f64 = 0.9;
 
-/// Who appends a level.
+/// The thread that appends a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Appender {
     /// There is no way on without one: waits while another thread takes it.
@@ -86,8 +86,8 @@ impl<M: Medium> Core<M> {
 
     fn grow_early(&self, context: Context, appender: Appender) {
         if self.is_to_grow(context) {
-            // Refused for want of space, the table fills on; whoever then finds no room says so. If
-            // another thread is at it, which takes long for a large level, there is room still.
+            // Without space, the table keeps filling. An operation that then finds no room reports it. If another
+            // thread is at it, which takes long for a large level, there is room still.
             let log2 = self.levels.get(context.back()).log2();
             let _ = self.append(context, &[log2 + 1], appender);
         }
@@ -121,7 +121,7 @@ impl<M: Medium> Core<M> {
             self.wanted_bytes(self.context())
         };
         if let Some(bytes) = wanted {
-            // Refused, it is refused again, with the reason, to whoever needs it.
+            // If it is refused, the operation that needs it gets the refusal again, with the reason.
             let _ = self.pool.prepare(bytes);
         }
     }
@@ -227,7 +227,7 @@ impl<M: Medium> Core<M> {
     fn replace_context(&self, before: Context, after: Context) -> bool {
         let is_replaced =
             self.medium().compare_exchange(self.control, before.word(), after.dirty_word()).is_ok();
-        // Persists it, as whoever reads it next would do.
+        // Persists it, as its next reader would do.
         self.context();
         is_replaced
     }
@@ -423,7 +423,7 @@ impl<M: Medium> Core<M> {
             if !word.is_item() {
                 continue;
             }
-            // What cannot be read stays where it is: whoever looks for it is told.
+            // An unreadable item stays where it is. A look-up for it reports that.
             let Ok(item) = self.heap.item(word.at(), guard) else { continue };
             if self.take_to([back], Kind::Shift, slot, word.clean(), self.hash(item.key), guard) {
                 return true;
@@ -470,8 +470,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Frees levels that were dropped, as far as nobody knows them any more. Few things are retired
-    /// by a resize alone, so nothing else might come by for long. The caller is not pinned.
+    /// Frees dropped levels that nobody can know any more. Few things are retired by a resize alone, so nothing else
+    /// might come by for long. The caller is not pinned.
     pub(super) fn collect_levels(&self) {
         self.reclaim_retired();
     }

@@ -5,8 +5,8 @@ use crate::wreck::{Found, Wreck};
 use index::hash::{h1, h2};
 use pmem::{LINE, WORD};
 
-/// Shows the items to which slots lead: in the levels that the context names, from back to front, since of an item in two
-/// levels look-ups take the one further back; or in all levels, if it names none that could be.
+/// Shows the items to which slots lead: in the levels that the context names, from back to front, since of an item in
+/// two levels look-ups take the one further back; or in all levels, if it names none that could be.
 pub(super) fn salvage<K, V>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
     let control = wreck.extents(CONTROL);
     let word = control.first().and_then(|control| wreck.word(control.start));

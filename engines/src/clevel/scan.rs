@@ -1,4 +1,4 @@
-//! Scans beside writers: every key that is present throughout is met exactly once.
+//! Scans while others write: every key that is present throughout is met exactly once.
 //!
 //! A scan goes through the levels from front to back, those included that are appended meanwhile.
 //! Items move to the back only, as it does: it may meet one twice, but misses none (the argument is

@@ -124,7 +124,7 @@ impl<M: Medium> Core<M> {
         Ok(None)
     }
 
-    /// Makes sure that what was read in a slot survives, before anybody is told of it.
+    /// Makes sure that what was read in a slot survives, before it is reported.
     #[cold]
     pub(super) fn make_durable(&self, slot: Offset, word: Word) {
         if !self.pool.is_read_only() {

@@ -2,11 +2,11 @@
 //! under way. From Li, Huang: *A Read-Efficient and Write-Optimized Hash Table for Intel Optane DC Persistent Memory*
 //! (lightweight resizing, section 3.6).
 //!
-//! That has a directory: an entry for each data table, with the bit set of the keys that it owns. Each
-//! doubling adds a table as large as all before it, and looks at one more bit of the keys; the highest bit that
-//! is set, of those that are looked at, names the owner. Here these are the bits of a key's first choice above
-//! those that choose among the buckets of the first table. Then, with the buckets of all tables numbered together,
-//! the owner is the table in which the first choice lies, and a doubling needs no directory.
+//! The paper has a directory: an entry for each data table, with the bit set of the keys that it owns. Each doubling
+//! adds a table as large as all before it, and uses one more bit of the keys. The highest set bit among those in use
+//! names the owner. Here these are the bits of a key's first choice above those that choose among the buckets of the
+//! first table. If the buckets of all tables are numbered together, the owner is the table that contains the first
+//! choice, and no directory is needed.
 
 use index::hash::{h1, h2};
 use pmem::sync::{AtomicU64, Ordering};
@@ -179,7 +179,7 @@ pub(crate) fn table_log2(table: usize, first_log2: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn pair_among(log2: u32, first_log2: u32, hash: Hash) -> Pair {
     let first = h1(hash.0) & ((1 << log2) - 1);
-    // Of the owner: its first bucket is its size, but for the first table, which begins at 0.
+    // The owner's first bucket number equals its size, except for the first table, which begins at 0.
     let size = 1 << (first | 1 << first_log2).ilog2();
     [first, first & size | h2(hash.0) & (size - 1)]
 }

@@ -1,4 +1,4 @@
-//! Tables of two choices that double beside running operations: what such engines share.
+//! Tables of two choices that double while operations run: what such engines share.
 
 mod geometry;
 mod resize;

@@ -1,8 +1,8 @@
-//! Resizing, beside running operations.
+//! Resizing while operations run.
 //!
-//! An extension adds a data table as large as all before it, and about half of the items of each of these move
-//! there. Whoever inserts or removes meanwhile empties some buckets besides of what has to move. Of each bucket
-//! the items are copied, with few fences, and then deleted there. A shrink is the mirror: it empties the last table.
+//! An extension adds a data table as large as all before it, and about half of the items of each of these move there.
+//! Every insertion or removal also empties some buckets of what must move. The items of a bucket are copied, with few
+//! fences, and then deleted there. A shrink does the reverse: it empties the last table.
 
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
@@ -21,7 +21,7 @@ const LOOK_LOG2_MAX: u32 = 10;
 const SHRINK_WITHIN: f64 = 0.9;
 /// Buckets that cannot be emptied are tried again this often before a resize is given up.
 const ATTEMPTS: u32 = 3;
-/// Times that who has time sleeps for such a thread: some milliseconds, a slice of the scheduler's.
+/// How often a thread with time to spare sleeps for such a thread: some milliseconds, a scheduler's slice.
 const PATIENCE: u32 = 20;
 /// Buckets between two values of the cursor, at most.
 const CURSOR_STEP_MAX: u64 = 256;
@@ -131,8 +131,8 @@ pub(crate) trait Doubles {
         }
         let Settings { resize_at, shrink_at, .. } = self.tables().settings;
         let (pairs, capacity) = (self.tables().len() as f64, self.capacity(geometry) as f64);
-        // Refused for want of space, the table fills on, and whoever then finds no room says so; or it
-        // stays as large as it is.
+        // Without space, the table keeps filling, and an operation that then finds no room reports it; or it stays as
+        // large as it is.
         if resize_at <= 1.0 && pairs >= resize_at * capacity {
             let _ = self.begin_extension(geometry);
         } else if pairs < shrink_at * capacity {
@@ -160,7 +160,7 @@ pub(crate) trait Doubles {
             }
             self.finish_resize();
             if self.tables().progress.undrained(geometry.generation()) == Some(0) {
-                // Whoever emptied the last bucket has not come to say so yet.
+                // The thread that emptied the last bucket has not reported it yet.
                 self.end_resize(geometry);
             }
             if self.tables().geometry() != geometry {
@@ -179,7 +179,7 @@ pub(crate) trait Doubles {
         self.begin_extension(geometry)
     }
 
-    /// About how large the pool is with one more data table of so many buckets.
+    /// About how large the pool is with one more data table of this many buckets.
     fn bytes_with(&self, log2: u32) -> u64 {
         self.tables().pool.superblock().end.saturating_add(self.tables().form.bucket_bytes << log2)
     }
@@ -277,8 +277,8 @@ pub(crate) trait Doubles {
             if sources.is_empty() {
                 return;
             }
-            // In circles: a bucket may have been left, or passed by somebody who was held up. There is a power
-            // of two of them.
+            // In circles: a bucket may have been left out, or belong to a thread that stalled. There is a power of two
+            // of them.
             let nth = self.tables().progress.take_next() & (sources.end - sources.start - 1);
             let _ = self.drain(geometry, sources.start + nth);
             let step = cursor_step(geometry);
@@ -309,7 +309,7 @@ pub(crate) trait Doubles {
     }
 
     /// As [`Doubles::finish_resize`], and waits for a helper that is about to end it, or holds what is to be moved, and
-    /// lost its processor. Else who shrinks a table again and again would be told that it cannot become smaller.
+    /// lost its processor. Otherwise repeated shrinks would fail as if the table could not become smaller.
     fn outlast_resize(&self) {
         self.finish_resize();
         let is_helped = self.tables().signal.has_helper();
@@ -465,7 +465,7 @@ pub(crate) trait Doubles {
         self.records().advise(0..words, false);
     }
 
-    /// Hints that the sidecar of the `1 << log2` buckets after as many will be needed, or has memory at hand for it.
+    /// Hints that the sidecar of the `1 << log2` buckets after as many will be needed, or prepares memory for it.
     fn advise_records(&self, log2: u32, populate: bool) {
         let words = Self::RECORD_WORDS << log2;
         if 2 * words <= self.records().len() {
@@ -509,7 +509,7 @@ pub(crate) trait Doubles {
         Err(Refused)
     }
 
-    /// Has memory at hand for the next data table.
+    /// Prepares memory for the next data table.
     fn have_memory(&self) {
         let tables = self.tables();
         let log2 = tables.geometry().log2();
@@ -520,7 +520,7 @@ pub(crate) trait Doubles {
     }
 }
 
-/// What helpers do for a table that doubles: they empty buckets during a resize, and have memory at hand.
+/// What helpers do for a table that doubles: they empty buckets during a resize, and prepare memory.
 macro_rules! helps_doubling {
     ($core:ident) => {
         impl<M: pmem::Medium, K: index::Fixed, V: index::Fixed> crate::helper::Background

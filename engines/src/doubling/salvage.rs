@@ -5,7 +5,7 @@ use super::tables::TABLES;
 use crate::wreck::{Wreck, units_log2};
 use pmem::superblock::Extent;
 
-/// Which buckets a key can be in, as far as that can be told.
+/// The buckets that a key can be in, if that can be determined.
 pub(crate) struct Homes {
     /// The data tables.
     pub(crate) tables: Vec<Extent>,
@@ -13,7 +13,7 @@ pub(crate) struct Homes {
     logs2: Option<(u32, u32)>,
 }
 
-/// Those of the pool's data tables, whose buckets have so many bytes.
+/// Those of the pool's data tables, whose buckets have this many bytes.
 pub(crate) fn homes_in(wreck: &Wreck<'_>, bucket_bytes: u64) -> Homes {
     let tables = wreck.extents(TABLES);
     let first = tables.first().map(|first| first.bytes / bucket_bytes);

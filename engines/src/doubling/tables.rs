@@ -62,11 +62,11 @@ pub(crate) struct Tables<M: Medium> {
     pub(super) progress: Progress,
     /// Where the cursor of a resize is.
     cursor: Offset,
-    /// Held by who advances it.
+    /// Held by the thread that advances it.
     pub(super) advancing: Mutex<()>,
     /// Held while a resize is begun.
     pub(super) beginning: Mutex<()>,
-    /// log2 of the buckets for which a helper was asked last to have memory at hand.
+    /// log2 of the buckets for which a helper was last asked to prepare memory.
     pub(super) prepared_log2: AtomicU64,
     /// Buckets that helpers have visited since one could be emptied.
     pub(super) visited_in_vain: AtomicU64,
@@ -180,7 +180,7 @@ impl<M: Medium> Tables<M> {
         Offset(base.wrapping_add(bucket.wrapping_mul(BUCKET_BYTES)))
     }
 
-    /// The number of the last data table of so many buckets.
+    /// The number of the last data table of a table with this many buckets.
     pub(super) fn last_table(&self, log2: u32) -> usize {
         (log2 - self.form.initial_log2) as usize
     }
@@ -206,7 +206,7 @@ impl<M: Medium> Tables<M> {
 
     pub(crate) fn len(&self) -> u64 {
         let counted = self.counts.used().map(|line| line.0[PAIRS].load(Ordering::Acquire));
-        // Beside writers a removal may be seen and its insertion not: the sum may seem negative.
+        // During writes a removal may be seen and its insertion not, so the sum may seem negative.
         let sum = counted.fold(self.at_open.load(Ordering::Acquire), u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()
     }
@@ -235,7 +235,7 @@ impl<M: Medium> Tables<M> {
         if self.pool.is_read_only() { Err(OpenError::NeedsRecovery) } else { Ok(()) }
     }
 
-    /// Runs `work` over parts of some buckets, of which so many are worth a thread, and adds up.
+    /// Runs `work` over parts of some buckets, and adds up the results. A thread is worth this many buckets.
     pub(crate) fn in_parallel(
         &self,
         buckets: Range<u64>,

@@ -30,8 +30,8 @@ pub const fn h0(first: u64) -> u64 {
 /// Where the bits begin that select the line which the key prefers in its level-1 block: 4 bits.
 pub const LEVEL1_LINE_SHIFT: u32 = H0_BITS;
 
-/// The lane whose flag the key sets as its bit of SPILLED: 3 bits, the top ones, which take the fewest instructions. The
-/// fingerprint has them, too. That does no harm: it is asked for where no fingerprint matched, or none truly.
+/// The lane whose flag the key sets as its bit of SPILLED: 3 bits, the top ones, which take the fewest instructions.
+/// The fingerprint has them, too. That does no harm: it is asked for where no fingerprint matched, or none truly.
 #[inline(always)]
 pub const fn spilled_lane(first: u64) -> usize {
     (first >> 61) as usize

@@ -1,4 +1,4 @@
-//! What Level hashing says of itself.
+//! How Level hashing describes itself.
 
 use super::layout::SLOTS_MAX;
 use super::{Core, LevelHashing, Shape};
@@ -38,12 +38,12 @@ impl Describe for Engine {
         title: "Level hashing",
         paper: "Zuo, Hua, Wu: Level Hashing: A High-performance and Flexible-resizing Persistent \
                 Hashing Index Structure. ACM Transactions on Storage 15(2), 2019",
-        summary: "Grows and shrinks in place, rehashing a third of its buckets, also by itself.",
-        pair_sizes: "keys of at least 1 byte that with their value have at most 127",
+        summary: "Grows and shrinks in place, on demand or by itself, and rehashes a third of its buckets.",
+        pair_sizes: "keys of at least 1 byte, and at most 127 bytes for key and value together",
         pair_bytes_max: Shape::pair_bytes_max(SLOTS_DEFAULT),
         parameters: &[Parameter {
             name: SLOTS,
-            help: "slots of a bucket, 1 to 8 (default: 4, or 3 where a fourth costs a line more)",
+            help: "slots of a bucket, 1 to 8 (default: 4, or 3 if a fourth costs another line)",
             bounds: slots_for,
         }],
         shrinks: true,

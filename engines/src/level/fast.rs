@@ -1,6 +1,5 @@
-//! The fast path: what nearly every operation does, in few instructions. No resize is under way, no
-//! writer is in the way, and an item to be inserted finds an empty slot. Else it is left to the slow
-//! path, in `search` and `ops`.
+//! The fast path: the common case of every operation, in few instructions. No resize is under way, no writer
+//! interferes, and an inserted item finds an empty slot. All other cases take the slow path, in `search` and `ops`.
 
 use super::Core;
 use super::batch::Known;

@@ -134,8 +134,7 @@ impl Geometry {
     }
 }
 
-/// The present geometry, and what else searches must know. In a line of its own: all read it, few
-/// write it.
+/// The present geometry, and what else searches must know. In a separate line: all read it, few write it.
 #[derive(Debug, Default)]
 pub(super) struct Published(Line);
 

@@ -13,8 +13,8 @@
 //!   slots 4 to 7 the high ones
 //! ```
 //!
-//! Level *l* has `1 << l` buckets, in an extent of its own; in the sidecar its words begin at
-//! index `1 << l`, so that no two levels share one.
+//! Level *l* has `1 << l` buckets, in one extent; in the sidecar its words begin at index `1 << l`, so that no two
+//! levels share one.
 
 use crate::packed::Packed;
 use index::Fixed;
@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The bucket is locked. Who holds the lock alone changes the bucket and its word.
+/// The bucket is locked. Only the lock holder changes the bucket and its word.
 pub(super) const LOCK: u64 = 1;
 /// A value of the bucket is being overwritten, and is in the log.
 pub(super) const WRITING: u64 = 1 << 1;
@@ -138,7 +138,7 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
         let bytes = |tokens_bytes: u64| {
             (tokens_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
         };
-        // Slots in the line of the tokens: a change of such a one is one flush and one fence.
+        // Slots in the line of the tokens: changing one takes one flush and one fence.
         let near = |tokens_bytes: u64| (LINE - tokens_bytes) / Self::ITEM_BYTES.max(1);
         let tokens_bytes = if Self::WHOLE_WORDS {
             WORD

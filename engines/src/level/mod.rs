@@ -17,33 +17,31 @@
 //!
 //! Invariants:
 //!
-//! 1. A key is in at most one slot whose token is set, save while an item is moved or rehashed:
-//!    then both copies are equal, and the locks of both buckets are held. The copies may be in any
-//!    two levels, since a resize may begin meanwhile; in one level, only if the log names the item.
-//! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a
-//!    new one and then empties the bucket must take the same lock.
+//! 1. A key is in at most one slot whose token is set, except while an item is moved or rehashed. Then both copies are
+//!    equal, and the locks of both buckets are held. The copies may be in any two levels, since a resize may begin
+//!    meanwhile; in one level only if the log names the item.
+//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
+//!    and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the stripe of its hash.
-//! 4. A fingerprint is shown when the item's token is durable, and taken away when the token's
-//!    erasure is. In between the bucket is locked, and who reads it makes durable what it reports.
-//!    Every change of fingerprints is a new version.
-//! 5. Whoever waits for a lock holds none, or the stripe of its key, or the lock of a bucket that
-//!    is interim in the present geometry: then it waits for a bucket that is not, and gives up when
-//!    the geometry changes.
+//! 4. A fingerprint appears when the item's token is durable, and disappears when the token's erasure is. In between
+//!    the bucket is locked, and a reader makes durable what it reports. Every change of fingerprints is a new version.
+//! 5. A thread that waits for a lock holds none, or the stripe of its key, or the lock of a bucket that is interim in
+//!    the present geometry. In the last case it waits for a bucket that is not interim, and gives up when the geometry
+//!    changes.
 //!
 //! Departures from the paper, and why:
 //!
-//! 1. Readers take no lock (section 3.4 locks each slot): they read a bucket between two looks at
-//!    its word in the sidecar. A negative search is valid only if no bucket that it looked at has
-//!    changed, since an item may be moved from a bucket not yet searched to one that was.
+//! 1. Readers take no lock (section 3.4 locks each slot): they read a bucket between two reads of its word in the
+//!    sidecar. A negative search is valid only if no bucket that it read has changed, since an item may move from a
+//!    bucket not yet searched to one that was.
 //! 2. A fingerprint per slot in the sidecar: a search reads four words there and one bucket, instead
 //!    of four buckets.
-//! 3. A stripe by hash besides the bucket's lock: with locks on slots only, two insertions of one
-//!    key into different buckets both succeed.
-//! 4. The log has the new value, not the old one: with the old value in it, a crash would take back
-//!    what a reader has reported.
+//! 3. A stripe by hash in addition to the bucket's lock: with locks on slots only, two insertions of one key into
+//!    different buckets would both succeed.
+//! 4. The log has the new value, not the old one: with the old value, a crash would take back what a reader has
+//!    reported.
 //! 5. A value of one word is overwritten in place with neither log nor slot: a word is atomic.
-//! 6. A movement is logged, so that recovery knows what may be there twice; updates need not look
-//!    for a second copy.
+//! 6. A movement is logged, so recovery knows what may be there twice, and updates need not look for a second copy.
 //! 7. Rehashing locks source and destination until the deletion is durable. The items of an interim
 //!    bucket are copied with one fence, and deleted with one.
 //! 8. A shrink that cannot place an item turns back into an expansion.
@@ -157,8 +155,8 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn expand(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_expansion(self.core.geometry())?;
@@ -312,8 +310,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     fn len(&self) -> u64 {
-        // Threads count on their own; only the sum is a number of pairs. Beside writers a removal
-        // may be seen and its insertion not: the sum may seem negative.
+        // Each thread counts separately; only the sum is a number of pairs. During writes a removal may be seen and its
+        // insertion not: the sum may seem negative.
         let counts = 0..LEVEL_COUNTS as u32;
         let sum = counts.map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()

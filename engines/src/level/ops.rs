@@ -231,7 +231,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 if to == from || !has_room(to) {
                     continue;
                 }
-                // Not waited for: whoever holds it may be waiting for the one held here.
+                // Only tried: its holder may be waiting for the one held here.
                 let Some(_locked) = Locked::attempt(self.word(to)) else {
                     *is_busy = true;
                     continue;
@@ -297,7 +297,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         // From here on recovery ends the update, so a reader may report the new value.
         let word = self.word(bucket).load(Ordering::Relaxed);
         self.set_word(bucket, word | WRITING);
-        // Who sees the value sees that it is being written.
+        // A thread that sees the value also sees that it is being written.
         fence(Ordering::Release);
         self.bucket.fill_value(medium, at, slot, value);
         self.flush_item(at, slot);

@@ -1,10 +1,9 @@
-//! Recovery (section 3.3.3): the log is replayed, and items that a crash left twice are deleted once.
+//! Recovery (section 3.3.3): it replays the log, and deletes one copy of each item that a crash left twice.
 //!
-//! Twice are at most: the item of each movement in the log, anywhere; items of interim levels, of any
-//! of their buckets, since several threads rehash at once (the paper looks at the first one only);
-//! and items of the top level, if that was interim in a shrink which became an expansion while they
-//! were rehashed. Both copies are equal. Cut anywhere, recovery leaves what a crash leaves, and
-//! runs again.
+//! Three kinds of items may be there twice: the item of each movement in the log, anywhere; items of interim levels, in
+//! any bucket, since several threads rehash at once (the paper looks only at the first one); and items of the top
+//! level, if that was interim in a shrink that became an expansion while they were rehashed. Both copies are equal. A
+//! cut recovery leaves what a crash leaves, and can run again.
 
 use super::geometry::{Geometry, Resize};
 use super::layout::BucketId;

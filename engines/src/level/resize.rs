@@ -1,8 +1,8 @@
-//! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6), beside running operations.
+//! Resizing in place (sections 3.2 and 4.5, algorithms 5 and 6) while operations run.
 //!
-//! Whoever inserts or removes while a resize is under way rehashes some interim buckets besides. There is no
-//! helper thread: a resize has a third of the buckets to rehash (or two thirds), and room for
-//! many times as many insertions, so a few buckets for each insertion end it long before the next.
+//! During a resize every insertion or removal also rehashes some interim buckets. There is no helper thread: a resize
+//! must rehash a third of the buckets (or two thirds), and the table then has room for many times as many insertions.
+//! So with a few buckets for each insertion a resize ends long before the next one.
 
 use super::bucket::Unfenced;
 use super::geometry::{Geometry, LEVELS_MAX, Resize};
@@ -54,8 +54,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let Settings { resize_at, shrink_at, .. } = self.settings;
         let (pairs, capacity) = (self.len() as f64, self.capacity(geometry) as f64);
-        // Refused for want of space, the table fills on, and whoever then finds no room says so; or it
-        // stays as large as it is.
+        // Without space, the table keeps filling, and an operation that then finds no room reports it; or it stays as
+        // large as it is.
         if resize_at <= 1.0 && pairs >= resize_at * capacity {
             let _ = self.begin_expansion(geometry);
         } else if pairs < shrink_at * capacity {
@@ -87,7 +87,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if geometry.resize() != Resize::No {
             self.finish_resize();
             if self.undrained(geometry) == Some(0) {
-                // Whoever emptied the last bucket has not come to say so yet.
+                // The thread that emptied the last bucket has not reported it yet.
                 self.end_level(geometry);
             }
             if self.geometry() != geometry {
@@ -181,7 +181,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         for _ in 0..count {
             let geometry = self.geometry();
             let Some(interim) = geometry.interim() else { return };
-            // In circles: a bucket may have been left, or passed by somebody who was held up.
+            // In circles: a bucket may have been left out, or belong to a thread that stalled.
             let next = self.progress.take_next() & ((1 << interim) - 1);
             let _ = self.drain(geometry, BucketId::new(interim, next));
         }

@@ -42,8 +42,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Scanned<K, V> for Core<M, K, V> {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Called by who moves an item from one bucket to another, while both are locked and after a
-    /// look at the geometry.
+    /// The mover of an item calls this, while both are locked and after a look at the geometry.
     pub(super) fn tell_scans(&self, key: K, from: BucketId, to: BucketId) {
         self.scans.tell(key, from.word, to.word, |key| self.hashed(key));
     }

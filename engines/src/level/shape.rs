@@ -1,11 +1,11 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{
     BUCKET_BYTES_MAX, LEVEL_MAX, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, TOKENS_BYTES_MIN,
 };
 use pmem::LINE;
 
-/// Which of the paper's design decisions are in force. All of them, but for measurements.
+/// The paper's design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Design {
     /// D2: two hash functions.
@@ -100,16 +100,16 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// The shape for keys and values of so many bytes together: four slots as in the paper, but
-    /// three where a fourth would cost every bucket a line more. (With 8-byte keys and values a
-    /// bucket is then one line, and a table three quarters as large.)
+    /// The shape for keys and values with this many bytes together: four slots as in the paper, but three where a
+    /// fourth would cost every bucket a line more. (With 8-byte keys and values a bucket is then one line, and a table
+    /// three quarters as large.)
     pub fn for_pair_bytes(pair_bytes: u64) -> Shape {
         let lines = |slots: u64| (TOKENS_BYTES_MIN + slots * pair_bytes).div_ceil(LINE);
         let slots = if lines(3) < lines(4) { 3 } else { 4 };
         Shape { slots, ..Shape::default() }
     }
 
-    /// Most bytes of a key and its value together, in buckets of so many slots.
+    /// Most bytes of a key and its value together, in buckets of this many slots.
     pub const fn pair_bytes_max(slots: u32) -> u64 {
         (BUCKET_BYTES_MAX - TOKENS_BYTES_MIN) / slots as u64
     }

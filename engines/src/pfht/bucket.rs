@@ -438,7 +438,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let gone = Pending { bucket, clear: 1 << slot, ..Pending::default() };
         if Bucket::<K, V>::WORDS {
             self.show_locked(&gone);
-            // Who sees that it has gone sees that it is elsewhere. (What is put there then is ordered after it.)
+            // A thread that sees it gone also sees it elsewhere. (What is put there then is ordered after it.)
             fence(Ordering::Release);
             self.medium().store(self.at(bucket).add(self.bucket.item_at(slot)), 0);
         } else {

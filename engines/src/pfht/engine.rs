@@ -1,4 +1,4 @@
-//! What PFHT says of itself.
+//! How PFHT describes itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
 use super::{Pfht, Shape};
@@ -43,8 +43,8 @@ impl Describe for Engine {
         name: "pfht",
         title: "PFHT",
         paper: "Debnath, Haghdoost, Kadav, Khatib, Ungureanu: Revisiting Hash Table Design for Phase Change Memory",
-        summary: "Cuckoo hashing that moves one item at most, and a stash: the fullest, with the fewest writes.",
-        pair_sizes: "keys of at least 1 byte that with their value have at most 120",
+        summary: "Cuckoo hashing that moves at most one item, with a stash. Gets the fullest, with the fewest writes.",
+        pair_sizes: "keys of at least 1 byte, and at most 120 bytes for key and value together",
         pair_bytes_max: PAIR_BYTES_MAX,
         parameters: &[
             Parameter {

@@ -34,7 +34,7 @@ pub(super) const BUCKET_BYTES: u64 = 2 * LINE;
 /// Most slots of a bucket.
 pub const SLOTS_MAX: u32 = 8;
 
-/// The bucket is locked. Who holds the lock alone changes the bucket and its record.
+/// The bucket is locked. Only the lock holder changes the bucket and its record.
 pub(super) const LOCK: u64 = 1;
 /// A value of the bucket, or of a node that belongs to it, is being overwritten, and is in the log.
 pub(super) const WRITING: u64 = 1 << 1;
@@ -107,7 +107,7 @@ pub(super) struct Bucket<K, V> {
     pair: PhantomData<fn() -> (K, V)>,
 }
 
-/// Most slots of a bucket that holds pairs of so many bytes, `words` telling whether key and value are a word each.
+/// Most slots of a bucket for pairs of this many bytes. `words`: whether key and value are a word each.
 pub(super) const fn slots_for(pair_bytes: u64, words: bool) -> u32 {
     let bytes = if words { BUCKET_BYTES } else { BUCKET_BYTES - WORD };
     let fitting = bytes / if pair_bytes == 0 { 1 } else { pair_bytes };

@@ -13,33 +13,35 @@
 //!
 //! Invariants:
 //!
-//! 1. A key is in at most one slot or node that is in use, save while an item is moved: then both copies are equal,
+//! 1. A key is in at most one slot or node that is in use, except while an item is moved. Then both copies are equal,
 //!    and the locks of both buckets are held.
-//! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a new one and
-//!    then empties the bucket must take the same lock. A node of the stash belongs to a bucket, a first choice of its
-//!    key, and changes under that bucket's lock.
+//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
+//!    and then empties the bucket must take the same lock. A node of the stash belongs to the bucket that is its key's
+//!    first choice, and changes under that bucket's lock.
 //! 3. A key appears where it was absent only under the lock of its home.
-//! 4. A fingerprint is shown when its slot is durable, and taken away when the slot's erasure is; a node is in a
-//!    chain likewise. In between the bucket is locked, and who reads it makes durable what it reports. Every change of
-//!    what is shown is a new version, and what replaces something is shown in a version before that is hidden.
-//! 5. Whoever waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize
-//!    empties in the present geometry: then it waits for one that is not, or that has a higher number, and gives up
-//!    when the geometry changes. A chain's lock is held for some stores, and nothing is waited for meanwhile.
+//! 4. A fingerprint appears when its slot is durable, and disappears when the slot's erasure is. The same holds for a
+//!    node in a chain. In between the bucket is locked, and a reader makes durable what it reports. Every change of
+//!    what is visible is a new version. A replacement becomes visible in an earlier version than the one that hides the
+//!    original.
+//! 5. A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties
+//!    in the present geometry. In the last case it waits for a bucket that is not being emptied, or that has a higher
+//!    number, and gives up when the geometry changes. A chain's lock is held for a few stores, without waiting for
+//!    anything meanwhile.
 //!
 //! Departures from the paper, and why:
 //!
-//! 1. No transactions and no log: of a pair of words the value is stored before the key, in one line, and a key that is
-//!    not 0 makes the slot used. So key 0 lies in the stash. Other pairs have a bitmap in their bucket, which one word
-//!    changes. Only an update of such a pair in a full bucket, or in the stash, takes a log.
+//! 1. No transactions and no log. For a pair of words the value is stored before the key, in one line, and a nonzero
+//!    key marks the slot as used. So key 0 lies in the stash. Other pairs have a bitmap in their bucket, which changes
+//!    with one word. Only an update of such a pair in a full bucket, or in the stash, needs a log.
 //! 2. A displacement copies the item, fences, and erases it together with the new item that takes its slot: two fences.
 //!    A crash in between leaves it twice, equal; recovery looks for that.
-//! 3. Any number of threads. Readers take no lock: they read a slot between two looks at its bucket's version. A
+//! 3. Any number of threads. Readers take no lock: they read a slot between two reads of its bucket's version. A
 //!    negative search is valid only if neither bucket has changed.
-//! 4. Fingerprints in the sidecar spare reading buckets, and a bit of a bucket tells that the stash has keys of it, so
-//!    that other misses spare the stash ([`Design`] switches both off).
+//! 4. Fingerprints in the sidecar save reading buckets. A bit of a bucket says that the stash has keys of it, so other
+//!    misses skip the stash. ([`Design`] switches both off.)
 //! 5. Ties between equally loaded buckets go to the first one: a coin would make runs differ.
-//! 6. The table grows: when the stash is full, or at the load factor that was asked for, it doubles beside operations,
-//!    and so does the stash, which is then emptied into the main table.
+//! 6. The table grows: when the stash is full, or at the chosen load factor, it doubles while operations run. The stash
+//!    doubles too, and is then emptied into the main table.
 
 mod batch;
 mod bucket;
@@ -129,8 +131,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Pfht<M, K, V> {
         self.core.shape
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_extension(self.core.geometry())?;

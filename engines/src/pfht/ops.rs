@@ -239,7 +239,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Displacement: moves an item of a full, locked bucket to its other bucket, if that has room. That bucket's lock
-    /// is only tried for: whoever holds it may be waiting for this one.
+    /// is only tried: its holder may be waiting for this one.
     fn displace(&self, geometry: Geometry, from: u64) -> Displaced<'_> {
         let medium = self.medium();
         let mut no_room = Displaced::No;
@@ -315,7 +315,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let entry = self.log.write(self.medium(), &Entry::update(level, bucket, slot, value));
         // From here on recovery ends the update, so a reader may report the new value.
         self.set_state(bucket, |state| state | WRITING);
-        // Who sees the value sees that it is being written.
+        // A thread that sees the value also sees that it is being written.
         fence(Ordering::Release);
         self.overwrite(bucket, spot, (key, value));
         self.set_state(bucket, |state| with_new_version(state & !WRITING));

@@ -1,8 +1,8 @@
-//! Recovery: records are rebuilt, the log is replayed, nodes of the stash are linked, and items that a crash left
-//! twice are deleted once.
+//! Recovery: it rebuilds records, replays the log, links nodes of the stash, and deletes one copy of each item that a
+//! crash left twice.
 //!
-//! Twice are items that were being moved: to their other bucket by a displacement, onwards by a resize, or from a node
-//! of the stash. Both copies are equal. Cut anywhere, recovery leaves what a crash leaves, and runs again.
+//! Items that were being moved may be there twice: to their other bucket by a displacement, onwards by a resize, or
+//! from a node of the stash. Both copies are equal. A cut recovery leaves what a crash leaves, and can run again.
 
 use super::Core;
 use super::layout::{Bucket, PRINTS, STASHED};

@@ -1,11 +1,10 @@
-//! Resizing, beside running operations: what of it is this engine's own. The paper has none; this is that of
+//! Resizing while operations run: the part that only this engine has. The paper has no resizing; this one is that of
 //! `doubling`.
 //!
 //! An extension adds a data table as large as all before it, with as many nodes for the stash, and about half of the
-//! items of each of these move there. Whoever inserts or removes meanwhile empties some buckets besides of what has to
-//! move. Of each bucket the items are copied, with few fences, and then deleted there. Nodes of the stash that belong
-//! to the bucket go to the main table if there is room. A shrink is the mirror: it empties the last table. Its nodes
-//! stay.
+//! items of each of these move there. Every insertion or removal also empties some buckets of what must move. The items
+//! of a bucket are copied, with few fences, and then deleted there. Nodes of the stash that belong to the bucket go to
+//! the main table if there is room. A shrink does the reverse: it empties the last table. Its nodes stay.
 
 use super::Core;
 use super::bucket::Unfenced;
@@ -95,8 +94,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Empties the stash of what belongs to a locked bucket, as far as the main table has room, and copies the rest
-    /// to nodes of the buckets that it belongs to now. (Relinked, a node would be in neither chain for a moment.)
+    /// Moves what belongs to a locked bucket from the stash to the main table if there is room, and copies the rest to
+    /// nodes of the buckets that it belongs to now. (Relinked, a node would be in neither chain for a moment.)
     #[cold]
     fn copy_out_nodes(&self, geometry: Geometry, bucket: u64) -> Placed {
         let is_source = |bucket: &u64| geometry.sources().contains(bucket);

@@ -1,11 +1,11 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{
     LOG2_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX, slots_for,
 };
 use index::{Fixed, are_words};
 
-/// Which of the design decisions are in force. All of them, but for measurements.
+/// The design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Design {
     /// An insertion moves an item if that makes room (section 4.1): once, or never.
@@ -74,7 +74,7 @@ impl Shape {
         Shape::for_sizes((K::BYTES + V::BYTES) as u64, are_words::<K, V>())
     }
 
-    /// The shape for pairs of so many bytes, `words` telling whether key and value are a word each.
+    /// The shape for pairs of this many bytes. `words`: whether key and value are a word each.
     pub fn for_sizes(pair_bytes: u64, words: bool) -> Shape {
         Shape {
             slots: slots_for(pair_bytes, words),
@@ -105,7 +105,7 @@ impl Shape {
         shape
     }
 
-    /// Nodes of the stash beside the first data table, for keys that a slot could take.
+    /// Nodes of the stash that come with the first data table, for keys that a slot could take.
     pub(super) fn first_nodes(&self) -> u64 {
         let (slots, percent) =
             (u64::from(self.slots) << self.initial_log2, u64::from(self.stash_percent));

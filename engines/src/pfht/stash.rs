@@ -1,12 +1,12 @@
-//! The stash (section 4.1): what the main table has no room for, in chains, and the key 0, which no slot takes.
+//! The stash (section 4.1): pairs without room in the main table, in chains, and the key 0, which no slot takes.
 //!
-//! Which node is in which chain is volatile: a node in the pool tells its pair and whether it is in use, and links are
-//! rebuilt. A node belongs to the first bucket of its key, and changes under that bucket's lock. Some buckets next to
-//! each other share a chain, so each link tells whose the node is.
+//! Chains are volatile: a node in the pool has its pair and whether it is in use, and links are rebuilt. A node belongs
+//! to the first bucket of its key, and changes under that bucket's lock. Some neighbouring buckets share a chain, so
+//! each link says whose the node is.
 //!
-//! A chain's head has a version that grows with every change. A reader, which takes no lock, knows by it whether what
-//! it walked was one chain all along; if not it walks again. Who changes a chain holds its lock for some volatile
-//! stores, never across a fence.
+//! A chain's head has a version that grows with every change. A reader takes no lock; the version tells it whether it
+//! walked one chain throughout, and if not it walks again. A thread that changes a chain holds its lock for a few
+//! volatile stores, never across a fence.
 
 use super::layout::{Bucket, LOG2_MAX, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
@@ -22,7 +22,8 @@ const BUCKETS_PER_CHAIN: u64 = 8;
 /// Steps after which a reader asks whether it has strayed from its chain.
 const STEPS_BETWEEN_CHECKS: usize = 8;
 
-// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the end.
+// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the
+// end.
 const LINK_MASK: u64 = (1 << 32) - 1;
 const OWNER_SHIFT: u32 = 32;
 const _: () = assert!(LOG2_MAX < u64::BITS - OWNER_SHIFT);
@@ -146,7 +147,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// A free node for a key; `takes`: whether a slot could have it. `None`: the stash is full.
     pub(super) fn take_node(&self, takes: bool) -> Option<u64> {
         if !takes {
-            // Whoever asks holds the lock of the bucket to which the key belongs, and of the one that it leaves.
+            // The caller holds the lock of the bucket to which the key belongs, and of the one that it leaves.
             return (0..NODES_OF_ZERO).find(|&node| !self.is_linked(node));
         }
         let mut free = self.free.lock();
@@ -285,7 +286,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     /// Erases a node in the pool, and flushes that; a fence is still to come.
     pub(super) fn erase<M: Medium>(&self, medium: &M, node: u64) {
         let at = self.at(node);
-        // Release: who sees that a copied item has gone here sees its copy.
+        // Release: a thread that sees that a copied item has gone here also sees its copy.
         medium.store_release(at, 0);
         medium.flush(at);
     }
@@ -329,8 +330,8 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         head.store(next_version(before) | CHAIN_LOCK | first, Ordering::Release);
     }
 
-    /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the key
-    /// already, `may_erase` is asked, and the node erased, durably. Returns the nodes in use.
+    /// Gives every node in use, as found in the pool, to the bucket that `owner` tells. If that is `None`, or has the
+    /// key already, `may_erase` is asked, and the node erased, durably. Returns the nodes in use.
     pub(super) fn rebuild<M: Medium, E>(
         &self,
         medium: &M,
@@ -381,7 +382,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         }
     }
 
-    /// Bytes of the sidecar for so many buckets.
+    /// Bytes of the sidecar for this many buckets.
     pub(super) fn sidecar_bytes(&self, buckets: u64) -> u64 {
         (buckets.div_ceil(BUCKETS_PER_CHAIN) + self.nodes()) * size_of::<u64>() as u64
     }

@@ -22,7 +22,7 @@ struct Pending {
     is_beyond: bool,
 }
 
-/// What the cached table is told of a change when it is durable.
+/// What the cached table learns of a change when it is durable.
 type Completion<V> = (Busy, Option<V>);
 
 /// How an entry comes to be busy.
@@ -438,7 +438,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn show(&self, change: &Pending) {
         self.show_locked(change);
         if self.cache.is_some() && change.print == 0 && change.clear == 0 {
-            // Overwritten in place: who has read the old value must not cache it.
+            // Overwritten in place: a thread that has read the old value must not cache it.
             self.new_version(change.bucket);
         }
         let state = self.state(change.bucket);

@@ -1,4 +1,4 @@
-//! What Rewo-Hash says of itself.
+//! How Rewo-Hash describes itself.
 
 use super::layout::{BUCKET_BYTES, slots_for};
 use super::{Cached, RewoHash, Shape};
@@ -44,8 +44,8 @@ impl Describe for Engine {
         title: "Rewo-Hash",
         paper: "Li, Huang: A Read-Efficient and Write-Optimized Hash Table for Intel Optane DC Persistent \
                 Memory",
-        summary: "Buckets of 256 bytes, as Optane-like media write them; grows by moving half of its pairs.",
-        pair_sizes: "keys of at least 1 byte that with their value have at most 248",
+        summary: "Buckets of 256 bytes, which Optane-like media write at once. Grows by moving half of its pairs.",
+        pair_sizes: "keys of at least 1 byte, and at most 248 bytes for key and value together",
         pair_bytes_max: PAIR_BYTES_MAX,
         parameters: &[
             Parameter {

@@ -31,7 +31,7 @@ pub const SLOTS_MAX: u32 = 15;
 /// Most bits of a fingerprint.
 const PRINT_BITS_MAX: u32 = 8;
 
-/// The bucket is locked. Who holds the lock alone changes the bucket and its record.
+/// The bucket is locked. Only the lock holder changes the bucket and its record.
 pub(super) const LOCK: u64 = 1;
 /// A value of the bucket is being overwritten, and is in the log.
 pub(super) const WRITING: u64 = 1 << 1;
@@ -67,7 +67,7 @@ pub(super) struct Bucket<K, V> {
     pair: PhantomData<fn() -> (K, V)>,
 }
 
-/// Most slots of a bucket that holds pairs of so many bytes.
+/// Most slots of a bucket for pairs of this many bytes.
 pub(super) const fn slots_for(pair_bytes: u64) -> u32 {
     let fitting = (BUCKET_BYTES - WORD) / if pair_bytes == 0 { 1 } else { pair_bytes };
     if fitting < SLOTS_MAX as u64 { fitting as u32 } else { SLOTS_MAX }

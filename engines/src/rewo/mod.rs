@@ -19,47 +19,46 @@
 //!
 //! Invariants:
 //!
-//! 1. A key is in at most one slot that is in use, save while an item is moved: then both copies are equal,
-//!    and the locks of both buckets are held. Of an eviction, the slot that the item leaves is locked in the
-//!    durable meta word; of a resize, it lies in a bucket that the resize has not emptied.
-//! 2. A bucket is changed only under its lock, after a look at the geometry: whoever publishes a new one and
-//!    then empties the bucket must take the same lock.
+//! 1. A key is in at most one slot that is in use, except while an item is moved. Then both copies are equal, and the
+//!    locks of both buckets are held. In an eviction, the slot that the item leaves is locked in the durable meta word.
+//!    In a resize, it lies in a bucket that the resize has not emptied.
+//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
+//!    and then empties the bucket must take the same lock.
 //! 3. A key appears where it was absent only under the lock of its home.
-//! 4. A fingerprint is shown when the bit of its slot is durable, and taken away when the bit's erasure is. In
-//!    between the bucket is locked, and who reads it makes durable what it reports. Every change of what is
-//!    shown is a new version, and what replaces something is shown in a version before that is hidden.
-//! 5. Whoever waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize
-//!    empties in the present geometry: then it waits for one that is not, and gives up when the geometry
-//!    changes.
+//! 4. A fingerprint appears when the bit of its slot is durable, and disappears when the bit's erasure is. In between
+//!    the bucket is locked, and a reader makes durable what it reports. Every change of what is visible is a new
+//!    version. A replacement becomes visible in an earlier version than the one that hides the original.
+//! 5. A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties
+//!    in the present geometry. In the last case it waits for a bucket that is not being emptied, and gives up when the
+//!    geometry changes.
 //!
 //! Departures from the paper, and why:
 //!
-//! 1. Readers wait for no lock and use no hardware transactions (algorithms 1 and 2): they read a slot between
-//!    two looks at its bucket's version. A negative search is valid only if no bucket that it looked at has
-//!    changed, since an item may be moved from a bucket not yet searched to one that was.
-//! 2. Locks are in the sidecar, one for a bucket, and one for all changes of a key, its home: with locks on
-//!    slots only, two insertions of one key into different slots both succeed. The lockmap in the pool marks
-//!    items that are being evicted, and nothing else.
-//! 3. Fingerprints of 8 bits in the sidecar besides those in the pool, which for 15 slots have 2 bits.
+//! 1. Readers wait for no lock and use no hardware transactions (algorithms 1 and 2): they read a slot between two
+//!    reads of its bucket's version. A negative search is valid only if no bucket that it read has changed, since an
+//!    item may move from a bucket not yet searched to one that was.
+//! 2. Locks are in the sidecar: one for a bucket, and one for all changes of a key, its home. With locks on slots only,
+//!    two insertions of one key into different slots would both succeed. The lockmap in the pool only marks items that
+//!    are being evicted.
+//! 3. Fingerprints of 8 bits in the sidecar, in addition to those in the pool, which for 15 slots have 2 bits.
 //! 4. An insertion goes to the emptier one of two buckets, which fills more of the table, and first to slots in
 //!    the line of the meta word, which saves a flush and a fence.
 //! 5. A value of one word is overwritten in place: a word is atomic.
-//! 6. An update of a longer value in a full bucket from which nothing can be evicted goes by a log, or it would
+//! 6. An update of a longer value in a full bucket from which nothing can be evicted uses a log. Without one it would
 //!    fail in a table that may not grow.
-//! 7. The bits of a key that tell its owner are those above the bits of its first bucket. So tables need no
-//!    directory entries, and there may be as many as doublings: no full migration after 16.
-//! 8. An item is updated where it is found, be it in an old table. The paper writes the new value to the new
-//!    table and then deletes the old one: between the two a crash leaves two different values.
+//! 7. The bits of a key that determine its owner are those above the bits of its first bucket. So tables need no
+//!    directory entries, and there may be as many tables as doublings, without a full migration after 16.
+//! 8. An item is updated where it is found, even in an old table. The paper writes the new value to the new table and
+//!    then deletes the old one; a crash between the two leaves two different values.
 //! 9. A shrink that cannot place an item turns back into an extension.
-//! 10. Entries of the cached table change under the lock of their key's home, and are busy while their key
-//!     changes; the head of `cache` has the argument. The paper's locks of entries let a look-up that missed cache
-//!     the old value after a writer has replaced it. No item of the cached table is moved to its other bucket.
-//!     Its buckets have fingerprints, too. Of look-ups that could only replace an entry one in a few does: the others
-//!     are spared the work, and pairs that are looked up often come to be cached all the same.
-//! 11. The cached table begins anew when a resize changes its size.
-//! 12. A writer brings the cached table up to date itself, unless it is asked to leave the marking of new entries to
-//!     threads beside it. It never waits for one that has not begun (the paper's writer does), and what is durable it
-//!     shows itself.
+//! 10. Entries of the cached table change under the lock of their key's home, and are busy while their key changes; the
+//!     head of `cache` has the argument. With the paper's locks of entries, a look-up that missed could cache the old
+//!     value after a writer has replaced it. No item of the cached table moves to its other bucket. Its buckets have
+//!     fingerprints, too. If a look-up could only replace an entry, one in a few does so: pairs that are looked up
+//!     often still get cached, and the other look-ups save the work.
+//! 11. The cached table starts over when a resize changes its size.
+//! 12. A writer updates the cached table itself, unless other threads are to mark new entries. It never waits for a
+//!     thread that has not begun (the paper's writer does), and it publishes durable values itself.
 
 mod batch;
 mod bucket;
@@ -171,9 +170,9 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         self.core.shape
     }
 
-    /// Caches what there is room for, beside other operations. Whether the cached table is full-loaded then: it has
-    /// every pair, and a look-up of a key that is absent does not touch the pool. Of refills at once all say no but
-    /// one.
+    /// Caches as many pairs as there is room for, while other operations run. Returns whether the cached table is then
+    /// full-loaded: it has every pair, and a look-up of a key that is absent does not touch the pool. Of refills at
+    /// once all say no but one.
     pub fn refill(&self) -> bool {
         self.core.refill()
     }
@@ -183,8 +182,8 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         self.core.cache.as_ref().is_some_and(|cache| cache.state().is_full_loaded())
     }
 
-    /// Doubles the table beside other operations, in the calling thread, whatever the settings say
-    /// of growth. The caller holds the pool's right to write.
+    /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
+    /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
         self.core.finish_resize();
         self.core.begin_extension(self.core.geometry())?;

@@ -246,7 +246,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// An empty slot of a bucket, and the bucket's lock, if it has one. `None`: the geometry has changed.
     ///
-    /// The lock is not waited for: whoever holds it may be waiting for a bucket that is held here.
+    /// The lock is only tried: its holder may be waiting for a bucket that is held here.
     fn try_room(
         &self,
         geometry: Geometry,
@@ -336,7 +336,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let state = self.state(bucket);
         let before = state.load(Ordering::Relaxed);
         state.store(before | WRITING, Ordering::Release);
-        // Who sees the value sees that it is being written.
+        // A thread that sees the value also sees that it is being written.
         fence(Ordering::Release);
         self.bucket.fill(medium, at, slot, (key, value));
         medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::ITEM_BYTES);

@@ -1,9 +1,9 @@
-//! Recovery: algorithm 6 (section 3.7). Records are rebuilt, the log is replayed, and items that a crash left
-//! twice are deleted once.
+//! Recovery: algorithm 6 (section 3.7). It rebuilds records, replays the log, and deletes one copy of each item that a
+//! crash left twice.
 //!
-//! Twice are at most items in slots that are locked, which were being evicted; and, if a resize is under way,
-//! items that are not in their place, in buckets that the cursor has not passed. Both copies are equal. Cut
-//! anywhere, recovery leaves what a crash leaves, and runs again.
+//! Two kinds of items may be there twice: those in locked slots, which were being evicted; and, if a resize is under
+//! way, those that are not in their place, in buckets that the cursor has not passed. Both copies are equal. A cut
+//! recovery leaves what a crash leaves, and can run again.
 
 use super::Core;
 use super::layout::BUCKET_BYTES;

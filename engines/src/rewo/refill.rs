@@ -1,5 +1,5 @@
-//! The refill of the cached table (section 3.7): when it is asked for, or by a thread of the table's own after
-//! opening and whenever a resize has made the cached table begin anew.
+//! The refill of the cached table (section 3.7): on demand, or by a background thread after opening and whenever a
+//! resize has emptied the cached table.
 
 use super::Core;
 use super::layout::Locked;

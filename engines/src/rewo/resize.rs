@@ -1,9 +1,8 @@
-//! Lightweight resizing (section 3.6), beside running operations: what of it is this engine's own.
+//! Lightweight resizing (section 3.6) while operations run: the part that only this engine has.
 //!
-//! An extension adds a data table as large as all before it, and about half of the items of each of these move
-//! there. Whoever inserts or removes meanwhile empties some buckets besides of what has to move. Of each bucket
-//! the items are copied, with few fences, and then deleted there with one word. A shrink is the mirror: it
-//! empties the last table.
+//! An extension adds a data table as large as all before it, and about half of the items of each of these move there.
+//! Every insertion or removal also empties some buckets of what must move. The items of a bucket are copied, with few
+//! fences, and then deleted there with one word. A shrink does the reverse: it empties the last table.
 
 use super::Core;
 use super::bucket::Unfenced;

@@ -39,8 +39,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Scanned<K, V> for Core<M, K, V> {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Called by who moves an item from one bucket to another, while both are locked and after a
-    /// look at the geometry.
+    /// The mover of an item calls this, while both are locked and after a look at the geometry.
     pub(super) fn tell_scans(&self, key: K, from: u64, to: u64) {
         self.scans.tell(key, from, to, |key| self.hashed(key));
     }

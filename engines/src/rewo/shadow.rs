@@ -1,10 +1,10 @@
-//! Shadowing synchronization (section 3.5): threads that bring the cached table up to date while writers store
-//! their items in the pool.
+//! Shadowing synchronization (section 3.5): threads that update the cached table while writers store their items in the
+//! pool.
 //!
-//! Before a writer stores an item, it lays an order on a desk. After that, and before anybody can see the item, it
-//! takes the order back. If a thread has carried it out, the key's entry is busy. If none has begun, the writer marks
-//! the entry itself: it waits only for a thread that is in the midst of it. What is durable then, the writer shows in
-//! the cached table, as it does without such threads.
+//! Before a writer stores an item, it puts an order on a desk. After the store, and before anybody can see the item, it
+//! takes the order back. If a thread has carried it out, the key's entry is busy. If no thread has begun, the writer
+//! marks the entry itself; it waits only for a thread that is working on it. When the item is durable, the writer
+//! publishes it in the cached table, as it does without such threads.
 
 use super::Core;
 use super::cache::Busy;
@@ -38,7 +38,7 @@ const DONE: u64 = 4;
 
 /// Rounds over all desks that find nothing before a thread goes to sleep: some 20 us.
 const IDLE_ROUNDS_MAX: u32 = 1000;
-/// A writer that finds all asleep wakes one every so many orders: to wake takes longer than the order.
+/// A writer that finds all threads asleep wakes one after this many orders: waking takes longer than an order.
 const ORDERS_PER_WAKE: u64 = 64;
 
 /// Where orders are laid.

@@ -1,9 +1,9 @@
-//! What a table is fixed to at creation.
+//! What is fixed when a table is created.
 
 use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
 use crate::doubling::LOG2_MAX;
 
-/// Which of the design decisions are in force. All of them, but for measurements.
+/// The design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Design {
     /// How many items an insertion may move, at most 2 (section 3.1).
@@ -55,7 +55,7 @@ pub enum Cached {
 impl Cached {
     /// The most times two that a cached table may be smaller.
     const SMALLER_LOG2_MAX: u32 = 16;
-    /// The smallest cached table is so many times smaller than the persistent one.
+    /// The smallest cached table is this many times smaller than the persistent one.
     pub(super) const PART_MAX: u64 = 1 << Self::SMALLER_LOG2_MAX;
 
     /// An n-th of the persistent table: of a number between two powers of two, the larger one counts. 0: nothing.
@@ -112,7 +112,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape for keys and values of so many bytes together.
+    /// The shape for keys and values with this many bytes together.
     pub fn for_pair_bytes(pair_bytes: u64) -> Shape {
         Shape {
             slots: slots_for(pair_bytes),

@@ -13,8 +13,8 @@ pub(crate) struct Watchdog {
     _until_dropped: Sender<()>,
 }
 
-/// Gives the calling test ten times as long as it may take on a machine of its own. An abort and not a panic: the threads that hang hold on to
-/// what the test would have to join.
+/// Gives the calling test ten times as long as it may take on a machine of its own. An abort and not a panic: the
+/// threads that hang hold on to what the test would have to join.
 #[must_use]
 pub(crate) fn within(seconds: u64) -> Watchdog {
     let seconds = seconds * PATIENCE;

@@ -1,11 +1,11 @@
-//! Places of keys, as `HashMap::entry` has them. Nothing is held meanwhile: what is to be done is gathered, and done in
-//! one step in the end.
+//! Entries, as `HashMap::entry` has them. An entry holds no lock: it collects what to do, and does it in one step at
+//! the end.
 
 use crate::{Result, Store, Table};
 use index::Fixed;
 use std::cell::LazyCell;
 
-/// The place of a key in a table: [`Table::entry`].
+/// The entry of a key in a table: [`Table::entry`].
 #[must_use = "nothing is done before `or_insert`, `or_insert_with` or `or_default`"]
 #[derive(Debug)]
 pub struct Entry<'a, K: Fixed, V: Fixed, F = fn(&mut V)> {
@@ -19,7 +19,7 @@ impl<'a, K: Fixed, V: Fixed> Entry<'a, K, V> {
         Entry { table, key, change: None }
     }
 
-    /// Changes the value if there is one. `change` runs outside every lock, and may run several times: its last call is
+    /// Changes the value if there is one. `change` runs outside every lock, and may run several times; its last call is
     /// the one that took effect.
     pub fn and_modify<F: FnMut(&mut V)>(self, change: F) -> Entry<'a, K, V, F> {
         Entry { table: self.table, key: self.key, change: Some(change) }
@@ -32,12 +32,13 @@ impl<K: Fixed, V: Fixed, F: FnMut(&mut V)> Entry<'_, K, V, F> {
         self.key
     }
 
-    /// Stores `value` if the key is absent; returns the value that is there then.
+    /// Stores `value` if the key is absent. Returns the value that is there afterwards.
     pub fn or_insert(self, value: V) -> Result<V> {
         self.or_insert_with(|| value)
     }
 
-    /// Stores what `make` returns if the key is absent; returns the value that is there then. `make` runs once at most.
+    /// Stores the result of `make` if the key is absent. Returns the value that is there afterwards. `make` runs at
+    /// most once.
     pub fn or_insert_with(self, make: impl FnOnce() -> V) -> Result<V> {
         let Entry { table, key, change } = self;
         let Some(mut change) = change else {
@@ -60,7 +61,7 @@ impl<K: Fixed, V: Fixed, F: FnMut(&mut V)> Entry<'_, K, V, F> {
         }
     }
 
-    /// Stores the type's default if the key is absent; returns the value that is there then.
+    /// Stores the type's default if the key is absent. Returns the value that is there afterwards.
     pub fn or_default(self) -> Result<V>
     where
         V: Default,
@@ -69,7 +70,7 @@ impl<K: Fixed, V: Fixed, F: FnMut(&mut V)> Entry<'_, K, V, F> {
     }
 }
 
-/// The place of a key in a store: [`Store::entry`].
+/// The entry of a key in a store: [`Store::entry`].
 #[must_use = "nothing is done before `or_insert`, `or_insert_with` or `or_default`"]
 #[derive(Debug)]
 pub struct StoreEntry<'a, Q, F = fn(&mut Vec<u8>)> {
@@ -83,7 +84,7 @@ impl<'a, Q: AsRef<[u8]>> StoreEntry<'a, Q> {
         StoreEntry { store, key, change: None }
     }
 
-    /// Changes the value if there is one; as [`Entry::and_modify`].
+    /// Changes the value if there is one, as [`Entry::and_modify`] does.
     pub fn and_modify<F: FnMut(&mut Vec<u8>)>(self, change: F) -> StoreEntry<'a, Q, F> {
         StoreEntry { store: self.store, key: self.key, change: Some(change) }
     }
@@ -95,13 +96,13 @@ impl<Q: AsRef<[u8]>, F: FnMut(&mut Vec<u8>)> StoreEntry<'_, Q, F> {
         self.key.as_ref()
     }
 
-    /// Stores `value` if the key is absent; returns a copy of the value that is there then.
+    /// Stores `value` if the key is absent. Returns a copy of the value that is there afterwards.
     pub fn or_insert(self, value: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         self.or_insert_with(|| value)
     }
 
-    /// Stores what `make` returns if the key is absent; returns a copy of the value that is there then. `make` runs once
-    /// at most.
+    /// Stores the result of `make` if the key is absent. Returns a copy of the value that is there afterwards. `make`
+    /// runs at most once.
     pub fn or_insert_with<T: AsRef<[u8]>>(self, make: impl FnOnce() -> T) -> Result<Vec<u8>> {
         let StoreEntry { store, key, change } = self;
         let Some(mut change) = change else {
@@ -123,7 +124,7 @@ impl<Q: AsRef<[u8]>, F: FnMut(&mut Vec<u8>)> StoreEntry<'_, Q, F> {
         Ok(after)
     }
 
-    /// Stores the empty value if the key is absent; returns a copy of the value that is there then.
+    /// Stores the empty value if the key is absent. Returns a copy of the value that is there afterwards.
     pub fn or_default(self) -> Result<Vec<u8>> {
         self.or_insert([])
     }

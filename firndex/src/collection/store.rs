@@ -10,8 +10,8 @@ impl Store {
         Ok(self.get(key)?.is_some())
     }
 
-    /// A copy of the value of `key`. Unlike a [`Record`] it holds nothing in the store, may go to another thread, and may
-    /// be kept across an `await`.
+    /// A copy of the value of `key`. Unlike a [`Record`] it keeps nothing in place, may go to another thread, and may
+    /// live across an `await`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -26,7 +26,7 @@ impl Store {
         Ok(self.get(key)?.map(|value| value.to_vec()))
     }
 
-    /// Copies of the keys, in no order; promises are those of [`Store::iter`]. To stop early, drop it.
+    /// Copies of the keys, in no order, with the promises of [`Store::iter`]. To stop early, drop it.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -43,14 +43,14 @@ impl Store {
         std::iter::from_fn(move || pairs.next_by(|key, _| key.to_vec())).fuse()
     }
 
-    /// Copies of the values, in no order; promises are those of [`Store::iter`]. To stop early, drop it.
+    /// Copies of the values, in no order, with the promises of [`Store::iter`]. To stop early, drop it.
     pub fn values(&self) -> impl FusedIterator<Item = Result<Vec<u8>>> {
         let mut pairs = self.iter();
         std::iter::from_fn(move || pairs.next_by(|_, value| value.to_vec())).fuse()
     }
 
-    /// The value of `key`, in place; if there is none, stores what `make` returns and returns that. `make` runs once at
-    /// most, and outside every lock. Of several threads that do this at once, one stores and all return what it stored.
+    /// The value of `key`, in place. If there is none, stores the result of `make` and returns it. `make` runs at most
+    /// once, outside every lock. If several threads do this at once, one stores its value and all return that.
     pub fn get_or_insert_with<T: AsRef<[u8]>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Replaces the value of `key` if it is `expected`; as [`Store::compare_exchange`], with anything that has bytes.
+    /// Replaces the value of `key` if it is `expected`. The result is that of [`Store::compare_exchange`].
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -90,7 +90,7 @@ impl Store {
         self.compare_exchange(key, Some(expected.as_ref()), Some(new.as_ref()))
     }
 
-    /// Removes `key` if its value is `expected`; as [`Store::compare_exchange`], with anything that has bytes.
+    /// Removes `key` if its value is `expected`. The result is that of [`Store::compare_exchange`].
     pub fn remove_if(
         &self,
         key: impl AsRef<[u8]>,
@@ -99,8 +99,8 @@ impl Store {
         self.compare_exchange(key, Some(expected.as_ref()), None)
     }
 
-    /// Removes the pairs for which `keep` says no; returns how many. As [`Table::retain`](crate::Table::retain). While it
-    /// runs, no removed item's space may be used again.
+    /// Removes the pairs for which `keep` returns `false`, and returns how many, as
+    /// [`Table::retain`](crate::Table::retain) does. While it runs, the space of removed items may not be reused.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -122,7 +122,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes `key`, which had this value, unless `keep` says of it, or of the value that it has by then, to keep it.
+    /// Removes `key`, which had this value, unless `keep` accepts that value, or the one that the key has by then.
     fn remove_unless(
         &self,
         key: &[u8],
@@ -145,7 +145,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Removes all pairs; returns how many. As [`Table::clear`](crate::Table::clear).
+    /// Removes all pairs and returns how many, as [`Table::clear`](crate::Table::clear) does.
     pub fn clear(&self) -> Result<u64> {
         let mut keys = self.keys();
         let mut removed = 0;
@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// [`Store::put`] for each pair, in order and in batches; as [`Table::extend`](crate::Table::extend).
+    /// [`Store::put`] for each pair, in order and in batches, as [`Table::extend`](crate::Table::extend) does.
     pub fn extend<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (Q, T)>,
@@ -182,7 +182,7 @@ impl Store {
         }
     }
 
-    /// The place of `key`, to be filled or changed in one atomic step.
+    /// The entry of `key`, to fill or change in one atomic step.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -198,5 +198,5 @@ impl Store {
     }
 }
 
-/// Values held back at most by [`Store::extend`] before they are stored.
+/// Most bytes of values that [`Store::extend`] collects before it stores them.
 const BATCH_BYTES: usize = 4 << 20;

@@ -11,7 +11,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The keys, in no order; promises are those of [`Table::iter`]. To stop early, drop it.
+    /// The keys, in no order, with the promises of [`Table::iter`]. To stop early, drop it.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -26,13 +26,13 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.iter().map(|pair| pair.map(|(key, _)| key))
     }
 
-    /// The values, in no order; promises are those of [`Table::iter`]. To stop early, drop it.
+    /// The values, in no order, with the promises of [`Table::iter`]. To stop early, drop it.
     pub fn values(&self) -> impl FusedIterator<Item = Result<V>> {
         self.iter().map(|pair| pair.map(|(_, value)| value))
     }
 
-    /// The value of `key`; if there is none, stores what `make` returns and returns that. `make` runs once at most, and
-    /// outside every lock. Of several threads that do this at once, one stores and all return what it stored.
+    /// The value of `key`. If there is none, stores the result of `make` and returns it. `make` runs at most once,
+    /// outside every lock. If several threads do this at once, one stores its value and all return that.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -50,20 +50,21 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(self.insert(key, made)?.unwrap_or(made))
     }
 
-    /// Replaces the value of `key` if it is `expected`; as [`Table::compare_exchange`].
+    /// Replaces the value of `key` if it is `expected`. The result is that of [`Table::compare_exchange`].
     pub fn replace_if(&self, key: K, expected: V, new: V) -> Result<Exchange<V>> {
         self.compare_exchange(key, Some(expected), Some(new))
     }
 
-    /// Removes `key` if its value is `expected`; as [`Table::compare_exchange`].
+    /// Removes `key` if its value is `expected`. The result is that of [`Table::compare_exchange`].
     pub fn remove_if(&self, key: K, expected: V) -> Result<Exchange<V>> {
         self.compare_exchange(key, Some(expected), None)
     }
 
-    /// Removes the pairs for which `keep` says no; returns how many. A pair that another thread changes meanwhile is
-    /// shown to `keep` again: none is removed with a value that `keep` has not seen. `keep` runs outside every lock.
+    /// Removes the pairs for which `keep` returns `false`, and returns how many. If another thread changes a pair
+    /// meanwhile, `keep` sees it again: no pair is removed with a value that `keep` has not seen. `keep` runs outside
+    /// every lock.
     ///
-    /// Beside writers it meets the pairs that [`Table::for_each`] would. On an error some of the pairs are removed.
+    /// It visits the pairs that [`Table::for_each`] would. After an error some of the pairs are removed.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -92,8 +93,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(removed)
     }
 
-    /// Removes all pairs; returns how many. Beside writers it removes those that [`Table::for_each`] would meet: a pair
-    /// that comes meanwhile may stay. The space stays with the pool. On an error some of the pairs are removed.
+    /// Removes all pairs and returns how many. It removes the pairs that [`Table::for_each`] would visit, so one that
+    /// is inserted meanwhile may stay. The space stays with the pool. After an error some of the pairs are removed.
     pub fn clear(&self) -> Result<u64> {
         let mut keys = self.keys();
         let mut removed = 0;
@@ -106,10 +107,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         }
     }
 
-    /// [`Table::put`] for each pair, in order and in batches. On an error the batches before are stored, and some of the
-    /// last one's pairs.
+    /// [`Table::put`] for each pair, in order and in batches. After an error the earlier batches are stored, and some
+    /// pairs of the last one.
     ///
-    /// A table has no `FromIterator`, which could not fail: make one, and extend it.
+    /// A table has no `FromIterator`, which could not report errors. Make a table and extend it.
     pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Result<()> {
         let mut pairs = pairs.into_iter();
         let mut replaced = [None; BATCH];
@@ -124,7 +125,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         }
     }
 
-    /// The place of `key`, to be filled or changed in one atomic step.
+    /// The entry of `key`, to fill or change in one atomic step.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

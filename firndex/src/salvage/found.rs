@@ -1,4 +1,4 @@
-//! What slots of a damaged pool lead to.
+//! What the slots of a damaged pool lead to.
 
 use super::Salvage;
 use crate::Engine;
@@ -14,9 +14,9 @@ pub(super) use pmem::heap::salvage::KeyAndValue;
 pub(super) enum Led<T> {
     /// A key and its value.
     Pair(T),
-    /// A pair or an item whose key cannot be there.
+    /// A pair or an item whose key does not belong there.
     Misplaced(Offset),
-    /// No item or group that fits its checksum.
+    /// No item or group with a valid checksum.
     Unreadable(Offset),
 }
 
@@ -35,7 +35,7 @@ fn led(salvage: &Salvage, at: Offset, is_home: impl FnOnce(&[u8]) -> bool) -> Le
     }
 }
 
-/// Shows all keys and values to which the slots of a store lead; how many bytes of the index could not be read.
+/// Shows all keys and values to which the slots of a store lead. Returns how many bytes of the index could not be read.
 pub(super) fn for_each_record(
     salvage: &Salvage,
     superblock: &Superblock,

@@ -1,4 +1,4 @@
-//! What still reads well of a pool that is damaged or refused, in a new one.
+//! Copies what still reads well of a damaged or refused pool into a new one.
 
 mod found;
 mod report;
@@ -17,25 +17,24 @@ use pmem::{Offset, OpenError};
 use report::Tally;
 use std::path::Path;
 
-/// What becomes of items to which nothing leads: of pairs that were removed or replaced, or whose slots are damaged. Nobody
-/// can tell which.
+/// What to do with orphans: items that no slot leads to. Their pairs were removed or replaced, or their slots are
+/// damaged; nobody can tell which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Orphans {
-    /// They are counted. Where no superblock is left, they are all that there is, and are copied all the same.
+    /// They are counted, and left out. Without a superblock everything is an orphan; then they are copied all the same.
     Leave,
-    /// They are copied, unless something leads to another item with the same key.
+    /// They are copied, unless a slot leads to another item with the same key.
     Copy,
 }
 
-/// Where a checkpoint has its image.
+/// Offset of the image in a checkpoint.
 const IMAGE_OF_CHECKPOINT: u64 = 4096;
 
-/// A pool that may be damaged anywhere, or a checkpoint (`POOL.safe`), of which nothing is trusted but what proves to be
-/// sound: items and groups of items that fit their checksums, and pairs in places of their keys.
+/// A pool that may be damaged anywhere, or a checkpoint (`POOL.safe`). Nothing in it is trusted unless it proves sound:
+/// items and groups of items must fit their checksums, and pairs must lie where their keys belong.
 ///
-/// It is for pools that cannot be opened any more, or fail their check, and of which there is no backup. Pairs of a table on
-/// most engines have no checksum: a value in which bits have flipped is not noticed. A pool that only lacks its recovery is
-/// better opened.
+/// It is for pools that cannot be opened, or fail their check, and have no backup. Pairs of a table have no checksum on
+/// most engines: flipped bits in a value go unnoticed. If a pool only needs recovery, open it instead.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -61,11 +60,11 @@ const IMAGE_OF_CHECKPOINT: u64 = 4096;
 #[derive(Debug)]
 pub struct Salvage {
     file: PoolFile,
-    /// Where the pool begins in the file, and how long it is.
+    /// Where the pool begins in the file, and its length.
     begin: u64,
     bytes: u64,
     state: SuperblockState,
-    /// What the superblock says, or may say.
+    /// The superblock, or all candidates for it.
     superblocks: Vec<Superblock>,
 }
 
@@ -82,9 +81,9 @@ impl Remains for Salvage {
 }
 
 impl Salvage {
-    /// Locks the pool at `path` against writers. Nothing in it is changed.
+    /// Locks the pool at `path` against writers, and changes nothing in it.
     ///
-    /// Fails if another process or handle writes to it, if there is no such file, and if another version of firndex made
+    /// Fails if there is no such file, if another process or handle writes to it, or if another version of firndex made
     /// it.
     pub fn open(path: impl AsRef<Path>) -> Result<Salvage> {
         let file = PoolFile::claim_to_read(path.as_ref())?;
@@ -133,17 +132,18 @@ impl Salvage {
         Some(words)
     }
 
-    /// What the pool holds, if its superblock still says so.
+    /// What the pool holds, if the superblock still tells.
     pub fn kind(&self) -> Option<Kind> {
         self.superblocks.first().map(|superblock| Kind::of(superblock.kind))
     }
 
-    /// Bytes of the keys and values of a table, if its superblock still says so; 0 and 0 in a store.
+    /// Bytes of a table's keys and values, if the superblock still tells; 0 and 0 for a store.
     pub fn sizes(&self) -> Option<(u32, u32)> {
         self.superblocks.first().map(|superblock| (superblock.key_bytes, superblock.value_bytes))
     }
 
-    /// Writes a store at `out` with what still reads well, on the same engine unless `options` say otherwise.
+    /// Writes a store at `out` with everything that still reads well, on the same engine unless `options` choose
+    /// another.
     pub fn store(
         &self,
         out: impl AsRef<Path>,
@@ -195,8 +195,8 @@ impl Salvage {
         Ok(tally.end(pairs, draft.publish()?))
     }
 
-    /// Writes a table at `out` with what still reads well, on the same engine unless `options` say otherwise. Without a
-    /// superblock nothing of a table can be found.
+    /// Writes a table at `out` with everything that still reads well, on the same engine unless `options` choose
+    /// another. Without a superblock nothing of a table can be found.
     pub fn table_of<K: Fixed, V: Fixed>(
         &self,
         out: impl AsRef<Path>,
@@ -231,7 +231,7 @@ impl Salvage {
         Ok(tally.end(pairs, draft.publish()?))
     }
 
-    /// The superblock by which the most reads well, of which `well` is told how much; `None` if there is none.
+    /// The superblock by which the most reads well, as `well` counts it; `None` if there is no candidate.
     fn best(&self, well: impl Fn(&Superblock) -> u64) -> Option<&Superblock> {
         match &self.superblocks[..] {
             [only] => Some(only),
@@ -239,7 +239,7 @@ impl Salvage {
         }
     }
 
-    /// What the new pool is to be.
+    /// What the new pool holds.
     fn options(&self, asked: &Options, superblock: Option<&Superblock>) -> Options {
         let mut options = asked.clone();
         if let Some(superblock) = superblock {
@@ -251,7 +251,7 @@ impl Salvage {
         options
     }
 
-    /// Why there is no such thing to be had.
+    /// Why nothing can be salvaged.
     fn refusal(&self, wanted: Contents) -> Error {
         let Some(superblock) = self.superblocks.first() else {
             let found = "its superblock is lost in both copies, without which nothing tells where a table has \

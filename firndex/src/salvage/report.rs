@@ -1,25 +1,25 @@
-//! What came of a salvage.
+//! The result of a salvage.
 
 use super::found::Led;
 use super::place;
 use crate::Result;
 use pmem::superblock::Superblock;
 
-/// Findings that are told one by one.
+/// Most findings that are listed.
 const FINDINGS_MAX: usize = 20;
 
 /// How much of a superblock was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SuperblockState {
-    /// One copy at least is whole.
+    /// At least one copy is whole.
     Sound,
-    /// Neither fits its checksum, and what one of them says was used all the same.
+    /// Neither copy fits its checksum. One of them was used all the same.
     Damaged,
-    /// Neither can be one.
+    /// Neither copy can be a superblock.
     Lost,
 }
 
-/// What was saved of a pool, and what was not.
+/// What was saved of a pool, and what was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvaged {
@@ -27,27 +27,27 @@ pub struct Salvaged {
     pub pairs: u64,
     /// Bytes of its file.
     pub bytes: u64,
-    /// Pairs that the damaged pool had when it was closed, if it was and says so.
+    /// Pairs that the damaged pool had when it was closed, if that is recorded.
     pub expected: Option<u64>,
     /// How much of the superblock was left.
     pub superblock: SuperblockState,
-    /// Slots whose key cannot be there: they were left out.
+    /// Slots whose key does not belong there. They were left out.
     pub misplaced: u64,
-    /// Slots that lead to no item that fits its checksum: they were left out.
+    /// Slots that lead to no item with a valid checksum. They were left out.
     pub unreadable: u64,
-    /// Slots of keys that were met with another value before: the value that look-ups prefer was taken.
+    /// Further slots of a key, with another value. The value that look-ups prefer was taken.
     pub contradictory: u64,
-    /// Items of keys to which nothing leads: of pairs that were removed, or whose slots are damaged.
+    /// Items that no slot leads to: their pairs were removed, or their slots are damaged.
     pub orphans: u64,
-    /// Bytes of tables that are missing or cannot be read.
+    /// Bytes of tables that are missing or unreadable.
     pub unread_bytes: u64,
-    /// The first of what was left out, in words.
+    /// The first omissions, in words.
     pub findings: Vec<String>,
 }
 
 impl Salvaged {
-    /// Whether nothing speaks against it that the new pool has everything. Orphans do not: pools leave them behind all the
-    /// time.
+    /// Whether the new pool has everything, as far as anybody can tell. Orphans do not count against it: pools leave
+    /// them behind all the time.
     pub fn is_complete(&self) -> bool {
         self.superblock == SuperblockState::Sound
             && self.misplaced + self.unreadable + self.contradictory + self.unread_bytes == 0
@@ -55,7 +55,7 @@ impl Salvaged {
     }
 }
 
-/// The same in the making.
+/// The result in the making.
 pub(super) struct Tally {
     report: Salvaged,
     pub(super) unread_bytes: u64,
@@ -80,7 +80,7 @@ impl Tally {
         Tally { report, unread_bytes: 0, failed: None }
     }
 
-    /// Counts a pair that `keep` writes, and whether that agrees with what was written before.
+    /// Counts a pair that `keep` writes, and whether it agrees with earlier ones.
     pub(super) fn keep(&mut self, keep: impl FnOnce() -> Result<bool>) {
         if let Some(false) = self.unless_failed(keep) {
             self.report.contradictory += 1;

@@ -121,8 +121,8 @@ fn pools_in_memory_and_pools_that_are_only_read_are_backed_up() {
 /// value up to some key, and one less from there on.
 const CHAIN: u64 = 400;
 
-/// One writer counts up a chain of keys, and another lets the pool grow, until `look` has been called often enough. It is
-/// told the rounds that were complete before.
+/// One writer counts up a chain of keys, and another lets the pool grow, until `look` has been called often enough. It
+/// is told the rounds that were complete before.
 fn beside_a_chain(count: impl Fn(u64, u64) + Sync, noise: impl Fn(u64) + Sync, look: impl Fn(u64)) {
     let (is_over, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
     /// Ends the writers, whatever `look` comes to.

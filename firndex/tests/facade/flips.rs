@@ -1,5 +1,5 @@
-//! Single bits that flip anywhere in a closed pool: what then answers otherwise is found by `check`, as far as there are
-//! checksums.
+//! Single bits that flip anywhere in a closed pool: what then answers otherwise is found by `check`, as far as there
+//! are checksums.
 
 use crate::places;
 use crate::superblocks::{PAIRS, decode, make_table_on};

@@ -1,5 +1,5 @@
 //! No room for log or checkpoint, on real files. Changes are refused before they begin, with what to do; what was
-//! promised stays, with the pool file and without it; look-ups go on; and changes do again once there is room.
+//! promised stays, with the pool file and without it; look-ups go on; and changes resume once there is room.
 //!
 //! The limit is the process's on the size of files. It needs no rights, so it is tried everywhere.
 

@@ -217,8 +217,8 @@ fn a_store_is_sound_when_it_is_restored_amid_everything() {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let copy = second.path().join(round.to_string());
             std::fs::create_dir(&copy).unwrap();
-            // Amid writes. A copy takes its time, so now and then a later frame is in it, and an earlier one is not: that
-            // no power loss leaves, and it is refused.
+            // Amid writes. A copy takes its time, so now and then a later frame is in it, and an earlier one is not:
+            // that no power loss leaves, and it is refused.
             copy_companions(&path, &copy);
             let Ok(store) = Options::new().open_store(copy.join("pool")) else { continue };
             assert!(store.check().unwrap().is_sound(), "{:?}", store.check());

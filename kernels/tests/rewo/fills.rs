@@ -4,9 +4,9 @@
 //! Property: a look-up that comes after one that found the new value does not find the old one, whatever a fill by
 //! another look-up does meanwhile; nor does anybody find a value that is not durable.
 //!
-//! One bucket of each table, one slot in each, and one key, whose value is two words in the cached table. A look-up that meets a bucket in the midst of a change
-//! gives up instead of looking again: in another execution it comes later. So do fills that do not get the home, as
-//! they do in production.
+//! One bucket of each table, one slot in each, and one key, whose value is two words in the cached table. A look-up
+//! that meets a bucket in the midst of a change gives up instead of looking again: in another execution it comes later.
+//! So do fills that do not get the home, as they do in production.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};

@@ -123,7 +123,7 @@ fn sums_at(image_bytes: u64) -> u64 {
 }
 
 impl<'a> Draft<'a> {
-    /// Takes space for an image of so many bytes.
+    /// Takes space for an image of this many bytes.
     pub(super) fn begin(
         disk: &'a dyn Disk,
         names: &'a Names,

@@ -1,4 +1,5 @@
-//! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated disk.
+//! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated
+//! disk.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
@@ -8,23 +9,22 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// All reads and writes are of whole pages of so many bytes, at multiples of that, from memory so aligned.
+/// All reads and writes are of whole pages of this size, at multiples of it, in memory with this alignment.
 pub const PAGE_BYTES: usize = 4096;
 
 /// A directory.
 ///
-/// What a crash leaves: a name that was made, moved or removed may be as it was before, until
-/// [`Disk::sync_names`] has returned; of a file, any of the sectors that were written since its last
-/// [`DiskFile::sync`].
+/// After a crash, a name that was made, moved or removed may be in its former state, unless [`Disk::sync_names`] has
+/// returned. A file may have any of the sectors written since its last [`DiskFile::sync`].
 pub trait Disk: Send + Sync {
-    /// Makes an empty file, in place of one that is there: another file, with a name that is to be synced. Of one that
-    /// was there the name may never become durable, if a sync of it has failed.
+    /// Makes a new, empty file, in place of an existing one. Its name must be synced. An existing file is not reused:
+    /// if a sync of its name has failed, that may never become durable.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
-    /// Gives a file another name, in place of a file of that name.
+    /// Renames a file, in place of a file with that name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file; fine if there is none.
+    /// Removes a file, if there is one.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// The names of all files.
     fn names(&self) -> io::Result<Vec<String>>;

@@ -56,9 +56,9 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LogUse {
-    /// Everything before this moment survives power loss; `None` before the first checkpoint.
+    /// Everything before this moment survives power loss. `None` before the first checkpoint.
     pub durable_until: Option<SystemTime>,
-    /// Bytes that the log has grown by since the last checkpoint.
+    /// Bytes written to the log since the last checkpoint.
     pub log_bytes: u64,
     /// Bytes of the pool in the last checkpoint.
     pub checkpoint_bytes: u64,
@@ -66,7 +66,7 @@ pub struct LogUse {
     pub written_bytes: u64,
     /// Checkpoints made since the pool was opened.
     pub checkpoints: u64,
-    /// Why changes are refused, if they are.
+    /// Why changes are being refused, if they are.
     pub failure: Option<LogError>,
 }
 
@@ -159,9 +159,9 @@ fn random_generation() -> u128 {
 }
 
 impl Durable {
-    /// Begins a log of a new generation for a pool whose medium appends to `log`. If `waits`, returns when the first
-    /// checkpoint of it has its name; else that is made beside operations, and until then an older checkpoint and its
-    /// log are what power loss leads back to.
+    /// Begins a log of a new generation for a pool whose medium appends to `log`. If `waits`, returns when the
+    /// generation's first checkpoint has its name. Otherwise that is made while operations run; until then power loss
+    /// leads back to an older checkpoint and its log.
     pub fn start(
         config: Config,
         log: Arc<LineLog>,
@@ -212,17 +212,17 @@ impl Durable {
         self.shared.durable.load(Ordering::Acquire)
     }
 
-    /// Returns when everything up to this epoch survives power loss. Writes it if nobody else does.
+    /// Waits until everything up to this epoch survives power loss. Writes it if no other thread does.
     pub fn wait(&self, ticket: u64) -> Result<(), LogError> {
         self.shared.flush(ticket, true)
     }
 
-    /// Makes a checkpoint, beside operations.
+    /// Makes a checkpoint while operations run.
     pub fn checkpoint(&self) -> Result<(), LogError> {
         self.shared.checkpoint()
     }
 
-    /// Lets `read` have the pool as it was at one moment during this call, beside operations: it has everything that had
+    /// Lets `read` see the pool at one moment during this call, while operations run. It has everything that had
     /// returned before the call. No checkpoint is made until `read` returns, so the log grows.
     pub fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
         self.shared.hold(read)
@@ -248,11 +248,11 @@ impl Durable {
 impl Drop for Durable {
     fn drop(&mut self) {
         if forks() != self.forks_at_start {
-            // Neither the threads nor whoever held the locks are in this process.
+            // Neither the threads nor the holders of the locks are in this process.
             std::mem::take(&mut self.threads).into_iter().for_each(std::mem::forget);
             return;
         }
-        // What could not be written is known to whoever asked for it.
+        // Failed writes were reported to the callers that waited for them.
         let _ = self.wait(self.ticket());
         self.shared.is_stopping.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {

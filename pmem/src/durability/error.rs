@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub enum LogError {
     /// There is no room for more of the log. Nothing was changed.
     #[error(
-        "{path} cannot be made ({source}), so that changes could not be logged any more: {}; look-ups go on, and changes \
-         do again once there is room",
+        "{path} cannot be made ({source}), so changes cannot be logged any more: {}; look-ups go on, and changes resume \
+         once there is room",
         how_to_make_room(source)
     )]
     Full {
@@ -23,9 +23,8 @@ pub enum LogError {
     },
     /// A file could not be written.
     #[error(
-        "{action} {path} failed ({source}): what was changed since the last sync may not survive power loss, though it \
-         survives a killed process; changes are refused until a new checkpoint can be written, which is tried every \
-         second{}",
+        "{action} {path} failed ({source}): changes since the last sync survive a killed process, but may not survive power \
+         loss; changes are refused until a new checkpoint can be written, which is tried every second{}",
         if_full(source)
     )]
     Io {

@@ -11,8 +11,8 @@
 //!                                   9  CRC-32C of words 0 to 8
 //! ```
 //!
-//! A frame counts if its checksum is right, its generation is the log's, and its number follows that of the frame
-//! before. Space that was used before holds old frames: their numbers are lower, or their generation is another one.
+//! A frame counts if its checksum is right, its generation is the log's, and its number follows that of the previous
+//! frame. Reused space holds old frames: their numbers are lower, or their generation is another one.
 
 use super::disk::PAGE_BYTES;
 use super::pages::PAGE_WORDS;

@@ -1,10 +1,9 @@
 //! Surviving power loss on an ordinary disk: a log of what is flushed, and checkpoints.
 //!
-//! A pool in a file that is mapped shared survives its process. It does not survive power loss: the kernel writes its
-//! pages back in any order. So what the engines flush and fence is collected by a [`LineLog`], whose cuts a
-//! [`Durable`] writes to a log on a disk, beside *checkpoints*, which are whole images of the pool. After a power
-//! loss a [`SafeCopy`] makes the pool anew from the last checkpoint and the log behind it. The pool file itself is
-//! not looked at then.
+//! A pool in a file that is mapped shared survives its process. It does not survive power loss, since the kernel writes
+//! its pages back in any order. So a [`LineLog`] collects what the engines flush and fence. A [`Durable`] writes the
+//! log's cuts to a log on a disk, and from time to time a *checkpoint*, a whole image of the pool. After a power loss a
+//! [`SafeCopy`] restores the pool from the last checkpoint and the log after it. The pool file itself is ignored then.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -17,25 +16,24 @@
 //!
 //! | step | what an opening finds after a crash here |
 //! |---|---|
-//! | 1 space for `POOL.safe.new` is taken and synced | the checkpoint before and its log |
+//! | 1 space for `POOL.safe.new` is taken and synced | the former checkpoint and its log |
 //! | 2 the next frame's place, and the epoch `s` that it belongs to or precedes, are noted; the pool is copied while it changes | the same |
-//! | 3 every operation that is in flight at the end of the copy ends; epoch `g` is closed, and waited for: whatever the copy caught half is in the log | the same |
+//! | 3 every operation in flight at the end of the copy ends; epoch `g` is closed and waited for, so the log has whatever the copy caught half | the same |
 //! | 4 the header is written, with place, `s` and `g`, and synced | the same |
-//! | 5 the first time in a generation: the pool names this generation beside the checkpoint's before, and is synced | the same |
-//! | 6 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the one before or the new one, both whole |
+//! | 5 the first time in a generation: the pool names both this generation and that of the former checkpoint, and is synced | the same |
+//! | 6 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the former one or the new one, both whole |
 //! | 7 the pool names this generation alone | the new one |
-//! | 8 segments before the noted place are used again | the new one |
+//! | 8 segments before the noted place are reused | the new one |
 //!
-//! *Why the image is whole.* A word that was fenced before the copy began is in it, or something newer. A word that
-//! changed later was fenced by an operation that had ended before `g` was closed, so a record of it is in the log from
-//! `s` to `g`, or it never will be fenced: then nothing rests on it.
+//! *Why the image is whole.* A word fenced before the copy began is in it, or something newer. A word that changed
+//! later was fenced by an operation that ended before `g` was closed, so its record is in the log from `s` to `g`. Or
+//! it is never fenced; then nothing depends on it.
 //!
 //! # Generations
 //!
-//! Each opening for writing begins a log of a new generation, a random number, in segments of their own. The log and the
-//! checkpoint before stay as they are until the first checkpoint of the new generation has its name: until then a
-//! power loss leads back to the state before. Frames of an old generation in space that is used again are none of the
-//! log's.
+//! Each opening for writing begins a log of a new generation (a random number) in new segments. The former log and
+//! checkpoint stay unchanged until the first checkpoint of the new generation has its name: until then a power loss
+//! leads back to the former state. Frames of an old generation in reused space do not belong to the log.
 
 mod checkpoint;
 pub mod disk;
@@ -60,7 +58,7 @@ use names::Names;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How large the parts of log and checkpoint are.
+/// Sizes of the parts of log and checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes of the smallest segment, a power of two.
@@ -76,7 +74,7 @@ pub const CHUNK_BYTES_MAX: u64 = 1 << 20;
 /// Nor is a segment of the log.
 const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 
-/// What a pool's files have. Other sizes are for simulations, in which histories are to be short.
+/// The sizes of real pools. Others are for simulations with short histories.
 impl Default for Sizes {
     fn default() -> Sizes {
         Sizes { segment_min: 256 << 10, segment_max: SEGMENT_BYTES_MAX, chunk: CHUNK_BYTES_MAX }
@@ -84,14 +82,14 @@ impl Default for Sizes {
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that holds one panics amid a change.
+    // No holder panics in the middle of a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the checkpoint and the log of the pool called `pool`.
 pub fn remove(disk: &dyn Disk, pool: &str) -> io::Result<()> {
     let names = Names::new(pool);
-    // The checkpoint first: without it the rest is nothing.
+    // The checkpoint first: without it the rest is useless.
     disk.remove(&names.checkpoint())?;
     disk.sync_names()?;
     for name in disk.names()?.iter().filter(|name| names.are_of_pool(name)) {
@@ -100,7 +98,7 @@ pub fn remove(disk: &dyn Disk, pool: &str) -> io::Result<()> {
     disk.sync_names()
 }
 
-/// The companions of the pool called `pool` that there are.
+/// The existing companions of the pool called `pool`.
 pub fn companions(disk: &dyn Disk, pool: &str) -> io::Result<Vec<String>> {
     let names = Names::new(pool);
     Ok(disk.names()?.into_iter().filter(|name| names.are_of_pool(name)).collect())

@@ -1,6 +1,6 @@
-//! The names of a pool's companions: files beside it, or in a directory of their own, that begin with its name.
+//! The names of a pool's companions: files that begin with its name, beside it or in another directory.
 
-/// Segments have no higher numbers: the next one can always be told.
+/// Highest number of a segment, so that a next number always exists.
 const NUMBER_MAX: u64 = u64::MAX / 2;
 
 /// What they are called.

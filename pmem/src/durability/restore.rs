@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Epochs that may wait for a thread that applies them.
 const EPOCHS_AHEAD: usize = 16;
-/// Bytes of neighbouring words whose records one thread applies: those of a stripe are in order only together.
+/// Bytes of neighbouring words whose records one thread applies. Records of a stripe must be applied in order.
 const PART_BYTES: u64 = 4096;
-/// A thread more for so many bytes, as long as there are processors.
+/// One more thread for each of this many bytes, while there are processors.
 const BYTES_PER_THREAD: u64 = 4 << 20;
 
 /// Where a log ends.
@@ -67,7 +67,7 @@ impl SafeCopy {
         Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint, last_epoch: None }))
     }
 
-    /// The checkpoint and its log up to this epoch, of which the log has a frame: what follows is not looked at, since it
+    /// The checkpoint and its log up to this epoch, of which the log has a frame. What follows is not read, since it
     /// may be being written.
     pub(super) fn up_to(
         disk: Arc<dyn Disk>,
@@ -99,8 +99,8 @@ impl SafeCopy {
         self.disk.path(name)
     }
 
-    /// Puts the pool's last durable image on `medium`, which is zero. `progress` is told how many bytes of how many
-    /// have been read, from any thread.
+    /// Puts the pool's last durable image on `medium`, which must be zero. Any thread may call `progress` with the
+    /// bytes read so far and the bytes in all.
     pub fn restore<M: Medium>(
         &self,
         medium: &M,
@@ -151,10 +151,10 @@ impl SafeCopy {
         Ok(restored)
     }
 
-    /// How many threads restore so many bytes.
+    /// How many threads restore this many bytes.
     fn threads_for(&self, bytes: u64) -> usize {
         let wanted = (bytes / BYTES_PER_THREAD) as usize;
-        // Beside writers, whose processors these are.
+        // Writers need the other processors.
         if wanted <= 1 || self.last_epoch.is_some() {
             return 1;
         }

@@ -26,8 +26,8 @@ pub(super) struct Position {
     pub(super) frame: u64,
 }
 
-/// A segment that has space of its own and is written to the end with something: a write to it changes no length, and
-/// no extent of its file, so it takes as long as the device does and no longer.
+/// A segment whose space is allocated and has been written to the end. So a write to it changes neither the length nor
+/// the extents of its file, and takes only as long as the device.
 pub(super) struct Segment {
     number: u64,
     file: Box<dyn DiskFile>,
@@ -42,8 +42,8 @@ pub(super) struct Segments {
     pub(super) sizes: Sizes,
 }
 
-/// Where a log gets its segments from. Numbers are given once, in order: whoever makes a segment holds the lock on
-/// this, so that nobody else makes one of the same name meanwhile.
+/// Where a log gets its segments from. Numbers are given once, in order. The maker of a segment holds this lock, so
+/// that nobody else makes one with the same name meanwhile.
 pub(super) struct Supply {
     /// Number of the segment that is made next.
     number: u64,
@@ -56,7 +56,7 @@ impl Supply {
         self.spare.is_some()
     }
 
-    /// Makes the spare segment, of an obsolete one if one will do. What will not is removed.
+    /// Makes the spare segment, from an obsolete one if one fits. Others are removed.
     pub(super) fn provide(
         &mut self,
         segments: &Segments,
@@ -138,8 +138,8 @@ impl Segments {
             if !is_of_size || bytes % PAGE != 0 || !self.disk.is_as_private(&old)? {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            // Its header stays until the log gets here. It says another number, so an opening finds the log's end here; and
-            // it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
+            // Its header stays until the log gets here. It says another number, so an opening finds the log's end here;
+            // and it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
             self.disk.rename(&old, &name)?;
             self.disk.sync_names()?;
             Ok(Segment { number, file, bytes })

@@ -1,10 +1,10 @@
 //! Reading the superblock of a file that another process may be writing.
 //!
-//! A writer changes one copy after the other, and the file reaches as far as it says before it says so.
-//! A reader sees each part at a moment of its own: a copy may be torn, or both may be, one after the
-//! other, and the length may be that of another moment. What it cannot make sense of it therefore
-//! reads again, and believes once it has found the very same twice: had a writer been at it, it would
-//! have stood still between two stores to one copy, and the other copy would have been whole.
+//! A writer changes one copy after the other, and the file has the recorded length before that is recorded. A reader
+//! sees each part at a different moment: a copy may be torn, or both may be, one after the other, and the length may be
+//! that of another moment. What it cannot make sense of it therefore reads again, and believes once it has found the
+//! very same twice: had a writer been at it, it would have stood still between two stores to one copy, and the other
+//! copy would have been whole.
 
 use crate::error::OpenError;
 use crate::superblock::{COPY_BYTES, COPY_WORDS, SUPERBLOCK_BYTES, Superblock};

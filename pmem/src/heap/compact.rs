@@ -53,9 +53,9 @@ impl Compacted {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Makes room for what was `wanted`, where [`Heap::write_item`] found none. Takes back what is cached and set aside,
-    /// and empties segments by moving what lies in them. Whether there is room then, for who comes first. Others who need
-    /// room wait for it.
+    /// Makes room for what was `wanted`, where [`Heap::write_item`] found none. Takes back what is cached and set
+    /// aside, and empties segments by moving what lies in them. Whether there is room then, for who comes first. Others
+    /// who need room wait for it.
     ///
     /// The caller is not pinned, and has the right to write.
     pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &impl Mover) -> Compacted {

@@ -77,9 +77,9 @@ pub fn read_group(remains: &dyn Remains, at: Offset) -> Option<Vec<Offset>> {
     Some(words.iter().map(|word| Offset(u64::from_le_bytes(*word))).collect())
 }
 
-/// Shows `visit` all items that fit their checksums, whether something leads to them or not: what was removed or replaced
-/// as well, if nothing else has been written there since. Without a superblock, which tells where the heap is, they are
-/// looked for everywhere.
+/// Shows `visit` all items that fit their checksums, whether something leads to them or not: what was removed or
+/// replaced as well, if nothing else has been written there since. Without a superblock, which tells where the heap is,
+/// they are looked for everywhere.
 pub fn for_each_item(
     remains: &dyn Remains,
     superblock: Option<&Superblock>,
@@ -152,8 +152,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks everywhere in a segment of which nothing is known; how many segments the item takes that begins there, if it
-    /// is a large one.
+    /// Looks everywhere in a segment of which nothing is known; how many segments the item takes that begins there, if
+    /// it is a large one.
     fn unknown_segment(&mut self, at: u64) -> u64 {
         if let Some(bytes) = self.item(at, u64::MAX)
             && bytes > self.segment_bytes

@@ -5,7 +5,7 @@ use crate::offset::{Offset, WORD};
 
 /// Bits of a record's place that say how many words it has.
 const COUNT_BITS: u32 = 15;
-/// The bit that tells pieces of an even epoch from those of an odd one: a ring has pieces of two epochs at most.
+/// The bit that separates pieces of an even epoch from those of an odd one. A ring has pieces of at most two epochs.
 const ODD: u64 = 1 << COUNT_BITS;
 /// Where the number of the first word begins.
 const FIRST_SHIFT: u32 = COUNT_BITS + 1;
@@ -20,7 +20,7 @@ pub(super) fn marked(place: u64, epoch: u64) -> u64 {
     place | (epoch & 1) << COUNT_BITS
 }
 
-/// Whether a [`marked`] place is of this epoch and not of one beside it.
+/// Whether a [`marked`] place is of this epoch and not of a neighbouring one.
 pub(super) fn is_of(marked: u64, epoch: u64) -> bool {
     (marked & ODD != 0) == (epoch & 1 != 0)
 }
@@ -30,7 +30,7 @@ pub(super) fn extent(place: u64) -> Flushed {
     Flushed { at: Offset((place >> FIRST_SHIFT) * WORD), words: place & (ODD - 1) }
 }
 
-/// All records of one epoch, in no order.
+/// All records of one epoch, unordered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     epoch: u64,
@@ -38,7 +38,8 @@ pub struct Cut {
     words: Vec<u64>,
 }
 
-/// The records that [`LineLog::seal_into`](super::LineLog::seal_into) has made words of. Ends where words are none.
+/// The records in the words that [`LineLog::seal_into`](super::LineLog::seal_into) has made. Ends where words are no
+/// record.
 pub fn records(words: &[u64]) -> impl Iterator<Item = Record<'_>> {
     let mut rest = words;
     std::iter::from_fn(move || {

@@ -1,59 +1,58 @@
 //! The line log: what threads flush, collected at their fences and cut at epochs.
 //!
-//! A pool on a disk survives power loss by a log of everything that was made durable. Engines already say what that
-//! is, and in which order: they flush extents and fence. So a fence appends the content of what was flushed to a ring
-//! of its thread, and a flusher takes all rings together, epoch by epoch, and writes them to a file.
+//! A pool on a disk survives power loss through a log of everything that was made durable. Engines already say what
+//! that is, and in which order: they flush extents and fence. So a fence appends the flushed content to its thread's
+//! ring. A flusher collects all rings, epoch by epoch, and writes them to a file.
 //!
 //! # What a cut promises
 //!
-//! [`LineLog::seal`] closes an epoch and returns the records of it, its *cut*. All cuts so far, replayed in order
-//! onto an empty image, give one that a crash of durable memory could have left at the moment when the epoch was
-//! closed: whatever was fenced before is there, and nothing is there without what it rests on.
+//! [`LineLog::seal`] closes an epoch and returns its records, its *cut*. All cuts so far, replayed in order onto an
+//! empty image, give an image that a crash of durable memory could have left at the moment when the epoch was closed.
+//! Everything fenced before is there, and nothing is there without what it depends on.
 //!
 //! # The protocol
 //!
 //! | a thread that fences | the flusher |
 //! |---|---|
-//! | 1 announces in its ring's word that it appends; a light barrier | 1 opens epoch e + 1; a heavy barrier |
-//! | 2 reads the open epoch e | 2 of each ring, waits until its thread no longer announces what it announced |
+//! | 1 announces in its ring's word that it appends; passes a light barrier | 1 opens epoch e + 1; a heavy barrier |
+//! | 2 reads the open epoch e | 2 waits for each announcing thread, until that announcement is gone |
 //! | 3 for each extent: adds one to the sequence number of its stripe, then copies it into its ring | 3 takes what is published there of epochs up to e |
-//! | 4 looks whether e is still open; if not, withdraws and starts again | |
+//! | 4 checks that e is still open; if not, withdraws and starts again | |
 //! | 5 publishes: stores the ring's word, with e and the new head, and without the announcement | |
 //!
-//! *Nothing of epoch e comes late.* Either the flusher sees the announcement, and waits; or the thread's read comes after
-//! the heavy barrier, and finds e + 1. So a thread that is preempted while it appends holds the flusher up, but nobody who
-//! appends. It waits for nobody meanwhile: if its ring is full, it withdraws first.
+//! *Nothing of epoch e comes late.* Either the flusher sees the announcement and waits, or the thread's read comes
+//! after the heavy barrier and finds e + 1. So a thread that is preempted while it appends delays the flusher, but no
+//! other appending thread. It waits for nobody meanwhile: if its ring is full, it withdraws first.
 //!
-//! *A cut rests on nothing that it lacks.* What a record of epoch e shows was stored before step 4 found e open. If it
-//! rests on another record, that one was published before what it shows was stored, under an epoch that was open then:
-//! e or an earlier one. Without step 4 that other record could belong to e + 1.
+//! *A cut depends on nothing that it lacks.* The content of a record of epoch e was stored before step 4 found e open.
+//! If the record depends on another one, that one was published before this content was stored, under an epoch that was
+//! open then: e or an earlier one. Without step 4 that other record could belong to e + 1.
 //!
-//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 3 comes
-//! after the stores that the thread flushed, and before the copy. Of two records of a stripe the second to add
-//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 4 at the latest,
-//! so it does not bear an older one. What was stored later is in the later record of whoever stored it.
+//! *Of two records of a word the one with the larger (epoch, sequence number) is the newer one.* The add of step 3
+//! comes after the stores that the thread flushed, and before the copy. Of two records of a stripe, the second to add
+//! sees what was stored before the first one's add. It also sees the first one's epoch, in step 4 at the latest, so it
+//! does not have an older one. A later store is in the later record of the thread that made it.
 //!
-//! *Who holds a lock may draw its number early.* The add waits for all earlier stores, and everything later waits for the
-//! add: behind the store to a cold line it costs the whole miss. A thread that holds a lock on a pair of words can
-//! draw the number when it has just got the lock ([`LineLog::sequence`]). Records of one lock's holders are ordered
-//! as the holders are, wherever each draws.
+//! *A lock holder may draw its number early.* The add waits for all earlier stores, and everything later waits for the
+//! add. After the store to a cold line it costs the whole cache miss. So a thread that holds a lock on a pair of words
+//! can draw the number right after it got the lock ([`LineLog::sequence`]). Records of a lock's holders are ordered as
+//! the holders are, wherever each draws.
 //!
-//! *Who observes such a pair without the lock* ([`LineLog::append_observed`]) reads the epoch, draws its number, passes a
-//! heavy barrier, and copies. Without that barrier the copy could lack what the holder has stored, and yet bear the
-//! larger number or the later epoch. The holder passes its light barrier, and then reads the epoch and looks whether its
-//! number is still the last one of the stripe; if not, it draws another one. So either the copy has what the holder
-//! stored, or the holder sees the observer's number and epoch, and its own are larger then.
+//! *An observer of such a pair without the lock* ([`LineLog::append_observed`]) reads the epoch, draws its number,
+//! passes a heavy barrier, and copies. Without that barrier the copy could lack the holder's store and yet have the
+//! larger number or the later epoch. The holder passes its light barrier, then reads the epoch and checks that its
+//! number is still the last of the stripe; if not, it draws another. So either the copy has the holder's store, or the
+//! holder sees the observer's number and epoch, and gets larger ones.
 //!
-//! An extent is words that nobody but its caller changes, or whole lines. These are read until two readings in a row
-//! agree, line by line: a copy with the value before and the key after a change would break the order of the stores
-//! to a line.
+//! An extent consists of words that only its caller changes, or of whole lines. Lines are read until two readings in a
+//! row agree: a copy with the value before a change and the key after it would break the order of the stores to a line.
 //!
 //! # Flushes and fences
 //!
-//! [`LineLog::note`] is a flush: it remembers what to append. [`LineLog::fence`] appends what the thread has noted. A
-//! medium calls these two, and an engine has to know nothing. One that changes pairs of words under a lock may, for
-//! speed: see [`Medium::sequence`](crate::Medium::sequence). Until [`LineLog::start`] and after [`LineLog::stop`] nothing is
-//! appended, and nobody waits.
+//! [`LineLog::note`] is a flush: it remembers what to append. [`LineLog::fence`] appends what the thread has noted. The
+//! medium calls these two, so an engine need not know of the log. For speed, an engine that changes pairs of words
+//! under a lock may use [`Medium::sequence`](crate::Medium::sequence). Before [`LineLog::start`] and after
+//! [`LineLog::stop`] nothing is appended, and nobody waits.
 
 mod cut;
 mod pairs;
@@ -72,13 +71,13 @@ use std::io;
 use std::sync::OnceLock;
 use std::thread::Thread;
 
-/// Bytes of the pool that share a sequence number; extents are logged in pieces of at most as much.
+/// Bytes of the pool that share a sequence number. Extents are logged in pieces of at most this size.
 const STRIPE_BYTES: u64 = 4096;
-/// Words of one.
+/// Words of a stripe.
 const STRIPE_WORDS: u64 = STRIPE_BYTES / WORD;
-/// Stripes: far more than threads, so that two seldom add to one at once.
+/// Number of stripes: far more than threads, so that two seldom add to the same one at once.
 const STRIPES: usize = 4096;
-/// Words that a piece takes in a ring beside its content: its sequence number and its place.
+/// Words that a piece takes in a ring besides its content: its sequence number and its place.
 const PIECE_HEADER_WORDS: usize = 2;
 /// Extents that a thread notes before it appends them without waiting for its fence.
 const NOTES_MAX: usize = 64;
@@ -326,7 +325,8 @@ impl LineLog {
         if thread < THREADS_MAX {
             self.allow_staging(thread, &ring);
         }
-        // What this thread stores next rests on what it has appended: whoever sees it must see the epoch, too.
+        // What this thread stores next depends on what it has appended. A thread that sees the store must see the
+        // epoch, too.
         fence(Ordering::Release);
     }
 
@@ -396,7 +396,7 @@ impl LineLog {
         }
     }
 
-    /// Waits until a ring has room for so many words; `false`: nothing is appended any more.
+    /// Waits until a ring has room for this many words. `false`: nothing is appended any more.
     #[cold]
     fn wait_for_room(&self, ring: &Ring<'_>, words: usize) -> bool {
         let mut turn = 0;

@@ -26,8 +26,8 @@ impl Sequence {
 
 impl LineLog {
     /// A number for the pair that the calling thread is about to change in the stripe at `at`, and to flush by
-    /// [`LineLog::note_pair`]. Until its fence nobody else may change that pair: the thread holds a lock. Others make it
-    /// durable by [`LineLog::append_observed`].
+    /// [`LineLog::note_pair`]. Until its fence nobody else may change that pair: the thread holds a lock. Others make
+    /// it durable by [`LineLog::append_observed`].
     #[inline(always)]
     pub fn sequence(&self, at: Offset) -> Sequence {
         let stripe = at.0 / STRIPE_BYTES;
@@ -42,7 +42,7 @@ impl LineLog {
         }
     }
 
-    /// As [`LineLog::note_pair`] and then [`LineLog::fence`], in as few instructions as it needs: a processor overlaps the
+    /// [`LineLog::note_pair`] and then [`LineLog::fence`], in as few instructions as possible. A processor overlaps the
     /// misses of operations that fit its reorder window together, and this is a part of most of them.
     #[inline(always)]
     pub fn append_pair(&self, at: Offset, sequence: Sequence, load: impl Fn(Offset) -> [u64; 2]) {

@@ -1,4 +1,4 @@
-//! A thread's ring of words between its appends and the flusher.
+//! A thread's ring of words, between its appends and the flusher.
 
 use super::{Flushed, PIECE_HEADER_WORDS, cut};
 use crate::offset::{LINE, Offset, WORD};
@@ -28,7 +28,7 @@ impl Position {
         Position((self.0 + words as u64) & POSITION_MASK)
     }
 
-    /// The word here of a ring of so many words.
+    /// The word at this place in a ring with this many words.
     pub(super) fn index(self, ring_words: usize) -> usize {
         self.0 as usize & (ring_words - 1)
     }

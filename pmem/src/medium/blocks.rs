@@ -91,7 +91,7 @@ fn block_of(line: u64) -> u64 {
     line / (MEDIA_BLOCK / LINE)
 }
 
-/// What is done one after another, whoever asks for it.
+/// Work that is done one after another, for all threads.
 #[derive(Debug)]
 struct Queue {
     ticks_each: u64,

@@ -82,7 +82,7 @@ pub fn measure<R>(operation: impl FnOnce() -> R) -> (R, Cost) {
 /// thread's write-backs to pools on [`Count`] media would cost Optane-like media, by a model of
 /// the buffer of 64 media blocks in front of them: [`MediaWrites`] says what counts.
 ///
-/// Starts and ends with nothing buffered, so a run should be long beside 64 blocks.
+/// Starts and ends with nothing buffered, so a run should be long compared with 64 blocks.
 ///
 /// [`measure`] may be called inside. Calls of this do not nest.
 pub fn media_writes<R>(operations: impl FnOnce() -> R) -> (R, MediaWrites) {
@@ -179,7 +179,7 @@ impl<M: Medium> Medium for Count<M> {
     unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         // SAFETY: the caller's promise is passed on.
         let bytes = unsafe { self.inner.bytes(at, len) }?;
-        // Only now is it known that there are so many lines.
+        // Only now is it known that there are that many lines.
         self.read(at, len);
         Some(bytes)
     }

@@ -228,7 +228,7 @@ impl<M: Medium> Medium for Delay<M> {
     unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         // SAFETY: the caller's promise is passed on.
         let bytes = unsafe { self.inner.bytes(at, len) }?;
-        // Only now is it known that there are so many lines.
+        // Only now is it known that there are that many lines.
         self.arrive(self.lines.range(at, len));
         Some(bytes)
     }

@@ -166,7 +166,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Hints that the line at `at` is about to be written.
     fn prefetch_write(&self, at: Offset);
 
-    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes beyond.
+    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes
+    /// beyond.
     fn origin(&self) -> *mut u8 {
         std::ptr::null_mut()
     }
@@ -242,14 +243,14 @@ pub trait Medium: Send + Sync + 'static {
         }
     }
 
-    /// A number for the pair of words that this thread is about to change, and to flush by [`Medium::flush_pair`], drawn
-    /// when it has just taken the lock on it. Where nothing is logged there is none.
+    /// A number for the pair of words that this thread is about to change, and to flush by [`Medium::flush_pair`],
+    /// drawn when it has just taken the lock on it. Where nothing is logged there is none.
     fn sequence(&self, _at: Offset) -> Sequence {
         Sequence::NONE
     }
 
-    /// Flushes the two words at `at`, aligned to 16, that nobody else changes until this thread's next fence: it holds a
-    /// lock. `sequence` was drawn under that, or is [`Sequence::NONE`]. Those who do not hold the lock make the pair
+    /// Flushes the two words at `at`, aligned to 16, that nobody else changes until this thread's next fence: it holds
+    /// a lock. `sequence` was drawn under that, or is [`Sequence::NONE`]. Those who do not hold the lock make the pair
     /// durable by [`Medium::persist_observed`].
     #[track_caller]
     fn flush_pair(&self, at: Offset, _sequence: Sequence) {

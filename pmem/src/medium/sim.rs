@@ -1,22 +1,22 @@
 //! The simulated medium: memory that knows which of its stores a power failure may take back.
 //!
-//! Each line has a log of the stores that are not certain to survive, in coherence order. A fence
-//! makes certain what its thread flushed before: of those lines the stores that the thread saw at the
-//! flush, its own and those of others that were visible to it. A store that is still in another
-//! thread's store buffer is in no line that could be written back, and comes after those that are.
-//! What a crash leaves is, line by line, the certain words and any of the pending stores, save that
+//! Each line has a log of the stores that are not certain to survive, in coherence order. A fence makes certain what
+//! its thread flushed before: in those lines, the stores that the thread saw at the flush, its own and those of others
+//! that were visible to it. A store in another thread's store buffer is not in the line yet, so it cannot be written
+//! back, and it comes after the stores in the line. A crash leaves, line by line, the certain words and any of the
+//! pending stores, with two exceptions:
 //!
-//! * a release store (or a read-modify-write) survives only with every earlier store to its line,
-//!   but for bulk copies, which only a flush and a fence order;
+//! * a release store (or a read-modify-write) survives only with every earlier store to its line, except bulk copies,
+//!   which only a flush and a fence order;
 //! * of two stores to one word the earlier one survives if the later one does.
 //!
-//! So 16-byte stores tear, bulk copies arrive as any subset of their words, and a plain store may
-//! overtake an earlier release store. Read-modify-writes complete no flush. Memory that was put
-//! behind the pool ([`Medium::grow`]) stays certainly only once a word in it is certain.
+//! So 16-byte stores tear, bulk copies arrive as any subset of their words, and a plain store may overtake an earlier
+//! release store. Read-modify-writes complete no flush. Memory added behind the pool ([`Medium::grow`]) certainly stays
+//! only once a word in it is certain.
 //!
-//! A medium may have a line log ([`Sim::logged`]). Its flushes and fences then append to that, before they make
-//! anything certain: at each moment the log has what is certain. It takes no more of a line than was asked for, so
-//! [`Medium::flush_range`] covers the words of its range only.
+//! A medium may have a line log ([`Sim::logged`]). Its flushes and fences then append to the log before they make
+//! anything certain, so the log always has what is certain. It takes only the requested part of a line, so
+//! [`Medium::flush_range`] covers only the words of its range.
 
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
@@ -203,8 +203,8 @@ impl Sim {
         }
     }
 
-    /// As [`Sim::new`], but a medium like a file in memory: flushes and fences complete nothing, and
-    /// a sync completes every store to its range, whoever made it.
+    /// As [`Sim::new`], but a medium like a file in memory: flushes and fences complete nothing, and a sync completes
+    /// every store to its range, by any thread.
     pub fn mapped(words: &[u64], limit: u64) -> Sim {
         Sim { is_mapped: true, ..Sim::new(words, limit) }
     }

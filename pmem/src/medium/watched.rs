@@ -1,8 +1,8 @@
 //! Pool memory whose accesses are loom's, for the models in `kernels`.
 //!
-//! Each word is an atomic of [`crate::sync`]. Two words that [`Medium::load_pair`] reads are one atomic, which holds the
-//! number of a state of both: loom has no atomic of 16 bytes, and a pair is read in one step. Bytes
-//! that are copied in or lent are plain memory: an access that races is found.
+//! Each word is an atomic of [`crate::sync`]. Two words that [`Medium::load_pair`] reads are one atomic, which holds
+//! the number of a state of both: loom has no atomic of 16 bytes, and a pair is read in one step. Bytes that are copied
+//! in or lent are plain memory: an access that races is found.
 //!
 //! The superblock is left out: it is used under one mutex, and has a thousand words. Nothing here becomes
 //! durable: flushes and fences order no accesses of other threads.

@@ -1,10 +1,9 @@
 //! Who may write now: the gate that every mutation passes.
 //!
-//! Protocol. A writer announces itself in its thread's own line by a plain store, passes a light
-//! barrier and reads the gate; whoever closes the gate stores its new state, passes a heavy
-//! barrier and waits until no announcement is left. So either the writer sees the closed gate
-//! and withdraws, or the closer sees the writer and waits. A writer pays two stores to a line of
-//! its own and no atomic read-modify-write.
+//! Protocol. A writer announces itself with a plain store in its thread's line, passes a light barrier and reads the
+//! gate. A closer stores the gate's new state, passes a heavy barrier and waits until no announcement is left. So
+//! either the writer sees the closed gate and withdraws, or the closer sees the writer and waits. A writer pays two
+//! stores to a line that only its thread writes, and no atomic read-modify-write.
 
 use crate::sync::{
     AtomicU32, AtomicU64, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin,
@@ -12,7 +11,7 @@ use crate::sync::{
 };
 use std::io;
 
-/// Bits of a thread's word that say how often it is inside. Those above say how often it has come in from outside.
+/// Bits of a thread's word that count how often it is inside. The bits above count its entries from outside.
 const COUNT_BITS: u32 = 32;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 /// Once.
@@ -24,7 +23,7 @@ const ONE: u64 = 1;
 pub(super) enum GateState {
     /// Writers pass.
     Open = 0,
-    /// The superblock says clean: the first writer must have it changed before it stores.
+    /// The superblock says clean: the first writer must change it before it stores.
     Clean = 1,
     /// A sync is about to say clean: writers wait.
     Syncing = 2,
@@ -32,9 +31,8 @@ pub(super) enum GateState {
     ReadOnly = 3,
 }
 
-/// The right to mutate the pool, until dropped. Hold it across one operation only, and run no
-/// caller's code meanwhile: a sync waits for it, and it is counted under the thread's number, which a
-/// thread that ends gives back.
+/// The right to change the pool, until dropped. Hold it for one operation only, and run no caller's code meanwhile: a
+/// sync waits for it. It is counted under the thread's number, which a thread gives back when it ends.
 #[derive(Debug)]
 pub struct Write<'a> {
     /// Writers announced in the line of this thread, or in the one that many share.

@@ -5,7 +5,8 @@ use crate::durability::Image;
 use crate::medium::Dram;
 use std::sync::atomic::AtomicU64 as Count;
 
-/// Memory in which somebody changes a line whenever its middle is read, so many times: the first word, then the last one.
+/// Memory in which somebody changes a line whenever its middle is read, so many times: the first word, then the last
+/// one.
 struct Changing {
     memory: Dram,
     line: Offset,

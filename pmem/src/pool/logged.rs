@@ -42,8 +42,8 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn copy(&self, at: u64, words: &mut [u64]) {
-        // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must not
-        // show a later store without an earlier one.
+        // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must
+        // not show a later store without an earlier one.
         for (line, words) in (0..).zip(words.chunks_mut(LINE_WORDS)) {
             let from = Offset(at + line * LINE);
             let load = |index: u64| self.medium.load(from.word(index));

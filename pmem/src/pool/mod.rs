@@ -1,7 +1,7 @@
 //! A pool: superblock, extents, and who may write.
 //!
-//! Every change of the superblock writes and persists one copy, then the other. Whatever is cut
-//! in between, one copy is whole: the new one once the first persist is through, else the old.
+//! Every change of the superblock writes and persists one copy, then the other. After a crash at any point one copy is
+//! whole: the new one if the first persist was complete, otherwise the old one.
 
 mod gate;
 mod logged;
@@ -30,7 +30,7 @@ const GROW_BYTES_MAX: u64 = 32 << 20;
 /// Words of a line.
 const LINE_WORDS: usize = (LINE / WORD) as usize;
 
-/// What a new pool is to be.
+/// What a new pool should be.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// What the pool holds.
@@ -74,13 +74,13 @@ pub struct Pool<M: Medium> {
     transition: Mutex<()>,
     gate: Arc<Gate>,
     place: Place,
-    /// Number of pairs that the pool said it held, being clean, when it was opened.
+    /// Number of pairs recorded in the pool when it was opened clean.
     recorded_pairs: Option<u64>,
-    /// Number of pairs to be recorded when the pool is closed. At first the recorded one: should the
-    /// table in it turn out to be damaged, the pool goes on to say what it should hold.
+    /// Number of pairs to record when the pool is closed. At first it is the recorded one, so that a pool whose table
+    /// turns out to be damaged keeps saying what it should hold.
     pairs_to_record: Mutex<Option<u64>>,
     forks_at_open: u32,
-    /// Up to where memory was asked to be at hand.
+    /// Up to where memory was requested to be prepared.
     prepared: AtomicU64,
 }
 
@@ -91,9 +91,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Hands out an extent of `bytes` zero bytes that begins at a multiple of its size, of a line
-    /// at least and of a huge page at most. Takes effect, like everything in a draft, only when
-    /// the draft is committed.
+    /// Hands out an extent of `bytes` zero bytes. It begins at a multiple of its size, at least of a line and at most
+    /// of a huge page. Like everything in a draft, it takes effect only when the draft is committed.
     pub fn take_extent(&mut self, owner: u8, index: u8, bytes: u64) -> Result<Extent, SpaceError> {
         let align = bytes.checked_next_power_of_two().unwrap_or(EXTENT_ALIGN_MAX);
         self.take_aligned_extent(owner, index, bytes, align)
@@ -123,15 +122,14 @@ impl Draft {
         Ok(extent)
     }
 
-    /// The engine's roots, to be changed.
+    /// The engine's roots, for changing.
     pub fn engine_roots(&mut self) -> &mut [u64; ENGINE_ROOTS] {
         &mut self.superblock.engine_roots
     }
 }
 
 impl<M: Medium> Pool<M> {
-    /// Makes a pool on an empty medium. Cut anywhere, it leaves no valid superblock or a whole
-    /// empty pool.
+    /// Makes a pool on an empty medium. A crash at any point leaves no valid superblock, or a whole empty pool.
     pub fn create(medium: M, spec: &Spec, place: Place) -> Result<Self, OpenError> {
         medium.grow(SUPERBLOCK_BYTES)?;
         let superblock = Superblock {
@@ -200,10 +198,9 @@ impl<M: Medium> Pool<M> {
         Self::assemble(medium, superblock, recorded_pairs, place, GateState::Open)
     }
 
-    /// Says that the pool on `medium` is where it should be: what was restored there bears the place and the time of
-    /// what it was restored from. Says also that it is dirty, whatever it was then. Nothing of it has reached the device
-    /// yet: after a power loss it must not count, but be restored once more, from the same checkpoint, whose log is of
-    /// this generation.
+    /// Records that the restored pool on `medium` is in its proper place: so far it bears the place and the time of its
+    /// checkpoint. Also marks it dirty, whatever it was then. Nothing of it has reached the device yet. After a power
+    /// loss it must not count, but be restored once more, from the same checkpoint, whose log is of this generation.
     pub fn adopt(medium: &M, place: Place, generation: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;
         medium.grow(superblock.end)?;
@@ -214,8 +211,8 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Makes a pool of its own of a copy of another one's image: with this identity, without a log, and dirty. What was
-    /// asked for of its durability stays.
+    /// Makes a separate pool from a copy of another one's image: with this identity, without a log, and dirty. The
+    /// requested durability stays.
     pub fn adopt_copy(medium: &M, place: Place, uuid: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;
         medium.grow(superblock.end)?;
@@ -281,7 +278,7 @@ impl<M: Medium> Pool<M> {
         &self.medium
     }
 
-    /// The superblock as it stands.
+    /// The current superblock.
     pub fn superblock(&self) -> Superblock {
         self.superblock.lock().clone()
     }
@@ -291,14 +288,13 @@ impl<M: Medium> Pool<M> {
         self.gate.state() == GateState::ReadOnly
     }
 
-    /// Whether this process inherited the pool by fork, and so must not use it: its sidecars are
-    /// copies that nobody keeps up to date.
+    /// Whether this process inherited the pool by fork, and so must not use it: its sidecars are outdated copies.
     #[inline(always)]
     pub fn is_inherited(&self) -> bool {
         sync::forks() != self.forks_at_open
     }
 
-    /// The right to mutate. Waits while a sync says clean, and never otherwise.
+    /// The right to change the pool. Waits only while a sync marks the pool clean.
     #[inline(always)]
     pub fn write(&self) -> Result<Write<'_>, WriteError> {
         loop {
@@ -309,8 +305,7 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// The gate that [`Pool::write`] passes: for who would rather not ask what the medium is on
-    /// the way.
+    /// The gate that [`Pool::write`] passes, for callers that do not want to depend on the medium.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
@@ -331,13 +326,14 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// Returns when everybody has given it back who has the right to mutate now; others go in and out meanwhile.
+    /// Waits until all present holders of the right to write have given it back. Others may take it and give it back
+    /// meanwhile.
     pub fn wait_for_writers(&self) {
         self.gate.wait_for_writers();
     }
 
-    /// Looks while nobody has the right to write: numbers of pairs are exact then. Not for a holder
-    /// of that right.
+    /// Runs `look` while nobody has the right to write, so that numbers of pairs are exact. A holder of that right must
+    /// not call it.
     pub fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
         let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {
@@ -349,19 +345,18 @@ impl<M: Medium> Pool<M> {
         seen
     }
 
-    /// The number of pairs that the pool held when it was closed, if it was opened clean and says so.
+    /// The number of pairs that the pool held when it was closed, if it was opened clean and has a record of that.
     pub fn recorded_pairs(&self) -> Option<u64> {
         self.recorded_pairs
     }
 
-    /// Has a number of pairs recorded when the pool is closed; `None`, if pairs may come and go until
-    /// then. Whoever opens a pool for writing says so before any does.
+    /// Sets the number of pairs to record when the pool is closed; `None` if pairs may come and go until then. An
+    /// opening for writing sets `None` before any pair changes.
     pub fn record_pairs(&self, pairs: Option<u64>) {
         *self.pairs_to_record.lock() = pairs;
     }
 
-    /// Records that the pool is clean, and how many pairs it holds if that is known, or that it is
-    /// dirty; down to the device.
+    /// Records on the device that the pool is clean, with the number of pairs if known, or that it is dirty.
     fn mark(&self, clean: bool, pairs: Option<u64>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         let mut marked = superblock.clone();
@@ -372,8 +367,8 @@ impl<M: Medium> Pool<M> {
         self.medium.sync(0..SUPERBLOCK_BYTES)
     }
 
-    /// Changes the superblock: takes extents, changes roots. All of it or nothing becomes
-    /// effective; when this has returned it is durable. Needs the right to write.
+    /// Changes the superblock: takes extents, changes roots. Either all of it takes effect or nothing. It is durable
+    /// when this returns. Needs the right to write.
     pub fn extend<R>(
         &self,
         change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
@@ -385,10 +380,10 @@ impl<M: Medium> Pool<M> {
         Ok(result)
     }
 
-    /// Lengthens the last extent of the pool to `bytes`, if it is `owner`'s; returns it as it is then. When
-    /// there is memory for it, `write` may store what the longer extent must have in its new part, and
-    /// makes that durable before it returns. A crash before the new length counts leaves the extent as it was, and
-    /// the new part as something that nobody uses until the extent is lengthened again. Needs the right to write.
+    /// Lengthens the last extent of the pool to `bytes`, if it is `owner`'s, and returns it. When there is memory for
+    /// it, `write` may store content into the new part, and makes that durable before it returns. A crash before the
+    /// new length counts leaves the extent unchanged, and the new part unused until the extent is lengthened again.
+    /// Needs the right to write.
     pub fn lengthen(
         &self,
         owner: u8,
@@ -416,7 +411,7 @@ impl<M: Medium> Pool<M> {
         Ok(Some(extent))
     }
 
-    /// Puts a superblock in place of the one in effect, with memory behind all of it.
+    /// Replaces the superblock in effect, with memory behind all of it.
     fn commit(&self, current: &mut Superblock, mut new: Superblock) -> Result<(), SpaceError> {
         // Memory comes first: an extent on record without memory behind it would fault.
         self.grow_amply(new.end)?;
@@ -426,13 +421,13 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// The extent that begins behind all others.
+    /// The extent that begins after all others.
     pub fn last_extent(&self) -> Option<Extent> {
         self.superblock.lock().extents.iter().copied().max_by_key(|extent| extent.start)
     }
 
-    /// Puts memory behind the first `end` bytes, and some more so that a series of small extents
-    /// does not take a series of system calls, if there is more.
+    /// Puts memory behind the first `end` bytes, and some more if there is any, so that a series of small extents does
+    /// not take a series of system calls.
     fn grow_amply(&self, end: u64) -> Result<(), SpaceError> {
         if end <= self.medium.size() {
             return Ok(());
@@ -442,8 +437,8 @@ impl<M: Medium> Pool<M> {
         if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
     }
 
-    /// Why the pool may not grow to `needed_bytes` where its limit or a want of addresses for `what`,
-    /// volatile state that goes with it, stands against it.
+    /// Why the pool may not grow to `needed_bytes`: its limit, or missing addresses for `what`, the volatile state that
+    /// goes with it.
     #[cold]
     pub fn no_room_for(&self, what: &str, needed_bytes: u64) -> SpaceError {
         let limit_bytes = self.medium.limit();
@@ -459,8 +454,8 @@ impl<M: Medium> Pool<M> {
         SpaceError::Full { needed_bytes, reason }
     }
 
-    /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`]
-    /// finds it ready. For a helper: may take long, holds nobody up for long.
+    /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`] finds it ready. For a
+    /// helper: it may take long, but delays nobody for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
         let end = self.superblock.lock().end;
         // Wherever they may begin.
@@ -488,15 +483,14 @@ impl<M: Medium> Pool<M> {
         extents
     }
 
-    /// Makes everything that was returned so far survive power loss, as far as the medium can:
-    /// on `mapped`, writes all to the device and records the pool as clean until the next write.
-    /// Writers wait during the last part.
+    /// Makes everything that has returned so far survive power loss, if the medium can: on `mapped`, writes all to the
+    /// device and records the pool as clean until the next write. Writers wait during the last part.
     pub fn sync(&self) -> io::Result<()> {
         self.sync_counted(|| None)
     }
 
-    /// As [`Pool::sync`]. What `count` says is recorded as the number of pairs; it is asked while nobody
-    /// has the right to write.
+    /// As [`Pool::sync`]. Records the result of `count`, which is called while nobody has the right to write, as the
+    /// number of pairs.
     pub fn sync_counted(&self, count: impl FnOnce() -> Option<u64>) -> io::Result<()> {
         match self.medium.kind() {
             // On `dax` every operation that returned is durable already.
@@ -548,8 +542,7 @@ impl<M: Medium> Pool<M> {
         Ok(result)
     }
 
-    /// Syncs and records the pool as clean, on every medium, and with it what was told to
-    /// [`Pool::record_pairs`].
+    /// Syncs and records the pool as clean, on every medium, with the number given to [`Pool::record_pairs`].
     pub fn close(&self) -> io::Result<()> {
         self.clean(|| self.pairs_to_record.lock().take())
     }
@@ -570,8 +563,8 @@ fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
     write_copy(medium, superblock, 1);
 }
 
-/// Writes one copy and waits until it is durable: with both under way at once, one crash could
-/// tear both. Lines that say what they should already are left alone.
+/// Writes one copy and waits until it is durable: with both under way at once, one crash could tear both. Unchanged
+/// lines are not written.
 fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
     let start = Offset(copy * COPY_BYTES);
     let before = read_copy(medium, start);
@@ -586,7 +579,7 @@ fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
     medium.fence();
 }
 
-/// The words of the copy that begins at `start`; zeros, which are no copy, if the medium ends before.
+/// The words of the copy that begins at `start`; zeros, which are no valid copy, if the medium ends earlier.
 fn read_copy<M: Medium>(medium: &M, start: Offset) -> [u64; COPY_WORDS] {
     let mut words = [0; COPY_WORDS];
     // SAFETY: copies are stored to by `write_copy` only, whose callers hold the lock on the

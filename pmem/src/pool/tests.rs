@@ -172,8 +172,8 @@ fn dram_pools_work_without_a_file() {
     pool.close().unwrap();
 }
 
-/// A restored pool has not reached the device. If its image was clean, and it said so, a power loss could leave that and
-/// nothing else of it.
+/// A restored pool has not reached the device. If its image was clean, and it said so, a power loss could leave that
+/// and nothing else of it.
 #[test]
 fn an_adopted_pool_is_dirty_until_it_is_closed() {
     let file = tempfile::tempfile().unwrap();

@@ -26,14 +26,15 @@ const NEXT_SHIFT: u32 = 64 - TAG_BITS;
 /// What is not tags.
 const MODE: u64 = (1 << CURRENT_SHIFT) - 1;
 
-/// What survives power loss, of a pool in a file that is not on a DAX file system.
+/// What survives power loss, for a pool in a file that is not on a DAX file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A pool that was closed, or synced and not written since. Another one is refused.
+    /// The whole pool, if it was closed, or synced and not written since. Otherwise it is refused.
     Process,
-    /// A state that holds everything before the last sync, and normally all but the last interval.
+    /// A consistent state with everything before the last sync, and normally all but the last interval (5 ms by
+    /// default).
     Periodic,
-    /// Every mutation that has returned.
+    /// Every change that returned. Each call waits for the disk.
     Commit,
 }
 

@@ -48,8 +48,8 @@ fn fail_next(run: &Run, calls: u64) {
 }
 
 /// A renamed checkpoint may be there after a crash though the sync of its name failed: its log must be, too. And the
-/// space of the log before holds frames with the numbers of the new one's: without a look at their generation they would
-/// be taken for those.
+/// space of the log before holds frames with the numbers of the new one's: without a look at their generation they
+/// would be taken for those.
 #[test]
 fn a_log_that_begins_anew_may_fail_anywhere() {
     let run = broken();
@@ -167,8 +167,8 @@ fn a_log_that_fails_while_its_checkpoint_gets_its_name_stays_broken() {
     assert_eq!(restored(&disk), pool.fenced());
 }
 
-/// A pool with an operation in flight that found the log not begun, so that it appends nothing. Its store is on its way to
-/// memory, and there when the operation has ended.
+/// A pool with an operation in flight that found the log not begun, so that it appends nothing. Its store is on its way
+/// to memory, and there when the operation has ended.
 struct Late(Words);
 
 const LATE_WORD: Offset = Offset(5 * WORD);

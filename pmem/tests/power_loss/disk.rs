@@ -1,8 +1,8 @@
 //! A simulated disk: what is volatile, what is durable, and what may be either.
 //!
 //! * A name is what it is said to be once [`Disk::sync_names`] has returned. Until then it is that, or what it was.
-//! * A sector of a file holds what was last written to it once the file was synced. Until then it holds that, or what was
-//!   written before, or what was there. A file's length likewise.
+//! * A sector of a file holds what was last written to it once the file was synced. Until then it holds that, or what
+//!   was written before, or what was there. A file's length likewise.
 //! * A sync that fails makes nothing durable, and a later one that succeeds makes durable only what was written since:
 //!   kernels say once that they have dropped a page.
 //! * A write that fails may have reached any of its sectors.

@@ -1,5 +1,5 @@
-//! The writer, in the virtual machine: `guest CASE ENGINE` writes until the machine is stopped. What is wrong it says on the
-//! console, in lines that the host looks for.
+//! The writer, in the virtual machine: `guest CASE ENGINE` writes until the machine is stopped. What is wrong it says
+//! on the console, in lines that the host looks for.
 
 use anyhow::{Context, Result, anyhow};
 use firndex::Engine;

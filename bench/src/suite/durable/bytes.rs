@@ -1,7 +1,7 @@
 //! How much is written per put, once checkpoints follow one another.
 //!
-//! Single puts replace values from the end of one checkpoint to the end of the next one, so that a whole log and a whole
-//! checkpoint are counted. `written` counts what goes to log and checkpoint, `written_by_process` what the kernel
+//! Single puts replace values from the end of one checkpoint to the end of the next one, so that a whole log and a
+//! whole checkpoint are counted. `written` counts what goes to log and checkpoint, `written_by_process` what the kernel
 //! counts: pages of the pool's file that it writes back, too.
 
 use super::disk::written_bytes;

@@ -1,8 +1,8 @@
 //! What surviving power loss costs, on a disk, beside the disk itself and other authors' stores.
 //!
-//! Contenders are called by what they promise: `NAME-commit` waits for the disk with each call, `NAME-periodic` does not
-//! and may lose the last milliseconds, `NAME-process` writes no log at all. All files lie in a directory of their own
-//! below [`Setting::directory`]. `--pools` puts the pools elsewhere, their logs stay.
+//! Contenders are called by what they promise: `NAME-commit` waits for the disk with each call, `NAME-periodic` does
+//! not and may lose the last milliseconds, `NAME-process` writes no log at all. All files lie in a directory of their
+//! own below [`Setting::directory`]. `--pools` puts the pools elsewhere, their logs stay.
 //!
 //! | part | rows |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! Opening after power loss: the pool's file is gone, its checkpoint and log are there.
 //!
 //! The checkpoint has all pairs, and the log has grown since to half of the size at which the next one is made. Row
-//! `open_after_power_loss` is the whole opening, `read_files` the reading of all that is there, past the page cache, with
-//! as many threads; it is measured before and after. `ratio` is how many times as long as that the opening takes. Log
-//! and checkpoint are not in the page cache either time.
+//! `open_after_power_loss` is the whole opening, `read_files` the reading of all that is there, past the page cache,
+//! with as many threads; it is measured before and after. `ratio` is how many times as long as that the opening takes.
+//! Log and checkpoint are not in the page cache either time.
 
 use super::disk::read_files;
 use super::place::{LOOK_EVERY, Place, verify};

@@ -7,9 +7,9 @@
 //!
 //! Without flushes, on `dram`:
 //!
-//! * `insert_wo_90` to `get_miss_wh_95` (figure 2). The column `writes` is table 2: by the rule of [`baselines`], or, of
-//!   an engine that has no log, twice the lines that it writes back and two more, as for one cell each. `paper` is the
-//!   paper's figure, `stashed` the part of the slots that is in a stash.
+//! * `insert_wo_90` to `get_miss_wh_95` (figure 2). The column `writes` is table 2: by the rule of [`baselines`], or,
+//!   of an engine that has no log, twice the lines that it writes back and two more, as for one cell each. `paper` is
+//!   the paper's figure, `stashed` the part of the slots that is in a stash.
 //! * `memory_90`, `memory_95` (table 3): bytes per slot.
 //! * `stash_wo_95` and its like (section 3.1.2): the stash that hopscotch hashing needs, with room for a tenth.
 //! * Contenders that the paper leaves out: `probing-shift`, `chained`, `array` and `path`.
@@ -17,8 +17,8 @@
 //! With flushes, on `delay-0-150`, as the paper's emulator has it:
 //!
 //! * the same operations (figure 3);
-//! * `cache_95_90` and its like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90; a miss evicts a random
-//!   pair and inserts the missing one. A rate counts each call on the table.
+//! * `cache_95_90` and its like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90; a miss evicts a
+//!   random pair and inserts the missing one. A rate counts each call on the table.
 //!
 //! `--pairs` are the slots. A table that refuses a pair has a row `full_…` instead. A phase that takes longer than half
 //! a minute is cut short: linear probing that has no empty slot left visits them all. Everything is done by one thread,

@@ -19,21 +19,18 @@ use crate::failure::{Failure, Status};
 use crate::output;
 use screen::Screen;
 
-/// What is taken of the directory that nobody named.
+/// Limit for the default directory.
 const DEFAULT_BYTES_MAX: u64 = 512 << 20;
 
 /// Deduplicate a directory, killing the writer on the way
 ///
-/// Cuts every regular file below DIR into chunks by their content (FastCDC, 8 KiB on average) and
-/// stores where each chunk was first seen under its BLAKE3 digest, as a backup program would. The
-/// storing is done by a child process that reports each chunk after its insert has returned, and
-/// that is killed with SIGKILL at random counts of reports. After each kill the pool is opened
-/// again, every chunk reported must be there, the pool must be sound, and the work goes on where
-/// it stopped. In the end the chunks are read back from the files. A chunk that was reported and
-/// is not there is a loss: the exit status is then 2.
+/// Cuts every regular file below DIR into chunks by their content (FastCDC, 8 KiB on average). Stores where each chunk
+/// was first seen, under its BLAKE3 digest, as a backup program would. A child process does this and reports each chunk
+/// after its insert has returned. It is killed with SIGKILL after random numbers of reports. After each kill the pool
+/// is opened again, every reported chunk must be there, the pool must be sound, and the work continues where it
+/// stopped. At the end the chunks are read back from the files. If a reported chunk is missing, the exit status is 2.
 ///
-/// Directories named `target`, anything named `.git`, and the pool itself are left out; symbolic
-/// links are not followed.
+/// Directories named `target`, anything named `.git`, and the pool itself are skipped. Symbolic links are not followed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,8 +42,8 @@ Examples:
 The values are locations: the offset (8 bytes, little-endian), the length (4 bytes, little-endian),
 and the path below DIR.")]
 pub(crate) struct Arguments {
-    /// The directory [default: Cargo's unpacked registry sources if there, else the current
-    /// directory; at most 512 MiB of it]
+    /// The directory [default: Cargo's unpacked registry sources if there are any, otherwise the current directory; at
+    /// most 512 MiB of it]
     dir: Option<PathBuf>,
     #[command(flatten)]
     engine: Choice,
@@ -56,10 +53,10 @@ pub(crate) struct Arguments {
     /// How often to kill the writer
     #[arg(long, value_name = "N", default_value_t = 3)]
     kills: u64,
-    /// When to kill: the same seed draws the same counts [default: another each time]
+    /// When to kill: the same seed gives the same moments [default: a new seed each time]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Threads that cut, store and look up [default: one for each core]
+    /// Threads that cut, store and look up [default: one per core]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print one JSON object

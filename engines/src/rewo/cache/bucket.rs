@@ -6,8 +6,8 @@
 //! then:    | entry | entry | …      entry = key, value, in whole words
 //! ```
 //!
-//! Who holds the lock changes the bucket. What readers may miss then is a new version, which is stored before what was
-//! there is hidden, and after what comes is shown.
+//! The lock holder changes the bucket. Whenever readers may miss something, there is a new version. It is stored after
+//! the new content is visible, and before the old content is hidden.
 
 use super::super::layout::{LOCK, Locked};
 use index::{Fixed, is_same};
@@ -113,7 +113,7 @@ impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
         Seen { head, marks: self.words[MARKS].load(Ordering::Acquire) }
     }
 
-    /// Whether nothing has changed since, but for the lock.
+    /// Whether nothing but the lock has changed since.
     #[inline(always)]
     pub(super) fn is_as_seen(self, seen: Seen) -> bool {
         (self.words[HEAD].load(Ordering::Relaxed) ^ seen.head) & !LOCK == 0
@@ -260,7 +260,7 @@ impl<'a, K: Fixed, V: Fixed> LockedBucket<'a, K, V> {
 
     /// Stores into a slot that is free or busy.
     fn fill(&self, slot: usize, key: Option<K>, value: Option<V>) {
-        // Who sees these stores sees the version that made the slot so.
+        // A thread that sees these stores also sees the version that made the slot so.
         fence(Ordering::Release);
         let at = Bucket::<K, V>::entry(slot);
         let store = |word: usize, bits| {

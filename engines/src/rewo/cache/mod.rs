@@ -1,27 +1,26 @@
 //! The cached table (sections 3.2, 3.3 and 3.5): buckets of 128 bytes in DRAM that answer most searches.
 //!
-//! An entry is what the persistent table durably holds, or it is busy. What keeps that so:
+//! An entry has what the persistent table durably holds, or it is busy. Five rules keep that so:
 //!
-//! 1. All entries of a key change under the lock of its home, which every writer of the key holds, too, from
-//!    before it changes the persistent table until after its change is durable. So do fills by readers, which
-//!    try for it, look again under it, and else do without.
-//! 2. A writer marks the key's entry busy before its change can be seen in the persistent table, and makes it
-//!    say what is new when that is durable. A reader that meets a busy entry goes to the persistent table. So no
-//!    search finds the old value here after another one has found the new one there, and none finds here what a
-//!    crash could take back.
-//! 3. While the table is *full-loaded*, absence here is absence. An insertion then makes a busy entry first. Where
-//!    that has no room, or an entry is dropped for another one, the table is partial-loaded before that happens
-//!    (the paper's `cache_overflow`).
-//!    While it is partial-loaded, an insertion leaves it alone.
+//! 1. All entries of a key change under the lock of its home. Every writer of the key holds it, too, from before it
+//!    changes the persistent table until after its change is durable. Fills by readers try the lock and read again
+//!    under it; if they fail, they do not fill.
+//! 2. A writer marks the key's entry busy before its change is visible in the persistent table, and stores the new
+//!    value in it when that is durable. A reader that meets a busy entry goes to the persistent table. So no search
+//!    finds the old value here after another one has found the new one there, and none finds here what a crash could
+//!    take back.
+//! 3. While the table is *full-loaded*, a key absent here is absent. An insertion then makes a busy entry first. If
+//!    that finds no room, or an entry is dropped for another one, the table is marked partial-loaded before that
+//!    happens (the paper's `cache_overflow`). While it is partial-loaded, an insertion leaves it alone.
 //! 4. An absence counts only if neither bucket has changed since it was read, nor the state, which changes
 //!    whenever the table comes to be full-loaded or partial-loaded.
 //! 5. It becomes full-loaded only by a refill that found room for every pair, if nothing was left out or dropped
-//!    meanwhile. Who leaves a pair out or drops it looks at the state first, under a lock that the refill takes when it
-//!    comes to that pair: an insertion under that of the bucket in the pool, a look-up that drops an entry under the home
-//!    of its key. So either it sees that a refill is under way and says what it does, or the refill comes to the pair
-//!    later and sees what was done.
+//!    meanwhile. A thread that leaves a pair out or drops it reads the state first, under a lock that the refill takes
+//!    when it comes to that pair: for an insertion the lock of the bucket in the pool, for a look-up that drops an
+//!    entry the home of its key. So either it sees that a refill is under way and reports itself, or the refill comes
+//!    to the pair later and sees the result.
 //!
-//! When the persistent table is resized, this one begins anew: entries of an earlier epoch are none.
+//! When the persistent table is resized, this one starts over: entries of an earlier epoch do not count.
 
 mod bucket;
 mod state;
@@ -423,7 +422,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         self.change_state(|state| state.anew(log2));
     }
 
-    /// Begins a refill: after this, who leaves something out says so.
+    /// Begins a refill. From now on, a thread that leaves something out reports it.
     pub(super) fn begin_refill(&self) -> State {
         // Not what the state is by now: were something dropped meanwhile, that would be taken for part of it, and
         // what is dropped later not be noticed.
@@ -452,7 +451,7 @@ mod tests {
         Cache::new(0, 16, 2).unwrap().unwrap()
     }
 
-    /// What was dropped during one refill is missing after it, whoever begins another one meanwhile.
+    /// What was dropped during one refill is missing after it, even if another refill begins meanwhile.
     #[test]
     fn a_refill_does_not_forget_what_another_one_was_told() {
         let cache = cache();
@@ -469,7 +468,7 @@ mod tests {
         assert!(!cache.state().is_full_loaded());
     }
 
-    /// Who has read the state before the table began anew takes nothing out of it.
+    /// A thread that has read the state before the table started over takes nothing out of it.
     #[test]
     fn entries_outlive_who_has_an_older_state() {
         let cache = cache();

@@ -34,7 +34,8 @@ impl Shared {
         }
     }
 
-    /// Has segments at hand, makes checkpoints, and begins a broken log anew; what failed before only if it `may_retry`.
+    /// Prepares segments, makes checkpoints, and restarts a broken log. Retries what failed before only if it
+    /// `may_retry`.
     pub(super) fn keep_once(&self, may_retry: bool) -> Result<(), LogError> {
         let state = held(&self.waiting).state;
         if state == State::Broken {
@@ -78,8 +79,8 @@ impl Shared {
         provided
     }
 
-    /// Makes a checkpoint, unless one is being made or read: the log needs its next segment meanwhile, and whoever calls
-    /// this has to provide it.
+    /// Makes a checkpoint, unless one is being made or read. The log needs its next segment meanwhile, which the caller
+    /// provides.
     fn checkpoint_unless_held(&self) -> Result<(), LogError> {
         match self.checkpointing.try_lock() {
             Ok(one) => self.checkpoint_as(one),
@@ -151,9 +152,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Has the pool name the checkpoint that there is, and one of this generation. Whatever a power loss leaves of the
-    /// two, the pool knows it for its own, and not for one that lies beside it from another time. While it is in doubt
-    /// which one is on the device, the pool names none, and believes what it finds.
+    /// Records in the pool the existing checkpoint, and one of this generation. Whichever of the two a power loss
+    /// leaves, the pool recognises it as its own, and no other checkpoint from another time. While it is uncertain
+    /// which one is on the device, the pool names none, and accepts what it finds.
     fn name_checkpoints(&self, generation: u128) -> Result<(), LogError> {
         if self.is_in_doubt.load(Ordering::Relaxed) {
             return self.named(self.image.name_checkpoints(None, None));
@@ -199,8 +200,8 @@ impl Shared {
         Ok(read(SafeCopy::up_to(Arc::clone(disk), names.clone(), epoch)?))
     }
 
-    /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing of
-    /// the new log survives, and the log is said to be broken.
+    /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing
+    /// of the new log survives, and the log is said to be broken.
     pub(super) fn begin_anew(&self) -> Result<(), LogError> {
         let (writer, others) = begin_log(&self.segments, self.image.bytes())?;
         {

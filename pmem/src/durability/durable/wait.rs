@@ -1,4 +1,4 @@
-//! Those who wait for the disk: one of them leads, and writes for all.
+//! Threads that wait for the disk: one of them leads, and writes for all.
 
 use super::super::held;
 use super::{Shared, State};
@@ -7,13 +7,13 @@ use rustix::thread::futex::{self, Flags, Timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How often a waiter looks by itself whether it has to lead.
+/// How often a waiter checks by itself whether it must lead.
 const WAIT_MAX: Duration = Duration::from_millis(50);
-/// Words of a turnstile. Nearly all who wait do so for the epoch that is being written or for the one that is open.
+/// Words of a turnstile. Nearly all waiters wait for the epoch that is being written or for the open one.
 const EPOCHS: u64 = 4;
 
-/// Where threads wait for epochs, each with those of its own epoch. A condition variable would have all of them contend
-/// for its lock whenever it lets some of them go.
+/// Where threads wait for epochs, grouped by epoch. With a condition variable, all would contend for its lock whenever
+/// some of them are released.
 #[derive(Default)]
 pub(super) struct Turnstile {
     changes: [AtomicU32; EPOCHS as usize],

@@ -11,8 +11,8 @@
 //!
 //! loom does not know the one order of all `SeqCst` accesses. What it gives is that of two threads which
 //! each store one word and then load the other's, one sees the other; so here a `SeqCst` fence stands between a
-//! thread's `SeqCst` store and its next `SeqCst` load. The light and the heavy barrier are `SeqCst` fences: the kernel's membarrier promises of a
-//! compiler fence and a system call what such a pair of fences does.
+//! thread's `SeqCst` store and its next `SeqCst` load. The light and the heavy barrier are `SeqCst` fences: the
+//! kernel's membarrier promises of a compiler fence and a system call what such a pair of fences does.
 
 mod array;
 mod atomic;
@@ -109,8 +109,7 @@ fn touch(number: u64) {
     });
 }
 
-/// Explores all executions of `model`, with any number of preemptions or at most so many. Panics
-/// as the model does.
+/// Explores all executions of `model`, with any number of preemptions or at most this many. Panics as the model does.
 pub fn explore(preemptions_max: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     MACHINE.with(|machine| machine.touched.borrow_mut().clear());
     let model = Arc::new(model);

@@ -1,9 +1,9 @@
-//! Work in parts, each on a thread of its own.
+//! Work in parts, each on a separate thread.
 
 /// A part of some work.
 pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
 
-/// How many parts `units` of work are worth, for at most so many threads.
+/// How many parts `units` of work are worth, for at most this many threads.
 pub fn parts_of(units: u64, units_per_thread: u64, threads: usize) -> u64 {
     (units / units_per_thread).clamp(1, threads.max(1) as u64)
 }

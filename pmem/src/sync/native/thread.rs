@@ -115,8 +115,8 @@ thread_local! {
 }
 
 /// The number of the calling thread: unique among live threads and small, since the numbers of
-/// threads that ended, and hold nothing any more, are given out again. `THREADS_MAX` if there are more threads than that,
-/// or if the thread is ending.
+/// threads that ended, and hold nothing any more, are given out again. `THREADS_MAX` if there are more threads than
+/// that, or if the thread is ending.
 #[inline(always)]
 pub fn thread_index() -> usize {
     match INDEX.get() {

@@ -82,7 +82,7 @@ impl<T> Mutex<T> {
             Err(TryLockError::WouldBlock) => return None,
         };
         let thread = context().thread;
-        // Whoever held it before released it after all that it stored.
+        // The previous holder released it after all its stores.
         show(self.holder.swap(thread, Ordering::Relaxed));
         HELD.with_borrow_mut(|held| {
             let len = held.len().max(thread + 1);

@@ -1,4 +1,4 @@
-//! Work in parts, each by a simulated thread of its own.
+//! Work in parts, each by a separate simulated thread.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -28,7 +28,7 @@ pub fn parts_of(units: u64, _units_per_thread: u64, threads: usize) -> u64 {
     units.clamp(1, threads.max(1) as u64)
 }
 
-/// Ends the process, when dropped, unless so many parts have ended.
+/// Ends the process when dropped, unless this many parts have ended.
 struct AllEnded<'a> {
     ended: &'a AtomicUsize,
     parts: usize,

@@ -13,7 +13,7 @@ fn acquired<G>(result: TryLockResult<G>) -> Option<G> {
         Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
         Err(TryLockError::WouldBlock) => return None,
     };
-    // Whoever held it before released it after all that it stored. Who that was is not known.
+    // The previous holder, which is not known, released it after all its stores.
     show_all();
     Some(guard)
 }
