@@ -11,6 +11,8 @@ use pmem::durability::LogUse;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+mod batches;
+
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
 /// Share it by reference (or in an `Arc`) between any number of threads. Operations are linearizable. Once an operation
@@ -177,86 +179,6 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
                 Err(found) => before = found,
             }
         }
-    }
-
-    /// [`Table::get`] for each key, with overlapped cache misses. The batch is not atomic, and its look-ups run
-    /// concurrently. So if another thread changes a key meanwhile, a batch with that key twice may see two states, in
-    /// any order.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// let squares = firndex::Table::<u64, u64>::in_memory()?;
-    /// squares.put_many(&[(2, 4), (3, 9)])?;
-    /// assert_eq!(squares.get_many(&[3, 5])?, [Some(9), None]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn get_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
-        let mut values = vec![None; keys.len()];
-        self.get_many_into(keys, &mut values)?;
-        Ok(values)
-    }
-
-    /// [`Table::get_many`] into the caller's memory: `values[i]` is the value of `keys[i]`. If the slices differ in
-    /// length, the longer one's rest is ignored.
-    pub fn get_many_into(&self, keys: &[K], values: &mut [Option<V>]) -> Result<()> {
-        self.handle.read()?;
-        let len = keys.len().min(values.len());
-        self.index.get_many(&keys[..len], &mut values[..len]);
-        Ok(())
-    }
-
-    /// [`Table::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
-    /// the pairs are stored, each of them whole.
-    pub fn put_many(&self, pairs: &[(K, V)]) -> Result<Vec<Option<V>>> {
-        let mut replaced = vec![None; pairs.len()];
-        self.put_many_into(pairs, &mut replaced)?;
-        Ok(replaced)
-    }
-
-    /// [`Table::put_many`] with the replaced values in the caller's memory: `replaced[i]` is the one of `pairs[i]`. If
-    /// `pairs` is longer than `replaced`, the rest is not stored.
-    pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
-        let len = pairs.len().min(replaced.len());
-        self.handle.mutate(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
-    }
-
-    /// [`Table::insert`] for each pair, in order, with shared fences. `found[i]` is the value that was there before.
-    /// Lengths and errors are as in [`Table::put_many_into`].
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::<u64, u64>::in_memory()?;
-    /// let mut found = [None; 2];
-    /// table.insert_many_into(&[(1, 10), (1, 11)], &mut found)?;
-    /// assert_eq!(found, [None, Some(10)]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn insert_many_into(&self, pairs: &[(K, V)], found: &mut [Option<V>]) -> Result<()> {
-        let len = pairs.len().min(found.len());
-        self.handle.mutate(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
-    }
-
-    /// [`Table::update`] for each pair, in order, with shared fences. `replaced[i]` is the replaced value. Lengths and
-    /// errors are as in [`Table::put_many_into`].
-    pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
-        let len = pairs.len().min(replaced.len());
-        self.handle.mutate(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
-    }
-
-    /// [`Table::remove`] for each key, in order, with shared fences. Returns the removed values.
-    pub fn remove_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
-        let mut removed = vec![None; keys.len()];
-        self.remove_many_into(keys, &mut removed)?;
-        Ok(removed)
-    }
-
-    /// [`Table::remove_many`] with the removed values in the caller's memory. Lengths and errors are as in
-    /// [`Table::put_many_into`].
-    pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
-        let len = keys.len().min(removed.len());
-        self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 
     /// Calls `visit` for every pair, in no order. `visit` may use the table.

@@ -36,8 +36,17 @@ pub struct Area {
 }
 
 impl Area {
-    /// Units of `unit_bytes`, of which the first extent has `1 << initial_log2`; there are at most 2^62.
+    /// Units of `unit_bytes`, of which the first extent has `1 << initial_log2`.
+    ///
+    /// # Panics
+    ///
+    /// If the first extent would have no bytes, or 2^62 and more.
     pub fn new(unit_bytes: u64, initial_log2: u32) -> Area {
+        let units_max = (1 << 62) / unit_bytes;
+        assert!(
+            initial_log2 < 62 && 1 << initial_log2 <= units_max,
+            "an extent that no pool holds"
+        );
         Area {
             unit_bytes,
             initial_log2,
@@ -64,12 +73,14 @@ impl Area {
         }
     }
 
+    /// Units of extent `index`, which doubles those before it.
+    fn units_of(&self, index: u32) -> u64 {
+        self.first_of(index).max(1 << self.initial_log2)
+    }
+
     /// Bytes of extent `index`.
     pub fn extent_bytes(&self, index: u32) -> u64 {
-        match index {
-            0 => self.unit_bytes << self.initial_log2,
-            _ => self.unit_bytes << (self.initial_log2 + index - 1),
-        }
+        self.unit_bytes * self.units_of(index)
     }
 
     /// Makes extent `index` known, before anybody asks for one of its units.
@@ -113,31 +124,56 @@ pub struct SlotBlocks<M: Medium> {
 }
 
 impl<M: Medium> SlotBlocks<M> {
-    /// The blocks of `area`, which has no extents yet, in `pool`; `lines` has one for each that there may ever be.
-    pub fn new(pool: Arc<Pool<M>>, area: Area, lines: Array<Line>) -> SlotBlocks<M> {
+    /// The blocks of `area`, which has no extents yet, in `pool`: for now those of the extents that begin at `starts`.
+    /// `lines` has one for each block that there may ever be.
+    ///
+    /// Errors are those of [`SlotBlocks::add_extent`], and that there is no extent.
+    pub fn new(
+        pool: Arc<Pool<M>>,
+        area: Area,
+        lines: Array<Line>,
+        starts: &[Offset],
+    ) -> Result<SlotBlocks<M>, String> {
         let places = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
-        SlotBlocks { area, lines, known: Bound::new(0), places, pool }
+        let blocks = SlotBlocks { area, lines, known: Bound::new(0), places, pool };
+        let (&first, others) = starts.split_first().ok_or("0 extents, expected at least one")?;
+        blocks.put_extent(0, first)?;
+        (1..).zip(others).try_for_each(|(index, &start)| blocks.add_extent(index, start))?;
+        Ok(blocks)
     }
 
-    /// Makes the next extent known, before anybody asks for one of its blocks.
+    /// Makes an extent known, before anybody asks for one of its blocks.
     ///
-    /// An error says what is wrong with an extent that lies beyond the pool, or not where a slot can begin, or has more
-    /// blocks than there are lines.
+    /// An error says what is wrong with an extent that is not the next one, lies beyond the pool, does not begin where a
+    /// slot can, or has more blocks than there are lines.
     pub fn add_extent(&self, index: u32, start: Offset) -> Result<(), String> {
+        let blocks = self.known.load(Ordering::Acquire) + 1;
+        // So that there is a place for every block up to the last.
+        if index == 0 || self.area.first_of(index) != blocks {
+            let expected = self.area.extents_for(blocks.ilog2());
+            return Err(format!("extent {index}, expected extent {expected}"));
+        }
+        self.put_extent(index, start)
+    }
+
+    fn put_extent(&self, index: u32, start: Offset) -> Result<(), String> {
         let area = &self.area;
+        // Lines first: so many blocks have no more bytes than an address can count.
+        let known = area.first_of(index) + area.units_of(index);
+        let lines = self.lines.len() as u64;
+        if known > lines {
+            return Err(format!("{known} blocks, expected at most {lines}"));
+        }
         let bytes = area.extent_bytes(index);
         let size = self.pool.medium().size();
         let end = start.0.checked_add(bytes);
-        if !start.0.is_multiple_of(SLOT_BYTES) || end.is_none_or(|end| end > size) {
+        let is_aligned =
+            start.0.is_multiple_of(SLOT_BYTES) && area.unit_bytes.is_multiple_of(SLOT_BYTES);
+        if !is_aligned || end.is_none_or(|end| end > size) {
             return Err(format!(
                 "extent {index} has {bytes} bytes at {start}, expected them at a multiple of {SLOT_BYTES} and within \
                  the pool's {size}"
             ));
-        }
-        let known = area.first_of(index) + (bytes / area.unit_bytes);
-        if known > self.lines.len() as u64 {
-            let lines = self.lines.len();
-            return Err(format!("{known} blocks, expected at most {lines}"));
         }
         area.add_extent(index, start);
         let place = area.place_of(index);
@@ -171,12 +207,6 @@ impl<M: Medium> SlotBlocks<M> {
     /// As [`Array::advise`], for the lines of these blocks.
     pub fn advise_lines(&self, blocks: Range<u64>, populate: bool) {
         self.lines.advise(blocks.start as usize..blocks.end as usize, populate);
-    }
-
-    /// Hints that the line of a block is about to be read.
-    #[inline(always)]
-    pub fn prefetch_line(&self, block: u64) {
-        self.lines.prefetch(block as usize);
     }
 
     /// Hints that the line of a block is about to be written.
@@ -304,6 +334,9 @@ impl<M: Medium> Slots<'_, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::medium::Memory;
+    use crate::pool::tests::spec;
+    use crate::superblock::Place;
 
     #[test]
     fn units_are_found_across_extents() {
@@ -322,5 +355,60 @@ mod tests {
             }
             assert_eq!(units_before, 8 << initial_log2);
         }
+    }
+
+    /// Blocks of 64 slots, two in the first extent, in a pool with as many extents.
+    fn blocks(extents: u8, lines: usize) -> (Arc<Pool<Memory>>, Area, Array<Line>, Vec<Offset>) {
+        let pool = Pool::create(Memory::dram(1 << 26).unwrap(), &spec(), Place::default()).unwrap();
+        let area = Area::new(1024, 1);
+        let taken = pool.extend(|draft| {
+            let take = |index| draft.take_extent(1, index, area.extent_bytes(index.into()));
+            (0..extents).map(take).collect::<Result<Vec<_>, _>>()
+        });
+        let starts = taken.unwrap().iter().map(|extent| extent.start).collect();
+        (Arc::new(pool), area, Array::reserve(lines, lines).unwrap(), starts)
+    }
+
+    #[test]
+    fn a_slot_is_where_its_offset_says() {
+        let (pool, area, lines, starts) = blocks(3, 8);
+        let blocks = SlotBlocks::new(Arc::clone(&pool), area, lines, &starts).unwrap();
+        let medium = pool.medium();
+        for block in 0..8 {
+            let (line, slots) = blocks.block(block);
+            assert!(std::ptr::eq(line, blocks.line(block)));
+            for slot in [0, 1, 63] {
+                let at = blocks.area().at(block).add(slot as u64 * SLOT_BYTES);
+                assert_eq!(slots.offset(medium, slot), at);
+                slots.store_pair(medium, slot, block + 1, 7);
+                assert_eq!(medium.load_pair(at), (block + 1, 7));
+                slots.store_high(medium, slot, 8);
+                slots.store_low(medium, slot, 9);
+                assert_eq!(slots.load_pair(medium, slot), (9, 8));
+                assert_eq!(medium.load_pair(at), (9, 8));
+            }
+        }
+    }
+
+    #[test]
+    fn an_extent_that_does_not_fit_is_refused() {
+        let refused = |lines, starts: &[Offset]| {
+            let (pool, area, lines, _) = blocks(1, lines);
+            SlotBlocks::new(pool, area, lines, starts).unwrap_err()
+        };
+        let start = Offset(1 << 16);
+        assert!(refused(2, &[]).contains("at least one"));
+        assert!(refused(1, &[start]).contains("2 blocks, expected at most 1"));
+        assert!(refused(2, &[Offset(start.0 + 8)]).contains("a multiple of 16"));
+        assert!(refused(2, &[Offset(1 << 40)]).contains("within"));
+        assert!(refused(2, &[Offset(u64::MAX - 15)]).contains("within"));
+        let (pool, area, lines, starts) = blocks(3, 8);
+        let blocks = SlotBlocks::new(pool, area, lines, &starts[..1]).unwrap();
+        for index in [0, 2] {
+            let wrong = blocks.add_extent(index, starts[index as usize]).unwrap_err();
+            assert!(wrong.contains("expected extent 1"), "{wrong}");
+        }
+        blocks.add_extent(1, starts[1]).unwrap();
+        blocks.add_extent(2, starts[2]).unwrap();
     }
 }

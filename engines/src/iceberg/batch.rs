@@ -8,7 +8,7 @@
 //! never waits, so two batches cannot wait for each other.
 
 use super::Core;
-use super::block::{Done, Locked, Probe, Show, Unfenced};
+use super::block::{Done, Locked, Probe, Show, Unfenced, order_stores};
 use super::hash::level1_fingerprint;
 use super::layout::Geometry;
 use arrayvec::ArrayVec;
@@ -17,7 +17,6 @@ use index::{Change, Error};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
-use std::sync::atomic::compiler_fence;
 
 /// Look-ups done together: enough to overlap all misses a core can have under way, few enough
 /// that their lines stay in its first-level cache.
@@ -101,6 +100,8 @@ impl<M: Medium> Core<M> {
             keys.iter().zip(&probes).zip(&mut candidates).enumerate()
         {
             let matches = match_line(isa, probe.line, level1_fingerprint(probe.first));
+            // Fingerprints read above vouch for what is read below: slots, and what has spilled.
+            fence(Ordering::Acquire);
             *candidates = probe.candidates(matches);
             probe.prefetch_candidate(self.medium(), *candidates);
             let may_have_spilled = probe.may_have_spilled();
@@ -110,8 +111,6 @@ impl<M: Medium> Core<M> {
                 self.prefetch_2(geometry, key, probe.first);
             }
         }
-        // Fingerprints read above vouch for the slots read below.
-        fence(Ordering::Acquire);
         if undecided_len == keys.len() {
             // As where every key is there. Then the way through the list is a detour.
             for (((&key, probe), &candidates), out) in
@@ -249,8 +248,7 @@ impl<M: Medium> Core<M> {
                 }
                 shows[index] = unfenced.show;
             } else {
-                // What a flush and a fence are here.
-                compiler_fence(Ordering::SeqCst);
+                order_stores();
                 unfenced.show.on(probe.line);
                 locks[index] = None;
             }

@@ -13,14 +13,15 @@ use super::layout::{
 };
 use index::Change;
 use index::fingerprint::{
-    EMPTY, FLAG, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
+    EMPTY, empty_line, empty_word, has_flag, match_line, match_word, set_lane, set_lane_of_word,
 };
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
 use pmem::prefetch::{prefetch, prefetch_write};
 use pmem::slots::Slots;
 use pmem::sync::{AtomicU64, Ordering, fence};
-use pmem::{Medium, Offset, WORD};
+use pmem::{Medium, Offset};
+use std::sync::atomic::compiler_fence;
 
 /// A block's lock, held until dropped.
 pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
@@ -80,7 +81,7 @@ impl Show {
     }
 }
 
-/// Where an operation looks for a key in level 1. Little, so that a batch has little to clear.
+/// Where an operation looks for a key in level 1.
 pub(super) struct Probe<'a, M> {
     /// First output of the key's hash.
     pub(super) first: u64,
@@ -238,11 +239,7 @@ impl<M: Medium> Core<M> {
 
     /// Sets the fingerprint of a lane; the block's lock is held.
     pub(super) fn set_lane_2(&self, block: u64, lane: usize, fingerprint: u8) {
-        let word = self.word_2(block);
-        let bits = u64::from(if lane < FLAG_LANES_OF_WORD { !FLAG } else { u8::MAX });
-        let shift = lane as u64 * WORD;
-        let others = word.load(Ordering::Relaxed) & !(bits << shift);
-        word.store(others | (u64::from(fingerprint) & bits) << shift, Ordering::Release);
+        set_lane_of_word(self.word_2(block), lane, lane < FLAG_LANES_OF_WORD, fingerprint);
     }
 
     pub(super) fn choices(&self, geometry: Geometry, key: u64, first: u64) -> Choices {
@@ -371,6 +368,13 @@ impl<M: Medium> Core<M> {
         let show = Show::in_lane(lane, level1_fingerprint(probe.first));
         Some(Unfenced { done, stored: Some(lane), show })
     }
+}
+
+/// What a flush and a fence are to a medium that does not [flush](Medium::flushes): asking it would take longer than the
+/// answer.
+#[inline(always)]
+pub(super) fn order_stores() {
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the

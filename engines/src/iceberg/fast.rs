@@ -7,7 +7,7 @@
 //! and the slow path of `search` or `ops` begins again.
 
 use super::Core;
-use super::block::{Done, Locked, Probe, lane_to_fill};
+use super::block::{Done, Locked, Probe, lane_to_fill, order_stores};
 use super::hash::level1_fingerprint;
 use super::layout::{Geometry, LOCK};
 use index::fingerprint::{match_line_fast, scan_line_fast};
@@ -15,7 +15,6 @@ use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
-use std::sync::atomic::compiler_fence;
 
 impl<M: Medium> Core<M> {
     /// As [`Core::get_slow`].
@@ -158,8 +157,7 @@ impl<M: Medium> Core<M> {
             if FLUSHES {
                 self.persist_slot(probe.slots.offset(self.medium(), lane), sequence);
             } else {
-                // What a flush and a fence are here.
-                compiler_fence(Ordering::SeqCst);
+                order_stores();
             }
         }
         unfenced.show.on(probe.line);

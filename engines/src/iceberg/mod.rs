@@ -263,15 +263,12 @@ impl<M: Medium> Core<M> {
             source,
         };
         let lines_1 = Array::reserve(most(0), units_now[0]).map_err(reserve)?;
-        let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1);
-        let add_1 = |index, start| blocks_1.add_extent(index, start);
-        adopt_extents(&pool, LEVEL_1, blocks_1.area(), roots[0], add_1).map_err(corrupt)?;
+        let starts_1 = starts_of(&pool, LEVEL_1, &area_1, roots[0]).map_err(corrupt)?;
+        let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1, &starts_1)
+            .map_err(|wrong| corrupt(wrong_in(LEVEL_1, wrong)))?;
         for (owner, area, root) in [(LEVEL_2, &area_2, roots[1]), (LEVEL_3, &area_3, roots[2])] {
-            let add = |index, start| {
-                area.add_extent(index, start);
-                Ok(())
-            };
-            adopt_extents(&pool, owner, area, root, add).map_err(corrupt)?;
+            let starts = starts_of(&pool, owner, area, root).map_err(corrupt)?;
+            (0..).zip(starts).for_each(|(index, start)| area.add_extent(index, start));
         }
         Ok(Core {
             hasher: Hasher::new(superblock.hash_seed),
@@ -405,19 +402,22 @@ fn check_root(owner: u8, area: &Area, root: u64) -> Result<(), String> {
     if (u64::from(initial)..=u64::from(most)).contains(&root) {
         return Ok(());
     }
-    Err(format!("level {owner} of the table: 2^{root} units, expected 2^{initial} to 2^{most}"))
+    Err(wrong_in(owner, format!("2^{root} units, expected 2^{initial} to 2^{most}")))
 }
 
-/// Makes the extents of a level known, if they are what its size says, which was [checked](check_root).
-fn adopt_extents<M: Medium>(
+fn wrong_in(owner: u8, what: String) -> String {
+    format!("level {owner} of the table: {what}")
+}
+
+/// Where the extents of a level begin, if they are what its size says, which was [checked](check_root).
+fn starts_of<M: Medium>(
     pool: &Pool<M>,
     owner: u8,
     area: &Area,
     root: u64,
-    add: impl Fn(u32, Offset) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<Vec<Offset>, String> {
     let extents = pool.extents_of(owner);
-    let wrong = |what: String| Err(format!("level {owner} of the table: {what}"));
+    let wrong = |what: String| Err(wrong_in(owner, what));
     let expected = area.extents_for(root as u32);
     if extents.len() != expected as usize {
         return wrong(format!("{} extents, expected {expected}", extents.len()));
@@ -430,9 +430,8 @@ fn adopt_extents<M: Medium>(
                 extent.index, extent.bytes
             ));
         }
-        add(index, extent.start).or_else(wrong)?;
     }
-    Ok(())
+    Ok(extents.iter().map(|extent| extent.start).collect())
 }
 
 impl<M: Medium> Index<u64, u64> for Iceberg<M> {

@@ -307,8 +307,14 @@ pub fn set_lane(line: &[AtomicU64; 8], lane: usize, fingerprint: u8) {
         }
         return;
     }
-    let bits = u64::from(if lane < FLAG_LANES_OF_LINE { !FLAG } else { u8::MAX });
-    let (word, shift) = (&line[lane / 8], lane % 8 * 8);
+    set_lane_of_word(&line[lane / 8], lane % 8, lane < FLAG_LANES_OF_LINE, fingerprint);
+}
+
+/// [`set_lane`] for a lane of a word, of which the user says whether it is a flag lane.
+#[inline(always)]
+pub fn set_lane_of_word(word: &AtomicU64, lane: usize, is_flag_lane: bool, fingerprint: u8) {
+    let bits = u64::from(if is_flag_lane { !FLAG } else { u8::MAX });
+    let shift = lane % 8 * 8;
     let others = word.load(Ordering::Relaxed) & !(bits << shift);
     word.store(others | (u64::from(fingerprint) & bits) << shift, Ordering::Release);
 }

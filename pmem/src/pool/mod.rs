@@ -608,4 +608,4 @@ fn out_of_memory(source: io::Error) -> OpenError {
 #[cfg(all(test, not(any(feature = "simulated", feature = "loom"))))]
 mod image_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

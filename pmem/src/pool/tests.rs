@@ -2,7 +2,7 @@ use super::*;
 use crate::medium::{Dram, Memory};
 use crate::superblock::HEAP;
 
-pub(super) fn spec() -> Spec {
+pub(crate) fn spec() -> Spec {
     Spec {
         kind: PoolKind::Table,
         engine: 1,

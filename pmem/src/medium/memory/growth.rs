@@ -1,0 +1,149 @@
+//! How memory gets its pages: mapping, growth, touching.
+
+use super::{Backing, Memory};
+use crate::error::SpaceError;
+use crate::medium::{Medium, MediumKind};
+use crate::offset::Offset;
+use rustix::fd::AsFd;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// One call touches at most this much: mapping and advice wait for it.
+const POPULATE_STEP_BYTES: u64 = 1 << 20;
+/// How long it sleeps in between, the system's slack aside.
+const POPULATE_PAUSE: Duration = Duration::from_micros(1);
+
+impl Memory {
+    pub(super) fn map_existing(&self, size: u64) -> io::Result<()> {
+        let size = round_to_page(size);
+        if size > self.reservation.bytes {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!("cannot reserve {size} bytes of address space for the pool"),
+            ));
+        }
+        if size > 0 {
+            self.map(0..size)?;
+            self.size.store(size, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Puts pages behind a range of the reservation.
+    fn map(&self, range: Range<u64>) -> io::Result<()> {
+        let address = self.at(Offset(range.start)).cast::<c_void>();
+        let bytes = (range.end - range.start) as usize;
+        match &self.backing {
+            // SAFETY: the range lies in this value's reservation.
+            Backing::Anonymous => unsafe {
+                rustix::mm::mprotect(address, bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            },
+            Backing::File { file, map, writable } => {
+                let mut protection = ProtFlags::READ;
+                protection.set(ProtFlags::WRITE, *writable);
+                // SAFETY: MAP_FIXED replaces pages of this value's own reservation, which have
+                // no memory behind them yet.
+                unsafe {
+                    rustix::mm::mmap(
+                        address,
+                        bytes,
+                        protection,
+                        *map | MapFlags::FIXED,
+                        file.as_fd(),
+                        range.start,
+                    )?;
+                }
+            }
+        }
+        // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
+        // for this backing refuse, which is fine.
+        let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
+        Ok(())
+    }
+
+    /// [`Medium::grow`].
+    pub(super) fn grow_to(&self, size: u64) -> Result<(), SpaceError> {
+        let target = round_to_page(size.min(1 << 62));
+        while self.size() < target {
+            if size > self.size_max {
+                return Err(self.beyond_limit(size));
+            }
+            // Steps let others in between: a writer that needs one extent now does not wait for
+            // a helper that prepares gigabytes. Nothing is mapped before there is space for all,
+            // so that a refusal can give back all that it has taken.
+            let mut space = self.growing.lock();
+            let mapped = self.size();
+            if mapped >= target {
+                break;
+            }
+            if let Backing::File { file, writable, .. } = &self.backing {
+                let io = |source: io::Error| SpaceError::Io { needed_bytes: size, source };
+                if !writable {
+                    return Err(io(io::ErrorKind::ReadOnlyFilesystem.into()));
+                }
+                if !space.reaches(target, mapped) {
+                    let taken = space.take_step(file.as_fd(), mapped, target);
+                    taken.map_err(|error| SpaceError::refused(size, error))?;
+                    continue;
+                }
+                let published = match self.kind {
+                    // The file's new length must survive with the data stored in it.
+                    MediumKind::Dax => file.sync_data(),
+                    _ => Ok(()),
+                };
+                if let Err(error) = published.and_then(|()| self.map(mapped..target)) {
+                    space.give_back(file.as_fd(), mapped);
+                    return Err(io(error));
+                }
+            } else if let Err(error) = self.map(mapped..target) {
+                return Err(SpaceError::Io { needed_bytes: size, source: error });
+            }
+            self.size.store(target, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// [`Medium::populate`].
+    pub(super) fn touch(&self, range: Range<u64>) {
+        let page = rustix::param::page_size() as u64;
+        let end = range.end.min(self.size()) / page * page;
+        let mut from = range.start.next_multiple_of(page);
+        while from < end {
+            let bytes = (end - from).min(POPULATE_STEP_BYTES);
+            let address = self.at(Offset(from)).cast();
+            // SAFETY: the range is mapped; populating changes no content.
+            let populated =
+                unsafe { rustix::mm::madvise(address, bytes as usize, Advice::LinuxPopulateWrite) };
+            if populated.is_err() {
+                return;
+            }
+            from += bytes;
+            // This is done beside writers: where one shares the processor, it goes on now and not
+            // after a whole slice of the scheduler's.
+            std::thread::sleep(POPULATE_PAUSE);
+        }
+    }
+
+    #[cold]
+    fn beyond_limit(&self, needed_bytes: u64) -> SpaceError {
+        if !self.lacks_addresses {
+            return SpaceError::beyond_limit(needed_bytes, self.size_max);
+        }
+        SpaceError::Full {
+            needed_bytes,
+            reason: format!(
+                "{} bytes of addresses are reserved for it, a tebibyte or else what the system grants: raise the \
+                 process's limit (`ulimit -v`), if it has one",
+                self.reservation.bytes
+            ),
+        }
+    }
+}
+
+fn round_to_page(size: u64) -> u64 {
+    size.next_multiple_of(rustix::param::page_size() as u64)
+}
