@@ -144,8 +144,8 @@ impl<M: Medium> SlotBlocks<M> {
 
     /// Makes an extent known, before anybody asks for one of its blocks.
     ///
-    /// An error says what is wrong with an extent that is not the next one, lies beyond the pool, does not begin where a
-    /// slot can, or has more blocks than there are lines.
+    /// An error says what is wrong with an extent that is not the next one, lies beyond the pool, does not begin where
+    /// a slot can, or has more blocks than there are lines.
     pub fn add_extent(&self, index: u32, start: Offset) -> Result<(), String> {
         let blocks = self.known.load(Ordering::Acquire) + 1;
         // So that there is a place for every block up to the last.

@@ -370,8 +370,8 @@ impl<M: Medium> Core<M> {
     }
 }
 
-/// What a flush and a fence are to a medium that does not [flush](Medium::flushes): asking it would take longer than the
-/// answer.
+/// What a flush and a fence are to a medium that does not [flush](Medium::flushes): asking it would take longer than
+/// the answer.
 #[inline(always)]
 pub(super) fn order_stores() {
     compiler_fence(Ordering::SeqCst);
