@@ -270,6 +270,8 @@ impl<M: Medium> Core<M> {
                 *lock = None;
             }
         }
+        // Those of items that did not fit. To count may be to move blocks, which waits for locks.
+        drop(locks);
         self.count_changes(inserted, removed);
         finished
     }
