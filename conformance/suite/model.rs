@@ -5,6 +5,7 @@ use index::Index;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
+use std::sync::Mutex;
 
 /// What a conditional operation expects.
 #[derive(Debug, Clone, Copy)]
@@ -396,18 +397,13 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static E
                 continue;
             }
             resizing += u32::from(is_resizing);
-            for parts in [1, 2, 3, 7, 64] {
-                let mut met = HashMap::new();
-                for part in 0..parts {
-                    table.for_each_part(part, parts, &mut |key, value| {
-                        assert_eq!(
-                            met.insert(key, value),
-                            None,
-                            "key {key} twice in {parts} parts"
-                        );
-                    });
-                }
-                assert_eq!(met, model);
+            for threads in [1, 2, 3, 7] {
+                let met = Mutex::new(HashMap::new());
+                table.for_each_on(threads, &|key, value| {
+                    let before = met.lock().unwrap().insert(key, value);
+                    assert_eq!(before, None, "key {key} twice on {threads} threads");
+                });
+                assert_eq!(met.into_inner().unwrap(), model);
             }
         }
         assert!(resizing > 5, "only {resizing} scans met a resize under way");

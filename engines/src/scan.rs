@@ -182,18 +182,6 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
         Box::new(BucketScan { table: self, open: self.scans().add(&mut list, &buckets) })
     }
 
-    /// Visits the `part`-th of `parts` parts of all buckets. A scan of several is several scans, and what
-    /// moves may pass some or all of them. No lock is held while an item is visited.
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        let buckets = self.buckets();
-        let (part, parts, count) = (part as u64, parts as u64, buckets.end - buckets.start);
-        let [start, end] = [part, part + 1].map(|part| buckets.start + count * part / parts);
-        for bucket in start..end {
-            let items = self.take(bucket, |_| {});
-            items.into_iter().flatten().for_each(|(key, value)| visit(key, value));
-        }
-    }
-
     /// Visits all buckets on so many threads, or fewer if `visit` says so. What is present throughout is met
     /// exactly once: the scans of all parts are known to movers before any of them begins.
     fn for_each_on<'a>(
@@ -216,6 +204,17 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
             }) as Part<'_>
         };
         run_parts(self.open_scans(threads as u64).into_iter().map(part).collect());
+    }
+
+    /// [`Scanned::for_each_on`] to the end.
+    fn for_all_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync))
+    where
+        Self: Sync,
+    {
+        self.for_each_on(threads, &|key, value| {
+            visit(key, value);
+            ControlFlow::Continue(())
+        });
     }
 
     /// Takes the items of the next bucket of a scan; whether there may be more.

@@ -122,9 +122,8 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
         Box::new(ScanOfWords { scan: self.0.scan(), words: Vec::new() })
     }
 
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        let mut visit = |key, value| visit(of_word(key), of_word(value));
-        self.0.for_each_part(part, parts, &mut visit);
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
+        self.0.for_each_on(threads, &|key, value| visit(of_word(key), of_word(value)));
     }
 
     fn len(&self) -> u64 {

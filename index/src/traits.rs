@@ -108,9 +108,8 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         }
     }
 
-    /// [`Index::for_each`] over the `part`-th of `parts` disjoint parts, for several threads at once. Exact when
-    /// nothing writes; otherwise a pair that moves from part to part may be missed or met twice.
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V));
+    /// [`Index::for_each`] on so many threads at once, with the same promise.
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync));
 
     /// Number of pairs. Exact when nothing writes.
     fn len(&self) -> u64;

@@ -249,8 +249,8 @@ impl<B: Backing> Index<u64, u64> for Table<B> {
         self.index.scan()
     }
 
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
-        self.index.for_each_part(part, parts, visit);
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+        self.index.for_each_on(threads, visit);
     }
 
     fn len(&self) -> u64 {

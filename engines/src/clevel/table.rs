@@ -11,6 +11,7 @@ use index::{
 };
 use pmem::epoch::Guard;
 use pmem::heap::{Compacted, HeapUse, Item};
+use pmem::sync::{Part, run_parts};
 use pmem::{Medium, OpenError, Pool, WORD};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -264,12 +265,17 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         Box::new(PairScan(TagScan::new(&self.table.core, 0, 1)))
     }
 
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        let mut scan = TagScan::new(&self.table.core, part, parts);
-        // As in `get`.
-        while let Ok(Some(item)) = scan.next_item() {
-            visit(value_of(item.key), value_of(item.value));
-        }
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
+        let part = |part| {
+            Box::new(move || {
+                let mut scan = TagScan::new(&self.table.core, part, threads);
+                // As in `get`.
+                while let Ok(Some(item)) = scan.next_item() {
+                    visit(value_of(item.key), value_of(item.value));
+                }
+            }) as Part<'_>
+        };
+        run_parts((0..threads).map(part).collect());
     }
 
     fn len(&self) -> u64 {

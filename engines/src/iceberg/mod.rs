@@ -511,8 +511,8 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         Box::new(PlaceScan::new(&self.core))
     }
 
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
-        self.core.for_each_part(part, parts, visit);
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+        self.core.for_each_on(threads, visit);
     }
 
     fn len(&self) -> u64 {

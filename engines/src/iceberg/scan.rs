@@ -15,7 +15,7 @@ use super::layout::{MOVED_1, MOVED_2, SPILLED, SPILLED_WORD};
 use index::Scan;
 use index::fingerprint::lanes;
 use pmem::Medium;
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicU64, Ordering, Part, run_parts};
 
 /// Bits of a place, as many as the number of a block can have.
 const PLACE_BITS: u32 = super::BLOCKS_LOG2_MAX;
@@ -87,18 +87,25 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
 }
 
 impl<M: Medium> Core<M> {
-    /// Visits the `part`-th of `parts` parts of all places.
-    pub(super) fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(u64, u64)) {
-        let mut pairs = Vec::new();
+    /// Visits all places on so many threads. What a resize moves stays in its place, and so with its thread.
+    pub(super) fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
         for level in [Level::One, Level::Two] {
+            // One order for all: where they meet depends on it.
             let order = self.order_of(level);
-            let bound = |part| ((part as u64) << order.log2) / parts as u64;
-            let [mut place, end] =
-                [part, part + 1].map(|part| bound(part) << (PLACE_BITS - order.log2));
-            while place < end {
-                place = self.take(level, order, place, &mut pairs);
-                pairs.drain(..).for_each(|(key, value)| visit(key, value));
-            }
+            let bound = |part| {
+                (((part as u64) << order.log2) / threads as u64) << (PLACE_BITS - order.log2)
+            };
+            let part = |part| {
+                let [mut place, end] = [part, part + 1].map(bound);
+                Box::new(move || {
+                    let mut pairs = Vec::new();
+                    while place < end {
+                        place = self.take(level, order, place, &mut pairs);
+                        pairs.drain(..).for_each(|(key, value)| visit(key, value));
+                    }
+                }) as Part<'_>
+            };
+            run_parts((0..threads).map(part).collect());
         }
     }
 

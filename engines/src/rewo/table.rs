@@ -27,8 +27,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
         self.core.scan()
     }
 
-    fn for_each_part(&self, part: usize, parts: usize, visit: &mut dyn FnMut(K, V)) {
-        self.core.for_each_part(part, parts, visit);
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
+        self.core.for_all_on(threads, visit);
     }
 
     fn len(&self) -> u64 {

@@ -23,6 +23,7 @@ mod many_pools;
 mod messages;
 mod open_errors;
 mod open_locks;
+mod opened_in_growth;
 mod pair_sizes;
 mod places;
 mod posix;

@@ -26,7 +26,7 @@ use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
 };
-use pmem::sync::{AtomicU64, Ordering, Part, parts_of, run_parts};
+use pmem::sync::{AtomicU64, Ordering, parts_of};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use scan::ItemScan;
 use std::sync::Arc;
@@ -155,30 +155,22 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
         let items = Items { index, space, hasher, collisions };
         let sweep = items.space.heap.sweep();
-        let mark_part = |part: usize, parts: usize| {
-            let guard = items.space.epochs.pin();
-            items.index.for_each_part(part, parts, &mut |_, slot| {
-                // What cannot be marked is damaged: the sweep then frees nothing, and reading or
-                // `check` says so.
-                let _ = sweep.mark(Offset(slot & !GROUP));
-                if slot & GROUP != 0 {
-                    let group = items.space.heap.group(Offset(slot & !GROUP), &guard);
-                    let group = group.unwrap_or_default();
-                    items.count_collisions(1, group.len());
-                    for at in group {
-                        let _ = sweep.mark(at);
-                    }
+        // While this goes on, helpers may move slots: a scan meets them all the same.
+        let threads = parts_of(items.index.len(), PAIRS_PER_THREAD, threads) as usize;
+        items.index.for_each_on(threads, &|_, slot| {
+            // What cannot be marked is damaged: the sweep then frees nothing, and reading or
+            // `check` says so.
+            let _ = sweep.mark(Offset(slot & !GROUP));
+            if slot & GROUP != 0 {
+                let guard = items.space.epochs.pin();
+                let group = items.space.heap.group(Offset(slot & !GROUP), &guard);
+                let group = group.unwrap_or_default();
+                items.count_collisions(1, group.len());
+                for at in group {
+                    let _ = sweep.mark(at);
                 }
-            });
-        };
-        let parts = parts_of(items.index.len(), PAIRS_PER_THREAD, threads) as usize;
-        match parts {
-            1 => mark_part(0, 1),
-            _ => {
-                let part = |part| Box::new(move || mark_part(part, parts)) as Part<'_>;
-                run_parts((0..parts).map(part).collect());
             }
-        }
+        });
         sweep.finish();
         let chore = Arc::downgrade(&items.space);
         items.index.set_chore(chore);

@@ -10,8 +10,8 @@ use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// So many keys fill blocks of both levels, and leave some for level 3.
 const KEYS: u64 = 143;
@@ -186,15 +186,13 @@ fn a_scan_waits_for_a_writer() {
 }
 
 #[test]
-fn parts_meet_every_pair_once() {
+fn threads_meet_every_pair_once_together() {
     let table = filled();
     begin(&table, true);
     move_some(&table, 2);
-    for parts in [2, 3, 7, 100] {
-        let mut visits: HashMap<u64, usize> = HashMap::new();
-        for part in 0..parts {
-            table.for_each_part(part, parts, &mut |key, _| *visits.entry(key).or_default() += 1);
-        }
-        assert_eq!(visits, once(), "{parts} parts");
+    for threads in [1, 2, 3, 7, 100] {
+        let visits: Mutex<HashMap<u64, usize>> = Mutex::default();
+        table.for_each_on(threads, &|key, _| *visits.lock().unwrap().entry(key).or_default() += 1);
+        assert_eq!(visits.into_inner().unwrap(), once(), "{threads} threads");
     }
 }
