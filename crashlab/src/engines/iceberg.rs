@@ -8,7 +8,7 @@ use crate::boundaries::{
 use crate::deep::{fillers as stored, late, looking_up_fillers, one};
 use crate::history::{Action, Key, Op};
 use crate::interleave::Points;
-use crate::setups::{self, FILLING, recovered, synced, with_helper, with_synced};
+use crate::setups::{self, FILLING, recovered, synced, unflushed, with_helper, with_synced};
 use crate::subject::{HASH_SEED, Setup, StoreSubject, TableSubject};
 use crate::trial::{Directed, Look};
 use engines::Engine;
@@ -338,6 +338,24 @@ pub fn helped_tables() -> Vec<Setup> {
     with_synced(with_helper(tables(), &names), "a helped table that is synced in a file")
 }
 
+/// Tables on IcebergHT where nothing is flushed.
+pub fn unflushed_tables() -> Vec<Setup> {
+    let names = [
+        ["the last free slot of a block", "the last free slot of a block, unflushed"],
+        ["one free slot in level 2", "one free slot in level 2, unflushed"],
+        ["the next insertion doubles the table", "the next insertion doubles the table, unflushed"],
+        [
+            "two blocks of each level are to be moved",
+            "two blocks of each level are to be moved, unflushed",
+        ],
+        [
+            "a table that doubles with keys in level 2",
+            "a table that doubles with keys in level 2, unflushed",
+        ],
+    ];
+    unflushed(tables(), &names)
+}
+
 /// Tables on IcebergHT that two threads recover.
 pub fn recovered_tables() -> Vec<Setup> {
     let names = [
@@ -367,6 +385,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(synced_tables()))
         .chain(arenas_of::<TableSubject>(helped_tables()))
         .chain(arenas_of::<TableSubject>(recovered_tables()))
+        .chain(arenas_of::<TableSubject>(unflushed_tables()))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<StoreSubject>(synced_stores()))
         .collect()
@@ -380,6 +399,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(alone_in::<TableSubject>(real_blocks()));
     all.extend(syncing::<TableSubject>(&synced_tables()));
     all.extend(helped::<TableSubject>(&helped_tables()));
+    all.extend(directed::<TableSubject>(&unflushed_tables()));
     all.extend(alone_in::<TableSubject>(recovered_tables()));
     all.extend(alone_in::<StoreSubject>(recovered_stores()));
     all.extend(syncing::<StoreSubject>(&synced_stores()));
@@ -391,6 +411,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(late::<TableSubject>(&tables()[0]));
     all.extend(of_levels_and_resizes());
     all.extend(scans_of_a_store());
+    all.extend(replaced_in_level_2());
     all.extend(scans_beside_doublings());
     // Items are in the heap.
     all.extend(writers_of_the_heap());
@@ -464,6 +485,19 @@ fn of_levels_and_resizes() -> Vec<Directed> {
         // Two that move the same blocks of level 2.
         shared::<TableSubject>(&moving_level_2(), vec![vec![Op::Settle], vec![Op::Settle]], 2),
     ]
+}
+
+/// A slot of level 2 that comes to lead to another item, beside a reader: it must not show what is not written yet.
+fn replaced_in_level_2() -> Vec<Directed> {
+    let full = filled("a store with a full block of level 1", colliding(2), 32);
+    let put = |value| one(0, Action::Upsert(value));
+    let put_many = |value| Op::Many(vec![(0, Action::Upsert(value))]);
+    let writers = [vec![put(2), put(3)], vec![put_many(2), put_many(3)]];
+    let beside = |writer| {
+        let program = vec![writer, vec![one(0, Action::Get)]];
+        interleaved::<StoreSubject>(&full, program, 0).always()
+    };
+    writers.map(beside).into()
 }
 
 /// A scan that has read a slot when the item it leads to is removed, and its space used again.

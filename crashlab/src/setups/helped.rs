@@ -1,4 +1,5 @@
-//! Tables with a helper, which leaves less to their writers, and tables that several threads recover.
+//! Tables with a helper, which leaves less to their writers, tables that several threads recover, and tables where
+//! nothing is flushed.
 
 use crate::history::Op;
 use crate::subject::Setup;
@@ -30,6 +31,12 @@ pub fn with_synced(mut setups: Vec<Setup>, name: &'static str) -> Vec<Setup> {
         setups.push(synced);
     }
     setups
+}
+
+/// Of these setups those of the first names, under the second ones, where nothing is flushed and all is kept: engines
+/// have a shorter way through a change there.
+pub fn unflushed(setups: Vec<Setup>, names: &[[&'static str; 2]]) -> Vec<Setup> {
+    renamed(setups, names, |setup| Setup { keeps_all: true, ..setup })
 }
 
 /// Of these setups those of the first names, under the second ones, recovered by two threads.

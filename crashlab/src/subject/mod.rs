@@ -68,6 +68,8 @@ pub struct Setup {
     pub syncs: bool,
     /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
     pub is_mapped: bool,
+    /// Whether the medium keeps every store: what a killed process leaves, where nothing is flushed.
+    pub keeps_all: bool,
     /// Whether a line log is all that survives a history.
     pub is_logged: bool,
     /// A fault planted above the pool, to see whether the lab notices.
@@ -104,6 +106,7 @@ impl Default for Setup {
             recovery_threads: 1,
             syncs: false,
             is_mapped: false,
+            keeps_all: false,
             is_logged: false,
             fault: None,
         }
@@ -155,7 +158,9 @@ impl Setup {
 
     /// A medium that holds these words.
     pub fn medium(&self, words: &[u64]) -> Sim {
-        if self.is_mapped {
+        if self.keeps_all {
+            Sim::keeping(words, self.limit_bytes)
+        } else if self.is_mapped {
             Sim::mapped(words, self.limit_bytes)
         } else {
             Sim::new(words, self.limit_bytes)

@@ -60,10 +60,10 @@ where
     #[inline(always)]
     fn run(self, isa: Isa) -> u32 {
         let Mutations { core, items, out, key_of, decide } = self;
-        if const { M::IS_BARE } && !core.medium().flushes() {
-            core.mutate_batch::<false, T>(isa, items, out, key_of, decide)
-        } else {
+        if core.medium().flushes() {
             core.mutate_batch::<true, T>(isa, items, out, key_of, decide)
+        } else {
+            core.mutate_batch::<false, T>(isa, items, out, key_of, decide)
         }
     }
 }

@@ -79,7 +79,12 @@ impl<M: Medium> Core<M> {
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Result<Option<u64>, Error> {
         if const { !M::IS_BARE } {
-            self.mutate_flushed(key, &decide as &dyn Fn(Option<u64>) -> Change<u64>)
+            let decide = &decide as &dyn Fn(Option<u64>) -> Change<u64>;
+            if self.medium().flushes() {
+                self.mutate_flushed(key, decide)
+            } else {
+                self.mutate_one::<false>(key, decide)
+            }
         } else if self.medium().flushes() {
             self.mutate_flushed(key, decide)
         } else {

@@ -36,8 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const LINE_WORDS: usize = (LINE / WORD) as usize;
 
-/// Called before a fence that makes stores certain: fewer crash images are possible after it than
-/// before.
+/// Called before stores become certain, by a fence mostly: fewer crash images are possible afterwards.
 pub type OnFence = fn(&Sim);
 
 thread_local! {
@@ -163,6 +162,8 @@ pub struct Sim {
     log: Mutex<Log>,
     /// Whether nothing but a sync makes stores certain.
     is_mapped: bool,
+    /// Whether every store is certain at once.
+    keeps_all: bool,
     /// Where flushes and fences append.
     line_log: Option<Arc<LineLog>>,
     /// What [`Medium::bytes`] handed out where a thread must not see what memory holds.
@@ -198,6 +199,7 @@ impl Sim {
                 ..Log::default()
             }),
             is_mapped: false,
+            keeps_all: false,
             line_log: None,
             copies: Mutex::default(),
         }
@@ -207,6 +209,12 @@ impl Sim {
     /// every store to its range, by any thread.
     pub fn mapped(words: &[u64], limit: u64) -> Sim {
         Sim { is_mapped: true, ..Sim::new(words, limit) }
+    }
+
+    /// As [`Sim::new`], but a medium that keeps every store, in order: what a killed process leaves, or a power failure
+    /// where the caches are written back. Flushes and fences do nothing.
+    pub fn keeping(words: &[u64], limit: u64) -> Sim {
+        Sim { keeps_all: true, ..Sim::new(words, limit) }
     }
 
     /// The same medium, whose flushes and fences append to `log` as well.
@@ -316,9 +324,18 @@ impl Sim {
             log.late = None;
             self.append(log, late_at, late_value, Order::Plain);
         }
+        if self.keeps_all {
+            self.make_certain(
+                log,
+                vec![Flushed { thread: context().thread, line: at.line() as usize, ids: vec![id] }],
+            );
+        }
     }
 
     fn record(&self, at: Offset, value: u64, order: Order, fault: Option<Fault>) {
+        if self.keeps_all {
+            self.before_certainty();
+        }
         let mut log = held(&self.log);
         match fault {
             Some(Fault::Late) => log.late = Some((at, value)),
@@ -377,7 +394,7 @@ impl Sim {
             };
             let (visible, _) = self.parted(line, &log.lines[line], thread);
             let ids: Vec<u64> = visible.filter(is_flushed).map(|logged| logged.id).collect();
-            if !ids.is_empty() && !self.is_mapped {
+            if !ids.is_empty() && !self.is_mapped && !self.keeps_all {
                 log.flushed.push(Flushed { thread, line, ids });
             }
         }
@@ -422,8 +439,8 @@ impl Sim {
             .any(|flush| log.lines[flush.line].iter().any(|logged| flush.ids.contains(&logged.id)))
     }
 
-    /// Before a fence of the running thread that completes flushes.
-    fn before_fence(&self) {
+    /// Before the running thread makes stores certain.
+    fn before_certainty(&self) {
         // Unwinding drops guards, which may fence: what they leave is not judged any more.
         if let Some(on_fence) = ON_FENCE.get().filter(|_| !std::thread::panicking()) {
             on_fence(self);
@@ -432,7 +449,7 @@ impl Sim {
 
     fn fence_now(&self, thread: usize) {
         if self.is_effective(thread) {
-            self.before_fence();
+            self.before_certainty();
         }
         self.complete(thread);
     }
@@ -463,6 +480,10 @@ impl Sim {
 impl Medium for Sim {
     fn kind(&self) -> MediumKind {
         if self.is_mapped { MediumKind::Mapped } else { MediumKind::Dax }
+    }
+
+    fn flushes(&self) -> bool {
+        !self.keeps_all
     }
 
     fn load(&self, at: Offset) -> u64 {
@@ -647,7 +668,7 @@ impl Medium for Sim {
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         self.step(0, Touch::Fences);
         if self.is_mapped {
-            self.before_fence();
+            self.before_certainty();
         }
         let mut log = held(&self.log);
         // A file's size is synced with its content.

@@ -9,9 +9,9 @@ pub fn parts_of(units: u64, units_per_thread: u64, threads: usize) -> u64 {
 }
 
 /// Does all parts at once, and waits for them.
-pub fn run_parts(mut parts: Vec<Part<'_>>) {
+pub fn run_parts(parts: Vec<Part<'_>>) {
     if parts.len() == 1 {
-        return parts.drain(..).for_each(|part| part());
+        return parts.into_iter().for_each(|part| part());
     }
     std::thread::scope(|scope| {
         let running: Vec<_> = parts.into_iter().map(|part| scope.spawn(part)).collect();

@@ -45,7 +45,7 @@ impl Drop for AllEnded<'_> {
 
 /// Does all parts, and waits for them.
 pub fn run_parts(parts: Vec<Part<'_>>) {
-    let Some(run) = RUN_PARTS.get() else {
+    let Some(run) = RUN_PARTS.get().filter(|_| parts.len() > 1) else {
         return parts.into_iter().for_each(|part| part());
     };
     let ended = AtomicUsize::new(0);
