@@ -9,7 +9,7 @@ use std::process::ExitCode;
 pub(crate) enum Status {
     /// Done, found, or sound.
     Done = 0,
-    /// The key is not there.
+    /// The key is not there, or what `torture` looked for.
     Absent = 1,
     /// It did not work, or what was checked is not sound.
     Failed = 2,

@@ -29,4 +29,4 @@ pub use error::Error;
 pub use outcome::Outcome;
 pub use plan::Plan;
 pub use walk::{Found, Identity, Walk, walk};
-pub use writer::store_chunks;
+pub use writer::{die_with, store_chunks};

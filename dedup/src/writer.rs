@@ -20,13 +20,7 @@ use crate::wire::{Reports, read_frame};
 /// starts. It dies with the process `parent`. A thread that fails ends the process by `fail`, since
 /// the other threads may wait for work that comes only after its reports.
 pub fn store_chunks(pool: &Path, threads: usize, parent: u32, fail: fn(Error) -> !) -> Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| Error::system("asking to die with the parent process")(error.into()))?;
-    // It may have died before it was asked for, and then no signal comes.
-    let found = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
-    if found != Some(parent) {
-        return Err(Error::Orphaned(parent));
-    }
+    die_with(parent)?;
     let store = Options::default().open_store(pool).map_err(Error::pool("opening the pool"))?;
 
     let work = io::stdin().as_fd().try_clone_to_owned();
@@ -46,6 +40,18 @@ pub fn store_chunks(pool: &Path, threads: usize, parent: u32, fail: fn(Error) ->
         }
     });
     store.close().map_err(Error::pool("closing the pool"))
+}
+
+/// Lets this process die with `parent`, the process that has started it.
+pub fn die_with(parent: u32) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Error::system("asking to die with the parent process")(error.into()))?;
+    // It may have died before it was asked for, and then no signal comes.
+    let found = getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
+    if found != Some(parent) {
+        return Err(Error::Orphaned(parent));
+    }
+    Ok(())
 }
 
 fn store_all(

@@ -12,6 +12,7 @@ use crashlab::target::Target;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
+use crate::commands::minutes;
 use crate::failure::Status;
 use crate::output;
 use crate::progress;
@@ -67,12 +68,6 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// A number of minutes, none or for ever included.
-fn minutes(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
-    number.ok_or_else(|| "expected a number of minutes, 0 or more".into())
 }
 
 fn targets() -> impl TypedValueParser<Value = Target> {

@@ -24,7 +24,7 @@ impl Choice {
 }
 
 /// Engines by name, each with its description.
-fn names() -> impl TypedValueParser<Value = Engine> {
+pub(super) fn names() -> impl TypedValueParser<Value = Engine> {
     let value = |engine: &Engine| {
         let description = engine.description();
         let takes = format!("{} Tables take {}.", description.summary, description.pair_sizes);

@@ -21,10 +21,12 @@ mod scan;
 mod shrink;
 mod stat;
 mod target;
+mod torture;
 
 use anyhow::Result;
 use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use demo::writer;
+use torture::victim;
 
 use crate::failure::Status;
 
@@ -82,12 +84,16 @@ enum Command {
     Shrink(shrink::Arguments),
     Compact(compact::Arguments),
     Crash(crash::Arguments),
+    Torture(torture::Arguments),
     Bench(bench::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
     /// The process that `demo` starts and kills
     #[command(name = writer::COMMAND, hide = true)]
     DemoWriter(writer::Arguments),
+    /// The process that `torture` starts and kills
+    #[command(name = victim::COMMAND, hide = true)]
+    TortureVictim(victim::Arguments),
 }
 
 /// The program's arguments and help texts.
@@ -103,6 +109,12 @@ fn command() -> Clap {
 pub(crate) fn parse() -> Arguments {
     let matches = command().get_matches();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A number of minutes, none or for ever included.
+fn minutes(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+    number.ok_or_else(|| "expected a number of minutes, 0 or more".into())
 }
 
 /// Runs the subcommand that was asked for.
@@ -124,10 +136,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Compact(arguments) => compact::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Torture(arguments) => torture::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
+        Command::TortureVictim(arguments) => victim::run(&arguments),
     }
 }
 

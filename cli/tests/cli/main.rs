@@ -12,4 +12,5 @@ mod load;
 mod look;
 mod pairs;
 mod shrink;
+mod torture;
 mod workspace;
