@@ -59,6 +59,15 @@ macro_rules! changes_by_mutation {
             Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
         }
 
+        #[inline]
+        fn modify(
+            &self,
+            key: $key,
+            decide: impl Fn(Option<$value>) -> Change<$value>,
+        ) -> Result<Option<$value>, index::Error> {
+            self.core.mutate(key, Likely::Updates, decide)
+        }
+
         fn insert_many(
             &self,
             pairs: &[($key, $value)],

@@ -13,7 +13,7 @@ mod traits;
 pub use change::Change;
 pub use error::{Error, ItemError};
 pub use fixed::{Fixed, are_words, fields, is_same, is_same_state};
-pub use items::{Items, Lead, lead_of};
+pub use items::{ItemReader, Items, Lead, lead_of};
 pub use pmem::heap::Compacted;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};

@@ -3,6 +3,7 @@
 //! Both are object safe: the facade holds an engine behind one virtual call, and everything
 //! below that call is statically dispatched.
 
+use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use pmem::epoch::Guard;
@@ -59,6 +60,28 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>, Error>;
+
+    /// Replaces the state of `key` by what `decide` makes of it, in one step. Returns the state before. `decide` may be
+    /// called several times; its last call is the one that took effect. It may be called under a lock of the table: it
+    /// must neither use the table nor wait.
+    #[inline]
+    fn modify(&self, key: K, decide: impl Fn(Option<V>) -> Change<V>) -> Result<Option<V>, Error>
+    where
+        Self: Sized,
+    {
+        let mut found = self.get(key);
+        loop {
+            let new = match decide(found) {
+                Change::Keep => return Ok(found),
+                Change::Put(value) => Some(value),
+                Change::Remove => None,
+            };
+            match self.compare_exchange(key, found, new)? {
+                Ok(()) => return Ok(found),
+                Err(other) => found = other,
+            }
+        }
+    }
 
     /// Removes `key` if its value is `expected`.
     fn remove_if(&self, key: K, expected: V) -> Result<Exchange<V>, Error> {

@@ -366,7 +366,13 @@ impl Guard<'_> {
     /// Retires `item` of `bytes` bytes, to which no slot leads any more, durably so. Call it once
     /// per item. `reclaim` is called for items, this one or earlier ones, that nobody can hold any
     /// more. Returns whether by this more waits than should: [`Epochs::is_overdue`] from now on.
-    pub fn retire(&self, item: u64, bytes: u64, mut reclaim: impl FnMut(u64)) -> bool {
+    pub fn retire(&self, item: u64, bytes: u64, reclaim: impl FnMut(u64)) -> bool {
+        self.retire_and(item, bytes, |ready| ready.into_iter().for_each(reclaim))
+    }
+
+    /// As [`Guard::retire`]. `reclaim` is called once, with all of those items, if there are any.
+    #[inline]
+    pub fn retire_and(&self, item: u64, bytes: u64, reclaim: impl FnOnce(Vec<u64>)) -> bool {
         let epochs = self.epochs;
         let tag = epochs.global().load(Ordering::Relaxed) + 1;
         let was_overdue = epochs.is_overdue();
@@ -394,7 +400,9 @@ impl Guard<'_> {
             epochs.empty_bags(&mut ready);
             bag.lock().learn(has_advanced);
         }
-        ready.into_iter().for_each(&mut reclaim);
+        if !ready.is_empty() {
+            reclaim(ready);
+        }
         !was_overdue && epochs.is_overdue()
     }
 }

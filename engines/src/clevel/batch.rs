@@ -35,7 +35,7 @@ impl<M: Medium> Core<M> {
     fn prefetch_item(&self, context: Context, hash: u64) {
         let likely = self.likely_slot(context, hash).map(|slot| load(self.medium(), slot));
         if let Some(word) = likely.filter(|word| word.is_item()) {
-            self.heap.prefetch(word.at());
+            self.heap.prefetch(word.at(), 0);
         }
     }
 

@@ -112,7 +112,7 @@ impl<'a, M: Medium> TagScan<'a, M> {
     fn prefetch_items(&self, bucket: Bucket) {
         let words = self.core.medium().load_line(bucket.at()).map(Word);
         for word in words.into_iter().filter(|&word| self.is_wanted(word)) {
-            self.core.heap.prefetch(word.at());
+            self.core.heap.prefetch(word.at(), 0);
         }
     }
 

@@ -3,12 +3,13 @@
 use super::{Core, Iceberg, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs, open_items,
+    Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs,
+    open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, Items, are_words};
+use index::{Fixed, Index, ItemReader, Items, are_words};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
@@ -86,37 +87,51 @@ impl Describe for Engine {
     }
 
     fn hot_path_of_words<M: Medium>(table: &Iceberg<M>) -> Option<Hot<M>> {
-        Some(Hot(Arc::clone(&table.core)))
+        Some(Hot { core: Arc::clone(&table.core), items: None })
+    }
+
+    fn hot_path_of_bytes<M: Medium>(store: &Self::Bytes<M>) -> Option<Hot<M>> {
+        Some(Hot { core: Arc::clone(&store.index().core), items: Some(store.reader()) })
     }
 }
 
-/// All operations on single pairs of a table.
-pub struct Hot<M: Medium>(Arc<Core<M>>);
+/// All operations on single pairs of a table; look-ups in a store.
+pub struct Hot<M: Medium> {
+    core: Arc<Core<M>>,
+    /// Those of a store.
+    items: Option<ItemReader<M>>,
+}
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
     fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        self.0.get(key)
+        self.core.get(key)
+    }
+
+    #[inline(always)]
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+        let items = self.items.as_ref()?;
+        Some(items.get(key, |hash| self.core.get(hash)))
     }
 
     #[inline(always)]
     fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.0.insert(key, value))
+        Some(self.core.insert(key, value))
     }
 
     #[inline(always)]
     fn update(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.0.update(key, value))
+        Some(self.core.update(key, value))
     }
 
     #[inline(always)]
     fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.0.upsert(key, value))
+        Some(self.core.upsert(key, value))
     }
 
     #[inline(always)]
     fn remove(&self, key: u64) -> Option<Replaced> {
-        Some(self.0.remove(key))
+        Some(self.core.remove(key))
     }
 }
 

@@ -464,6 +464,15 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         self.core.compare_exchange(key, expected, new)
     }
 
+    #[inline]
+    fn modify(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Result<Option<u64>, Error> {
+        self.core.mutate(key, decide)
+    }
+
     fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         self.core.get_many(keys, out);
     }

@@ -4,12 +4,13 @@ use super::layout::SLOTS_MAX;
 use super::{Core, LevelHashing, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
+    Describe, Description, FoundRecord, HotPath, PairSizes, Parameter, Parameters, Wanted,
+    open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, Items};
+use index::{Fixed, Index, ItemReader, Items};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::ops::RangeInclusive;
@@ -112,17 +113,31 @@ impl Describe for Engine {
     }
 
     fn hot_path_of_words<M: Medium>(table: &Self::Words<M>) -> Option<Hot<M>> {
-        Some(Hot(Arc::clone(&table.core)))
+        Some(Hot { core: Arc::clone(&table.core), items: None })
+    }
+
+    fn hot_path_of_bytes<M: Medium>(store: &Self::Bytes<M>) -> Option<Hot<M>> {
+        Some(Hot { core: Arc::clone(&store.index().core), items: Some(store.reader()) })
     }
 }
 
-/// Look-ups in a table.
-pub struct Hot<M: Medium>(Arc<Core<M, u64, u64>>);
+/// Look-ups in a table or a store.
+pub struct Hot<M: Medium> {
+    core: Arc<Core<M, u64, u64>>,
+    /// Those of a store.
+    items: Option<ItemReader<M>>,
+}
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
     fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        self.0.get(key)
+        self.core.get(key)
+    }
+
+    #[inline(always)]
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+        let items = self.items.as_ref()?;
+        Some(items.get(key, |hash| self.core.get(hash)))
     }
 }
 

@@ -3,10 +3,19 @@
 use super::{GROUP, Items, Unpublished};
 use crate::error::ItemError;
 use crate::traits::{Index, Record, Records};
+use pmem::heap::Draft;
 use pmem::{Medium, Offset, SpaceError};
 
 /// Operations done together; as many as the index does.
 const BATCH: usize = 32;
+
+/// What an entry of a batch puts.
+enum New<'a, M: Medium> {
+    /// It removes its key.
+    Nothing,
+    Draft(Draft<'a, M>),
+    Item(Unpublished<'a, M>),
+}
 
 impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     pub(super) fn read_many<'a>(
@@ -23,15 +32,22 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }
             let (hashes, slots) = (&hashes[..keys.len()], &mut slots[..keys.len()]);
             self.index.get_many(hashes, slots);
-            for slot in slots.iter().flatten() {
-                self.space.heap.prefetch(Offset(slot & !GROUP));
-            }
+            self.prefetch_items(keys.iter().copied(), slots);
             for (key, slot) in keys.iter().zip(slots) {
-                let found = self.view(*slot, key, &guard)?.found;
+                let found = self.space.view(*slot, key, &guard)?.found;
                 records.push(found.map(|(_, item)| Record::new(item.value, guard.clone())));
             }
         }
         Ok(records)
+    }
+
+    /// Hints at what slots lead to.
+    fn prefetch_items<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, slots: &[Option<u64>]) {
+        for (key, slot) in keys.zip(slots) {
+            if let Some(slot) = slot {
+                self.space.heap.prefetch(Offset(slot & !GROUP), key.len());
+            }
+        }
     }
 
     /// Gives each entry's key the value that `value_of` says, or removes it, in order; returns
@@ -75,12 +91,9 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             entries.iter().map(|entry| self.hasher.first_bytes(key_of(entry))).collect();
         let mut slots = vec![None; entries.len()];
         self.index.get_many(&hashes, &mut slots);
-        for slot in slots.iter().flatten() {
-            self.space.heap.prefetch(Offset(slot & !GROUP));
-        }
+        self.prefetch_items(entries.iter().map(key_of), &slots);
         let mut indices = Vec::with_capacity(entries.len());
-        let mut changes = Vec::with_capacity(entries.len());
-        let mut fresh = Vec::with_capacity(entries.len());
+        let mut news = Vec::with_capacity(entries.len());
         let mut found = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let (hash, slot) = (hashes[index], slots[index]);
@@ -88,23 +101,26 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             if !is_plain || hashes[..index].contains(&hash) {
                 continue;
             }
-            let view = self.view(slot, key_of(entry), &guard)?;
+            let key = key_of(entry);
+            let view = self.space.view(slot, key, &guard)?;
             if !view.others.is_empty() {
                 continue;
             }
-            let item = match value_of(entry) {
-                Some(value) => match self.space.heap.write_item(key_of(entry), value, None) {
-                    Ok(at) => Some(Unpublished::new(&self.space.heap, at)),
-                    // Singly, it may find room among what was retired.
-                    Err(SpaceError::Full { .. }) => continue,
-                    Err(error) => return Err(error.into()),
-                },
-                None => None,
-            };
-            changes.push((hash, slot, item.as_ref().map(|item| item.at().0)));
+            let Some(new) = self.new_item(key, value_of(entry))? else { continue };
+            news.push(new);
             indices.push(index);
-            fresh.push(item);
             found.push(view.found);
+        }
+        let mut changes = Vec::with_capacity(indices.len());
+        let mut fresh = Vec::with_capacity(indices.len());
+        for (&index, new) in indices.iter().zip(news) {
+            let item = match new {
+                New::Nothing => None,
+                New::Draft(draft) => Some(Unpublished::new(&self.space.heap, draft.write())),
+                New::Item(item) => Some(item),
+            };
+            changes.push((hashes[index], slots[index], item.as_ref().map(|item| item.at().0)));
+            fresh.push(item);
         }
         // One fence for all items of the batch, before any slot leads to one.
         self.space.heap.pool().medium().fence();
@@ -130,5 +146,23 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
         outcome?;
         Ok(done)
+    }
+
+    /// What is to be put for this value. `None`: singly, it may find room among what was retired.
+    fn new_item<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+    ) -> Result<Option<New<'a, M>>, ItemError> {
+        let Some(value) = value else { return Ok(Some(New::Nothing)) };
+        let heap = &self.space.heap;
+        if let Some(draft) = heap.draft(key, value) {
+            return Ok(Some(New::Draft(draft)));
+        }
+        match heap.write_item(key, value, None) {
+            Ok(at) => Ok(Some(New::Item(Unpublished::new(heap, at)))),
+            Err(SpaceError::Full { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -6,16 +6,21 @@
 //!            | offset of a group of item offsets          | 1 |   several keys have it
 //! ```
 //!
-//! Each mutation writes what is new (an item, a group) and fences it, then does one
-//! compare-exchange on the index. What that replaced is unreachable, durably, when it returns;
+//! Each mutation writes what is new (an item, a group) and fences it, then changes the index in one
+//! step: by a compare-exchange, or, where it needs to know nothing before (`single`), by a change that
+//! looks at the item while it is made. What that replaced is unreachable, durably, when it returns;
 //! whoever replaced it retires it, once. Groups are replaced whole. A thread stays pinned for as
 //! long as it knows an offset, so an offset cannot come to mean another item between the reading
 //! of a slot and the compare-exchange on it.
 
 mod batch;
 mod check;
+mod read;
 mod relocate;
 mod scan;
+mod single;
+
+pub use read::ItemReader;
 
 use crate::change::Change;
 use crate::error::{Error, ItemError};
@@ -24,10 +29,11 @@ use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
-    Compacted, Corrupt, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
+    Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
 };
 use pmem::sync::{AtomicU64, Ordering, parts_of};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
+use read::View;
 use scan::ItemScan;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,14 +95,6 @@ impl<M: Medium> Chore for Space<M> {
             self.reclaim_retired();
         }
     }
-}
-
-/// What a slot leads to, seen from one key.
-struct View<'a> {
-    /// The key's item, if it is there.
-    found: Option<(Offset, Item<'a>)>,
-    /// Items of other keys with the same hash.
-    others: Vec<Offset>,
 }
 
 /// Something in the heap that nothing leads to yet; given back unless published.
@@ -182,27 +180,9 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         &self.index
     }
 
-    fn view<'a>(
-        &'a self,
-        slot: Option<u64>,
-        key: &[u8],
-        guard: &Guard<'a>,
-    ) -> Result<View<'a>, Corrupt> {
-        let mut view = View { found: None, others: Vec::new() };
-        let Some(slot) = slot else { return Ok(view) };
-        let at = Offset(slot & !GROUP);
-        let mut sort_in = |at: Offset| -> Result<(), Corrupt> {
-            match self.space.heap.item_of_key(at, key, guard)? {
-                Some(item) => view.found = Some((at, item)),
-                None => view.others.push(at),
-            }
-            Ok(())
-        };
-        match slot & GROUP {
-            0 => sort_in(at)?,
-            _ => self.space.heap.group(at, guard)?.into_iter().try_for_each(sort_in)?,
-        }
-        Ok(view)
+    /// Look-ups, for who compiles them into their callers.
+    pub fn reader(&self) -> ItemReader<M> {
+        ItemReader { space: Arc::clone(&self.space), hasher: self.hasher }
     }
 
     /// The slot value that leads to `items`, and the group written for it if there are several, perhaps
@@ -276,13 +256,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let mut fresh: Option<Unpublished<'_, M>> = None;
         loop {
             let slot = self.index.get(hash);
-            let View { found, others } = self.view(slot, key, &guard)?;
+            let View { found, others } = self.space.view(slot, key, &guard)?;
             let value_before = found.map(|(_, item)| item.value);
             let item_before = found.map(|(at, _)| at);
             let group_before =
                 slot.filter(|slot| slot & GROUP != 0).map(|slot| Offset(slot & !GROUP));
-            let items_before = others.len();
-            let mut items = others;
+            let before = others.len() + usize::from(found.is_some());
             match decide(value_before) {
                 Change::Keep => {
                     return Ok((value_before.map(|bytes| Record::new(bytes, guard)), false));
@@ -303,12 +282,17 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                             Unpublished::new(&self.space.heap, at)
                         }
                     };
-                    items.push(item.at());
                     fresh = Some(item);
                 }
             }
-            let (new_slot, group) =
-                self.slot_for(&items, group_before.filter(|_| found.is_some()))?;
+            let after = others.len() + usize::from(fresh.is_some());
+            let new = fresh.as_ref().map(Unpublished::at);
+            let (new_slot, group) = if others.is_empty() {
+                (new.map(|at| at.0), None)
+            } else {
+                let items: Vec<Offset> = others.into_iter().chain(new).collect();
+                self.slot_for(&items, group_before.filter(|_| found.is_some()))?
+            };
             if fresh.is_some() || group.is_some() {
                 // What was written must be durable before a slot leads to it.
                 self.space.heap.pool().medium().fence();
@@ -316,8 +300,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             if self.index.compare_exchange(hash, slot, new_slot)?.is_ok() {
                 fresh.into_iter().chain(group).for_each(Unpublished::published);
                 self.retire(slot, found, &guard);
-                let before = items_before + usize::from(found.is_some());
-                self.count_collisions(before, items.len());
+                self.count_collisions(before, after);
                 return Ok((value_before.map(|bytes| Record::new(bytes, guard)), true));
             }
         }
@@ -337,7 +320,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| (slot & !GROUP, 0));
         let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));
         for (at, bytes) in group.into_iter().chain(item) {
-            if guard.retire(at, bytes, |at| self.space.heap.reclaim(Offset(at))) {
+            let reclaim = |items: Vec<u64>| {
+                self.space.heap.reclaim_many(items.iter().map(|&at| Offset(at)));
+            };
+            if guard.retire_and(at, bytes, reclaim) {
                 self.index.wake_for_chore();
             }
         }
@@ -346,14 +332,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
 
 impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        let guard = self.space.epochs.pin();
-        let Some(slot) = self.index.get(self.hasher.first_bytes(key)) else { return Ok(None) };
-        if slot & GROUP == 0 {
-            let item = self.space.heap.item_of_key(Offset(slot), key, &guard)?;
-            return Ok(item.map(|item| Record::new(item.value, guard)));
-        }
-        let found = self.view(Some(slot), key, &guard)?.found;
-        Ok(found.map(|(_, item)| Record::new(item.value, guard)))
+        self.space.get(self.hasher.first_bytes(key), key, |hash| self.index.get(hash))
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
@@ -368,11 +347,17 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        Ok(self.change(key, |_| Change::Put(value))?.0)
+        match self.put_at_hand(key, value) {
+            Some(before) => Ok(before),
+            None => Ok(self.change(key, |_| Change::Put(value))?.0),
+        }
     }
 
     fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        Ok(self.change(key, |_| Change::Remove)?.0)
+        match self.remove_plain(key) {
+            Some(before) => Ok(before),
+            None => Ok(self.change(key, |_| Change::Remove)?.0),
+        }
     }
 
     fn compare_exchange(

@@ -40,7 +40,7 @@ impl<'a, M: Medium> ItemScan<'a, M> {
             self.is_over = !self.slots.take_some(&mut self.read);
         }
         for (_, slot) in &self.read {
-            self.space.heap.prefetch(Offset(slot & !GROUP));
+            self.space.heap.prefetch(Offset(slot & !GROUP), 0);
         }
         !self.read.is_empty()
     }

@@ -5,9 +5,9 @@
 //! then frees a slot of it puts it on its class's list. Who finds nothing listed and no free segment takes
 //! what others have cached, before the heap grows.
 
-use super::Heap;
 use super::cache::{BitmapWord, Cache};
 use super::segment::{Descriptor, status, usage};
+use super::{Heap, Room};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -25,12 +25,10 @@ impl<M: Medium> Heap<M> {
         let class = self.classes.class_of(bytes);
         if let Some(replaced) = replaced {
             let at_hand = match class {
-                Some(class) => {
-                    self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(()))
-                }
-                None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())),
+                Some(class) => self.allocate_at_hand(class),
+                None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())).ok(),
             };
-            if let Some(at) = at_hand.ok().or_else(|| self.take_reserved(bytes, replaced)) {
+            if let Some(at) = at_hand.or_else(|| self.take_reserved(bytes, replaced)) {
                 return Ok(at);
             }
         }
@@ -46,12 +44,16 @@ impl<M: Medium> Heap<M> {
     /// Space for a copy of an item: of what is at hand, not of what is set aside, and without growth.
     pub(super) fn allocate_for_copy(&self, bytes: u64) -> Option<Offset> {
         let space = match self.classes.class_of(bytes) {
-            Some(class) => {
-                self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(()))
-            }
+            Some(class) => return self.allocate_at_hand(class),
             None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())),
         };
         space.ok()
+    }
+
+    /// A slot of a class, if there is one without taking anything from others or growing.
+    #[inline]
+    pub(super) fn allocate_at_hand(&self, class: usize) -> Option<Offset> {
+        self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(())).ok()
     }
 
     fn allocate_small<E>(
@@ -274,19 +276,17 @@ impl<M: Medium> Heap<M> {
         if self.damaged.load(Ordering::Relaxed) {
             return;
         }
-        let Some(size) = self.capacity_at(at) else {
-            return;
-        };
-        let segment = at.0 >> self.segment_log2;
-        let state = self.state(segment);
-        if state.usage.load(Ordering::Acquire) == usage::LARGE {
-            self.release_large(segment, state.slots());
-            return;
-        }
-        let stays = || self.stays(segment);
-        if !self.reserve_of(segment).is_some_and(|reserve| reserve.put(at, stays)) {
-            let slot = ((at.0 & (self.segment_bytes() - 1)) / size) as usize;
-            self.free_slot(segment, slot);
+        match self.room_at(at) {
+            None => {}
+            Some(Room::Run { segment, segments }) => self.release_large(segment, segments),
+            Some(Room::Slot { segment, class, slot }) => {
+                let stays = || self.stays(segment);
+                let is_set_aside =
+                    self.reserves.get(class).is_some_and(|reserve| reserve.put(at, stays));
+                if !is_set_aside {
+                    self.free_slot(segment, slot as usize);
+                }
+            }
         }
     }
 

@@ -5,10 +5,25 @@ pub(super) const SLOT_BYTES_MIN: u64 = 32;
 /// Most classes that the largest segment has.
 pub(super) const CLASSES_MAX: usize = 48;
 
+/// All sizes are multiples of so many bytes.
+const UNIT_BYTES: u64 = 16;
+/// Bits behind the point of a reciprocal.
+const RECIPROCAL_SHIFT: u32 = 32;
+
+/// A slot size.
+#[derive(Debug)]
+struct Class {
+    bytes: u64,
+    /// One divided by its units, rounded up: a division would take as long as all else that a free does.
+    reciprocal: u64,
+}
+
 /// The slot sizes of one heap.
 #[derive(Debug)]
 pub(super) struct Classes {
-    sizes: Vec<u64>,
+    classes: Vec<Class>,
+    /// The smallest class that holds so many units.
+    of_units: Vec<u8>,
 }
 
 impl Classes {
@@ -23,28 +38,47 @@ impl Classes {
                 size = sizes[sizes.len() - 1] / 4 * 5;
             }
         }
-        Classes { sizes }
+        let class = |&bytes: &u64| Class {
+            bytes,
+            reciprocal: (1u64 << RECIPROCAL_SHIFT).div_ceil(bytes / UNIT_BYTES),
+        };
+        let mut of_units = Vec::new();
+        for (class, size) in sizes.iter().enumerate() {
+            of_units.resize((size / UNIT_BYTES) as usize + 1, class as u8);
+        }
+        Classes { classes: sizes.iter().map(class).collect(), of_units }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.sizes.len()
+        self.classes.len()
     }
 
     /// The slot sizes.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
-        self.sizes.iter().copied()
+        self.classes.iter().map(|class| class.bytes)
     }
 
     /// Slot size of a class, if there is such a class.
+    #[inline]
     pub(super) fn size(&self, class: usize) -> Option<u64> {
-        self.sizes.get(class).copied()
+        self.classes.get(class).map(|class| class.bytes)
     }
 
     /// The smallest class whose slots hold `bytes`; `None` if such an item takes segments of
     /// its own.
+    #[inline]
     pub(super) fn class_of(&self, bytes: u64) -> Option<usize> {
-        let class = self.sizes.partition_point(|&size| size < bytes);
-        (class < self.sizes.len()).then_some(class)
+        let units = bytes.div_ceil(UNIT_BYTES);
+        self.of_units.get(units as usize).map(|&class| class.into())
+    }
+
+    /// The number of the slot that begins `within` bytes behind the beginning of a segment of this class.
+    #[inline]
+    pub(super) fn slot_at(&self, class: usize, within: u64) -> Option<u64> {
+        let Class { bytes, reciprocal } = self.classes.get(class)?;
+        // Exact as long as the units of a segment have fewer bits than the reciprocal.
+        let slot = (within / UNIT_BYTES * reciprocal) >> RECIPROCAL_SHIFT;
+        (slot * bytes == within).then_some(slot)
     }
 }
 
@@ -62,6 +96,20 @@ mod tests {
             assert!(bytes < 64 || size * 4 <= bytes * 5 + 64, "{bytes} in {size}");
         }
         assert_eq!(classes.class_of((1 << 15) + 1), None);
+    }
+
+    #[test]
+    fn slots_are_found_where_they_begin_and_nowhere_else() {
+        for segment_bytes in [128, 1 << 12, 1 << 16] {
+            let classes = Classes::new(segment_bytes);
+            for (class, size) in classes.sizes().enumerate() {
+                for within in 0..segment_bytes {
+                    let expected = within.is_multiple_of(size).then_some(within / size);
+                    assert_eq!(classes.slot_at(class, within), expected, "{within} of {size}");
+                }
+            }
+        }
+        assert_eq!(Classes::new(128).slot_at(CLASSES_MAX, 0), None);
     }
 
     #[test]

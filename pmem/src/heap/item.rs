@@ -8,6 +8,7 @@
 //! The checksum covers key and value, or the offsets; [`Audit`](super::Audit) verifies it,
 //! reading an item does not. Both are immutable once published.
 
+use super::checksum::checksum;
 use super::{Corrupt, Heap};
 use crate::epoch::Guard;
 use crate::error::SpaceError;
@@ -51,10 +52,6 @@ impl Item<'_> {
     }
 }
 
-pub(super) fn checksum(key: &[u8], value: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(key), value)
-}
-
 pub(super) const fn padded(key_bytes: u64) -> u64 {
     (key_bytes + 7) & !7
 }
@@ -91,7 +88,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Writes an item into space that was allocated for it, and starts writing it back.
-    fn store_item(&self, at: Offset, key: &[u8], value: &[u8], crc: u32) {
+    pub(super) fn store_item(&self, at: Offset, key: &[u8], value: &[u8], crc: u32) {
         let mut head = [0; HEADER_BYTES as usize];
         head[..4].copy_from_slice(&(key.len() as u32).to_le_bytes());
         head[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -236,15 +233,23 @@ impl<M: Medium> Heap<M> {
         Ok(body.chunks_exact(8).map(offset).collect())
     }
 
-    /// Hints that the item at `at` is about to be read.
+    /// Hints that the item at `at`, with a key of so many bytes, is about to be read.
     #[inline]
-    pub fn prefetch(&self, at: Offset) {
+    pub fn prefetch(&self, at: Offset, key_bytes: usize) {
         self.medium().prefetch(at);
+        // Where its value begins: often the next line.
+        self.medium().prefetch(at.add(HEADER_BYTES + key_bytes as u64));
     }
 
     /// Gives back an item or group that was never published, or that was retired and can be
     /// held by nobody any more.
     pub fn reclaim(&self, at: Offset) {
         self.release(at);
+    }
+
+    /// [`Heap::reclaim`] for many, with overlapped cache misses.
+    pub fn reclaim_many(&self, items: impl Iterator<Item = Offset> + Clone) {
+        items.clone().for_each(|at| self.prefetch_state(at.0 >> self.segment_log2));
+        items.for_each(|at| self.release(at));
     }
 }

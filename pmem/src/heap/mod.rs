@@ -16,8 +16,10 @@
 
 mod alloc;
 mod cache;
+mod checksum;
 mod class;
 mod compact;
+mod draft;
 mod item;
 mod reserve;
 mod runs;
@@ -29,6 +31,7 @@ mod victims;
 mod wanted;
 
 pub use compact::{Compacted, Mover};
+pub use draft::Draft;
 pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use sweep::{Audit, Sweep};
 pub use wanted::Wanted;
@@ -80,6 +83,19 @@ pub struct HeapUse {
     pub pool_bytes: u64,
     /// Of slots and segments that are taken.
     pub used_bytes: u64,
+}
+
+/// Where an item can be.
+#[derive(Debug, Clone, Copy)]
+enum Room {
+    Slot {
+        segment: u64,
+        class: usize,
+        /// Its number in the segment.
+        slot: u64,
+    },
+    /// Segments of its own, of which this is the first.
+    Run { segment: u64, segments: u64 },
 }
 
 /// The heap of a pool.
@@ -178,6 +194,14 @@ impl<M: Medium> Heap<M> {
 
     fn state(&self, segment: u64) -> &SegmentState {
         self.segments.get(segment as usize)
+    }
+
+    /// Hints that a slot of the segment is about to be freed.
+    #[inline]
+    fn prefetch_state(&self, segment: u64) {
+        if segment < self.segments.len() as u64 {
+            self.segments.prefetch_write(segment as usize);
+        }
     }
 
     /// Segments of an extent and where its descriptor words begin.
@@ -416,8 +440,9 @@ impl<M: Medium> Heap<M> {
         self.medium().flush(at);
     }
 
-    /// Bytes of the slot or segments that begin at `at`, if an item can begin there.
-    fn capacity_at(&self, at: Offset) -> Option<u64> {
+    /// What begins at `at`, if an item can begin there.
+    #[inline]
+    fn room_at(&self, at: Offset) -> Option<Room> {
         let segment = at.0 >> self.segment_log2;
         if segment >= self.segments.len() as u64 {
             return None;
@@ -425,12 +450,21 @@ impl<M: Medium> Heap<M> {
         let state = self.state(segment);
         let within = at.0 & (self.segment_bytes() - 1);
         match state.usage.load(Ordering::Acquire) {
-            usage::LARGE if within == 0 => Some(state.slots() << self.segment_log2),
+            usage::LARGE if within == 0 => Some(Room::Run { segment, segments: state.slots() }),
             small if small >= usage::SMALL => {
-                let size = self.classes.size((small - usage::SMALL) as usize)?;
-                (within.is_multiple_of(size) && within / size < state.slots()).then_some(size)
+                let class = (small - usage::SMALL) as usize;
+                let slot = self.classes.slot_at(class, within)?;
+                (slot < state.slots()).then_some(Room::Slot { segment, class, slot })
             }
             _ => None,
+        }
+    }
+
+    /// Bytes of the slot or segments that begin at `at`, if an item can begin there.
+    fn capacity_at(&self, at: Offset) -> Option<u64> {
+        match self.room_at(at)? {
+            Room::Slot { class, .. } => self.classes.size(class),
+            Room::Run { segments, .. } => Some(segments << self.segment_log2),
         }
     }
 

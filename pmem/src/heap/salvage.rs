@@ -1,9 +1,8 @@
 //! Items and groups of a heap that may be damaged anywhere, read from its file by who trusts nothing in it.
 
+use super::checksum::checksum;
 use super::class::Classes;
-use super::item::{
-    GROUP_MARK, GROUP_MAX, HEADER_BYTES, KEY_BYTES_MAX, VALUE_BYTES_MAX, checksum, padded,
-};
+use super::item::{GROUP_MARK, GROUP_MAX, HEADER_BYTES, KEY_BYTES_MAX, VALUE_BYTES_MAX, padded};
 use super::segment::Descriptor;
 use crate::offset::Offset;
 use crate::superblock::{HEAP, SEGMENT_LOG2_MAX, SUPERBLOCK_BYTES, Superblock};

@@ -59,10 +59,6 @@ impl<M: Medium> Heap<M> {
         self.state(segment).status.load(Ordering::SeqCst) != status::DRAINING
     }
 
-    pub(super) fn reserve_of(&self, segment: u64) -> Option<&Reserve> {
-        self.reserves.get(self.class_of_segment(segment)?)
-    }
-
     /// Sets aside what is missing of each class, of the free slots of listed segments.
     pub(super) fn set_slots_aside(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {

@@ -3,7 +3,7 @@
 use super::cache::BitmapWord;
 use super::reserve::Reserve;
 use super::segment::{BITMAP_WORDS, status, usage};
-use super::{Corrupt, Heap};
+use super::{Corrupt, Heap, Room};
 use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::superblock::HEAP;
@@ -32,11 +32,11 @@ impl<M: Medium> Heap<M> {
 
     /// `(segment, slot)` of what begins at `at`.
     fn place_of(&self, at: Offset) -> Result<(u64, usize), Corrupt> {
-        let corrupt = || Corrupt { at, found: "a slot leads to where no item can begin".into() };
-        let size = self.capacity_at(at).ok_or_else(corrupt)?;
-        let segment = at.0 >> self.segment_log2;
-        let within = at.0 & (self.segment_bytes() - 1);
-        Ok((segment, (within / size) as usize))
+        match self.room_at(at) {
+            Some(Room::Slot { segment, slot, .. }) => Ok((segment, slot as usize)),
+            Some(Room::Run { segment, .. }) => Ok((segment, 0)),
+            None => Err(Corrupt { at, found: "a slot leads to where no item can begin".into() }),
+        }
     }
 
     fn segments_in_use(&self) -> Vec<u64> {

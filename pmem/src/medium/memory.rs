@@ -475,6 +475,7 @@ impl Medium for Memory {
         Some(unsafe { std::slice::from_raw_parts(self.at(at), len as usize) })
     }
 
+    #[inline(always)]
     fn size(&self) -> u64 {
         self.size.load(Ordering::Acquire)
     }

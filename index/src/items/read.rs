@@ -1,0 +1,96 @@
+//! Look-ups: what a slot leads to, seen from one key.
+
+use super::{GROUP, Space};
+use crate::error::ItemError;
+use crate::hash::Hasher;
+use crate::traits::Record;
+use pmem::epoch::Guard;
+use pmem::heap::{Corrupt, Item};
+use pmem::{Medium, Offset};
+use std::sync::Arc;
+
+/// What a slot leads to, seen from one key.
+pub(super) struct View<'a> {
+    /// The key's item, if it is there.
+    pub(super) found: Option<(Offset, Item<'a>)>,
+    /// Items of other keys with the same hash.
+    pub(super) others: Vec<Offset>,
+}
+
+impl<M: Medium> Space<M> {
+    #[inline]
+    pub(super) fn view<'a>(
+        &'a self,
+        slot: Option<u64>,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<View<'a>, Corrupt> {
+        match slot {
+            None => Ok(View { found: None, others: Vec::new() }),
+            Some(slot) if slot & GROUP == 0 => {
+                let at = Offset(slot);
+                Ok(match self.heap.item_of_key(at, key, guard)? {
+                    Some(item) => View { found: Some((at, item)), others: Vec::new() },
+                    None => View { found: None, others: vec![at] },
+                })
+            }
+            Some(slot) => self.view_group(Offset(slot & !GROUP), key, guard),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn view_group<'a>(
+        &'a self,
+        group: Offset,
+        key: &[u8],
+        guard: &Guard<'a>,
+    ) -> Result<View<'a>, Corrupt> {
+        let mut view = View { found: None, others: Vec::new() };
+        for at in self.heap.group(group, guard)? {
+            match self.heap.item_of_key(at, key, guard)? {
+                Some(item) => view.found = Some((at, item)),
+                None => view.others.push(at),
+            }
+        }
+        Ok(view)
+    }
+}
+
+/// Look-ups in a store, for an engine that compiles them into its callers.
+pub struct ItemReader<M: Medium> {
+    pub(super) space: Arc<Space<M>>,
+    pub(super) hasher: Hasher,
+}
+
+impl<M: Medium> ItemReader<M> {
+    /// [`Records::get`](crate::Records::get), where `search` looks a hash up in the index.
+    #[inline(always)]
+    pub fn get<'a>(
+        &'a self,
+        key: &[u8],
+        search: impl FnOnce(u64) -> Option<u64>,
+    ) -> Result<Option<Record<'a>>, ItemError> {
+        self.space.get(self.hasher.first_bytes(key), key, search)
+    }
+}
+
+impl<M: Medium> Space<M> {
+    #[inline(always)]
+    pub(super) fn get<'a>(
+        &'a self,
+        hash: u64,
+        key: &[u8],
+        search: impl FnOnce(u64) -> Option<u64>,
+    ) -> Result<Option<Record<'a>>, ItemError> {
+        // Before the search: until it is dropped, an offset that is found keeps its item.
+        let guard = self.epochs.pin();
+        let Some(slot) = search(hash) else { return Ok(None) };
+        let found = if slot & GROUP == 0 {
+            self.heap.item_of_key(Offset(slot), key, &guard)?
+        } else {
+            self.view_group(Offset(slot & !GROUP), key, &guard)?.found.map(|(_, item)| item)
+        };
+        Ok(found.map(|item| Record::new(item.value, guard)))
+    }
+}

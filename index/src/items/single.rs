@@ -1,0 +1,82 @@
+//! Changes of single keys with one search of the index, where no more is needed.
+//!
+//! What is to be put is written first; then the index decides in one step, from what the slot leads to, whether the
+//! slot leads to the new item from now on. In every other case nothing was done, and [`Items::change`] begins again:
+//! several keys with one hash, no space at hand, a large item, damage.
+
+use super::{GROUP, Items, Unpublished};
+use crate::change::Change;
+use crate::traits::{Index, Record};
+use pmem::epoch::Guard;
+use pmem::heap::Item;
+use pmem::{Medium, Offset};
+use std::cell::Cell;
+
+/// What a change has found under its key's hash.
+#[derive(Clone, Copy)]
+enum Found<'a> {
+    Nothing,
+    /// The key's item, alone.
+    Item(Offset, Item<'a>),
+    /// Anything else.
+    Other,
+}
+
+impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+    /// Stores the pair, whether or not the key is present; the value before. `None`: nothing was done.
+    pub(super) fn put_at_hand(&self, key: &[u8], value: &[u8]) -> Option<Option<Record<'_>>> {
+        // Pinned before there is space for it: who empties segments waits for pins, and then takes what is not free for
+        // items that are whole.
+        let guard = self.space.epochs.pin();
+        let at = self.space.heap.draft(key, value)?.write();
+        let fresh = Unpublished::new(&self.space.heap, at);
+        // What was written must be durable before a slot leads to it.
+        self.space.heap.pool().medium().fence();
+        let before = self.change_plain(key, Some(at), guard)?;
+        fresh.published();
+        Some(before)
+    }
+
+    /// Removes the key; the value before. `None`: nothing was done.
+    pub(super) fn remove_plain(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        self.change_plain(key, None, self.space.epochs.pin())
+    }
+
+    /// Has the slot of `key` lead to `new`, if it leads to the key's item alone or to nothing.
+    #[inline(always)]
+    fn change_plain<'a>(
+        &'a self,
+        key: &[u8],
+        new: Option<Offset>,
+        guard: Guard<'a>,
+    ) -> Option<Option<Record<'a>>> {
+        let hash = self.hasher.first_bytes(key);
+        let found = Cell::new(Found::Other);
+        let changed = self.index.modify(hash, |slot| {
+            // The slot's item stays where it is, since the thread pinned before it was read.
+            found.set(match slot {
+                None => Found::Nothing,
+                Some(slot) if slot & GROUP == 0 => {
+                    match self.space.heap.item_of_key(Offset(slot), key, &guard) {
+                        Ok(Some(item)) => Found::Item(Offset(slot), item),
+                        Ok(None) | Err(_) => Found::Other,
+                    }
+                }
+                Some(_) => Found::Other,
+            });
+            match (found.get(), new) {
+                (Found::Other, _) | (Found::Nothing, None) => Change::Keep,
+                (_, Some(at)) => Change::Put(at.0),
+                (Found::Item(..), None) => Change::Remove,
+            }
+        });
+        match (changed, found.get()) {
+            (Err(_), _) | (_, Found::Other) => None,
+            (Ok(_), Found::Nothing) => Some(None),
+            (Ok(slot), Found::Item(at, item)) => {
+                self.retire(slot, Some((at, item)), &guard);
+                Some(Some(Record::new(item.value, guard)))
+            }
+        }
+    }
+}
