@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn it_is_crc_32c_of_both_parts_however_they_are_cut() {
         assert_eq!(checksum(b"1234", b"56789"), 0xe306_9283);
-        let bytes: Vec<u8> = (0..1500u32).map(|n| (n * 167 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1500u32).map(|n| ((n * 167) >> 3) as u8).collect();
         for len in (0..80usize).chain([511, 512, 513, 1024, 1500]) {
             for cut in [0, 1, 7, 8, len / 2, len.saturating_sub(3), len] {
                 let (first, second) = bytes[..len].split_at(cut.min(len));
