@@ -32,7 +32,7 @@ impl LogPlace {
     }
 
     fn add_to(&self, options: Options) -> Options {
-        let options = options.max_bytes(MAX_BYTES);
+        let options = options.max_bytes(MAX_BYTES).survive_bus_errors(true);
         match &self.log_dir {
             Some(directory) => options.log_directory(directory),
             None => options,

@@ -119,6 +119,21 @@ pub enum Error {
          open the pool again in the child, after the parent has closed it"
     )]
     Forked,
+    /// A page of the pool's file has vanished while the pool was open: another program has truncated the file, or its
+    /// device failed. Only with [`Options::survive_bus_errors`](crate::Options::survive_bus_errors); else the process
+    /// ends with SIGBUS.
+    ///
+    /// Every later call on the pool fails so, and nothing of it reaches the file, the log or a checkpoint any more.
+    #[error(
+        "a page of the pool's file has vanished: the file has {file_bytes} bytes, and the pool {pool_bytes}; {}",
+        after_vanishing(*file_bytes < *pool_bytes)
+    )]
+    Vanished {
+        /// Bytes that the file has now.
+        file_bytes: u64,
+        /// Bytes of the pool.
+        pool_bytes: u64,
+    },
     /// The operating system failed.
     #[error(
         "{action}: {source}; fix what the system reports, then try again; stored data is unchanged"
@@ -129,6 +144,17 @@ pub enum Error {
         /// The operating system's error.
         r#source: io::Error,
     },
+}
+
+/// What to do when a page of a pool's file has vanished.
+fn after_vanishing(is_truncated: bool) -> &'static str {
+    if is_truncated {
+        "another program has truncated it: drop this handle, and open the pool again, which restores it if it has a log on \
+         a disk; else restore a backup, or copy out what is left (`firndex salvage POOL OUT`)"
+    } else {
+        "its device failed, or is full: drop this handle, mend that, and open the pool again; else restore a backup, or copy \
+         out what is left (`firndex salvage POOL OUT`)"
+    }
 }
 
 /// Results of this crate.

@@ -11,6 +11,7 @@ use pmem::superblock::Superblock;
 use pmem::{OpenError, Pool, Write};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// A pool, whatever its medium.
@@ -30,6 +31,8 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn forget_log(&self) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
     fn is_read_only(&self) -> bool;
+    /// Whether a page of its file has vanished.
+    fn has_failed(&self) -> bool;
     fn recorded_pairs(&self) -> Option<u64>;
     fn medium_kind(&self) -> MediumKind;
     fn size_bytes(&self) -> u64;
@@ -83,6 +86,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
         Pool::is_read_only(self)
     }
 
+    fn has_failed(&self) -> bool {
+        Pool::has_failed(self)
+    }
+
     fn recorded_pairs(&self) -> Option<u64> {
         Pool::recorded_pairs(self)
     }
@@ -106,6 +113,9 @@ pub(crate) struct Handle {
     /// The pool's.
     gate: Arc<Gate>,
     forks_at_open: u32,
+    /// [`upheavals`](pmem::sync::upheavals) that are known not to concern the pool. Nobody else reads it, so how
+    /// its stores are ordered does not matter.
+    upheavals: AtomicU64,
     engine: Engine,
     recovery: Duration,
     /// Holds the lock; dropped last.
@@ -128,22 +138,62 @@ impl Handle {
             pool,
             gate,
             forks_at_open: pmem::sync::forks(),
+            // None: a page may have vanished already.
+            upheavals: AtomicU64::new(u64::MAX),
             engine,
             recovery,
             file,
         }
     }
 
-    /// Refuses a handle that a forked child has inherited.
+    /// Whether there was a fork or a bus error of which nobody knows yet whether it concerns the pool. Whoever is told so
+    /// goes on in another function, which calls [`Handle::read`]: a call on the hot path would cost it registers.
+    #[inline(always)]
+    pub(crate) fn is_disturbed(&self) -> bool {
+        pmem::sync::upheavals() != self.upheavals.load(Ordering::Relaxed)
+    }
+
+    /// Refuses a handle that a forked child has inherited, and one of a pool that has lost a page of its file.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<()> {
-        if pmem::sync::forks() == self.forks_at_open { Ok(()) } else { Err(Error::Forked) }
+        if self.is_disturbed() { self.look_around() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around(&self) -> Result<()> {
+        let upheavals = pmem::sync::upheavals();
+        // A pool is marked before its loss is counted.
+        fence(Ordering::Acquire);
+        if pmem::sync::forks() != self.forks_at_open {
+            return Err(Error::Forked);
+        }
+        if self.pool.has_failed() {
+            let file_bytes = self.file.as_ref().and_then(|file| file.len().ok());
+            let pool_bytes = self.pool.size_bytes();
+            return Err(Error::Vanished { file_bytes: file_bytes.unwrap_or(0), pool_bytes });
+        }
+        self.upheavals.store(upheavals, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The answer of a call that only reads, if the pool has lost no page meanwhile.
+    pub(crate) fn look<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.read()?;
+        let found = look();
+        self.read()?;
+        found
     }
 
     /// The right to mutate for one operation.
-    #[inline(always)]
     pub(crate) fn write(&self) -> Result<Write<'_>> {
         self.read()?;
+        self.enter()
+    }
+
+    /// The same, of a handle that is not [disturbed](Handle::is_disturbed).
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Result<Write<'_>> {
         if let Some(durable) = &self.durable {
             durable.admit()?;
         }
@@ -156,6 +206,35 @@ impl Handle {
     /// Makes a change, and with durability `commit` waits until it survives power loss.
     #[inline(always)]
     pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
+        if self.is_disturbed() {
+            return self.mutate_disturbed(mutate);
+        }
+        let write = self.enter()?;
+        let result = mutate()?;
+        self.end(write)?;
+        Ok(result)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mutate_disturbed<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
+        let write = self.write()?;
+        let result = mutate()?;
+        self.end(write)?;
+        Ok(result)
+    }
+
+    /// As [`Handle::mutate`], and fails if the pool has lost a page meanwhile: for changes that take long enough for that
+    /// look to cost nothing.
+    pub(crate) fn mutate_many<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
+        let changed = self.mutate_apart(mutate);
+        self.read()?;
+        changed
+    }
+
+    /// A function of its own: what is kept for the look at the end takes no registers from it.
+    #[inline(never)]
+    fn mutate_apart<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
         let result = mutate()?;
         self.end(write)?;
@@ -213,7 +292,7 @@ impl Handle {
 
     pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
         match self.durable()? {
-            Some(durable) => Ok(durable.wait(ticket.0)?),
+            Some(durable) => self.look(|| Ok(durable.wait(ticket.0)?)),
             None => Ok(()),
         }
     }
@@ -259,7 +338,8 @@ impl Handle {
         if self.is_logged() {
             return self.commit();
         }
-        self.pool.sync(count).map_err(|source| Error::Io { action: "syncing the pool", source })
+        let io = |source| Error::Io { action: "syncing the pool", source };
+        self.look(|| self.pool.sync(count).map_err(io))
     }
 
     pub(crate) fn file(&self) -> Option<&PoolFile> {
@@ -278,6 +358,7 @@ impl Handle {
         if logged.is_err() && closed.is_ok() {
             self.forget_log();
         }
+        self.read()?;
         // A pool that is closed in its file needs no log, unless that file is in memory.
         logged?;
         closed.map_err(|source| Error::Io { action: "closing the pool", source })

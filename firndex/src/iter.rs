@@ -27,12 +27,15 @@ impl<K: Fixed, V: Fixed> Iterator for Iter<'_, K, V> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.taken.is_empty() && !self.is_over {
-            if let Err(forked) = self.handle.read() {
-                self.is_over = true;
-                return Some(Err(forked));
+            let taken = self.handle.look(|| {
+                let scan = self.scan.get_or_insert_with(|| self.index.scan());
+                Ok(scan.take_some(&mut self.taken))
+            });
+            self.is_over = !matches!(taken, Ok(true));
+            if let Err(error) = taken {
+                self.taken.clear();
+                return Some(Err(error));
             }
-            let scan = self.scan.get_or_insert_with(|| self.index.scan());
-            self.is_over = !scan.take_some(&mut self.taken);
         }
         self.taken.pop().map(Ok)
     }
@@ -83,9 +86,11 @@ impl<'a> StoreIter<'a> {
     }
 
     fn take_next<R>(&mut self, take: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        self.handle.read()?;
-        let scan = self.scan.get_or_insert_with(|| self.records.scan());
-        Ok(scan.next()?.map(|(key, value)| take(key, value)))
+        let Self { records, handle, scan, .. } = self;
+        handle.look(|| {
+            let scan = scan.get_or_insert_with(|| records.scan());
+            Ok(scan.next()?.map(|(key, value)| take(key, value)))
+        })
     }
 }
 

@@ -79,7 +79,9 @@ fn try_table<K: Fixed, V: Fixed>(
     let (mut index, handle) = table_parts(Arc::clone(&pool), engine, options)?;
     index.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
-    Ok(Table::new(index, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
+    let handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    handle.read()?;
+    Ok(Table::new(index, handle))
 }
 
 fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
@@ -90,7 +92,9 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let (mut records, handle) = store_parts(Arc::clone(&pool), engine, options)?;
     records.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
-    Ok(Store::new(records, Handle::new(handle, durable, Some(file), engine, started.elapsed())))
+    let handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    handle.read()?;
+    Ok(Store::new(records, handle))
 }
 
 pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
@@ -224,7 +228,8 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
     if options.read_only {
         // What could not be opened for writing is refused all the same.
         medium_for(options.medium, &file)?;
-        let pool = Pool::open_read_only(file.mapped(end, options.size_max(end))?, place)?;
+        let memory = watched(options, file.mapped(end, options.size_max(end))?)?;
+        let pool = Pool::open_read_only(memory, place)?;
         return Ok(Found { pool, engine, file, companions, beginning: None });
     }
     let logged = superblock.logged();
@@ -333,16 +338,24 @@ fn medium(
     recorded: Option<Durability>,
 ) -> Result<(Memory, Option<Beginning>)> {
     if medium_for(options.medium, file)? == Medium::Dax {
-        return Ok((file.dax(bytes, options.size_max(bytes))?, None));
+        return Ok((watched(options, file.dax(bytes, options.size_max(bytes))?)?, None));
     }
     let flush = flush(options)?;
     let beginning = companions.begin(companions.durability(options, file, recorded))?;
-    let memory = file.mapped(bytes, options.size_max(bytes))?;
+    let memory = watched(options, file.mapped(bytes, options.size_max(bytes))?)?;
     let memory = match &beginning {
         Some(beginning) => memory.logged(Arc::clone(&beginning.log)),
         None => memory.flushed(flush),
     };
     Ok((memory, beginning))
+}
+
+/// The memory, watched if the options ask for it.
+fn watched(options: &Options, memory: Memory) -> Result<Memory> {
+    if !options.survive_bus_errors {
+        return Ok(memory);
+    }
+    memory.watched().map_err(|source| Error::Io { action: "watching for bus errors", source })
 }
 
 /// The medium to use for a file: `Mapped` or `Dax`.

@@ -96,6 +96,7 @@ pub struct Options {
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
     pub(crate) force_flushes: bool,
+    pub(crate) survive_bus_errors: bool,
     pub(crate) durability: Option<Durability>,
     pub(crate) durable_every: Duration,
     pub(crate) log_directory: Option<PathBuf>,
@@ -136,6 +137,7 @@ impl Default for Options {
             hash_seed: None,
             read_only: false,
             force_flushes: false,
+            survive_bus_errors: false,
             durability: None,
             durable_every: DURABLE_EVERY,
             log_directory: None,
@@ -377,6 +379,20 @@ impl Options {
     /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Makes it an error, [`Error::Vanished`](crate::Error::Vanished), if a page of the pool's file vanishes while the pool
+    /// is open, since another program truncates the file or its device fails. Default: no. Then the next access to the
+    /// page ends the process with SIGBUS.
+    ///
+    /// The first pool that is opened so installs a handler of SIGBUS for the whole process. The handler passes on what
+    /// concerns no such pool to the one before it. A handler that is installed later must do so, too.
+    ///
+    /// A call that was under way when the page vanished may still take what is missing for empty, and may find a pair
+    /// absent. Batches, scans, `check`, `sync` and `close` fail then. So does every call that begins later.
+    pub fn survive_bus_errors(mut self, survive: bool) -> Self {
+        self.survive_bus_errors = survive;
         self
     }
 

@@ -125,7 +125,7 @@ impl Store {
     ) -> Result<Option<Record<'_>>> {
         // The caller's code runs first: a sync waits for threads with the right to write.
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(|| Ok(wrap(self.records.upsert(key, value)?)))
+        self.handle.mutate(move || Ok(wrap(self.records.upsert(key, value)?)))
     }
 
     /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
@@ -135,7 +135,7 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(|| Ok(wrap(self.records.insert(key, value)?)))
+        self.handle.mutate(move || Ok(wrap(self.records.insert(key, value)?)))
     }
 
     /// Replaces the value if `key` is present, and returns the replaced value. If `key` is absent, does nothing and
@@ -146,13 +146,13 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(|| Ok(wrap(self.records.update(key, value)?)))
+        self.handle.mutate(move || Ok(wrap(self.records.update(key, value)?)))
     }
 
     /// Removes `key` and returns its value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
-        self.handle.mutate(|| Ok(wrap(self.records.remove(key)?)))
+        self.handle.mutate(move || Ok(wrap(self.records.remove(key)?)))
     }
 
     /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, on either side.
@@ -235,8 +235,8 @@ impl Store {
     /// # }
     /// ```
     pub fn get_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
-        self.handle.read()?;
-        Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect())
+        self.handle
+            .look(|| Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect()))
     }
 
     /// [`Store::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
@@ -247,21 +247,22 @@ impl Store {
     ) -> Result<Vec<Option<Record<'_>>>> {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
-        self.handle.mutate(|| Ok(self.records.upsert_many(&pairs)?.into_iter().map(wrap).collect()))
+        self.handle
+            .mutate_many(|| Ok(self.records.upsert_many(&pairs)?.into_iter().map(wrap).collect()))
     }
 
     /// [`Store::remove`] for each key, in order, with shared fences. Returns the removed values.
     pub fn remove_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
         let keys = bytes_of(keys);
-        self.handle.mutate(|| Ok(self.records.remove_many(&keys)?.into_iter().map(wrap).collect()))
+        self.handle
+            .mutate_many(|| Ok(self.records.remove_many(&keys)?.into_iter().map(wrap).collect()))
     }
 
     /// Calls `visit` for every key and value, in no order, with the promises of
     /// [`Table::for_each`](crate::Table::for_each). During each call of `visit` the space of replaced and removed items
     /// is not reused; on a lock-free engine, not until the scan ends.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        self.handle.read()?;
-        Ok(self.records.for_each(&mut visit)?)
+        self.handle.look(|| Ok(self.records.for_each(&mut visit)?))
     }
 
     /// [`Store::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
@@ -269,14 +270,15 @@ impl Store {
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.handle.read()?;
-        let mut scan = self.records.scan();
-        while let Some((key, value)) = scan.next()? {
-            if let ControlFlow::Break(what) = visit(key, value) {
-                return Ok(ControlFlow::Break(what));
+        self.handle.look(|| {
+            let mut scan = self.records.scan();
+            while let Some((key, value)) = scan.next()? {
+                if let ControlFlow::Break(what) = visit(key, value) {
+                    return Ok(ControlFlow::Break(what));
+                }
             }
-        }
-        Ok(ControlFlow::Continue(()))
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// Copies of the keys and values, in no order, with the promises of [`Table::for_each`](crate::Table::for_each).
@@ -338,17 +340,17 @@ impl Store {
 
     /// Figures of the pool: size, load factor, memory, log.
     pub fn stats(&self) -> Result<Stats> {
-        self.handle.read()?;
         let records = &self.records;
-        let (occupancy, heap) = (records.occupancy(), records.heap_use());
-        Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
+        self.handle.look(|| {
+            let (occupancy, heap) = (records.occupancy(), records.heap_use());
+            Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
+        })
     }
 
     /// Verifies every slot and item, and that no space is lost. If the pool is open read-only, it also verifies that
     /// the number of pairs is the one recorded when the pool was closed. Exact when nothing writes.
     pub fn check(&self) -> Result<CheckReport> {
-        self.handle.read()?;
-        Ok(self.handle.checked(self.records.check(), self.len()))
+        self.handle.look(|| Ok(self.handle.checked(self.records.check(), self.len())))
     }
 
     /// Moves values together inside the file, while other operations go on. Then the free space between them serves
@@ -377,7 +379,7 @@ impl Store {
         let mut freed_bytes = 0;
         for _ in 0..COMPACTIONS_MAX {
             // In steps: a sync waits for threads with the right to write.
-            let step = self.handle.mutate(|| Ok(self.records.compact().freed_bytes))?;
+            let step = self.handle.mutate_many(|| Ok(self.records.compact().freed_bytes))?;
             freed_bytes += step;
             if step == 0 {
                 break;
@@ -388,7 +390,7 @@ impl Store {
 
     /// Halves the store's index, as [`Table::shrink`](crate::Table::shrink) does.
     pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate(|| self.handle.shrunk(self.records.shrink()?))
+        self.handle.mutate_many(|| self.handle.shrunk(self.records.shrink()?))
     }
 
     /// Writes a clean pool at `out` with the store's keys and values, while others use the store, as

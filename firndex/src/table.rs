@@ -71,6 +71,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
+    /// A call after a fork or a bus error: it begins anew unless that concerns this table.
+    #[cold]
+    #[inline(never)]
+    fn disturbed(&self, call: impl FnOnce() -> Result<Option<V>>) -> Result<Option<V>> {
+        self.handle.read()?;
+        call()
+    }
+
     pub(crate) fn new(index: AnyEngine<dyn Index<K, V>>, handle: Handle) -> Self {
         Table { index, handle, runs: Runs::default() }
     }
@@ -79,14 +87,19 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Error::Forked`](crate::Error::Forked): there `None` could be wrong.
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
-        self.handle.read()?;
+        if self.handle.is_disturbed() {
+            return self.disturbed(move || self.get(key));
+        }
         Ok(self.index.get(key))
     }
 
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
-        let write = self.handle.write()?;
+        if self.handle.is_disturbed() {
+            return self.disturbed(move || self.put(key, value));
+        }
+        let write = self.handle.enter()?;
         let replaced = self.index.upsert(key, value)?;
         self.handle.end(write)?;
         Ok(replaced)
@@ -105,7 +118,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
-        let write = self.handle.write()?;
+        if self.handle.is_disturbed() {
+            return self.disturbed(move || self.insert(key, value));
+        }
+        let write = self.handle.enter()?;
         let found = self.index.insert(key, value)?;
         self.handle.end(write)?;
         Ok(found)
@@ -115,7 +131,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// returns `None`.
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
-        let write = self.handle.write()?;
+        if self.handle.is_disturbed() {
+            return self.disturbed(move || self.update(key, value));
+        }
+        let write = self.handle.enter()?;
         let replaced = self.index.update(key, value)?;
         self.handle.end(write)?;
         Ok(replaced)
@@ -124,7 +143,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Removes `key` and returns its value.
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
-        let write = self.handle.write()?;
+        if self.handle.is_disturbed() {
+            return self.disturbed(move || self.remove(key));
+        }
+        let write = self.handle.enter()?;
         let removed = self.index.remove(key)?;
         self.handle.end(write)?;
         Ok(removed)
@@ -198,9 +220,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
-        self.handle.read()?;
-        self.index.for_each(&mut visit);
-        Ok(())
+        self.handle.look(|| {
+            self.index.for_each(&mut visit);
+            Ok(())
+        })
     }
 
     /// [`Table::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
@@ -322,9 +345,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn stats(&self) -> Result<Stats> {
-        self.handle.read()?;
         let index = &self.index;
-        Ok(self.handle.stats(self.len(), index.occupancy(), index.heap_use(), index.scan_time()))
+        self.handle.look(|| {
+            let (occupancy, heap) = (index.occupancy(), index.heap_use());
+            Ok(self.handle.stats(self.len(), occupancy, heap, index.scan_time()))
+        })
     }
 
     /// Verifies every pair and every invariant. If the pool is open read-only, it also verifies that the number of
@@ -340,8 +365,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn check(&self) -> Result<CheckReport> {
-        self.handle.read()?;
-        Ok(self.handle.checked(self.index.check(), self.len()))
+        self.handle.look(|| Ok(self.handle.checked(self.index.check(), self.len())))
     }
 
     /// Halves the table's index while other operations go on, in the calling thread, by rehashing a part of it or all.
@@ -366,7 +390,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate(|| self.handle.shrunk(self.index.shrink()?))
+        self.handle.mutate_many(|| self.handle.shrunk(self.index.shrink()?))
     }
 
     /// Writes a clean pool at `out` with the table's pairs, while others use the table and without making them wait. It

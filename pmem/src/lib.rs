@@ -14,6 +14,7 @@
 
 #![cfg(target_pointer_width = "64")]
 
+mod bus;
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub mod durability;
 pub mod epoch;

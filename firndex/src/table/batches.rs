@@ -26,10 +26,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Table::get_many`] into the caller's memory: `values[i]` is the value of `keys[i]`. If the slices differ in
     /// length, the longer one's rest is ignored.
     pub fn get_many_into(&self, keys: &[K], values: &mut [Option<V>]) -> Result<()> {
-        self.handle.read()?;
         let len = keys.len().min(values.len());
-        self.index.get_many(&keys[..len], &mut values[..len]);
-        Ok(())
+        self.handle.look(|| {
+            self.index.get_many(&keys[..len], &mut values[..len]);
+            Ok(())
+        })
     }
 
     /// [`Table::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
@@ -44,7 +45,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// `pairs` is longer than `replaced`, the rest is not stored.
     pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
-        self.handle.mutate(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
+        self.handle
+            .mutate_many(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
     }
 
     /// [`Table::insert`] for each pair, in order, with shared fences. `found[i]` is the value that was there before.
@@ -61,14 +63,15 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     pub fn insert_many_into(&self, pairs: &[(K, V)], found: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(found.len());
-        self.handle.mutate(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
+        self.handle.mutate_many(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
     }
 
     /// [`Table::update`] for each pair, in order, with shared fences. `replaced[i]` is the replaced value. Lengths and
     /// errors are as in [`Table::put_many_into`].
     pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
         let len = pairs.len().min(replaced.len());
-        self.handle.mutate(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
+        self.handle
+            .mutate_many(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
     }
 
     /// [`Table::remove`] for each key, in order, with shared fences. Returns the removed values.
@@ -82,6 +85,6 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Table::put_many_into`].
     pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
         let len = keys.len().min(removed.len());
-        self.handle.mutate(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
+        self.handle.mutate_many(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
     }
 }

@@ -41,6 +41,7 @@ mod structs;
 mod superblocks;
 mod sync_marks;
 mod threads;
+mod vanished;
 
 /// Entered by the processes that tests start from their own executable; see [`processes`].
 #[test]

@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable. Each plays one role, named in its
 //! environment, and ends well only if its assertions held.
 
-use crate::{creation, durability, forks, full, full_log, open_locks, read_only, shrink};
+use crate::{creation, durability, forks, full, full_log, open_locks, read_only, shrink, vanished};
 use firndex::{Durability, Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,12 @@ pub(crate) fn process(role: &str, engine: Engine, path: &Path, seed: u64) -> Com
 
 /// Runs a role to its end, which must be a good one.
 pub(crate) fn run(role: &str, engine: Engine, path: &Path) {
-    let output = process(role, engine, path, 0).output().unwrap();
+    run_with_seed(role, engine, path, 0);
+}
+
+/// The same, with another number.
+pub(crate) fn run_with_seed(role: &str, engine: Engine, path: &Path, seed: u64) {
+    let output = process(role, engine, path, seed).output().unwrap();
     assert!(
         output.status.success(),
         "{role}: {}\n{}{}",
@@ -90,6 +95,11 @@ pub(crate) fn play_role() {
         "find no room for a new one" => full_log::find_no_room_for_a_new_one(&options, &path),
         "find no room to restore" => full_log::find_no_room_to_restore(&options, &path),
         "close without log" => full_log::close_without_log(&options, &path, seed),
+        "lose pages" => vanished::lose_pages(&options, &path, seed),
+        "lose pages with a log" => vanished::lose_pages_with_a_log(&options, &path, seed),
+        "lose pages unwatched" => vanished::lose_pages_unwatched(&options, &path),
+        "be sent a bus error" => vanished::be_sent_a_bus_error(&options, &path),
+        "keep a handler" => vanished::keep_a_handler(&options, &path),
         other => panic!("no role is called {other}"),
     }
 }

@@ -34,6 +34,10 @@ pub trait Image: Send + Sync {
     /// Records in the pool, down to the device, which checkpoint there is and which one may be there soon, by the
     /// generations of their logs.
     fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()>;
+    /// Whether a part of it has vanished. What was copied or appended before the call is right if not.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 /// Of which pool, where, and how.

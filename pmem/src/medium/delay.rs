@@ -252,6 +252,10 @@ impl<M: Medium> Medium for Delay<M> {
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         self.inner.sync(range)
     }
+
+    fn has_failed(&self) -> bool {
+        self.inner.has_failed()
+    }
 }
 
 #[cfg(test)]

@@ -141,6 +141,10 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         either!(self, medium => medium.sync(range))
     }
+
+    fn has_failed(&self) -> bool {
+        either!(self, medium => medium.has_failed())
+    }
 }
 
 #[cfg(test)]

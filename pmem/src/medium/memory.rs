@@ -5,6 +5,7 @@ use super::reservation::Reservation;
 use super::space::Space;
 use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
+use crate::bus::Watch;
 use crate::error::SpaceError;
 use crate::line_log::{Flushed, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
@@ -42,6 +43,8 @@ enum Backing {
 /// Mapped memory.
 #[derive(Debug)]
 pub struct Memory {
+    /// Watches the mapping of the file; dropped before either is gone.
+    watch: Option<Watch>,
     reservation: Reservation,
     size: AtomicU64,
     /// The limit that was set, if there are addresses for as much.
@@ -88,6 +91,27 @@ impl Memory {
     /// The same memory, whose flushes and fences append to `log`, so that what they make durable survives power loss.
     pub fn logged(self, log: Arc<LineLog>) -> Memory {
         Memory { flush: CacheFlush::Logged, log: Some(log), ..self }
+    }
+
+    /// The same memory, which fails instead of ending the process when a page of its file vanishes: see
+    /// [`Medium::has_failed`]. Installs a handler of SIGBUS, once for the process.
+    pub fn watched(mut self) -> io::Result<Memory> {
+        if let Backing::File { file, writable, .. } = &self.backing {
+            let start = self.reservation.base.as_ptr() as usize;
+            let range = start..start + self.reservation.bytes as usize;
+            let watch = Watch::over(range, file, *writable)?;
+            watch.set_mapped(self.size());
+            self.watch = Some(watch);
+        }
+        Ok(self)
+    }
+
+    /// An error if a page of the file has vanished.
+    fn demand_whole(&self) -> io::Result<()> {
+        if self.has_failed() {
+            return Err(io::Error::other("a page of the pool's file has vanished"));
+        }
+        Ok(())
     }
 
     /// What its flushes and fences are.
@@ -152,6 +176,7 @@ impl Memory {
             Backing::File { file, .. } => Space::of_file(file.metadata()?.len()),
         };
         Ok(Memory {
+            watch: None,
             size: AtomicU64::new(0),
             size_max: size_max.min(reservation.bytes),
             lacks_addresses: size_max > reservation.bytes,
@@ -509,6 +534,12 @@ impl Medium for Memory {
                 )?;
             }
         }
-        file.sync_data()
+        file.sync_data()?;
+        // What was stored since the failure is not in the file.
+        self.demand_whole()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::has_failed)
     }
 }

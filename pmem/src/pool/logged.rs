@@ -65,6 +65,10 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
         self.wait_for_writers();
     }
 
+    fn has_failed(&self) -> bool {
+        Pool::has_failed(self)
+    }
+
     fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()> {
         self.record(|superblock| superblock.set_checkpoints(current, next))
     }

@@ -294,6 +294,11 @@ impl<M: Medium> Pool<M> {
         sync::forks() != self.forks_at_open
     }
 
+    /// See [`Medium::has_failed`].
+    pub fn has_failed(&self) -> bool {
+        self.medium.has_failed()
+    }
+
     /// The right to change the pool. Waits only while a sync marks the pool clean.
     #[inline(always)]
     pub fn write(&self) -> Result<Write<'_>, WriteError> {

@@ -25,6 +25,8 @@ use simulated as platform;
 
 #[cfg(all(test, not(any(feature = "simulated", feature = "loom"))))]
 pub(crate) use native::give_up_number;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub use native::upheavals;
 
 #[cfg(not(feature = "loom"))]
 pub use array::Array;
@@ -39,5 +41,5 @@ pub use platform::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, Part, RwLock, THREADS_MAX, fence, forks,
     heavy_barrier, light_barrier, parts_of, pause, run_parts, spin, thread_index,
 };
-pub(crate) use platform::{hold, release, thread_indices_end};
+pub(crate) use platform::{count_bus_error, hold, release, thread_indices_end};
 pub use std::sync::atomic::Ordering;

@@ -39,6 +39,8 @@ impl Shared {
     pub(super) fn keep_once(&self, may_retry: bool) -> Result<(), LogError> {
         let state = held(&self.waiting).state;
         if state == State::Broken {
+            // No checkpoint could be made of what is left.
+            self.demand_whole()?;
             return if may_retry { self.begin_anew() } else { Ok(()) };
         }
         let is_due = state == State::Begun || self.is_checkpoint_due();

@@ -2,8 +2,10 @@
 
 use super::super::frame::FRAME_HEADER_WORDS;
 use super::super::held;
+use super::super::writer::Segments;
 use super::{Shared, State, Writing, now_ms};
 use crate::durability::LogError;
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -27,6 +29,12 @@ impl Shared {
         let sealed_ms = now_ms();
         let epoch = self.log.seal_into(pages);
         let is_empty = pages.words().len() == FRAME_HEADER_WORDS;
+        if let Err(error) = self.demand_whole() {
+            // What threads have read as zeros, and appended, must not get into the log; nor, since a checkpoint writes an
+            // epoch after it has copied the pool, into a checkpoint.
+            self.fail(error.clone());
+            return Err(error);
+        }
         if (!is_empty || even_if_empty)
             && let Err(error) = writer.write_epoch(epoch, pages)
         {
@@ -43,6 +51,16 @@ impl Shared {
             keeper.unpark();
         }
         Ok(!is_empty)
+    }
+
+    /// An error if a part of the pool has vanished.
+    pub(super) fn demand_whole(&self) -> Result<(), LogError> {
+        if !self.image.has_failed() {
+            return Ok(());
+        }
+        let Segments { disk, names, .. } = &*self.segments;
+        let vanished = io::Error::other("a page of the pool's file has vanished");
+        Err(LogError::io("writing", disk.path(&names.checkpoint()))(vanished))
     }
 
     /// Says how far the log has got, if it continues a checkpoint.

@@ -7,6 +7,7 @@ use crate::offset::Offset;
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::ffi::c_void;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -85,6 +86,7 @@ impl Memory {
                 if !writable {
                     return Err(io(io::ErrorKind::ReadOnlyFilesystem.into()));
                 }
+                self.demand_length(file, mapped).map_err(io)?;
                 if !space.reaches(target, mapped) {
                     let taken = space.take_step(file.as_fd(), mapped, target);
                     taken.map_err(|error| SpaceError::refused(size, error))?;
@@ -102,9 +104,27 @@ impl Memory {
             } else if let Err(error) = self.map(mapped..target) {
                 return Err(SpaceError::Io { needed_bytes: size, source: error });
             }
+            if let Some(watch) = &self.watch {
+                watch.set_mapped(target);
+            }
             self.size.store(target, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// An error if somebody has truncated the file. Growing it would put zeros in place of what is missing, and nobody
+    /// would notice.
+    fn demand_length(&self, file: &File, mapped: u64) -> io::Result<()> {
+        let found = file.metadata()?.len();
+        if found < mapped {
+            if let Some(watch) = &self.watch {
+                watch.fail();
+            }
+            return Err(io::Error::other(format!(
+                "the file has {found} bytes, and the pool {mapped}: another program has truncated it"
+            )));
+        }
+        self.demand_whole()
     }
 
     /// [`Medium::populate`].

@@ -109,3 +109,50 @@ fn a_file_grows_under_its_readers() {
     assert_eq!(again.load(Offset((200 << 20) - 8)), 43);
     assert!(again.grow(201 << 20).is_err());
 }
+
+#[test]
+fn a_page_that_vanishes_reads_as_zeros_and_nothing_more_reaches_the_file() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(4 * 4096).unwrap();
+    let same = file.try_clone().unwrap();
+    let unwatched = Memory::mapped(file.try_clone().unwrap(), 4 * 4096, 1 << 20, true).unwrap();
+    let memory = Memory::mapped(file, 4 * 4096, 1 << 20, true).unwrap().watched().unwrap();
+    (0..4).for_each(|page| memory.store(Offset(4096 * page), page + 1));
+    memory.sync(0..memory.size()).unwrap();
+    assert!(!memory.has_failed());
+
+    same.set_len(2 * 4096).unwrap();
+    assert_eq!(memory.load(Offset(3 * 4096)), 0);
+    assert!(memory.has_failed());
+    assert_eq!(memory.load(Offset(2 * 4096 + 8)), 0);
+    // What is left can be read, and is the medium's own from now on.
+    memory.store(Offset(4096), 7);
+    memory.store(Offset(3 * 4096), 8);
+    let words = [0, 1, 2, 3].map(|page| memory.load(Offset(4096 * page)));
+    assert_eq!(words, [1, 7, 0, 8]);
+    assert_eq!([0, 1].map(|page| unwatched.load(Offset(4096 * page))), [1, 2]);
+    assert!(memory.sync(0..memory.size()).is_err());
+    assert!(memory.grow(5 * 4096).is_err());
+    assert_eq!(same.metadata().unwrap().len(), 2 * 4096);
+
+    // Its place in the list serves the next one, which has not failed.
+    drop(memory);
+    same.set_len(4096).unwrap();
+    let memory = Memory::mapped(same, 4096, 1 << 20, true).unwrap().watched().unwrap();
+    assert_eq!((memory.load(Offset(0)), memory.has_failed()), (1, false));
+}
+
+#[test]
+fn a_truncated_file_does_not_grow_over_what_is_missing() {
+    for is_watched in [false, true] {
+        let file = tempfile::tempfile().unwrap();
+        let same = file.try_clone().unwrap();
+        let memory = Memory::mapped(file, 0, 1 << 20, true).unwrap();
+        let memory = if is_watched { memory.watched().unwrap() } else { memory };
+        memory.grow(3 * 4096).unwrap();
+        same.set_len(2 * 4096).unwrap();
+        let refused = memory.grow(4 * 4096).unwrap_err().to_string();
+        assert!(refused.contains("8192 bytes, and the pool 12288"), "{refused}");
+        assert_eq!((memory.has_failed(), same.metadata().unwrap().len()), (is_watched, 2 * 4096));
+    }
+}

@@ -222,6 +222,9 @@ pub fn spin(turn: &mut u32) {
     }
 }
 
+/// No model has a file.
+pub(crate) fn count_bus_error() {}
+
 /// No model forks.
 pub fn forks() -> u32 {
     0

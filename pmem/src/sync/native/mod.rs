@@ -14,8 +14,8 @@ pub use rw_lock::RwLock;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;
-pub use thread::{THREADS_MAX, forks, thread_index};
-pub(crate) use thread::{hold, release, thread_indices_end};
+pub use thread::{THREADS_MAX, forks, thread_index, upheavals};
+pub(crate) use thread::{count_bus_error, hold, release, thread_indices_end};
 
 /// What a process must have done once before it relies on this module.
 pub(crate) fn register_process() {

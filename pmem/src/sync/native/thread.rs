@@ -1,7 +1,7 @@
 //! Small numbers for threads, and whether this process is a forked child.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Threads with a line of their own; further ones share one line and pay for it.
 pub const THREADS_MAX: usize = 1024;
@@ -132,10 +132,24 @@ fn take_index() -> usize {
     index
 }
 
-static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Forks in the upper half, bus errors in the lower one: one look at it shows whether there was either.
+static UPHEAVALS: AtomicU64 = AtomicU64::new(0);
+const FORK: u64 = 1 << 32;
 
 extern "C" fn count_fork() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+    UPHEAVALS.fetch_add(FORK, Ordering::Relaxed);
+}
+
+/// Counts a pool that has lost a page. Safe in a signal's handler.
+pub(crate) fn count_bus_error() {
+    UPHEAVALS.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Another number after each fork, in the child, and after each bus error that a pool has survived. A handle that finds
+/// the same one as before needs to look for neither.
+#[inline]
+pub fn upheavals() -> u64 {
+    UPHEAVALS.load(Ordering::Relaxed)
 }
 
 unsafe extern "C" {
@@ -150,7 +164,7 @@ unsafe extern "C" {
 /// another count was inherited, with a stale copy of its sidecar, and must not be used.
 #[inline]
 pub fn forks() -> u32 {
-    FORKS.load(Ordering::Relaxed)
+    (UPHEAVALS.load(Ordering::Relaxed) / FORK) as u32
 }
 
 /// Makes the C library count forks.

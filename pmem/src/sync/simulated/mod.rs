@@ -240,6 +240,9 @@ pub(crate) fn hold() {}
 /// Nothing, as [`hold`].
 pub(crate) fn release(_number: usize) {}
 
+/// No file is mapped here.
+pub(crate) fn count_bus_error() {}
+
 /// The number of the running simulated process.
 pub fn forks() -> u32 {
     context().process
