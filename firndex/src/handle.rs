@@ -186,6 +186,7 @@ impl Handle {
     }
 
     /// The right to mutate for one operation.
+    #[inline(always)]
     pub(crate) fn write(&self) -> Result<Write<'_>> {
         self.read()?;
         self.enter()
@@ -224,17 +225,9 @@ impl Handle {
         Ok(result)
     }
 
-    /// As [`Handle::mutate`], and fails if the pool has lost a page meanwhile: for changes that take long enough for that
-    /// look to cost nothing.
+    /// As [`Handle::mutate`], for batches.
+    #[inline(always)]
     pub(crate) fn mutate_many<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
-        let changed = self.mutate_apart(mutate);
-        self.read()?;
-        changed
-    }
-
-    /// A function of its own: what is kept for the look at the end takes no registers from it.
-    #[inline(never)]
-    fn mutate_apart<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
         let result = mutate()?;
         self.end(write)?;

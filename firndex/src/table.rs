@@ -71,24 +71,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    /// A call after a fork or a bus error: it begins anew unless that concerns this table.
-    #[cold]
-    #[inline(never)]
-    fn disturbed(&self, call: impl FnOnce() -> Result<Option<V>>) -> Result<Option<V>> {
-        self.handle.read()?;
-        call()
-    }
-
     pub(crate) fn new(index: AnyEngine<dyn Index<K, V>>, handle: Handle) -> Self {
         Table { index, handle, runs: Runs::default() }
     }
 
-    /// The value of `key`. Takes no lock and never waits. It fails only in a forked child, with
-    /// [`Error::Forked`](crate::Error::Forked): there `None` could be wrong.
+    /// The value of `key`. Takes no lock and never waits. It fails where `None` could be wrong: in a forked child, with
+    /// [`Error::Forked`](crate::Error::Forked), and after a part of the file has vanished, with
+    /// [`Error::Vanished`](crate::Error::Vanished).
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.disturbed(move || self.get(key));
+            return self.get_disturbed(key);
         }
         Ok(self.index.get(key))
     }
@@ -97,7 +90,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.disturbed(move || self.put(key, value));
+            return self.put_disturbed(key, value);
         }
         let write = self.handle.enter()?;
         let replaced = self.index.upsert(key, value)?;
@@ -119,7 +112,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.disturbed(move || self.insert(key, value));
+            return self.insert_disturbed(key, value);
         }
         let write = self.handle.enter()?;
         let found = self.index.insert(key, value)?;
@@ -132,7 +125,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.disturbed(move || self.update(key, value));
+            return self.update_disturbed(key, value);
         }
         let write = self.handle.enter()?;
         let replaced = self.index.update(key, value)?;
@@ -144,7 +137,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.disturbed(move || self.remove(key));
+            return self.remove_disturbed(key);
         }
         let write = self.handle.enter()?;
         let removed = self.index.remove(key)?;
@@ -256,8 +249,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// The pairs, in no order, with the promises of [`Table::for_each`]. The iterator reads the table piece by piece,
-    /// so you may keep it or drop it at any time. On some engines the table does not shrink until it is dropped. In a
-    /// forked child it ends with [`Error::Forked`](crate::Error::Forked); it fails in no other way.
+    /// so you may keep it or drop it at any time. On some engines the table does not shrink until it is dropped. It
+    /// fails as [`Table::get`] does, and then ends.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
