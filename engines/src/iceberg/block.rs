@@ -271,11 +271,7 @@ impl<M: Medium> Core<M> {
     fn change(&self, slot: Offset, change: Change<u64>) -> bool {
         match change {
             Change::Keep => return false,
-            Change::Put(value) => {
-                // Succeeds: the block is locked. What the value leads to is seen before the value is.
-                let at = slot.word(VALUE_WORD);
-                let _ = self.medium().compare_exchange(at, self.medium().load(at), value);
-            }
+            Change::Put(value) => self.medium().store_release(slot.word(VALUE_WORD), value),
             Change::Remove => self.medium().store(slot, 0),
         }
         true

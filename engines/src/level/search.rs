@@ -25,12 +25,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn get(&self, key: K) -> Option<V> {
         let hash = self.hash(key);
-        let fast = self.four(hash).and_then(|four| {
-            self.prefetch_likely(&four);
-            let seen = self.see(&four);
-            self.find_fast(&four, &seen, self.slots_with(&seen, hash), key)
-        });
-        match fast {
+        // A closure would be a function of its own as soon as look-ups are compiled into a second caller.
+        let Some(four) = self.four(hash) else { return self.get_slow(key) };
+        self.prefetch_likely(&four);
+        let seen = self.see(&four);
+        match self.find_fast(&four, &seen, self.slots_with(&seen, hash), key) {
             Some(found) => found.map(|found| found.value),
             None => self.get_slow(key),
         }
