@@ -411,7 +411,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(late::<TableSubject>(&tables()[0]));
     all.extend(of_levels_and_resizes());
     all.extend(scans_of_a_store());
-    all.extend(replaced_in_level_2());
+    all.push(replaced_while_doubling());
     all.extend(scans_beside_doublings());
     // Items are in the heap.
     all.extend(writers_of_the_heap());
@@ -487,17 +487,19 @@ fn of_levels_and_resizes() -> Vec<Directed> {
     ]
 }
 
-/// A slot of level 2 that comes to lead to another item, beside a reader: it must not show what is not written yet.
-fn replaced_in_level_2() -> Vec<Directed> {
-    let full = filled("a store with a full block of level 1", colliding(2), 32);
-    let put = |value| one(0, Action::Upsert(value));
-    let put_many = |value| Op::Many(vec![(0, Action::Upsert(value))]);
-    let writers = [vec![put(2), put(3)], vec![put_many(2), put_many(3)]];
-    let beside = |writer| {
-        let program = vec![writer, vec![one(0, Action::Get)]];
-        interleaved::<StoreSubject>(&full, program, 0).always()
+/// A slot that comes to lead to another item, beside a reader that must not see what is not written yet. The table is
+/// doubling, and the block was moved: there a change takes the lock once, which makes nothing visible.
+fn replaced_while_doubling() -> Directed {
+    let replaced = |value| one(0, Action::Upsert(value));
+    let mut doubling = Setup {
+        resize_at: 0.85,
+        limit_bytes: 24 << 10,
+        has_helper: true,
+        ..filled_blocks("a store that is doubling", colliding(1), 62, 1)
     };
-    writers.map(beside).into()
+    doubling.before.extend([one(0, Action::Insert(FILLING)), replaced(FILLING)]);
+    let program = vec![vec![replaced(2)], vec![one(0, Action::Get)]];
+    interleaved::<StoreSubject>(&doubling, program, 0).always()
 }
 
 /// A scan that has read a slot when the item it leads to is removed, and its space used again.

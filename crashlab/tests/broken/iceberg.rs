@@ -1,6 +1,6 @@
 //! IcebergHT broken by hand, and its setups.
 
-use crate::{boundary, break_and_catch, site};
+use crate::{boundary, break_and_catch, break_and_catch_by, named, site};
 use crashlab::arena::SAMPLED;
 use crashlab::engines::iceberg::tables;
 use crashlab::lab::Lab;
@@ -52,6 +52,14 @@ fn recovery_that_keeps_the_second_copy_of_a_moved_pair() {
     let path = "engines/src/iceberg/recover.rs";
     let erasing = site(SiteKind::Store, path, "fn erase_in_recovery", "store(slot, 0)");
     break_and_catch(TARGET, erasing, Fault::Skipped);
+}
+
+/// A reader finds an item that is not written yet. Where a change takes its lock twice, the second time shows all that
+/// was stored before the first.
+#[test]
+fn a_value_shown_before_its_item() {
+    let value = site(SiteKind::Release, BLOCK, "fn change(", "store_release(slot.word");
+    break_and_catch_by(&named(TARGET, &["doubling"]), &[(value, Fault::Dropped)]);
 }
 
 /// A node of level 3 is free for other keys while its removal may still be taken back.
