@@ -146,8 +146,8 @@ impl Handle {
         }
     }
 
-    /// Whether there was a fork or a bus error of which nobody knows yet whether it concerns the pool. Whoever is told so
-    /// goes on in another function, which calls [`Handle::read`]: a call on the hot path would cost it registers.
+    /// Whether there was a fork or a bus error that nobody has looked into yet: it may concern this pool. Then go on in
+    /// another function, which calls [`Handle::read`]: a call on the hot path would cost it registers.
     #[inline(always)]
     pub(crate) fn is_disturbed(&self) -> bool {
         pmem::sync::upheavals() != self.upheavals.load(Ordering::Relaxed)

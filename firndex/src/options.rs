@@ -382,8 +382,8 @@ impl Options {
         self
     }
 
-    /// Makes it an error, [`Error::Vanished`](crate::Error::Vanished), if a page of the pool's file vanishes while the pool
-    /// is open, since another program truncates the file or its device fails. Default: no. Then the next access to the
+    /// Makes it an error, [`Error::Vanished`](crate::Error::Vanished), if a page of the pool's file vanishes while the
+    /// pool is open: another program truncates the file, or its device fails. Default: no. Then the next access to the
     /// page ends the process with SIGBUS.
     ///
     /// The first pool that is opened so installs a handler of SIGBUS for the whole process. The handler passes on what

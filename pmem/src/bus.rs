@@ -147,8 +147,8 @@ impl Entry {
         }
     }
 
-    /// Whether the address is in the mapping. The entry of an address that the calling thread has just accessed does not
-    /// change, since it has borrowed the mapping. One that changes is another's.
+    /// Whether the address is in the mapping. The entry of an address that the calling thread has just accessed does
+    /// not change, since it has borrowed the mapping. One that changes is another's.
     fn holds(&self, address: usize) -> bool {
         let version = self.version.load(Ordering::Acquire);
         let start = self.start.load(Ordering::Acquire);
@@ -172,8 +172,8 @@ impl Entry {
         let mapped = self.mapped.load(Ordering::Acquire);
         // SAFETY: the file stays open as long as the mapping is watched.
         let file = unsafe { BorrowedFd::borrow_raw(self.file.load(Ordering::Relaxed)) };
-        // SAFETY: the caller uses the medium, which is alive therefore and has mapped the range. The new pages show what
-        // the old ones did. A page that another thread has replaced by zeros meanwhile is missing again, and is
+        // SAFETY: the caller uses the medium, which is alive therefore and has mapped the range. The new pages show
+        // what the old ones did. A page that another thread has replaced by zeros meanwhile is missing again, and is
         // replaced again.
         unsafe { rustix::mm::mmap(start, mapped, self.protection(), FIXED, file, 0) }.is_ok()
     }
@@ -182,7 +182,8 @@ impl Entry {
     fn replace(&self, address: usize) -> bool {
         let page_bytes = PAGE_BYTES.load(Ordering::Relaxed);
         let page = (address & !(page_bytes - 1)) as *mut c_void;
-        // SAFETY: the page lies in the medium's own mapping, and cannot be read: no reference leads to bytes that change.
+        // SAFETY: the page lies in the medium's own mapping. Its content is gone: whoever still holds bytes of it could
+        // not read them without this, and reads zeros now.
         unsafe { rustix::mm::mmap_anonymous(page, page_bytes, self.protection(), FIXED) }.is_ok()
     }
 

@@ -30,8 +30,8 @@ impl Shared {
         let epoch = self.log.seal_into(pages);
         let is_empty = pages.words().len() == FRAME_HEADER_WORDS;
         if let Err(error) = self.demand_whole() {
-            // What threads have read as zeros, and appended, must not get into the log; nor, since a checkpoint writes an
-            // epoch after it has copied the pool, into a checkpoint.
+            // What threads have read as zeros, and appended, must not get into the log. Nor may it get into a
+            // checkpoint, which writes an epoch after it has copied the pool.
             self.fail(error.clone());
             return Err(error);
         }
