@@ -308,8 +308,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Makes the kernel write a range to its file and waits, where that means something.
     fn sync(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// Whether a page of the pool's file has vanished. Then what was read since may have been zeros, and what was stored
-    /// since is not in the file.
+    /// Whether a page of the pool's file has vanished. Then what was read since may have been zeros, and what was
+    /// stored since is not in the file.
     fn has_failed(&self) -> bool {
         false
     }
