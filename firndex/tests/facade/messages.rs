@@ -198,6 +198,16 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
         ("NotLogged", Error::NotLogged, vec!["process", "Options::durability"]),
         ("ReadOnly", Error::ReadOnly, vec!["read-only"]),
         ("Forked", Error::Forked, vec!["forked"]),
+        (
+            "Vanished",
+            Error::Vanished { file_bytes: 4096, pool_bytes: 65536 },
+            vec!["4096", "65536", "truncated", "firndex salvage"],
+        ),
+        (
+            "Vanished",
+            Error::Vanished { file_bytes: 65536, pool_bytes: 65536 },
+            vec!["65536", "device failed", "firndex salvage"],
+        ),
         ("Io", Error::Io { action: "syncing", source: refused() }, vec!["syncing", REFUSED]),
     ]
 }

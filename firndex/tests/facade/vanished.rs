@@ -23,8 +23,12 @@ fn make(options: &Options, path: &Path) -> (Table, Store) {
     table.extend((0..PAIRS).map(|key| (key, !key))).unwrap();
     table.sync().unwrap();
     let store = options.create_store(path.with_extension("store")).unwrap();
-    for key in 0..PAIRS {
+    for key in 0..2 * PAIRS {
         store.put(key.to_le_bytes(), value_of(key)).unwrap();
+    }
+    // Room for what replaces values.
+    for key in PAIRS..2 * PAIRS {
+        store.remove(key.to_le_bytes()).unwrap();
     }
     store.sync().unwrap();
     (table, store)
@@ -54,19 +58,26 @@ fn call_until_refused<R>(mut call: impl FnMut(u64) -> firndex::Result<R>) {
     }
 }
 
-/// The role of a process whose pools are truncated by `percent_left` while threads use them.
+/// The role of a process whose pools are truncated to `percent_left` while threads use them and they grow.
 pub(crate) fn lose_pages(options: &Options, path: &Path, percent_left: u64) {
+    lose_pages_among(options, path, percent_left, 4 * PAIRS);
+}
+
+/// The same, where threads put so many keys, of which the first `PAIRS` are there before.
+fn lose_pages_among(options: &Options, path: &Path, percent_left: u64, keys: u64) {
     let other = Store::in_memory().unwrap();
     let options = options.clone().survive_bus_errors(true);
     let (table, store) = make(&options, path);
     let third = options.create_store(path.with_extension("third")).unwrap();
-    let key_of =
-        |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (4 * PAIRS)).to_le_bytes();
+    let key_of = |number: u64| (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % keys).to_le_bytes();
     std::thread::scope(|scope| {
         for thread in 0..2u64 {
             let (table, store) = (&table, &store);
             scope.spawn(move || {
-                call_until_refused(|number| table.put(PAIRS + 2 * number + thread, number))
+                call_until_refused(|number| {
+                    let key = (PAIRS + 2 * number + thread) % keys;
+                    table.put(key, !key)
+                });
             });
             scope.spawn(move || {
                 call_until_refused(|number| table.remove(2 * (number % PAIRS) + thread))
@@ -118,7 +129,8 @@ pub(crate) fn lose_pages(options: &Options, path: &Path, percent_left: u64) {
 pub(crate) fn lose_pages_with_a_log(options: &Options, path: &Path, percent_left: u64) {
     // Many checkpoints: one is being made when pages vanish.
     let options = options.clone().durability(Durability::Periodic).checkpoint_at(1);
-    lose_pages(&options, path, percent_left);
+    // No pool grows at that moment, which would hide what is missing.
+    lose_pages_among(&options, path, percent_left, PAIRS);
 }
 
 #[test]
@@ -135,7 +147,8 @@ fn a_truncated_file_is_an_error_of_its_pool() {
 #[test]
 fn neither_log_nor_checkpoint_takes_over_what_was_read_as_zeros() {
     for &engine in Engine::ALL {
-        for percent_left in [0, 50] {
+        // So little that what is used is missing, and not only space for growth.
+        for percent_left in [0, 5] {
             let directory = places::on_disk();
             let path = directory.path().join("pool");
             processes::run_with_seed("lose pages with a log", engine, &path, percent_left);
