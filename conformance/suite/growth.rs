@@ -70,7 +70,7 @@ pub(crate) fn from_nothing_to_millions<B: Backing>(engine: &'static Engine) {
 }
 
 pub(crate) fn a_table_doubles_under_every_thread_at_once<B: Backing>(engine: &'static Engine) {
-    let _watchdog = within(120);
+    let _watchdog = within(60);
     // Small tables again and again: all threads want the same resize at the same moment.
     for round in 0..150 / B::THRIFT {
         let setup = Setup {
