@@ -36,6 +36,7 @@ fn like(handle: &Handle) -> Result<Options> {
         engine: Engine::from_id(superblock.engine),
         engine_params: Some(superblock.engine_params),
         durability: superblock.durability(),
+        keep_sums: Some(superblock.keeps_sums()),
         ..Options::default()
     };
     // Another thread would take a processor from the writers to the original.

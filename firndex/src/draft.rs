@@ -100,6 +100,10 @@ impl Draft {
             };
             recorded.map_err(|source| Error::Io { action: "marking the new pool", source })?;
         }
+        if options.keep_sums == Some(true) {
+            let recorded = pool.set_keeps_sums(true);
+            recorded.map_err(|source| Error::Io { action: "marking the new pool", source })?;
+        }
         Ok(Arc::new(pool))
     }
 
@@ -139,8 +143,19 @@ impl Draft {
     /// `former` stays locked until the new file has its name. Otherwise somebody could open it and write to it in vain.
     pub(crate) fn succeed(mut self, former: Option<PoolFile>, pairs: u64) -> Result<Copied> {
         self.file.publish_over()?;
+        self.write_sums()?;
         drop(former);
         Ok(Copied { pairs, bytes: self.file.len()?, is_of_one_moment: true })
+    }
+
+    /// Writes the sums of the file, which has its name, if the pool in it keeps such.
+    fn write_sums(&self) -> Result<()> {
+        let superblock = self.file.superblock()?;
+        if !superblock.keeps_sums() {
+            return Ok(());
+        }
+        let written = self.file.write_sums(&superblock);
+        written.map_err(|source| Error::Io { action: "writing the new pool's sums", source })
     }
 
     /// Gives the file its name. The pool in it must be closed. Returns its size in bytes.
@@ -154,6 +169,7 @@ impl Draft {
         } else {
             self.file.publish()?;
         }
+        self.write_sums()?;
         let found = std::fs::metadata(&self.path).map_err(io("looking at the new pool"))?;
         Ok(found.len())
     }

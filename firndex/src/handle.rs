@@ -29,6 +29,8 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn close(&self) -> io::Result<()>;
     /// Says that the pool has no log.
     fn forget_log(&self) -> io::Result<()>;
+    /// Says whether sums of its file are to be written.
+    fn set_keeps_sums(&self, keeps: bool) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
     fn is_read_only(&self) -> bool;
     /// Whether a page of its file has vanished.
@@ -78,6 +80,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
         self.set_logged(None)
     }
 
+    fn set_keeps_sums(&self, keeps: bool) -> io::Result<()> {
+        Pool::set_keeps_sums(self, keeps)
+    }
+
     fn superblock(&self) -> Superblock {
         Pool::superblock(self)
     }
@@ -109,6 +115,8 @@ pub(crate) struct Handle {
     durable: Option<Durable>,
     /// Whether each mutation waits until it survives power loss.
     commits: bool,
+    /// Whether sums of the file are still to be written.
+    keeps_sums: bool,
     pool: Arc<dyn PoolHandle>,
     /// The pool's.
     gate: Arc<Gate>,
@@ -135,6 +143,7 @@ impl Handle {
         Handle {
             commits: logged.is_some_and(|logged| logged.durability == Durability::Commit),
             durable,
+            keeps_sums: pool.superblock().keeps_sums() && !pool.is_read_only(),
             pool,
             gate,
             forks_at_open: pmem::sync::forks(),
@@ -354,7 +363,29 @@ impl Handle {
         self.read()?;
         // A pool that is closed in its file needs no log, unless that file is in memory.
         logged?;
-        closed.map_err(|source| Error::Io { action: "closing the pool", source })
+        closed.map_err(|source| Error::Io { action: "closing the pool", source })?;
+        self.write_sums().map_err(|source| Error::Io { action: "writing the pool's sums", source })
+    }
+
+    /// Writes sums of the file of a pool that is closed, if it is to have some.
+    fn write_sums(&mut self) -> io::Result<()> {
+        match &self.file {
+            Some(file) if std::mem::take(&mut self.keeps_sums) => {
+                file.write_sums(&self.pool.superblock())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes whether sums of the file are written when the pool is closed, if the options say something of it.
+    pub(crate) fn keep_sums(&mut self, keeps: Option<bool>) -> Result<()> {
+        let Some(keeps) = keeps.filter(|_| !self.pool.is_read_only() && self.file.is_some()) else {
+            return Ok(());
+        };
+        let marked = self.pool.set_keeps_sums(keeps);
+        marked.map_err(|source| Error::Io { action: "marking the pool", source })?;
+        self.keeps_sums = keeps;
+        Ok(())
     }
 
     /// Adds to `report` whether the pool has the recorded number of pairs. A pool with another number is never open for
@@ -422,6 +453,10 @@ impl Drop for Handle {
         let is_own = pmem::sync::forks() == self.forks_at_open;
         if is_own && self.end_log().is_err() && self.pool.close().is_ok() {
             self.forget_log();
+        }
+        if is_own && self.keeps_sums && self.pool.close().is_ok() {
+            // Without them a later check knows less; nobody is left to tell.
+            let _ = self.write_sums();
         }
     }
 }

@@ -9,7 +9,7 @@ use engines::Opened;
 use engines::engine::Wanted;
 use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
-use pmem::file::{Access, PoolFile};
+use pmem::file::{Access, PoolFile, Verified};
 use pmem::heap::SEGMENT_LOG2_DEFAULT;
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
@@ -79,8 +79,9 @@ fn try_table<K: Fixed, V: Fixed>(
     let (mut index, handle) = table_parts(Arc::clone(&pool), engine, options)?;
     index.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
-    let handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
     handle.read()?;
+    handle.keep_sums(options.keep_sums)?;
     Ok(Table::new(index, handle))
 }
 
@@ -92,8 +93,9 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let (mut records, handle) = store_parts(Arc::clone(&pool), engine, options)?;
     records.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
-    let handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
     handle.read()?;
+    handle.keep_sums(options.keep_sums)?;
     Ok(Store::new(records, handle))
 }
 
@@ -256,6 +258,32 @@ pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
     }
     let companions = Companions::of(options, path);
     Ok(find(options, path, Mode::Open, &companions)?.is_some_and(|found| found.is_restored))
+}
+
+/// Compares the closed pool file at `path` with the sums that were written when it was closed
+/// ([`Options::keep_sums`](crate::Options::keep_sums)). Reads the whole file and changes nothing. The pool may not be
+/// open for writing, here or elsewhere.
+///
+/// What differs has been changed by something else than firndex: a disk that flipped a bit, a copy that went wrong.
+/// Then restore the file from a backup, or copy out what reads well, with [`Salvage`](crate::Salvage).
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("ports.firn");
+/// use firndex::{Options, Verified};
+///
+/// let ports = Options::new().keep_sums(true).create_table_of::<u64, u16>(&path)?;
+/// ports.put(17, 8080)?;
+/// ports.close()?;
+/// assert!(matches!(firndex::verify(&path)?, Verified::Sound { .. }));
+/// # Ok(())
+/// # }
+/// ```
+pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
+    let (file, superblock) = PoolFile::open(&resolved(path.as_ref()), Access::Read)?;
+    let verified = file.verify(&superblock, &file.place());
+    verified.map_err(|source| Error::Io { action: "comparing the pool with its sums", source })
 }
 
 /// A pool's file, locked.
@@ -446,6 +474,8 @@ pub struct PoolInfo {
     pub clean: bool,
     /// What survives power loss while it is open: the durability of its last opening.
     pub durability: Durability,
+    /// Whether sums of its file are written when it is closed: [`Options::keep_sums`](crate::Options::keep_sums).
+    pub keeps_sums: bool,
     /// Number of times it was opened for writing.
     pub incarnation: u64,
     /// Its random identity.
@@ -485,6 +515,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
         value_bytes: found.value_bytes,
         clean: superblock.clean,
         durability: superblock.logged().map_or(Durability::Process, |logged| logged.durability),
+        keeps_sums: superblock.keeps_sums(),
         incarnation: superblock.incarnation,
         uuid: superblock.uuid,
         bytes: superblock.end,

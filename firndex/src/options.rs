@@ -97,6 +97,7 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) force_flushes: bool,
     pub(crate) survive_bus_errors: bool,
+    pub(crate) keep_sums: Option<bool>,
     pub(crate) durability: Option<Durability>,
     pub(crate) durable_every: Duration,
     pub(crate) log_directory: Option<PathBuf>,
@@ -138,6 +139,7 @@ impl Default for Options {
             read_only: false,
             force_flushes: false,
             survive_bus_errors: false,
+            keep_sums: None,
             durability: None,
             durable_every: DURABLE_EVERY,
             log_directory: None,
@@ -393,6 +395,17 @@ impl Options {
     /// absent. Batches of look-ups, scans, `check`, `sync` and `close` fail then. So does every call that begins later.
     pub fn survive_bus_errors(mut self, survive: bool) -> Self {
         self.survive_bus_errors = survive;
+        self
+    }
+
+    /// Writes checksums of the pool's file beside it, in `POOL.sums`, whenever the pool is closed. Then
+    /// [`verify`](crate::verify) finds every bit of the closed file that changes afterwards, in pairs of tables, too,
+    /// which have no checksum of their own. Default: as in the last opening; a new pool has none.
+    ///
+    /// The sums have a thousandth of the pool's size. Closing reads the whole file once. Without the sums file the pool
+    /// is as good as before. After a crash there are no sums of it until it is closed again.
+    pub fn keep_sums(mut self, keep: bool) -> Self {
+        self.keep_sums = Some(keep);
         self
     }
 

@@ -12,6 +12,7 @@ mod iceberg;
 mod level;
 mod line_log;
 mod link_and_persist;
+mod magazine;
 mod pfht;
 mod plain;
 mod rewo;

@@ -4,6 +4,7 @@ mod access;
 mod held;
 mod look;
 mod names;
+mod sums;
 mod unnamed;
 
 use crate::error::{OpenError, SpaceError};
@@ -18,6 +19,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+pub use sums::Verified;
 use unnamed::Unnamed;
 
 /// A file that was replaced this often in a row is being replaced all the time.

@@ -34,6 +34,8 @@ pub const COPY_BYTES: u64 = 4096;
 pub const SUPERBLOCK_BYTES: u64 = 2 * COPY_BYTES;
 /// Words of one copy.
 pub const COPY_WORDS: usize = (COPY_BYTES / 8) as usize;
+/// Compatible feature: who closes the pool writes sums of its file beside it.
+const KEEPS_SUMS: u64 = 1;
 /// The word of a copy that holds its checksum.
 const CHECKSUM_WORD: usize = 3;
 
@@ -203,6 +205,17 @@ enum Fault {
 }
 
 impl Superblock {
+    /// Whether who closes the pool writes sums of its file, as [`PoolFile::write_sums`](crate::file::PoolFile::write_sums).
+    pub fn keeps_sums(&self) -> bool {
+        self.features_compatible & KEEPS_SUMS != 0
+    }
+
+    /// Says whether sums are to be written.
+    pub fn set_keeps_sums(&mut self, keeps: bool) {
+        self.features_compatible &= !KEEPS_SUMS;
+        self.features_compatible |= u64::from(keeps) * KEEPS_SUMS;
+    }
+
     /// The words of a copy.
     pub fn encode(&self) -> Box<[u64; COPY_WORDS]> {
         let mut words = Box::new([0; COPY_WORDS]);

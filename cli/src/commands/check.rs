@@ -1,23 +1,25 @@
 //! `firndex check`: is the pool sound?
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use indicatif::HumanCount;
-use serde_json::json;
+use firndex::{CheckReport, Verified};
+use indicatif::{HumanBytes, HumanCount};
+use serde_json::{Value, json};
 
 use crate::failure::Status;
 use crate::output;
-use crate::pool::Pool;
+use crate::pool::{self, Pool};
 use crate::progress;
 use crate::reading::Reading;
 
 /// Check that every pair is where a look-up will find it
 ///
-/// Reads the whole pool and prints what is wrong with it. The exit status is 0 if it is sound, and 2 if it is not or
-/// cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only read.
+/// Reads the whole pool and prints what is wrong with it. If there are sums of the closed file (POOL.sums, see
+/// `firndex create --sums`), the file is compared with them first. The exit status is 0 if the pool is sound, and 2 if it
+/// is not or cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only read.
+/// A table whose keys or values do not have 8 bytes is compared with its sums alone.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,44 +36,96 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
-    let step = progress::waiting("checking");
-    let report = pool.check();
+    let (path, reading) = (&arguments.pool, &arguments.reading);
+    if !reading.read_only {
+        reading.log.restore(path)?;
+    }
+    let info = pool::inspect(path)?;
+    let step = progress::waiting("comparing with the sums");
+    let verified = reading.log.waiting.until_free(path, || firndex::verify(path));
     drop(step);
-    let report = report?;
-    pool.close()?;
-    let sound = report.is_sound();
-
+    let verified = verified.map_err(|error| pool::explain(path, error))?;
+    let mut report = sums_report(&verified);
+    // Of a table that the command line cannot open, the sums may tell enough.
+    let is_opened = Pool::can_open(&info) || matches!(verified, Verified::Unknown { .. });
+    if is_opened {
+        let opened = Pool::open_inspected(path, &info, reading);
+        if opened.is_err() && report.faults > 0 {
+            // What keeps it from being opened lies there.
+            output::data(lines(&report.findings).as_bytes())?;
+        }
+        let pool = opened?;
+        let step = progress::waiting("checking");
+        let found = pool.check();
+        drop(step);
+        report.merge(found?);
+        pool.close()?;
+    }
+    let is_sound = report.is_sound();
     if arguments.json {
         output::json(&json!({
-            "ok": sound,
+            "ok": is_sound,
             "pairs": report.pairs,
             "looked_at": report.looked_at,
             "faults": report.faults,
             "findings": report.findings,
+            "sums": sums_to_json(&verified),
         }))?;
     } else {
-        let mut text = String::new();
-        for finding in &report.findings {
-            let _ = writeln!(text, "{finding}");
-        }
-        let _ = writeln!(
-            text,
-            "{}: {} pairs, {} places looked at, {} faults",
-            if sound { "sound" } else { "not sound" },
-            HumanCount(report.pairs),
-            HumanCount(report.looked_at),
-            HumanCount(report.faults),
-        );
+        let text = lines(&report.findings) + &summary(&report, &verified, is_opened);
         output::data(text.as_bytes())?;
     }
-    if sound {
+    if is_sound {
         return Ok(Status::Done);
     }
-    output::complain(&format!(
-        "{} is not sound: {} faults",
-        arguments.pool.display(),
-        report.faults
-    ));
+    output::complain(&format!("{} is not sound: {} faults", path.display(), report.faults));
     Ok(Status::Failed)
+}
+
+/// What the sums found fault with.
+fn sums_report(verified: &Verified) -> CheckReport {
+    let mut report = CheckReport::default();
+    if let Verified::Damaged { damaged_bytes, damaged, .. } = verified {
+        for range in damaged {
+            report.fault(|| {
+                format!(
+                    "the bytes from {:#x} to {:#x} are not what was closed",
+                    range.start, range.end
+                )
+            });
+        }
+        if damaged.iter().map(|range| range.end - range.start).sum::<u64>() < *damaged_bytes {
+            report.fault(|| format!("{} differ in all", HumanBytes(*damaged_bytes)));
+        }
+    }
+    report
+}
+
+fn sums_to_json(verified: &Verified) -> Value {
+    match verified {
+        Verified::Sound { bytes } => json!({ "state": "sound", "bytes": bytes }),
+        Verified::Damaged { bytes, damaged_bytes, .. } => {
+            json!({ "state": "damaged", "bytes": bytes, "damaged_bytes": damaged_bytes })
+        }
+        Verified::Unknown { reason } => json!({ "state": "unknown", "reason": reason }),
+        _ => Value::Null,
+    }
+}
+
+fn lines(findings: &[String]) -> String {
+    findings.iter().map(|finding| format!("{finding}\n")).collect()
+}
+
+fn summary(report: &CheckReport, verified: &Verified, is_opened: bool) -> String {
+    let mut parts = Vec::new();
+    if is_opened {
+        parts.push(format!("{} pairs", HumanCount(report.pairs)));
+        parts.push(format!("{} places looked at", HumanCount(report.looked_at)));
+    }
+    if let Verified::Sound { bytes } | Verified::Damaged { bytes, .. } = verified {
+        parts.push(format!("{} compared with their sums", HumanBytes(*bytes)));
+    }
+    parts.push(format!("{} faults", HumanCount(report.faults)));
+    let verdict = if report.is_sound() { "sound" } else { "not sound" };
+    format!("{verdict}: {}\n", parts.join(", "))
 }

@@ -42,6 +42,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     or_open: bool,
 
+    /// Whenever the pool is closed, write checksums of its file beside it (POOL.sums), with which `firndex check` finds
+    /// every bit that changes afterwards
+    #[arg(long)]
+    sums: bool,
+
     #[command(flatten)]
     safety: Safety,
 }
@@ -60,6 +65,7 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
     let options = arguments.safety.add_to(arguments.engine.options()).medium(arguments.medium);
+    let options = if arguments.sums { options.keep_sums(true) } else { options };
     let create = || -> firndex::Result<Stats> {
         Ok(match (arguments.kind, arguments.or_open) {
             (Kind::Table, or_open) => {

@@ -55,9 +55,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let files = reading.log.options().log_files(path)?;
     pool.close()?;
     if arguments.json {
-        output::json(&to_json(&stats, &files))?;
+        output::json(&to_json(&stats, &files, &info))?;
     } else {
-        output::data(to_text(&stats, &files).as_bytes())?;
+        output::data(to_text(&stats, &files, &info).as_bytes())?;
     }
     Ok(Status::Done)
 }
@@ -70,6 +70,7 @@ fn info_to_json(info: &PoolInfo) -> Value {
         "value_bytes": info.value_bytes,
         "clean": info.clean,
         "durability": info.durability.to_string(),
+        "keeps_sums": info.keeps_sums,
         "pool_bytes": info.bytes,
         "incarnation": info.incarnation,
         "uuid": uuid(info.uuid),
@@ -85,6 +86,7 @@ fn info_to_text(info: &PoolInfo) -> String {
     row("values", format!("{} bytes each", info.value_bytes));
     row("closed", if info.clean { "yes" } else { "no" }.into());
     row("durability", info.durability.to_string());
+    row("sums", if info.keeps_sums { "written when it is closed" } else { "none" }.into());
     row("pool", BinaryBytes(info.bytes).to_string());
     row("incarnation", incarnation(info.incarnation));
     row("uuid", uuid(info.uuid));
@@ -99,7 +101,7 @@ fn incarnation(count: u64) -> String {
     format!("{} (times opened for writing)", HumanCount(count))
 }
 
-fn to_json(stats: &Stats, files: &LogFiles) -> Value {
+fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
     let levels: Vec<Value> = stats
         .levels
         .iter()
@@ -140,6 +142,7 @@ fn to_json(stats: &Stats, files: &LogFiles) -> Value {
         "uuid": uuid(stats.uuid),
         "recovery_ms": finite(stats.recovery_ms),
         "durability": stats.durability.to_string(),
+        "keeps_sums": info.keeps_sums,
         "log": stats.log.as_ref().map(|log| json!({
             "durable_until_ms": log.durable_until.map(milliseconds),
             "log_bytes": log.log_bytes,
@@ -153,7 +156,7 @@ fn to_json(stats: &Stats, files: &LogFiles) -> Value {
     })
 }
 
-fn to_text(stats: &Stats, files: &LogFiles) -> String {
+fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
     row("kind", stats.kind.to_string());
@@ -192,6 +195,7 @@ fn to_text(stats: &Stats, files: &LogFiles) -> String {
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
     row("incarnation", incarnation(stats.incarnation));
     row("durability", stats.durability.to_string());
+    row("sums", if info.keeps_sums { "written when it is closed" } else { "none" }.into());
     if files.log_bytes + files.checkpoint_bytes > 0 {
         row(
             "on disk",

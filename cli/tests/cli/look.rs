@@ -44,6 +44,50 @@ fn stat_and_check_tell_a_person_and_a_program() {
 }
 
 #[test]
+fn check_compares_a_closed_file_with_its_sums() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--kind", "table", "--sums"]).demand(0);
+    workspace.run(["put", "pool", "1", "72623859790382856"]).demand(0);
+    let check = workspace.run(["check", "pool"]).demand(0);
+    let text = String::from_utf8(check.stdout().to_vec()).unwrap();
+    assert!(
+        text.starts_with("sound: 1 pairs") && text.contains("compared with their sums"),
+        "{text}"
+    );
+    let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
+    assert_eq!(json["sums"]["state"], "sound");
+
+    // A bit of the value, which nothing else would find.
+    let path = workspace.path("pool");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let value = 72_623_859_790_382_856_u64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == value).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    workspace.run(["get", "pool", "1"]).demand(0);
+    let check = workspace.run(["check", "pool"]).demand(2);
+    let text = String::from_utf8(check.stdout().to_vec()).unwrap();
+    assert!(
+        text.contains("are not what was closed") && text.contains("not sound: 1 pairs"),
+        "{text}"
+    );
+    let json = workspace.run(["check", "pool", "--json"]).demand(2).json();
+    assert_eq!((&json["ok"], &json["sums"]["state"]), (&false.into(), &"damaged".into()));
+
+    // What follows has sums of its own.
+    workspace.run(["put", "pool", "1", "2"]).demand(0);
+    workspace.run(["check", "pool"]).demand(0);
+    workspace.write("pool.sums", "no sums");
+    let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
+    assert_eq!(json["sums"]["state"], "unknown");
+
+    let wide = firndex::Options::new().keep_sums(true);
+    let wide = wide.create_table_of::<[u8; 16], [u8; 15]>(workspace.path("wide")).unwrap();
+    wide.close().unwrap();
+    workspace.run(["check", "wide"]).demand(0);
+}
+
+#[test]
 fn looking_changes_nothing_and_needs_no_permission_to_write() {
     for &engine in Engine::ALL {
         for (kind, key, value) in [("store", "apple", "red"), ("table", "1", "2")] {

@@ -129,7 +129,8 @@ impl Subject for HeapSubject {
             match setup.fault {
                 Some(PlantedFault::ReclaimAtOnce) => self.heap.reclaim(Offset(before)),
                 _ => {
-                    guard.retire(before, 1 << 20, |at| self.heap.reclaim(Offset(at)));
+                    let reclaim = |at| self.heap.reclaim_pinned(Offset(at), &guard);
+                    guard.retire(before, 1 << 20, reclaim);
                 }
             }
         }

@@ -345,19 +345,21 @@ impl<M: Medium> Core<M> {
                 (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2()))
             }
         };
-        if guard.retire(word, bytes, |word| self.reclaim(word)) {
+        if guard.retire(word, bytes, |word| self.reclaim(word, Some(guard))) {
             self.signal.wake();
         }
     }
 
     /// Frees retired things that nobody can know any more. Returns whether something is left. The caller is not pinned.
     fn reclaim_retired(&self) -> bool {
-        self.epochs.collect(|retired| self.reclaim(retired))
+        self.epochs.collect(|retired| self.reclaim(retired, None))
     }
 
-    fn reclaim(&self, word: u64) {
-        match word & RETIRED_LEVEL {
-            0 => self.heap.reclaim(Offset(word)),
+    /// `guard`: the caller's, if it is pinned.
+    fn reclaim(&self, word: u64, guard: Option<&Guard<'_>>) {
+        match (word & RETIRED_LEVEL, guard) {
+            (0, Some(guard)) => self.heap.reclaim_pinned(Offset(word), guard),
+            (0, None) => self.heap.reclaim(Offset(word)),
             _ => self.reclaim_level((word & !RETIRED_LEVEL) as u32),
         }
     }

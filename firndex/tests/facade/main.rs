@@ -38,6 +38,7 @@ mod shrink;
 mod space;
 mod store_model;
 mod structs;
+mod sums;
 mod superblocks;
 mod sync_marks;
 mod threads;

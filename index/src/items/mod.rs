@@ -321,7 +321,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));
         for (at, bytes) in group.into_iter().chain(item) {
             let reclaim = |items: Vec<u64>| {
-                self.space.heap.reclaim_many(items.iter().map(|&at| Offset(at)));
+                self.space.heap.reclaim_many(items.iter().map(|&at| Offset(at)), guard);
             };
             if guard.retire_and(at, bytes, reclaim) {
                 self.index.wake_for_chore();

@@ -1,7 +1,8 @@
 //! Taking and giving back slots.
 //!
-//! A thread takes slots from its cache ([`Cache`]). Anyone frees a slot by setting its bit, or sets it
-//! aside if its class has too few set aside. A segment without free bits is given up as `FULL`; whoever
+//! A thread takes slots from its magazine ([`magazine`](super::magazine)), else from its cache ([`Cache`]). It frees
+//! them into its magazine; without one, or if that is full, it sets the slot's bit. It sets a slot aside if its class
+//! has too few set aside. A segment without free bits is given up as `FULL`; whoever
 //! then frees a slot of it puts it on its class's list. Who finds nothing listed and no free segment takes
 //! what others have cached, before the heap grows.
 
@@ -62,6 +63,9 @@ impl<M: Medium> Heap<M> {
         take_segment: impl Fn(usize) -> Result<u64, E>,
     ) -> Result<Offset, E> {
         let thread = thread_index();
+        if let Some(at) = self.magazines.take(thread, class) {
+            return Ok(at);
+        }
         // Threads without a number have one cache together, which belongs to one of them at a time.
         let _shared = (thread == THREADS_MAX).then(|| self.shared_cache.lock());
         let cache = self.cache(thread, class);

@@ -129,9 +129,10 @@ impl<M: Medium> Heap<M> {
         .collect()
     }
 
-    /// Puts back what threads have in their caches, whether they live or have ended: for who is in need.
-    /// The segments are then listed for anybody. Caches that are just being filled are passed over.
+    /// Puts back what threads have in their caches and magazines, whether they live or have ended: for who is in
+    /// need. The segments are then listed for anybody. Caches that are just being filled are passed over.
     pub(super) fn recall_caches(&self) {
+        self.recall_magazines();
         for cache in self.used_caches() {
             if let Some(BitmapWord { segment, word }) = cache.try_lock() {
                 let bits = cache.bits.swap(0, Ordering::Relaxed);

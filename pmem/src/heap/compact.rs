@@ -1,7 +1,8 @@
 //! Emptying segments, so that what one size leaves free serves any other.
 //!
 //! Protocol. Victims leave the lists of their classes and are marked `DRAINING`: nobody takes a slot of them from
-//! then on, nor sets one aside. Then all pins have to end that there were at that moment. Who has taken
+//! then on, nor sets one aside, nor adds one to a magazine. Then all pins have to end that there were at that
+//! moment, the slots that are in magazines go back to their segments, and all pins have to end once more. Who has taken
 //! a slot was pinned until its item was whole; so what lies in a taken slot does not change any more, and
 //! can be read, whether a slot of the table leads to it, it waits to be reclaimed, or its writer has yet to
 //! publish it. The table moves what it leads to, as an update with the same value would, and retires what it
@@ -159,8 +160,11 @@ impl<M: Medium> Heap<M> {
         epochs: &Epochs,
         mover: &impl Mover,
     ) -> Compacted {
-        let moment = epochs.moment();
-        let is_still = self.wait(epochs, mover, || epochs.has_passed(moment));
+        // First for those who have yet to add a slot to a magazine, since they did not see the mark; then for those who
+        // have taken it out of there before it could be taken back.
+        let are_added = self.have_passed(epochs, mover);
+        self.recall_magazines();
+        let is_still = are_added && self.have_passed(epochs, mover);
         let mut had_room = true;
         if is_still {
             let slots = small.iter().flat_map(|&segment| self.taken_slots(segment));
@@ -182,6 +186,12 @@ impl<M: Medium> Heap<M> {
             }
         }
         drained
+    }
+
+    /// Waits a while for all pins to end that there are now.
+    fn have_passed(&self, epochs: &Epochs, mover: &impl Mover) -> bool {
+        let moment = epochs.moment();
+        self.wait(epochs, mover, || epochs.has_passed(moment))
     }
 
     /// Waits a while for something that comes about as pins end. Not for pins of the caller's own thread.

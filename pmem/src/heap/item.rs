@@ -246,10 +246,4 @@ impl<M: Medium> Heap<M> {
     pub fn reclaim(&self, at: Offset) {
         self.release(at);
     }
-
-    /// [`Heap::reclaim`] for many, with overlapped cache misses.
-    pub fn reclaim_many(&self, items: impl Iterator<Item = Offset> + Clone) {
-        items.clone().for_each(|at| self.prefetch_state(at.0 >> self.segment_log2));
-        items.for_each(|at| self.release(at));
-    }
 }

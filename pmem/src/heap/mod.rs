@@ -21,6 +21,7 @@ mod class;
 mod compact;
 mod draft;
 mod item;
+mod magazine;
 mod reserve;
 mod runs;
 pub mod salvage;
@@ -43,6 +44,7 @@ use crate::pool::Pool;
 use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use class::{CLASSES_MAX, Classes};
+use magazine::Magazines;
 use reserve::{Reserve, ReservedRun};
 use runs::FreeRuns;
 use segment::{Descriptor, SegmentState, usage};
@@ -123,6 +125,7 @@ pub struct Heap<M: Medium> {
     growing: Mutex<()>,
     /// Per thread and class, the two words of a [`cache`].
     caches: Array<AtomicU64>,
+    magazines: Magazines,
     /// For threads without a cache of their own.
     shared_cache: Mutex<()>,
     /// The sweep met something that cannot be. Which slots are taken is then not known for sure:
@@ -153,6 +156,7 @@ impl<M: Medium> Heap<M> {
                 .map(|size| Reserve::new((1 << segment_log2) / size))
                 .collect(),
             reserved_run: ReservedRun::default(),
+            magazines: Magazines::new(classes.sizes()).map_err(reserve)?,
             classes,
             free_runs: Mutex::default(),
             segments_taken: AtomicU64::new(0),
@@ -460,6 +464,15 @@ impl<M: Medium> Heap<M> {
         }
     }
 
+    /// Segment and class of the slot that begins at `at`, if one does.
+    #[inline]
+    fn slot_at(&self, at: Offset) -> Option<(u64, usize)> {
+        match self.room_at(at)? {
+            Room::Slot { segment, class, .. } => Some((segment, class)),
+            Room::Run { .. } => None,
+        }
+    }
+
     /// Bytes of the slot or segments that begin at `at`, if an item can begin there.
     fn capacity_at(&self, at: Offset) -> Option<u64> {
         match self.room_at(at)? {
@@ -488,7 +501,7 @@ impl<M: Medium> Heap<M> {
                 }
             }
         }
-        // Neither what is in caches nor what is set aside holds an item.
+        // Neither what is in caches and magazines nor what is set aside holds an item.
         let size_of =
             |segment| self.class_of_segment(segment).and_then(|class| self.classes.size(class));
         let cached = self.cached().into_iter().map(|(place, bits)| {
@@ -496,7 +509,8 @@ impl<M: Medium> Heap<M> {
         });
         let set_aside = self.classes.sizes().zip(&self.reserves);
         let set_aside = set_aside.map(|(size, reserve)| size * reserve.slots().len() as u64);
-        let unused: u64 = cached.chain(set_aside).sum();
+        let kept = self.magazines.slots().into_iter().filter_map(|at| self.capacity_at(at));
+        let unused: u64 = cached.chain(set_aside).chain(kept).sum();
         total.used_bytes = total.used_bytes.saturating_sub(unused);
         total
     }

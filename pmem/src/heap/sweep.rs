@@ -159,8 +159,8 @@ impl<M: Medium> Audit<'_, M> {
         super::item::item_bytes(key, value)
     }
 
-    /// Counts what is lost: slots that are taken, were not marked, are not set aside, and neither wait in a
-    /// thread's cache nor among `retired`; what was retired and is reachable, free, or retired twice; and
+    /// Counts what is lost: slots that are taken, were not marked, are not set aside, and wait neither in a
+    /// thread's cache or magazine nor among `retired`; what was retired and is reachable, free, or retired twice; and
     /// free space that no allocation would find. Also returns the number of slots and segments
     /// looked at.
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
@@ -171,7 +171,8 @@ impl<M: Medium> Audit<'_, M> {
             self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
             findable.insert(segment);
         }
-        for slot in self.heap.reserves.iter().flat_map(Reserve::slots) {
+        let kept = self.heap.magazines.slots();
+        for slot in self.heap.reserves.iter().flat_map(Reserve::slots).chain(kept) {
             leaks += u64::from(self.mark(slot, 0).is_err());
         }
         self.heap.partial.iter().for_each(|list| findable.extend(list.lock().iter()));

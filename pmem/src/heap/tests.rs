@@ -110,17 +110,63 @@ fn a_full_heap_says_so_and_works_on() {
 }
 
 #[test]
+fn a_thread_fills_what_it_freed_last() {
+    let heap = heap(1 << 20, SMALL_SEGMENT_LOG2);
+    let epochs = Epochs::new().unwrap();
+    let guard = epochs.pin();
+    let put = || heap.write_item(b"key", &[1; 50], None).unwrap();
+    let items: Vec<Offset> = (0..10).map(|_| put()).collect();
+    let used_bytes = heap.usage().used_bytes;
+    heap.reclaim_many(items[2..6].iter().copied(), &guard);
+    heap.reclaim_pinned(items[8], &guard);
+    assert_eq!(heap.usage().used_bytes, used_bytes / 2);
+    let left: Vec<Offset> = [0, 1, 6, 7, 9].map(|index| items[index]).into();
+    assert_eq!(leaks(&heap, &left), 0);
+    let filled = (0..5).map(|_| put()).collect::<Vec<_>>();
+    assert_eq!(filled, [8, 5, 4, 3, 2].map(|index| items[index]));
+    assert_eq!(heap.usage().used_bytes, used_bytes);
+    assert_eq!(leaks(&heap, &items), 0);
+}
+
+#[test]
+fn what_a_thread_keeps_another_one_in_need_gets() {
+    let heap = heap(1 << 20, SMALL_SEGMENT_LOG2);
+    let fill = |bytes: usize| {
+        let put = |_: usize| heap.write_item(b"key", &vec![1; bytes], None).ok();
+        (0..).map_while(put).collect::<Vec<Offset>>()
+    };
+    let fresh = std::thread::scope(|scope| scope.spawn(|| fill(900)).join().unwrap());
+    fresh.into_iter().for_each(|at| heap.reclaim(at));
+    let epochs = Epochs::new().unwrap();
+    for bytes in [20, 50, 100, 200, 400, 900] {
+        let guard = epochs.pin();
+        heap.reclaim_many(fill(bytes).into_iter(), &guard);
+    }
+    let again = std::thread::scope(|scope| scope.spawn(|| fill(900)).join().unwrap());
+    assert!(again.len() * 900 > 700_000, "{} items", again.len());
+    assert_eq!(leaks(&heap, &again), 0);
+}
+
+#[test]
 fn threads_never_share_a_slot() {
     let heap = heap(1 << 30, SMALL_SEGMENT_LOG2);
+    let epochs = Epochs::new().unwrap();
     let kept: Vec<Vec<Offset>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|thread: usize| {
-                let heap = &heap;
+                let (heap, epochs) = (&heap, &epochs);
                 scope.spawn(move || {
                     let mut kept = Vec::new();
                     for n in 0..20_000 {
                         let at = heap.write_item(b"key", &vec![0; n * 7 % 90], None).unwrap();
-                        if n % 3 == thread % 3 { kept.push(at) } else { heap.reclaim(at) }
+                        match (n % 3 == thread % 3, n % 2) {
+                            (true, _) => kept.push(at),
+                            (_, 0) => heap.reclaim(at),
+                            (_, _) => heap.reclaim_pinned(at, &epochs.pin()),
+                        }
+                        if n % 1000 == 0 {
+                            heap.recall_caches();
+                        }
                     }
                     kept
                 })

@@ -1,4 +1,4 @@
-//! What a pool has to do with its log.
+//! What is recorded of a pool's companions: its log, and the sums of its file.
 
 use super::{Pool, write_copies};
 use crate::medium::Medium;
@@ -19,6 +19,11 @@ impl<M: Medium> Pool<M> {
     /// Records that the pool is not logged, since this durability was asked for; as [`Pool::set_logged`].
     pub fn set_unlogged(&self, asked: Durability) -> io::Result<()> {
         self.record(|superblock| superblock.set_unlogged(asked))
+    }
+
+    /// Records whether sums of the file are to be written when the pool is closed; as [`Pool::set_logged`].
+    pub fn set_keeps_sums(&self, keeps: bool) -> io::Result<()> {
+        self.record(|superblock| superblock.set_keeps_sums(keeps))
     }
 
     fn record(&self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {

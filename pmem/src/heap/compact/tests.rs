@@ -26,7 +26,7 @@ impl Mover for Table {
         *slot = Some(copy);
         drop(slots);
         self.moved.fetch_add(1, Ordering::Relaxed);
-        guard.retire(at.0, 1, |at| self.heap.reclaim(Offset(at)));
+        guard.retire(at.0, 1, |at| self.heap.reclaim_pinned(Offset(at), &guard));
         true
     }
 
@@ -83,7 +83,7 @@ impl Table {
         for slot in slots.iter_mut().enumerate().filter(|(index, _)| !is_kept(*index)) {
             let guard = self.epochs.pin();
             if let Some(at) = slot.1.take() {
-                guard.retire(at.0, 1, |at| self.heap.reclaim(Offset(at)));
+                guard.retire(at.0, 1, |at| self.heap.reclaim_pinned(Offset(at), &guard));
             }
         }
         drop(slots);
@@ -228,7 +228,7 @@ fn replacing_goes_on_while_items_move() {
                 let mut slots = table.slots.lock().unwrap();
                 let replaced = slots[index].replace(at).unwrap();
                 drop(slots);
-                guard.retire(replaced.0, 100, |at| table.heap.reclaim(Offset(at)));
+                guard.retire(replaced.0, 100, |at| table.heap.reclaim_pinned(Offset(at), &guard));
             }
         };
         let writers = [0, 1].map(|thread| scope.spawn(move || replace(thread)));
