@@ -3,7 +3,11 @@
 use super::layout::{
     LOG2_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX, slots_for,
 };
+use super::stash::NODES_MAX;
 use index::{Fixed, are_words};
+
+/// Most nodes for keys that a slot could take.
+const STASHED_MAX: u64 = NODES_MAX - NODES_OF_ZERO;
 
 /// The design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,12 +116,16 @@ impl Shape {
         (slots * percent).div_ceil(100 - percent)
     }
 
-    /// Nodes that come with a data table. Each doubling doubles them. With the first table come two more: what no
-    /// slot takes lies there.
+    /// Nodes that come with a data table. Each doubling doubles them, up to the most that a stash has. With the first
+    /// table come two more: what no slot takes lies there.
     pub(super) fn nodes_of(&self, table: usize) -> u64 {
+        let first = self.first_nodes().min(STASHED_MAX);
         match table {
-            0 => NODES_OF_ZERO + self.first_nodes(),
-            table => self.first_nodes() << (table - 1),
+            0 => NODES_OF_ZERO + first,
+            table => {
+                let before = first << (table - 1);
+                before.min(STASHED_MAX.saturating_sub(before))
+            }
         }
     }
 

@@ -8,25 +8,28 @@
 //! walked one chain throughout, and if not it walks again. A thread that changes a chain holds its lock for a few
 //! volatile stores, never across a fence.
 
-use super::layout::{Bucket, LOG2_MAX, NODES_OF_ZERO, Node, TABLES_MAX};
+use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
 use crate::packed::Packed;
 use index::Fixed;
-use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
+use pmem::sync::{Array, AtomicU32, AtomicU64, Mutex, Ordering, fence};
 use pmem::{Medium, Offset};
 use std::io;
 use std::marker::PhantomData;
 
 /// Buckets that share a chain.
-const BUCKETS_PER_CHAIN: u64 = 8;
+const BUCKETS_PER_CHAIN: u64 = 16;
+/// Most nodes of a stash, for which a link has bits. Larger tables have a smaller part of them.
+pub(super) const NODES_MAX: u64 = (1 << OWNER_SHIFT) - 2;
 /// Steps after which a reader asks whether it has strayed from its chain.
 const STEPS_BETWEEN_CHECKS: usize = 8;
 
-// A head: version, lock, link. A link: whose the node is, and the next link. Node `n` is linked as `n + 1`, 0 is the
-// end.
+// A head: version, lock, link. Node `n` is linked as `n + 1`, 0 is the end.
 const LINK_MASK: u64 = (1 << 32) - 1;
-const OWNER_SHIFT: u32 = 32;
-const _: () = assert!(LOG2_MAX < u64::BITS - OWNER_SHIFT);
+// A node's word: which of the chain's buckets it belongs to, and the next link, one higher. 0 is not linked.
+const NEXT_MASK: u32 = (1 << OWNER_SHIFT) - 1;
+const OWNER_SHIFT: u32 = 28;
+const _: () = assert!(BUCKETS_PER_CHAIN <= 1 << (u32::BITS - OWNER_SHIFT));
 const CHAIN_LOCK: u64 = 1 << 32;
 const CHAIN_VERSION: u64 = 1 << 33;
 const CHAIN_VERSION_MASK: u64 = !(CHAIN_VERSION - 1);
@@ -36,13 +39,24 @@ type LockedChain<'a> = crate::lock::Locked<'a, CHAIN_LOCK>;
 /// No place of nodes: those are aligned.
 const NO_BASE: u64 = u64::MAX;
 
-fn link_of(word: u64) -> Option<u64> {
-    (word & LINK_MASK).checked_sub(1)
+/// The node that a head or a link leads to.
+fn node_of(link: u64) -> Option<u64> {
+    (link & LINK_MASK).checked_sub(1)
 }
 
-/// The bucket that a linked node belongs to; its number is kept one higher, so that 0 is not linked.
-fn owner_of(word: u64) -> Option<u64> {
-    (word >> OWNER_SHIFT).checked_sub(1)
+/// The link in a node's word.
+fn next_of(word: u32) -> u64 {
+    u64::from((word & NEXT_MASK).saturating_sub(1))
+}
+
+/// Whether a node with this word belongs to a bucket of its chain.
+fn is_of(word: u32, bucket: u64) -> bool {
+    word != 0 && u64::from(word >> OWNER_SHIFT) == bucket % BUCKETS_PER_CHAIN
+}
+
+/// The word of a node that belongs to a bucket.
+fn word_of(bucket: u64, next: u64) -> u32 {
+    ((bucket % BUCKETS_PER_CHAIN) as u32) << OWNER_SHIFT | (next + 1) as u32
 }
 
 /// Which nodes are free.
@@ -62,7 +76,8 @@ pub(super) struct Stash<K, V> {
     /// Where those are; [`NO_BASE`] if they are not there yet.
     bases: [AtomicU64; TABLES_MAX],
     heads: Array<AtomicU64>,
-    links: Array<AtomicU64>,
+    /// Per node its word.
+    links: Array<AtomicU32>,
     free: Mutex<Free>,
     pair: PhantomData<fn() -> (K, V)>,
 }
@@ -134,7 +149,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
 
     /// Whether a node of [`NODES_OF_ZERO`] is in a chain, or not given back yet.
     fn is_linked(&self, node: u64) -> bool {
-        owner_of(self.link_word(node).load(Ordering::Acquire)).is_some()
+        self.link_word(node).load(Ordering::Acquire) != 0
     }
 
     /// Where a node is.
@@ -174,7 +189,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         self.heads.get((bucket / BUCKETS_PER_CHAIN) as usize)
     }
 
-    fn link_word(&self, node: u64) -> &AtomicU64 {
+    fn link_word(&self, node: u64) -> &AtomicU32 {
         self.links.get(node as usize)
     }
 
@@ -182,7 +197,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     pub(super) fn find<M: Medium>(&self, medium: &M, bucket: u64, key: K) -> Option<u64> {
         loop {
             let head = self.head(bucket).load(Ordering::Acquire);
-            link_of(head)?;
+            node_of(head)?;
             if let Some(found) = self.walk(medium, bucket, head, key) {
                 return found;
             }
@@ -197,10 +212,10 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         };
         let mut link = head;
         let mut steps = 0;
-        while let Some(node) = link_of(link) {
+        while let Some(node) = node_of(link) {
             let word = self.link_word(node).load(Ordering::Acquire);
             let at = self.at(node);
-            if owner_of(word) == Some(bucket) {
+            if is_of(word, bucket) {
                 // Loaded once: a removal may erase it at any time.
                 let first = medium.load(at);
                 if !Node::<K, V>::is_in_use(node, first) {
@@ -215,7 +230,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
             if steps % STEPS_BETWEEN_CHECKS == 0 && !is_same() {
                 return None;
             }
-            link = word;
+            link = next_of(word);
         }
         is_same().then_some(None)
     }
@@ -250,11 +265,12 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let _locked = LockedChain::wait(head);
         let mut link = head.load(Ordering::Relaxed);
         let mut nodes = Vec::new();
-        while let Some(node) = link_of(link) {
-            link = self.link_word(node).load(Ordering::Relaxed);
-            if owner_of(link) == Some(bucket) {
+        while let Some(node) = node_of(link) {
+            let word = self.link_word(node).load(Ordering::Relaxed);
+            if is_of(word, bucket) {
                 nodes.push(node);
             }
+            link = next_of(word);
         }
         nodes
     }
@@ -301,7 +317,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let head = self.head(bucket);
         let _locked = LockedChain::wait(head);
         let before = head.load(Ordering::Relaxed);
-        let word = (bucket + 1) << OWNER_SHIFT | before & LINK_MASK;
+        let word = word_of(bucket, before & LINK_MASK);
         // Release: a reader that strays here through a node that was used again must notice the new version.
         self.link_word(node).store(word, Ordering::Release);
         head.store(next_version(before) | CHAIN_LOCK | (node + 1), Ordering::Release);
@@ -312,17 +328,18 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let head = self.head(bucket);
         let _locked = LockedChain::wait(head);
         let before = head.load(Ordering::Relaxed);
-        let after = self.link_word(node).load(Ordering::Relaxed) & LINK_MASK;
+        let after = self.link_word(node).load(Ordering::Relaxed) & NEXT_MASK;
         let mut first = before & LINK_MASK;
-        if link_of(before) == Some(node) {
-            first = after;
+        if node_of(before) == Some(node) {
+            first = next_of(after);
         } else {
             let mut link = before;
-            while let Some(previous) = link_of(link) {
+            while let Some(previous) = node_of(link) {
                 let word = self.link_word(previous);
-                link = word.load(Ordering::Relaxed);
-                if link_of(link) == Some(node) {
-                    word.store(link & !LINK_MASK | after, Ordering::Release);
+                let found = word.load(Ordering::Relaxed);
+                link = next_of(found);
+                if node_of(link) == Some(node) {
+                    word.store(found & !NEXT_MASK | after, Ordering::Release);
                     break;
                 }
             }
@@ -384,7 +401,8 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
 
     /// Bytes of the sidecar for this many buckets.
     pub(super) fn sidecar_bytes(&self, buckets: u64) -> u64 {
-        (buckets.div_ceil(BUCKETS_PER_CHAIN) + self.nodes()) * size_of::<u64>() as u64
+        let heads = buckets.div_ceil(BUCKETS_PER_CHAIN) * size_of::<AtomicU64>() as u64;
+        heads + self.nodes() * size_of::<AtomicU32>() as u64
     }
 }
 
