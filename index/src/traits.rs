@@ -88,6 +88,9 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         self.compare_exchange(key, Some(expected), None)
     }
 
+    /// Hints that `key` is about to be looked up or changed: what that reads first comes into the caches meanwhile.
+    fn prefetch(&self, _key: K) {}
+
     /// `get` for each key, with overlapped cache misses. `out` must be as long as `keys`; entry *i* answers key *i*.
     /// The batch is not atomic, and its look-ups run concurrently: if another thread changes a key, two entries for it
     /// may see two states in any order.

@@ -345,23 +345,29 @@ impl<M: Medium> Core<M> {
                 (RETIRED_LEVEL | u64::from(level), Level::bytes(self.levels.get(level).log2()))
             }
         };
-        if guard.retire(word, bytes, |word| self.reclaim(word, Some(guard))) {
+        if guard.retire_and(word, bytes, |ready| self.reclaim_pinned(&ready, guard)) {
             self.signal.wake();
         }
     }
 
     /// Frees retired things that nobody can know any more. Returns whether something is left. The caller is not pinned.
     fn reclaim_retired(&self) -> bool {
-        self.epochs.collect(|retired| self.reclaim(retired, None))
+        self.epochs.collect(|retired| self.reclaim(retired))
     }
 
-    /// `guard`: the caller's, if it is pinned.
-    fn reclaim(&self, word: u64, guard: Option<&Guard<'_>>) {
-        match (word & RETIRED_LEVEL, guard) {
-            (0, Some(guard)) => self.heap.reclaim_pinned(Offset(word), guard),
-            (0, None) => self.heap.reclaim(Offset(word)),
+    fn reclaim(&self, word: u64) {
+        match word & RETIRED_LEVEL {
+            0 => self.heap.reclaim(Offset(word)),
             _ => self.reclaim_level((word & !RETIRED_LEVEL) as u32),
         }
+    }
+
+    /// As [`Core::reclaim`], for a thread that is pinned.
+    fn reclaim_pinned(&self, words: &[u64], guard: &Guard<'_>) {
+        let is_level = |word: &&u64| **word & RETIRED_LEVEL != 0;
+        words.iter().filter(is_level).for_each(|&word| self.reclaim(word));
+        let items = words.iter().filter(|word| !is_level(word)).map(|&word| Offset(word));
+        self.heap.reclaim_many(items, guard);
     }
 
     fn reclaim_level(&self, level: u32) {

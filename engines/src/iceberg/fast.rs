@@ -71,6 +71,15 @@ impl<M: Medium> Core<M> {
         if is_current() { None } else { slow() }
     }
 
+    /// Hints that a key is about to be looked up or changed.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, key: u64) {
+        let first = self.hasher.first_u64(key);
+        let probe = self.aim(self.geometry(), first);
+        probe.prefetch_line_to_write();
+        probe.slots.prefetch_write(self.medium(), probe.preferred());
+    }
+
     /// As [`Core::mutate_slow`].
     #[inline(always)]
     pub(super) fn mutate(

@@ -473,6 +473,11 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         self.core.mutate(key, decide)
     }
 
+    #[inline]
+    fn prefetch(&self, key: u64) {
+        self.core.prefetch(key);
+    }
+
     fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         self.core.get_many(keys, out);
     }

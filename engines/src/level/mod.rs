@@ -398,6 +398,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
         self.core.get(key)
     }
 
+    #[inline]
+    fn prefetch(&self, key: K) {
+        if let Some(four) = self.core.four(self.core.hash(key)) {
+            self.core.prefetch_words(&four);
+        }
+    }
+
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         self.core.get_many(keys, out);
     }

@@ -17,6 +17,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for RewoHash<M, K, V> {
         self.core.get(key)
     }
 
+    #[inline]
+    fn prefetch(&self, key: K) {
+        if let Some(two) = self.core.two(self.core.hash(key)) {
+            self.core.prefetch_records(&two);
+        }
+    }
+
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         self.core.get_many(keys, out);
     }

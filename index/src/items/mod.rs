@@ -35,6 +35,7 @@ use pmem::sync::{AtomicU64, Ordering, parts_of};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
+use single::If;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -337,17 +338,23 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        Ok(self.change(key, |found| Change::if_absent(found, value))?.0)
+        match self.put_at_hand(key, value, If::Absent) {
+            Some(before) => Ok(before),
+            None => Ok(self.change(key, |found| Change::if_absent(found, value))?.0),
+        }
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        Ok(self.change(key, |found| Change::if_present(found, value))?.0)
+        match self.put_at_hand(key, value, If::Present) {
+            Some(before) => Ok(before),
+            None => Ok(self.change(key, |found| Change::if_present(found, value))?.0),
+        }
     }
 
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         check_limits(key, value)?;
-        match self.put_at_hand(key, value) {
+        match self.put_at_hand(key, value, If::Always) {
             Some(before) => Ok(before),
             None => Ok(self.change(key, |_| Change::Put(value))?.0),
         }

@@ -12,6 +12,14 @@ use pmem::heap::Item;
 use pmem::{Medium, Offset};
 use std::cell::Cell;
 
+/// When a pair is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum If {
+    Always,
+    Absent,
+    Present,
+}
+
 /// What a change has found under its key's hash.
 #[derive(Clone, Copy)]
 enum Found<'a> {
@@ -23,34 +31,57 @@ enum Found<'a> {
 }
 
 impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
-    /// Stores the pair, whether or not the key is present; the value before. `None`: nothing was done.
-    pub(super) fn put_at_hand(&self, key: &[u8], value: &[u8]) -> Option<Option<Record<'_>>> {
+    /// Stores the pair, if the key is as `when` says; the value before. `None`: nothing was done.
+    pub(super) fn put_at_hand(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        when: If,
+    ) -> Option<Option<Record<'_>>> {
         // Pinned before there is space for it: who empties segments waits for pins, and then takes what is not free for
         // items that are whole.
         let guard = self.space.epochs.pin();
-        let at = self.space.heap.draft(key, value)?.write();
+        let hash = self.hasher.first_bytes(key);
+        // What the index reads first comes while there is space found and written.
+        self.index.prefetch(hash);
+        let draft = self.space.heap.draft(key, value)?;
+        match when {
+            If::Always => {}
+            If::Absent if self.index.get(hash).is_some() => return None,
+            If::Absent => {}
+            If::Present => match self.index.get(hash) {
+                Some(slot) => self.space.heap.prefetch(Offset(slot & !GROUP), key.len()),
+                None => return Some(None),
+            },
+        }
+        let at = draft.write();
         let fresh = Unpublished::new(&self.space.heap, at);
         // What was written must be durable before a slot leads to it.
         self.space.heap.pool().medium().fence();
-        let before = self.change_plain(key, Some(at), guard)?;
-        fresh.published();
+        let (before, is_published) = self.change_plain(key, hash, Some((at, when)), guard)?;
+        if is_published {
+            fresh.published();
+        }
         Some(before)
     }
 
     /// Removes the key; the value before. `None`: nothing was done.
     pub(super) fn remove_plain(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
-        self.change_plain(key, None, self.space.epochs.pin())
+        let guard = self.space.epochs.pin();
+        let removed = self.change_plain(key, self.hasher.first_bytes(key), None, guard)?;
+        Some(removed.0)
     }
 
-    /// Has the slot of `key` lead to `new`, if it leads to the key's item alone or to nothing.
+    /// Has the slot of `key` lead to `new`, if it leads to the key's item alone or to nothing, and is to; the value
+    /// before, and whether the slot was changed.
     #[inline(always)]
     fn change_plain<'a>(
         &'a self,
         key: &[u8],
-        new: Option<Offset>,
+        hash: u64,
+        new: Option<(Offset, If)>,
         guard: Guard<'a>,
-    ) -> Option<Option<Record<'a>>> {
-        let hash = self.hasher.first_bytes(key);
+    ) -> Option<(Option<Record<'a>>, bool)> {
         let found = Cell::new(Found::Other);
         let changed = self.index.modify(hash, |slot| {
             // The slot's item stays where it is, since the thread pinned before it was read.
@@ -65,17 +96,23 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 Some(_) => Found::Other,
             });
             match (found.get(), new) {
-                (Found::Other, _) | (Found::Nothing, None) => Change::Keep,
-                (_, Some(at)) => Change::Put(at.0),
+                (Found::Other, _)
+                | (Found::Nothing, None | Some((_, If::Present)))
+                | (Found::Item(..), Some((_, If::Absent))) => Change::Keep,
+                (_, Some((at, _))) => Change::Put(at.0),
                 (Found::Item(..), None) => Change::Remove,
             }
         });
+        let when = new.map(|(_, when)| when);
         match (changed, found.get()) {
             (Err(_), _) | (_, Found::Other) => None,
-            (Ok(_), Found::Nothing) => Some(None),
+            (Ok(_), Found::Nothing) => Some((None, when != Some(If::Present))),
+            (Ok(_), Found::Item(_, item)) if when == Some(If::Absent) => {
+                Some((Some(Record::new(item.value, guard)), false))
+            }
             (Ok(slot), Found::Item(at, item)) => {
                 self.retire(slot, Some((at, item)), &guard);
-                Some(Some(Record::new(item.value, guard)))
+                Some((Some(Record::new(item.value, guard)), true))
             }
         }
     }

@@ -10,10 +10,11 @@
 //! While a slot is in a magazine its bit says that it is taken, so its segment does not become free. A segment that is
 //! to be emptied gives its slots to no magazine any more; see [`compact`](super::compact) for those that have some.
 
-use super::Heap;
+use super::{Heap, Room};
 use crate::epoch::Guard;
 use crate::medium::Medium;
 use crate::offset::Offset;
+use crate::prefetch::prefetch_write;
 use crate::sync::{Array, AtomicU64, Ordering, THREADS_MAX, thread_index, thread_indices_end};
 use std::io;
 
@@ -200,8 +201,16 @@ impl<M: Medium> Heap<M> {
         let slots = &kept.slots[..kept.len];
         let magazine = self.magazines.of(thread_index(), kept.class);
         let added = magazine.map_or(0, |magazine| magazine.add(slots));
+        slots[added..].iter().for_each(|&at| self.prefetch_bit(at));
         slots[added..].iter().for_each(|&at| self.release(at));
         kept.len = 0;
+    }
+
+    /// Hints that the slot at `at` is about to be freed.
+    fn prefetch_bit(&self, at: Offset) {
+        if let Some(Room::Slot { segment, slot, .. }) = self.room_at(at) {
+            prefetch_write(&raw const self.state(segment).bits[slot as usize / 64]);
+        }
     }
 
     /// Frees what is in magazines, whether their threads live or have ended.

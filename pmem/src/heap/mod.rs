@@ -200,11 +200,11 @@ impl<M: Medium> Heap<M> {
         self.segments.get(segment as usize)
     }
 
-    /// Hints that a slot of the segment is about to be freed.
+    /// Hints that it is about to be asked what a segment is used for. Only read: other threads ask, too.
     #[inline]
     fn prefetch_state(&self, segment: u64) {
         if segment < self.segments.len() as u64 {
-            self.segments.prefetch_write(segment as usize);
+            self.segments.prefetch(segment as usize);
         }
     }
 
