@@ -1,8 +1,9 @@
 //! Rows for the terminal and for programs.
 
+use crate::bar::Bar;
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{Claim, PAPERS, durable};
+use crate::suite::{Claim, PAPERS, durable, values};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -20,6 +21,7 @@ const COLUMNS: &[Column] = &[
     ("contender", |row| row.contender.clone()),
     ("medium", |row| row.medium.clone().unwrap_or_default()),
     ("thr", |row| count(row.threads.map(|threads| threads as u64))),
+    ("value", |row| count(row.value_bytes.map(|bytes| bytes as u64))),
     ("batch", |row| count(row.batch.map(|batch| batch as u64))),
     ("pairs", |row| count(row.pairs)),
     ("fill", |row| number(row.load_factor, 3)),
@@ -50,6 +52,8 @@ const COLUMNS: &[Column] = &[
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
     ("paper", |row| number(row.paper, 2)),
+    ("kept", |row| percents(row.kept)),
+    ("after kill -9", |row| row.after_kill.unwrap_or_default().to_owned()),
     ("after power loss", |row| row.promise.unwrap_or_default().to_owned()),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];
@@ -75,7 +79,10 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
             writeln!(out, "and {} rows of a timeline (--json, --html)", series.len())?;
         }
         if suite == durable::NAME {
-            durable::claims::print(rows_of_suite, out)?;
+            Bar::print(&durable::claims::bars(rows_of_suite), out)?;
+        }
+        if suite == values::NAME {
+            values::claims::print(rows_of_suite, out)?;
         }
         if let Some(paper) = PAPERS.iter().find(|paper| paper.name == suite) {
             Claim::print(&(paper.claims)(rows_of_suite), out)?;
