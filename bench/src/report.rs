@@ -61,7 +61,7 @@ const COLUMNS: &[Column] = &[
 /// worth a column.
 const CPU_SHARE_EXPECTED: f64 = 0.9;
 /// Columns that are aligned to the left.
-const TEXTS: [&str; 3] = ["op", "contender", "medium"];
+const TEXTS: [&str; 4] = ["op", "contender", "medium", "after kill -9"];
 
 /// Prints a table for each suite to `out`.
 pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> {

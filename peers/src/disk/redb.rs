@@ -77,7 +77,7 @@ impl ByteStore for Redb {
 
 pub(super) fn contenders() -> Vec<Box<dyn Contender>> {
     let durable = Mode::DURABLE.keeping("every transaction");
-    let none = fast("none", Some("what was synced")).keeping_some("nothing that was not synced");
+    let none = fast("none", Some("what was synced")).keeping_some("what was synced");
     let of = |mode: Mode, durability: Durability| {
         let open = move |directory: &Path| Redb::open(directory, durability);
         contender("redb", env!("VERSION_REDB"), mode, false, open)
