@@ -91,7 +91,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
     /// Pairs to store, in tables sized for them in advance; k, M and G are understood [default: 14M, or as in the
-    /// suite's paper; in suite values 1M]. Suite values stores fewer where they take more than 1 GiB
+    /// suite's paper; in suite values 500k]. Suite values stores fewer where they take more than 640 MiB
     #[arg(long, value_parser = count)]
     pub pairs: Option<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]

@@ -52,7 +52,7 @@ const COLUMNS: &[Column] = &[
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
     ("paper", |row| number(row.paper, 2)),
-    ("kept", |row| percents(row.kept)),
+    ("kept", |row| part(row.kept)),
     ("after kill -9", |row| row.after_kill.unwrap_or_default().to_owned()),
     ("after power loss", |row| row.promise.unwrap_or_default().to_owned()),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
@@ -131,6 +131,14 @@ fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
 }
 
+/// Percents of something of which a millionth may be missing, and then it is not all.
+fn part(part: Option<f64>) -> String {
+    match finite(part) {
+        Some(part) if part < 1.0 => format!("{:.2}%", (part * 1e4).floor() / 100.0),
+        part => percents(part),
+    }
+}
+
 /// Millions a second; a disk does thousands.
 fn rate(ops_per_s: Option<f64>) -> String {
     let is_of_a_disk = ops_per_s.is_some_and(|rate| rate < 1e5);
@@ -188,6 +196,7 @@ mod tests {
             ..growing.clone()
         };
         let series = Row { at_s: Some(0.05), step: Some(1), ..Row::new("resize", "timeline", "x") };
+        assert_eq!([1.0, 0.999_999, 0.0].map(|kept| part(Some(kept))), ["100%", "99.99%", "0.00%"]);
         let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "someone") };
         let mut text = Vec::new();
         let rows = [growing, timed, series, space];

@@ -163,7 +163,10 @@ impl RocksDb {
         // SAFETY: as above.
         let (blocks, cache) = unsafe {
             (
-                Owned::new(rocksdb_block_based_options_create(), rocksdb_block_based_options_destroy)?,
+                Owned::new(
+                    rocksdb_block_based_options_create(),
+                    rocksdb_block_based_options_destroy,
+                )?,
                 Owned::new(rocksdb_cache_create_lru(CACHE_BYTES), rocksdb_cache_destroy)?,
             )
         };
@@ -268,7 +271,9 @@ impl ByteStore for RocksDb {
             );
         }
         let mut result = Ok(());
-        for (place, ((value, bytes), error)) in values.into_iter().zip(bytes).zip(errors).enumerate() {
+        for (place, ((value, bytes), error)) in
+            values.into_iter().zip(bytes).zip(errors).enumerate()
+        {
             // SAFETY: RocksDB has written a text for this caller, or null.
             result = result.and(unsafe { told(error) });
             if value.is_null() {

@@ -38,11 +38,11 @@ use trial::Trial;
 /// The suite's name.
 pub(crate) const NAME: &str = "values";
 /// Pairs by default.
-pub(crate) const PAIRS: u64 = 1_000_000;
+pub(crate) const PAIRS: u64 = 500_000;
 /// Bytes of a value, at most.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of all keys and values of a store, at most: a run of large values should end, too.
-const BYTES_MAX: u64 = 1 << 30;
+const BYTES_MAX: u64 = 640 << 20;
 /// Pairs of a list, which may become a transaction.
 const LIST: u64 = 1000;
 
