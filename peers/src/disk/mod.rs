@@ -2,7 +2,8 @@
 //! that a power loss leaves consistent, and of suite `values`, in the fastest modes that keep something named after
 //! SIGKILL.
 //!
-//! Settings are the stores' own defaults, but for one: whoever has a cache of blocks gets [`CACHE_BYTES`] of it.
+//! Settings are the stores' own defaults, but for one: whoever has a cache of blocks gets 1 GiB of it. RocksDB also
+//! gets the filters that fjall has by default.
 
 mod fjall;
 mod lmdb;

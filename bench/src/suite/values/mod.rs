@@ -12,7 +12,7 @@
 //! | `first_get` | the first look-up after that |
 //! | `on_disk` | what the files take after the kill, before they are opened |
 //!
-//! Changes come in lists of [`LIST`] pairs: a transaction or a batch, where a store has such. firndex gets each pair by
+//! Changes come in lists of 1,000 pairs: a transaction or a batch, where a store has such. firndex gets each pair by
 //! a call of its own. The clock runs during calls only: keys and values are made between them. Answers are compared
 //! while it runs.
 
