@@ -39,7 +39,7 @@ const FOREIGN: [Foreign; 3] = [
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
 
-const CRATES: [&str; 6] = ["dashmap", "fjall", "heed", "papaya", "redb", "scc"];
+const CRATES: [&str; 7] = ["dashmap", "fjall", "heed", "papaya", "redb", "scc", "sled"];
 
 fn rocksdb() {
     println!("cargo::rustc-check-cfg=cfg(has_rocksdb)");

@@ -1,13 +1,15 @@
 //! Who is measured.
 
+use crate::embedded::{AfterKill, ByteStore};
 use crate::map::Map;
 use crate::medium::Medium;
 use crate::options::Suite;
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use firndex::Engine;
+use std::path::Path;
 
 /// A map that can be measured, whatever its type: each suite is compiled for it, since a virtual
 /// call for every operation would weigh most on the fastest map.
@@ -29,6 +31,17 @@ pub trait Contender: Sync {
 
     /// Which of firndex's engines it is, if it is one.
     fn engine(&self) -> Option<Engine>;
+
+    /// What SIGKILL leaves of the changes of its store of byte strings; `None`: it has no such store.
+    fn after_kill(&self) -> Option<AfterKill> {
+        None
+    }
+
+    /// Opens its store of byte strings with files in a directory, and makes it if it is not there.
+    /// Everything random follows from the seed.
+    fn open_store(&self, _directory: &Path, _seed: u64) -> Result<Box<dyn ByteStore>> {
+        bail!("{} has no store of byte strings", self.name())
+    }
 
     /// Runs one round of a suite of contenders.
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>>;
@@ -77,6 +90,17 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
         self.engine
     }
 
+    fn after_kill(&self) -> Option<AfterKill> {
+        self.engine.map(|_| suite::values::AFTER_KILL)
+    }
+
+    fn open_store(&self, directory: &Path, seed: u64) -> Result<Box<dyn ByteStore>> {
+        match self.engine {
+            Some(engine) => suite::values::open_own(engine, directory, seed),
+            None => bail!("{} has no store of byte strings", self.name),
+        }
+    }
+
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>> {
         let (name, open) = (&self.name, &self.open);
         match suite {
@@ -85,6 +109,7 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
                 Some(engine) => suite::store::round(name, engine, setting),
                 None => Ok(Vec::new()),
             },
+            Suite::Values => suite::values::round(self, setting),
             Suite::Ycsb => suite::ycsb::round(name, open, setting),
             Suite::LoadFactor => suite::load_factor::round(name, open, setting),
             Suite::Resize => suite::resize::round(name, open, setting),

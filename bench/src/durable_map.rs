@@ -1,17 +1,11 @@
-//! Maps on a disk whose changes survive power loss, whoever wrote them.
+//! Maps on a disk whose changes survive power loss, as suite `durable` measures them.
 
-use crate::contender::Contender;
-use crate::medium::Medium;
-use crate::options::Suite;
-use crate::row::Row;
 use crate::setting::Setting;
-use crate::suite::durable;
 use anyhow::Result;
-use firndex::Engine;
 use std::path::Path;
 
 /// A map from words to words in files. Changes may go back to several threads at once.
-pub trait DurableMap: Send + Sync {
+pub(crate) trait DurableMap: Send + Sync {
     /// Stores the pair. What survives when this has returned is what [`OnDisk::promise`] says.
     fn put(&self, key: u64, value: u64) -> Result<()>;
 
@@ -25,52 +19,19 @@ pub trait DurableMap: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
-/// One way to use a map on a disk: a contender of suite `durable` alone.
-pub struct OnDisk<O> {
+/// One way to use a map on a disk.
+pub(crate) struct OnDisk<O> {
     /// Name on the command line: the map, and the mode behind it.
-    pub name: String,
-    /// Version of the map.
-    pub version: String,
+    pub(crate) name: String,
     /// What power loss leaves of the puts that have returned.
-    pub promise: &'static str,
+    pub(crate) promise: &'static str,
     /// Whether threads that wait for the disk wait together, so that many of them are worth a row.
-    pub groups: bool,
+    pub(crate) groups: bool,
     /// Makes an empty map with its files in a directory.
-    pub open: O,
+    pub(crate) open: O,
 }
 
-impl<O> Contender for OnDisk<O>
-where
-    O: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync,
-{
-    fn name(&self) -> &str {
-        &self.name
-    }
+/// What [`OnDisk::open`] does.
+pub(crate) trait Open: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> {}
 
-    fn version(&self) -> &str {
-        &self.version
-    }
-
-    fn threads_max(&self) -> usize {
-        usize::MAX
-    }
-
-    fn lies_on(&self, medium: Medium, _: bool) -> bool {
-        medium == Medium::Disk
-    }
-
-    fn grows(&self) -> bool {
-        true
-    }
-
-    fn engine(&self) -> Option<Engine> {
-        None
-    }
-
-    fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>> {
-        match suite {
-            Suite::Durable => durable::of_map(self, setting),
-            _ => Ok(Vec::new()),
-        }
-    }
-}
+impl<O: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>>> Open for O {}

@@ -8,13 +8,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bar;
 pub mod ceilings;
 pub mod classic;
 pub mod contender;
 pub mod crew;
 pub mod direct;
-pub mod durable_map;
+mod durable_map;
 pub mod effort;
+pub mod embedded;
 pub mod filling;
 pub mod ground;
 pub mod html;
@@ -32,9 +34,10 @@ mod run;
 pub mod setting;
 pub mod suite;
 pub mod table;
+mod victim;
 
 pub use contender::{Contender, Opener};
-pub use durable_map::{DurableMap, OnDisk};
+pub use embedded::{AfterKill, ByteStore, Embedded, Pair, See};
 pub use map::{Batched, Facts, Failure, Map};
 pub use medium::Medium;
 pub use options::Options;

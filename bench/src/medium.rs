@@ -22,7 +22,7 @@ pub enum Medium {
     Optane,
     /// Anonymous memory that counts what is done to it; suite `writes` alone is for it.
     Count,
-    /// Files on a disk that keeps them through power loss; suite `durable` alone is for it.
+    /// Files of whatever kind: suites `durable`, on a disk that keeps them through power loss, and `values`.
     Disk,
 }
 

@@ -1,8 +1,8 @@
 //! What can be chosen on the command line.
 
 use crate::medium::Medium;
-use crate::suite::Paper;
 use crate::suite::durable::{Choices, Part};
+use crate::suite::{Paper, values};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,8 +12,12 @@ use std::path::PathBuf;
 pub enum Suite {
     /// Insert, get (hits and misses), update, upsert, remove, and batches of each
     Micro,
-    /// The single operations of `micro` on stores, with keys and values of 8 bytes
+    /// The single operations of `micro` on stores, with keys and values of 8 bytes; then suite values. With --peers,
+    /// only that
     Store,
+    /// Stores in files by the size of values: operations, opening after a kill, bytes on disk (and with --peers embedded
+    /// databases)
+    Values,
     /// YCSB: Load and A to F
     Ycsb,
     /// Rates, latencies and pairs per level as a table fills that may not grow, and the load factor at which it is full
@@ -77,6 +81,9 @@ pub struct Options {
     /// Media: dram, mapped, optane, or delay-READ-WRITE for latencies in nanoseconds
     #[arg(long, value_delimiter = ',', default_value = "dram")]
     pub media: Vec<Medium>,
+    /// Bytes of a value in suite values, each size measured
+    #[arg(long, value_delimiter = ',', default_value = "8,100,1000,10000", value_parser = value_bytes)]
+    pub value_bytes: Vec<usize>,
     /// Directory for pools of medium mapped [default: the directory for temporary files]
     #[arg(long)]
     pub directory: Option<PathBuf>,
@@ -84,7 +91,7 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
     /// Pairs to store, in tables sized for them in advance; k, M and G are understood [default: 14M, or as in the
-    /// suite's paper]
+    /// suite's paper; in suite values 500k]. Suite values stores fewer where they take more than 640 MiB
     #[arg(long, value_parser = count)]
     pub pairs: Option<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
@@ -127,8 +134,8 @@ pub struct Options {
     /// Write a report to this file: one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
-    /// Arguments with which this program comes to [`crate::run`] again: suite `recovery` starts it
-    /// once more, to be killed. `None`: those it was started with.
+    /// Arguments with which this program comes to [`crate::run`] again: suites `recovery` and
+    /// `values` start it once more, to be killed. `None`: those it was started with.
     #[arg(skip)]
     pub again: Option<Vec<OsString>>,
 }
@@ -146,7 +153,8 @@ impl Options {
     /// Pairs to store in a suite.
     pub fn pairs(&self, suite: Suite) -> u64 {
         let of_paper = Paper::of(suite).and_then(|paper| paper.pairs);
-        self.pairs.or(of_paper).unwrap_or(PAIRS_DEFAULT)
+        let default = if suite == Suite::Values { values::PAIRS } else { PAIRS_DEFAULT };
+        self.pairs.or(of_paper).unwrap_or(default)
     }
 
     /// Operations of each kind.
@@ -189,6 +197,15 @@ fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+fn value_bytes(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes @ 1..=values::VALUE_BYTES_MAX) => Ok(bytes),
+        _ => {
+            Err(format!("{text:?} is no size of values: expected 1 to {}", values::VALUE_BYTES_MAX))
+        }
+    }
+}
+
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(threads @ 1..=1024) => Ok(threads),
@@ -228,6 +245,8 @@ mod tests {
     fn odd_threads_skews_and_load_factors_are_refused() {
         assert!(threads("0").is_err() && threads("x").is_err());
         assert_eq!(threads("2"), Ok(2));
+        assert_eq!(value_bytes("100"), Ok(100));
+        assert!(value_bytes("0").is_err() && value_bytes("1M").is_err());
         assert!(skew("1").is_err() && skew("-0.5").is_err() && skew("nan").is_err());
         assert_eq!(skew("0.99"), Ok(0.99));
         assert_eq!(load_factor("0.85"), Ok(0.85));

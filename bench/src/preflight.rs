@@ -32,7 +32,10 @@ pub(crate) fn check(
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"
     );
     if options.media.contains(&Medium::Mapped)
-        || matches!(suite, Suite::Recovery | Suite::Durable | Suite::All)
+        || matches!(
+            suite,
+            Suite::Recovery | Suite::Durable | Suite::Store | Suite::Values | Suite::All
+        )
     {
         let directory = options.directory();
         tempfile::tempfile_in(&directory)

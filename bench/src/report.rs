@@ -1,8 +1,9 @@
 //! Rows for the terminal and for programs.
 
+use crate::bar::Bar;
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{Claim, PAPERS, durable};
+use crate::suite::{Claim, PAPERS, durable, values};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -20,6 +21,7 @@ const COLUMNS: &[Column] = &[
     ("contender", |row| row.contender.clone()),
     ("medium", |row| row.medium.clone().unwrap_or_default()),
     ("thr", |row| count(row.threads.map(|threads| threads as u64))),
+    ("value", |row| count(row.value_bytes.map(|bytes| bytes as u64))),
     ("batch", |row| count(row.batch.map(|batch| batch as u64))),
     ("pairs", |row| count(row.pairs)),
     ("fill", |row| number(row.load_factor, 3)),
@@ -50,6 +52,8 @@ const COLUMNS: &[Column] = &[
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
     ("paper", |row| number(row.paper, 2)),
+    ("kept", |row| part(row.kept)),
+    ("after kill -9", |row| row.after_kill.unwrap_or_default().to_owned()),
     ("after power loss", |row| row.promise.unwrap_or_default().to_owned()),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];
@@ -57,7 +61,7 @@ const COLUMNS: &[Column] = &[
 /// worth a column.
 const CPU_SHARE_EXPECTED: f64 = 0.9;
 /// Columns that are aligned to the left.
-const TEXTS: [&str; 3] = ["op", "contender", "medium"];
+const TEXTS: [&str; 4] = ["op", "contender", "medium", "after kill -9"];
 
 /// Prints a table for each suite to `out`.
 pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> {
@@ -75,7 +79,10 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
             writeln!(out, "and {} rows of a timeline (--json, --html)", series.len())?;
         }
         if suite == durable::NAME {
-            durable::claims::print(rows_of_suite, out)?;
+            Bar::print(&durable::claims::bars(rows_of_suite), out)?;
+        }
+        if suite == values::NAME {
+            values::claims::print(rows_of_suite, out)?;
         }
         if let Some(paper) = PAPERS.iter().find(|paper| paper.name == suite) {
             Claim::print(&(paper.claims)(rows_of_suite), out)?;
@@ -122,6 +129,14 @@ fn count(value: Option<u64>) -> String {
 
 fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
+}
+
+/// Percents of something of which a millionth may be missing, and then it is not all.
+fn part(part: Option<f64>) -> String {
+    match finite(part) {
+        Some(part) if part < 1.0 => format!("{:.2}%", (part * 1e4).floor() / 100.0),
+        part => percents(part),
+    }
 }
 
 /// Millions a second; a disk does thousands.
@@ -181,6 +196,7 @@ mod tests {
             ..growing.clone()
         };
         let series = Row { at_s: Some(0.05), step: Some(1), ..Row::new("resize", "timeline", "x") };
+        assert_eq!([1.0, 0.999_999, 0.0].map(|kept| part(Some(kept))), ["100%", "99.99%", "0.00%"]);
         let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "someone") };
         let mut text = Vec::new();
         let rows = [growing, timed, series, space];

@@ -44,6 +44,12 @@ pub struct Row {
     pub checkpoints: Option<f64>,
     /// What power loss leaves of the operations that have returned.
     pub promise: Option<&'static str>,
+    /// Bytes of a value, where a suite has values of several sizes.
+    pub value_bytes: Option<usize>,
+    /// What SIGKILL leaves of the operations that have returned.
+    pub after_kill: Option<&'static str>,
+    /// Part of the pairs whose puts had returned that were there after SIGKILL.
+    pub kept: Option<f64>,
     /// Mean latency: the time of all threads together per operation, under one clock for all.
     pub mean_ns: Option<f64>,
     /// How long one thing took as a whole, in seconds.
@@ -112,6 +118,7 @@ impl Row {
             && self.threads == other.threads
             && self.batch == other.batch
             && self.step == other.step
+            && self.value_bytes == other.value_bytes
     }
 
     /// Sets what each of so many operations cost; blocks are those that the media wrote for all of them.
@@ -171,6 +178,7 @@ fn median_of(group: &[Row]) -> Row {
         cpu_ns: median_by(|row| row.cpu_ns),
         cpu_ratio: median_by(|row| row.cpu_ratio),
         checkpoints: median_by(|row| row.checkpoints),
+        kept: median_by(|row| row.kept),
         mean_ns: median_by(|row| row.mean_ns),
         took_s: median_by(|row| row.took_s),
         p50_ns: median_by(|row| row.p50_ns),

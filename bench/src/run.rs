@@ -7,21 +7,22 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize, Suite};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{Paper, durable, recovery};
-use crate::{html, machine::Machine, preflight, report};
+use crate::suite::{Paper, durable, values};
+use crate::{html, machine::Machine, preflight, report, victim};
 use anyhow::{Context, Result};
 use firndex::Engine;
 use std::io::Write;
 use std::path::Path;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 14] = [
+const SUITES: [Suite; 15] = [
     Suite::Ceilings,
     // What maps that do not know their size take can only be told in a process that has not
     // measured others.
     Suite::Space,
     Suite::Micro,
     Suite::Store,
+    Suite::Values,
     Suite::Ycsb,
     Suite::Latency,
     Suite::LoadFactor,
@@ -36,17 +37,20 @@ const SUITES: [Suite; 14] = [
 
 impl Suite {
     /// The suites that this one stands for.
-    fn parts(self) -> Vec<Suite> {
+    fn parts(self, options: &Options) -> Vec<Suite> {
         match self {
             Suite::All => SUITES.to_vec(),
+            // Peers have no rows in the other part, which takes much longer.
+            Suite::Store if options.peers => vec![Suite::Values],
+            Suite::Store => vec![Suite::Store, Suite::Values],
             suite => vec![suite],
         }
     }
 
     /// Whether its rows are held against the machine's ceilings.
     fn has_ceilings(self) -> bool {
-        !matches!(self, Suite::Recovery | Suite::Space | Suite::Writes | Suite::Durable)
-            && Paper::of(self).is_none()
+        let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Recovery);
+        !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && Paper::of(self).is_none()
     }
 
     /// The media that it is run on.
@@ -54,7 +58,7 @@ impl Suite {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
-            Suite::Durable => vec![Medium::Disk],
+            Suite::Durable | Suite::Values => vec![Medium::Disk],
             Suite::Level | Suite::Rewo | Suite::Pfht => {
                 Paper::of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
             }
@@ -70,7 +74,8 @@ impl Suite {
     fn flushes(self, options: &Options) -> Vec<bool> {
         match (self, options.flushes) {
             // Nothing is timed, or nothing is flushed.
-            (Suite::Recovery | Suite::Space | Suite::Writes | Suite::Durable, _) => vec![false],
+            (Suite::Recovery | Suite::Space | Suite::Writes, _) => vec![false],
+            (Suite::Durable | Suite::Values, _) => vec![false],
             (_, Flushes::None) => vec![false],
             (_, Flushes::Real) => vec![true],
             (_, Flushes::Both) => vec![false, true],
@@ -82,7 +87,17 @@ impl Suite {
         match self {
             // Suite `durable` has its own.
             Suite::Space | Suite::Writes | Suite::Durable => vec![1],
+            // Several of the stores have one writer at a time.
+            Suite::Values => vec![1],
             _ => options.threads.clone(),
+        }
+    }
+
+    /// The sizes of values that it is run with.
+    fn value_bytes(self, options: &Options) -> Vec<Option<usize>> {
+        match self {
+            Suite::Values => options.value_bytes.iter().copied().map(Some).collect(),
+            _ => vec![None],
         }
     }
 
@@ -90,9 +105,12 @@ impl Suite {
     fn takes(self, contender: &dyn Contender, options: &Options) -> bool {
         match self {
             // Engines differ little there, so that one stands for all.
-            Suite::Durable if options.engines.is_empty() => {
-                contender.engine().is_none_or(|engine| engine == Engine::ALL[0])
+            Suite::Durable | Suite::Values
+                if options.engines.is_empty() && contender.engine().is_some() =>
+            {
+                contender.engine() == Some(Engine::ALL[0])
             }
+            Suite::Values => contender.after_kill().is_some(),
             Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
                 contender.engine().is_some()
             }
@@ -107,7 +125,7 @@ impl Suite {
 /// Measures, prints the rows as a table to `out`, and writes the files that were asked for.
 /// `progress` is told what is being measured.
 ///
-/// In a process that suite `recovery` has started it fills a pool instead and waits to be killed.
+/// In a process that suite `recovery` or `values` has started it fills a pool instead and waits to be killed.
 pub fn run(
     suite: Suite,
     options: &Options,
@@ -115,7 +133,7 @@ pub fn run(
     out: &mut dyn Write,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Row>> {
-    if recovery::fill_if_ordered()? {
+    if victim::fill_if_ordered(contenders)? {
         return Ok(Vec::new());
     }
     preflight::check(suite, options, contenders)?;
@@ -125,7 +143,7 @@ pub fn run(
     }
     let machine = Machine::look(&options.directory());
     let runner = Runner { options, contenders: choose(options, contenders), progress };
-    let suites = suite.parts();
+    let suites = suite.parts(options);
     let mut rows = Vec::new();
     for round in 1..=options.runs {
         rows.extend(runner.round(round, &suites)?);
@@ -192,10 +210,13 @@ impl Runner<'_> {
                             ceilings: ceilings.map(|(_, ceilings)| *ceilings),
                             ..self.setting(suite, medium, threads)
                         };
-                        rows.extend(match Paper::of(suite) {
-                            Some(paper) => self.paper(paper, &setting, &said)?,
-                            None => self.contenders(suite, &setting, &said)?,
-                        });
+                        for value_bytes in suite.value_bytes(self.options) {
+                            let setting = with_values(&setting, value_bytes);
+                            rows.extend(match Paper::of(suite) {
+                                Some(paper) => self.paper(paper, &setting, &said)?,
+                                None => self.contenders(suite, &setting, &said)?,
+                            });
+                        }
                     }
                 }
             }
@@ -213,10 +234,11 @@ impl Runner<'_> {
             }
             let (suite_name, name) = (name(suite), contender.name());
             let with = if setting.flushes { " with flushes" } else { "" };
-            (self.progress)(&format!(
-                "{said}, {suite_name}, {} threads, {name}{with}",
-                setting.threads
-            ));
+            let of = match suite {
+                Suite::Values => format!("values of {} bytes", setting.value_bytes),
+                _ => format!("{} threads", setting.threads),
+            };
+            (self.progress)(&format!("{said}, {suite_name}, {of}, {name}{with}"));
             let measured = contender.round(suite, setting);
             rows.extend(measured.with_context(|| format!("suite {suite_name}, measuring {name}"))?);
         }
@@ -250,6 +272,7 @@ impl Runner<'_> {
             ops: options.ops(),
             threads,
             batch: options.batch.into(),
+            value_bytes: WORD_BYTES,
             skew: options.skew,
             seed: options.seed,
             grow_from: options.grow_from(),
@@ -264,6 +287,16 @@ impl Runner<'_> {
         let measure = |&threads: &usize| Ok((threads, ground.measure(threads, self.options.seed)?));
         self.options.threads.iter().map(measure).collect()
     }
+}
+
+/// Bytes of a value where no others are asked for.
+const WORD_BYTES: usize = 8;
+
+/// The setting with values of this size, and no more pairs than fit the bytes of a store.
+fn with_values(setting: &Setting, value_bytes: Option<usize>) -> Setting {
+    let Some(value_bytes) = value_bytes else { return setting.clone() };
+    let pairs = values::pairs(setting.pairs, value_bytes);
+    Setting { value_bytes, pairs, capacity: pairs, ..setting.clone() }
 }
 
 /// The media of all these suites, each once.
@@ -282,6 +315,7 @@ fn name(suite: Suite) -> &'static str {
     match suite {
         Suite::Micro => "micro",
         Suite::Store => "store",
+        Suite::Values => values::NAME,
         Suite::Ycsb => "ycsb",
         Suite::LoadFactor => "load-factor",
         Suite::Resize => "resize",

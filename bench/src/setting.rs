@@ -30,6 +30,8 @@ pub struct Setting {
     pub threads: usize,
     /// Keys per call.
     pub batch: usize,
+    /// Bytes of a value; only suite `values` has others than a word's.
+    pub value_bytes: usize,
     /// Skew of zipfian requests.
     pub skew: f64,
     /// Everything follows from it.

@@ -1,7 +1,7 @@
 //! Concurrent maps of other authors, from 64-bit keys to 64-bit values, as contenders of firndex's
 //! benchmark.
 //!
-//! Embedded stores on a disk are in [`disk`]: contenders of suite `durable`.
+//! Embedded stores in files are in [`disk`]: contenders of suites `durable` and `values`.
 //!
 //! [`Peer`] is a map that the benchmark can open, [`contenders()`] the list of what there is. Every
 //! map hashes with firndex's function where it lets one choose, and lies on 2 MiB pages where the

@@ -9,13 +9,14 @@ use std::process::ExitCode;
 /// Measure firndex's engines beside other authors' maps
 ///
 /// The benchmark is that of `firndex bench`, with more contenders. Peers lie on medium dram and
-/// flush nothing; std is the standard HashMap behind no lock, with one thread. Suite durable has embedded stores on a
-/// disk.
+/// flush nothing; std is the standard HashMap behind no lock, with one thread. Suites durable and values have embedded
+/// stores in files.
 #[derive(Parser)]
 #[command(after_long_help = "\
 Examples:
   peers/run micro --flushes none                      all engines, all peers
   peers/run micro --engines iceberg,boost --threads 1 two of them
+  peers/run values --directory /dev/shm               embedded stores, by the size of values, and after a kill
   peers/run durable --parts puts --pairs 1M           embedded stores, on the disk of the directory for temporary files
   peers/run micro --json rows.json                    the rows, for a program")]
 struct Arguments {

@@ -12,6 +12,7 @@ pub mod resize;
 pub mod rewo;
 pub mod space;
 pub mod store;
+pub mod values;
 pub mod writes;
 pub mod ycsb;
 

@@ -11,27 +11,20 @@ use crate::keys::{Keys, Writer};
 use crate::pool;
 use crate::row::Row;
 use crate::setting::Setting;
-use anyhow::{Context, Result, bail, ensure};
+use crate::victim;
+use anyhow::{Context, Result, ensure};
 use firndex::{Engine, Options, Table};
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use workload::Part;
 
-/// Environment variable that tells a process to fill a pool, and which.
-const ORDER: &str = "FIRNDEX_BENCH_FILL";
-/// What that process says when it has done so, at the beginning of a line.
-const FILLED: &str = "firndex bench: filled";
-/// What it says if it could not; the reason follows.
-const FAILED: &str = "firndex bench: failed: ";
 /// Pairs that are looked up after opening, at most.
 const CHECKS_MAX: u64 = 1 << 20;
 
 /// What the process that will be killed is to do.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
+pub(crate) struct Order {
     path: PathBuf,
     engine: String,
     pairs: u64,
@@ -51,7 +44,9 @@ pub fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> 
         threads: setting.threads,
         seed: setting.seed,
     };
-    fill_and_kill(&order, setting)?;
+    let order = victim::Order::Table(order);
+    victim::fill_and_kill(&order, setting)?;
+    let victim::Order::Table(order) = order else { return Ok(Vec::new()) };
     let options =
         pool::options(engine, setting).medium(firndex::Medium::Mapped).threads(setting.threads);
     let (mut rows, table) = open("open", name, &options, &order, setting)?;
@@ -94,73 +89,8 @@ fn open(
     Ok((rows, table))
 }
 
-/// Has a process fill a pool, and kills it when it has.
-fn fill_and_kill(order: &Order, setting: &Setting) -> Result<()> {
-    let program = std::env::current_exe().context("finding this program")?;
-    let arguments = match &setting.again {
-        Some(arguments) => arguments.clone(),
-        None => std::env::args_os().skip(1).collect(),
-    };
-    let child = Command::new(program)
-        .args(arguments)
-        .env(ORDER, serde_json::to_string(order)?)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .context("starting a process that fills a pool")?;
-    let mut filler = Filler { child };
-    filler.wait_until_filled()
-}
-
-/// A process that is killed when this is dropped.
-struct Filler {
-    child: Child,
-}
-
-impl Filler {
-    fn wait_until_filled(&mut self) -> Result<()> {
-        let output = self.child.stdout.take().context("the filling process has no output")?;
-        for line in BufReader::new(output).lines() {
-            let line = line.context("listening to the filling process")?;
-            if line.starts_with(FILLED) {
-                return Ok(());
-            }
-            if let Some(reason) = line.strip_prefix(FAILED) {
-                bail!("filling a pool: {reason}");
-            }
-        }
-        bail!("the process that fills a pool ended without a word")
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// If this process was started to fill a pool: does so, says so on standard output, and waits to
-/// be killed (or for its parent's end). Returns whether it was.
-pub(crate) fn fill_if_ordered() -> Result<bool> {
-    let Ok(order) = std::env::var(ORDER) else { return Ok(false) };
-    let mut output = io::stdout();
-    let filled =
-        serde_json::from_str(&order).map_err(anyhow::Error::from).and_then(|order| fill(&order));
-    match filled {
-        Err(error) => writeln!(output, "\n{FAILED}{error:#}")?,
-        Ok(_table) => {
-            writeln!(output, "\n{FILLED}")?;
-            output.flush()?;
-            io::stdin().read_to_end(&mut Vec::new())?;
-        }
-    }
-    Ok(true)
-}
-
-fn fill(order: &Order) -> Result<Table> {
+/// Makes the table of an order, which stays open.
+pub(crate) fn fill(order: &Order) -> Result<Table> {
     let engine: Engine = order.engine.parse().map_err(anyhow::Error::msg)?;
     let table = Options::new()
         .engine(engine)

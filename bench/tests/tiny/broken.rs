@@ -97,7 +97,7 @@ fn a_map_of_another_author_is_measured_where_it_can_be() {
         let is_there = |row: &Row| row.suite == suite && row.contender == "broken";
         assert!(rows.iter().any(is_there), "{suite}");
     }
-    let of_engines = ["store", "load-factor", "recovery", "writes"];
+    let of_engines = ["store", "values", "load-factor", "recovery", "writes"];
     let is_of_engines = |row: &Row| {
         of_engines.contains(&row.suite) || PAPERS.iter().any(|paper| row.suite == paper.name)
     };

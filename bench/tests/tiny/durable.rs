@@ -1,15 +1,12 @@
 //! Suite `durable`: what its rows say, and that wrong answers and broken promises are found.
 
+use crate::stores::{Fault, with_other};
 use crate::{by, is_positive, of, options, run, run_with};
 use bench::options::Suite;
 use bench::suite::durable::Part;
 use bench::suite::durable::claims::bars;
-use bench::{Contender, DurableMap, OnDisk, Setting};
 use clap::ValueEnum;
 use firndex::Engine;
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Mutex;
 
 #[test]
 fn every_part_has_its_rows() {
@@ -62,53 +59,16 @@ fn parts_are_chosen_and_pools_may_lie_elsewhere() {
     }
 }
 
-/// A map of another author; `forgets` every 64th key.
-struct Other {
-    pairs: Mutex<HashMap<u64, u64>>,
-    forgets: bool,
-}
-
-impl DurableMap for Other {
-    fn put(&self, key: u64, value: u64) -> anyhow::Result<()> {
-        self.put_many(&[(key, value)])
-    }
-
-    fn put_many(&self, pairs: &[(u64, u64)]) -> anyhow::Result<()> {
-        let is_kept = |pair: &&(u64, u64)| !(self.forgets && pair.0.is_multiple_of(64));
-        self.pairs.lock().unwrap().extend(pairs.iter().filter(is_kept).copied());
-        Ok(())
-    }
-
-    fn get(&self, key: u64) -> anyhow::Result<Option<u64>> {
-        Ok(self.pairs.lock().unwrap().get(&key).copied())
-    }
-
-    fn sync(&self) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-fn others(forgets: bool) -> Vec<Box<dyn Contender>> {
-    let mut contenders = bench::table::engines();
-    contenders.push(Box::new(OnDisk {
-        name: "other".into(),
-        version: "0".into(),
-        promise: "every put",
-        groups: false,
-        open: move |_: &Setting, _: &Path| {
-            Ok(Box::new(Other { pairs: Mutex::default(), forgets }) as Box<dyn DurableMap>)
-        },
-    }));
-    contenders
-}
-
 #[test]
 fn other_authors_maps_are_held_against_the_mode_of_their_promise() {
-    let rows = run_with(Suite::Durable, &options("--parts puts"), &others(false)).unwrap();
-    let threads: Vec<_> = by(&rows, "other", "put").iter().map(|row| row.threads).collect();
+    let rows =
+        run_with(Suite::Durable, &options("--parts puts"), &with_other(Fault::None)).unwrap();
+    let threads: Vec<_> =
+        by(&rows, &format!("{:?}", Fault::None), "put").iter().map(|row| row.threads).collect();
     assert_eq!(threads, [Some(1), Some(2)]);
     let bars = bars(&rows);
     assert!(bars.iter().any(|bar| bar.of == "commit, batches, to the best peer"), "{bars:?}");
-    let error = run_with(Suite::Durable, &options("--parts puts"), &others(true)).unwrap_err();
-    assert!(format!("{error:#}").contains("other"), "{error:#}");
+    let error = run_with(Suite::Durable, &options("--parts puts"), &with_other(Fault::ForgetsKeys))
+        .unwrap_err();
+    assert!(format!("{error:#}").contains("ForgetsKeys"), "{error:#}");
 }

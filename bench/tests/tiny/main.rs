@@ -9,7 +9,9 @@ mod level;
 mod pfht;
 mod refusals;
 mod rewo;
+mod stores;
 mod suites;
+mod values;
 
 use bench::options::Suite;
 use bench::{Contender, Options, Row};
@@ -96,10 +98,10 @@ fn has_percentiles(row: &Row) -> bool {
     percentiles.iter().all(|percentile| percentile.is_some()) && percentiles.is_sorted()
 }
 
-/// Not a test of anything: what suite `recovery` starts and kills.
+/// Not a test of anything: what suites `recovery` and `values` start and kill.
 #[test]
 fn filler() {
     if std::env::var_os("FIRNDEX_BENCH_FILL").is_some() {
-        run(Suite::Recovery, "");
+        run_with(Suite::Values, &options(""), &values::all()).unwrap();
     }
 }

@@ -29,6 +29,8 @@ Examples:
   firndex bench ceilings --pairs 114M                 what this machine's memory allows
   firndex bench micro --json rows.json                the rows, for a program
   firndex bench store --threads 1                     stores, keys and values of 8 bytes
+  firndex bench values --directory /dev/shm           stores in files, values of 8 to 10,000 bytes
+  firndex bench store --peers --directory /dev/shm    the same beside embedded databases
   firndex bench load-factor                           how speed changes as tables fill, and how full they get
   firndex bench level --html page.html                the figures of a table's own paper
   firndex bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too

@@ -1,9 +1,9 @@
 //! fjall: a log-structured merge tree with a journal.
 
-use super::{EVERY_PUT, Mode, contender};
+use super::{CACHE_BYTES, Mode, contender, fast};
 use anyhow::Result;
-use bench::{Contender, DurableMap};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use bench::{ByteStore, Contender, Pair, See};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode};
 use std::path::Path;
 
 struct Fjall {
@@ -14,31 +14,45 @@ struct Fjall {
 
 impl Fjall {
     fn open(directory: &Path, is_durable: bool) -> Result<Fjall> {
-        let database = Database::builder(directory.join("fjall")).open()?;
+        let builder = Database::builder(directory.join("fjall"));
+        let database = builder.cache_size(CACHE_BYTES as u64).open()?;
         let pairs = database.keyspace("pairs", KeyspaceCreateOptions::default)?;
         Ok(Fjall { database, pairs, is_durable })
     }
+
+    fn batch(&self) -> OwnedWriteBatch {
+        let mode = if self.is_durable { PersistMode::SyncData } else { PersistMode::Buffer };
+        self.database.batch().durability(Some(mode))
+    }
 }
 
-impl DurableMap for Fjall {
-    fn put(&self, key: u64, value: u64) -> Result<()> {
-        self.pairs.insert(key.to_be_bytes(), value.to_be_bytes())?;
-        if self.is_durable { self.sync() } else { Ok(()) }
-    }
-
-    fn put_many(&self, pairs: &[(u64, u64)]) -> Result<()> {
-        let mode = if self.is_durable { PersistMode::SyncData } else { PersistMode::Buffer };
-        let mut batch = self.database.batch().durability(Some(mode));
+impl ByteStore for Fjall {
+    fn put(&self, pairs: &[Pair<'_>]) -> Result<()> {
+        if let [(key, value)] = pairs {
+            self.pairs.insert(*key, *value)?;
+            return if self.is_durable { self.sync() } else { Ok(()) };
+        }
+        let mut batch = self.batch();
         for (key, value) in pairs {
-            batch.insert(&self.pairs, key.to_be_bytes(), value.to_be_bytes());
+            batch.insert(&self.pairs, *key, *value);
         }
         Ok(batch.commit()?)
     }
 
-    fn get(&self, key: u64) -> Result<Option<u64>> {
-        let found = self.pairs.get(key.to_be_bytes())?;
-        let value = |bytes: &[u8]| Ok(u64::from_be_bytes(bytes.try_into()?));
-        found.map(|bytes| value(&bytes)).transpose()
+    fn get(&self, keys: &[&[u8]], see: See<'_>) -> Result<()> {
+        for (place, key) in keys.iter().enumerate() {
+            see(place, self.pairs.get(key)?.as_deref());
+        }
+        Ok(())
+    }
+
+    fn remove(&self, keys: &[&[u8]]) -> Result<Option<usize>> {
+        let mut batch = self.batch();
+        for key in keys {
+            batch.remove(&self.pairs, *key);
+        }
+        batch.commit()?;
+        Ok(None)
     }
 
     fn sync(&self) -> Result<()> {
@@ -47,11 +61,10 @@ impl DurableMap for Fjall {
 }
 
 pub(super) fn contenders() -> Vec<Box<dyn Contender>> {
-    let durable = Mode { name: "", promise: EVERY_PUT };
-    let fast = Mode { name: "buffer", promise: "a prefix, but for some s" };
+    let buffer = fast("buffer", Some("a prefix, but for some s")).keeping("every batch");
     let of = |mode: Mode, is_durable: bool| {
         let open = move |directory: &Path| Fjall::open(directory, is_durable);
-        contender("fjall", env!("VERSION_FJALL"), &mode, true, open)
+        contender("fjall", env!("VERSION_FJALL"), mode, true, open)
     };
-    vec![of(durable, true), of(fast, false)]
+    vec![of(Mode::DURABLE, true), of(buffer, false)]
 }

@@ -1,20 +1,7 @@
 //! The bars that this suite was set, held against its rows.
 
+use crate::bar::Bar;
 use crate::row::Row;
-use std::io::{self, Write};
-
-/// A bar: what has to be reached, what was, and whether.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Bar {
-    /// Of what.
-    pub of: &'static str,
-    /// What has to be reached.
-    pub wants: String,
-    /// What was measured.
-    pub measured: f64,
-    /// Whether it was reached.
-    pub holds: bool,
-}
 
 struct Rows<'a>(&'a [Row]);
 
@@ -30,16 +17,6 @@ impl Rows<'_> {
             row.op == op && row.contender.ends_with(mode) && row.threads == Some(threads)
         };
         self.0.iter().filter(is_it).find_map(figure)
-    }
-
-    fn at_most(&self, of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
-        let wants = format!("at most {bound}");
-        measured.map(|measured| Bar { of, wants, measured, holds: measured <= bound })
-    }
-
-    fn at_least(&self, of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
-        let wants = format!("at least {bound}");
-        measured.map(|measured| Bar { of, wants, measured, holds: measured >= bound })
     }
 
     /// Batches in units of those of the best of the peers that promise the same.
@@ -67,32 +44,23 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let is_opened = |row: &&Row| row.op == "open_after_power_loss";
     let opened = rows.0.iter().filter(is_opened).find_map(|row| row.ratio);
     let all = [
-        rows.at_most("update, processor time with a log to without", 1.15, cpu("update")),
-        rows.at_most("remove, the same", 1.15, cpu("remove")),
-        rows.at_most("update_many, the same", 1.15, cpu("update_many")),
-        rows.at_most("insert_many, the same", 1.15, cpu("insert_many")),
-        rows.at_most("insert, the same", 1.4, cpu("insert")),
-        rows.at_least("commit, 1 thread, in blocks written", 0.75, ratio("put", "-commit", 1)),
-        rows.at_least("commit, 64 threads, in blocks written", 9.0, ratio("put", "-commit", 64)),
-        rows.at_least("commit, batches, to the best peer", 20.0, rows.beside_peers("-commit")),
-        rows.at_least("look-ups while logging", 0.95, ratio("get_beside_writer", "-periodic", 1)),
-        rows.at_least(
+        Bar::at_most("update, processor time with a log to without", 1.15, cpu("update")),
+        Bar::at_most("remove, the same", 1.15, cpu("remove")),
+        Bar::at_most("update_many, the same", 1.15, cpu("update_many")),
+        Bar::at_most("insert_many, the same", 1.15, cpu("insert_many")),
+        Bar::at_most("insert, the same", 1.4, cpu("insert")),
+        Bar::at_least("commit, 1 thread, in blocks written", 0.75, ratio("put", "-commit", 1)),
+        Bar::at_least("commit, 64 threads, in blocks written", 9.0, ratio("put", "-commit", 64)),
+        Bar::at_least("commit, batches, to the best peer", 20.0, rows.beside_peers("-commit")),
+        Bar::at_least("look-ups while logging", 0.95, ratio("get_beside_writer", "-periodic", 1)),
+        Bar::at_least(
             "look-ups while checkpointing",
             0.8,
             ratio("get_checkpointing", "-periodic", 1),
         ),
-        rows.at_most("longest update beyond the disk's p99.9, ms", 10.0, beyond_ms),
-        rows.at_most("bytes written per put", 120.0, written),
-        rows.at_most("opening to reading", 3.0, opened),
+        Bar::at_most("longest update beyond the disk's p99.9, ms", 10.0, beyond_ms),
+        Bar::at_most("bytes written per put", 120.0, written),
+        Bar::at_most("opening to reading", 3.0, opened),
     ];
     all.into_iter().flatten().collect()
-}
-
-/// Prints the bars.
-pub(crate) fn print(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
-    for Bar { of, wants, measured, holds } in bars(rows) {
-        let verdict = if holds { "reached" } else { "missed" };
-        writeln!(out, "{of}: {wants}, measured {measured:.2}: {verdict}")?;
-    }
-    Ok(())
 }

@@ -22,7 +22,7 @@ mod periodic;
 mod place;
 mod puts;
 
-use crate::durable_map::{DurableMap, OnDisk};
+use crate::durable_map::{DurableMap, OnDisk, Open};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
@@ -95,23 +95,16 @@ pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Ro
 }
 
 /// One round of another author's map: puts alone.
-pub(crate) fn of_map<O>(contender: &OnDisk<O>, setting: &Setting) -> Result<Vec<Row>>
-where
-    O: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync,
-{
+pub(crate) fn of_map(contender: &OnDisk<impl Open>, setting: &Setting) -> Result<Vec<Row>> {
     let is_wanted = setting.durable.has(Part::Puts);
     if is_wanted { puts::round(contender, setting) } else { Ok(Vec::new()) }
 }
 
-/// A map that was opened.
-type Opened = Result<Box<dyn DurableMap>>;
-
 /// An engine in the modes that survive power loss.
-fn own(name: &str, engine: Engine) -> [OnDisk<impl Fn(&Setting, &Path) -> Opened + Sync>; 2] {
+fn own(name: &str, engine: Engine) -> [OnDisk<impl Open>; 2] {
     [(Durability::Commit, "every put"), (Durability::Periodic, "a prefix, but for the last ms")]
         .map(|(durability, promise)| OnDisk {
             name: named(name, durability),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
             promise,
             groups: true,
             open: move |setting: &Setting, directory: &Path| {

@@ -6,12 +6,11 @@
 use super::disk::write_blocks;
 use super::row;
 use crate::crew;
-use crate::durable_map::{DurableMap, OnDisk};
+use crate::durable_map::{DurableMap, OnDisk, Open};
 use crate::keys::Keys;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a row's threads put.
@@ -89,10 +88,7 @@ impl Puts<'_> {
 }
 
 /// One round of one map.
-pub(super) fn round<O>(contender: &OnDisk<O>, setting: &Setting) -> Result<Vec<Row>>
-where
-    O: Fn(&Setting, &Path) -> Result<Box<dyn DurableMap>> + Sync,
-{
+pub(super) fn round(contender: &OnDisk<impl Open>, setting: &Setting) -> Result<Vec<Row>> {
     let pairs = setting.pairs.min(PAIRS_MAX);
     let setting = &Setting { pairs, capacity: pairs, ..setting.clone() };
     let directory = tempfile::tempdir_in(&setting.directory)

@@ -118,6 +118,7 @@ mod tests {
             load_factor: None,
             ops: 2000,
             threads: 1,
+            value_bytes: 8,
             batch: 32,
             skew: 0.99,
             seed: 1,

@@ -1,0 +1,39 @@
+//! What a suite was set to reach.
+
+use std::io::{self, Write};
+
+/// A bar: what has to be reached, what was, and whether.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// Of what.
+    pub of: &'static str,
+    /// What has to be reached.
+    pub wants: String,
+    /// What was measured.
+    pub measured: f64,
+    /// Whether it was reached.
+    pub holds: bool,
+}
+
+impl Bar {
+    /// A bar for something that may be so much; `None` if it was not measured.
+    pub(crate) fn at_most(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+        let wants = format!("at most {bound}");
+        measured.map(|measured| Bar { of, wants, measured, holds: measured <= bound })
+    }
+
+    /// A bar for something that has to be so much.
+    pub(crate) fn at_least(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+        let wants = format!("at least {bound}");
+        measured.map(|measured| Bar { of, wants, measured, holds: measured >= bound })
+    }
+
+    /// Prints bars, one after the other.
+    pub(crate) fn print(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
+        for Bar { of, wants, measured, holds } in bars {
+            let verdict = if *holds { "reached" } else { "missed" };
+            writeln!(out, "{of}: {wants}, measured {measured:.2}: {verdict}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! What SIGKILL leaves, and how long it takes to open that.
+
+use super::contents::Contents;
+use super::{files_in, lists, row};
+use crate::contender::Contender;
+use crate::embedded::{AfterKill, ByteStore};
+use crate::keys::Writer;
+use crate::medium::Medium;
+use crate::row::Row;
+use crate::setting::Setting;
+use crate::victim;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Bytes of a block as `stat` counts them.
+const BLOCK_BYTES: u64 = 512;
+
+/// What the process that will be killed is to load.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    contender: String,
+    directory: PathBuf,
+    pairs: u64,
+    value_bytes: usize,
+    seed: u64,
+}
+
+/// Loads what was ordered into the store of a contender, which stays open.
+pub(crate) fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn ByteStore>> {
+    let is_it = |contender: &&dyn Contender| {
+        contender.name() == order.contender && contender.lies_on(Medium::Disk, false)
+    };
+    let mut all = contenders.iter().map(|contender| &**contender);
+    let contender = all.find(is_it).context("no such contender")?;
+    let store = contender.open_store(&order.directory, order.seed)?;
+    let contents = Contents::new(order.seed, order.pairs, order.value_bytes);
+    for numbers in lists(order.pairs) {
+        let words: Vec<u64> = numbers.map(|number| contents.word(number)).collect();
+        store.put(&contents.pairs_of(&words, Writer::Insert).pairs())?;
+    }
+    Ok(store)
+}
+
+/// Loads a store in a process that is killed then, and opens it.
+pub(super) fn rows(
+    contender: &dyn Contender,
+    after_kill: AfterKill,
+    contents: &Contents,
+    setting: &Setting,
+) -> Result<Vec<Row>> {
+    let directory = files_in(&setting.directory)?;
+    let path = directory.path();
+    let order = Order {
+        contender: contender.name().to_owned(),
+        directory: path.to_owned(),
+        pairs: setting.pairs,
+        value_bytes: setting.value_bytes,
+        seed: setting.seed,
+    };
+    victim::fill_and_kill(&victim::Order::Store(order), setting)?;
+    let bytes = bytes_in(path).with_context(|| format!("measuring {}", path.display()))?;
+
+    let started = Instant::now();
+    let store = contender.open_store(path, setting.seed).context("opening after SIGKILL")?;
+    let open_s = started.elapsed().as_secs_f64();
+    let first = contents.keys(&[contents.word(0)]);
+    let started = Instant::now();
+    store.get(&first.keys(), &mut |_, _| ())?;
+    let first_get_s = started.elapsed().as_secs_f64();
+    let kept = count(&*store, contents)?;
+    ensure!(
+        kept == setting.pairs || !after_kill.is_all,
+        "SIGKILL has left {kept} of {} pairs, and the promise is: {}",
+        setting.pairs,
+        after_kill.text
+    );
+
+    let row = |op| row(setting, op, contender.name());
+    Ok(vec![
+        Row {
+            took_s: Some(open_s),
+            kept: Some(kept as f64 / setting.pairs as f64),
+            after_kill: Some(after_kill.text),
+            ..row("open_after_kill")
+        },
+        Row { took_s: Some(first_get_s), ..row("first_get") },
+        Row { bytes_per_pair: Some(bytes as f64 / setting.pairs as f64), ..row("on_disk") },
+    ])
+}
+
+/// How many of the pairs are there. Fails if one has another value.
+fn count(store: &dyn ByteStore, contents: &Contents) -> Result<u64> {
+    let (mut right, mut wrong) = (0, 0u64);
+    for numbers in lists(contents.pairs()) {
+        let words: Vec<u64> = numbers.map(|number| contents.word(number)).collect();
+        let list = contents.keys(&words);
+        store.get(&list.keys(), &mut |place, found| match found {
+            Some(found) if contents.is_value(words[place], Writer::Insert, found) => right += 1,
+            Some(_) => wrong += 1,
+            None => (),
+        })?;
+    }
+    ensure!(wrong == 0, "after SIGKILL {wrong} keys have values that nobody stored under them");
+    Ok(right)
+}
+
+/// What the files below a directory take.
+fn bytes_in(directory: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() {
+            bytes_in(&entry.path())?
+        } else {
+            metadata.blocks() * BLOCK_BYTES
+        };
+    }
+    Ok(bytes)
+}

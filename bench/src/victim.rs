@@ -1,0 +1,100 @@
+//! A process of its own that fills something, says so, and is then killed with SIGKILL.
+//!
+//! It is this program once more: an environment variable holds its order, and [`crate::run`] obeys before anything else.
+
+use crate::contender::Contender;
+use crate::setting::Setting;
+use crate::suite::{recovery, values};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+/// Environment variable that tells a process what to fill.
+const ORDER: &str = "FIRNDEX_BENCH_FILL";
+/// What that process says when it has done so, at the beginning of a line.
+const FILLED: &str = "firndex bench: filled";
+/// What it says if it could not; the reason follows.
+const FAILED: &str = "firndex bench: failed: ";
+
+/// What to fill.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// A table in a pool.
+    Table(recovery::Order),
+    /// A contender's store of byte strings.
+    Store(values::Order),
+}
+
+/// Has a process fill something, and kills it when it has said so.
+pub(crate) fn fill_and_kill(order: &Order, setting: &Setting) -> Result<()> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let arguments = match &setting.again {
+        Some(arguments) => arguments.clone(),
+        None => std::env::args_os().skip(1).collect(),
+    };
+    let child = Command::new(program)
+        .args(arguments)
+        .env(ORDER, serde_json::to_string(order)?)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("starting a process that fills a pool")?;
+    let mut filler = Filler { child };
+    filler.wait_until_filled()
+}
+
+/// A process that is killed when this is dropped.
+struct Filler {
+    child: Child,
+}
+
+impl Filler {
+    fn wait_until_filled(&mut self) -> Result<()> {
+        let output = self.child.stdout.take().context("the filling process has no output")?;
+        for line in BufReader::new(output).lines() {
+            let line = line.context("listening to the filling process")?;
+            if line.starts_with(FILLED) {
+                return Ok(());
+            }
+            if let Some(reason) = line.strip_prefix(FAILED) {
+                bail!("filling a pool: {reason}");
+            }
+        }
+        bail!("the process that fills a pool ended without a word")
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// If this process was started to fill something: does so, says so on standard output, and waits to
+/// be killed (or for its parent's end). Returns whether it was.
+pub(crate) fn fill_if_ordered(contenders: &[Box<dyn Contender>]) -> Result<bool> {
+    let Ok(order) = std::env::var(ORDER) else { return Ok(false) };
+    let mut output = io::stdout();
+    let order = serde_json::from_str(&order).map_err(anyhow::Error::from);
+    match order.and_then(|order| fill(&order, contenders)) {
+        Err(error) => writeln!(output, "\n{FAILED}{error:#}")?,
+        Ok(_filled) => {
+            writeln!(output, "\n{FILLED}")?;
+            output.flush()?;
+            io::stdin().read_to_end(&mut Vec::new())?;
+        }
+    }
+    Ok(true)
+}
+
+/// Fills what was ordered, and returns it open.
+fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn Send>> {
+    Ok(match order {
+        Order::Table(order) => Box::new(recovery::fill(order)?),
+        Order::Store(order) => Box::new(values::fill(order, contenders)?),
+    })
+}
