@@ -11,6 +11,27 @@ pub(crate) struct Files(pub(crate) Vec<(String, Arc<Vec<u8>>)>);
 
 struct File(Arc<Vec<u8>>);
 
+/// Bytes that a message shows of each file.
+const BYTES_SHOWN: usize = 8;
+
+impl Files {
+    /// What others have otherwise, for a message.
+    pub(crate) fn changes_in(&self, others: &Files) -> String {
+        let mut text = String::new();
+        for (name, bytes) in &others.0 {
+            let empty = Arc::default();
+            let mine = self.0.iter().find(|file| file.0 == *name).map_or(&empty, |file| &file.1);
+            text += &format!("\n  {name}, {} of {} bytes", bytes.len(), mine.len());
+            let pairs = mine.iter().zip(bytes.iter()).enumerate();
+            let differing = pairs.filter(|(_, (mine, other))| mine != other);
+            for (at, (mine, other)) in differing.take(BYTES_SHOWN) {
+                text += &format!("\n    {at:#x}: {mine:#x} is {other:#x}");
+            }
+        }
+        text
+    }
+}
+
 fn refused<T>() -> io::Result<T> {
     Err(io::ErrorKind::ReadOnlyFilesystem.into())
 }

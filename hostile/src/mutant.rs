@@ -21,8 +21,8 @@ pub(crate) struct Mutant {
     pub(crate) bytes: Vec<u8>,
     /// Whether checksums of items were made to fit what the items became: then nobody can tell them from others.
     pub(crate) is_forged: bool,
-    /// Whether the superblock says that the pool was closed.
-    pub(crate) is_clean: bool,
+    /// Whether the superblock says that the pool was closed, and with how many pairs.
+    pub(crate) is_counted: bool,
 }
 
 /// Places of 8-byte words.
@@ -41,7 +41,7 @@ impl Mutant {
         let all = seeds::all();
         let seed = &all[choices.below(all.len())];
         let mut mutant =
-            Mutant { seed, bytes: seed.bytes.clone(), is_forged: false, is_clean: seed.is_clean };
+            Mutant { seed, bytes: seed.bytes.clone(), is_forged: false, is_counted: false };
         if !seed.is_clean {
             superblock::set_place(&mut mutant.bytes, place, false);
         }
@@ -53,7 +53,7 @@ impl Mutant {
             superblock::mend(&mut mutant.bytes);
         }
         let said = superblock::decode(&mutant.bytes);
-        mutant.is_clean = said.is_some_and(|said| said.clean);
+        mutant.is_counted = said.is_some_and(|said| said.pairs().is_some());
         mutant
     }
 

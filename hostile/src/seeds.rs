@@ -24,6 +24,8 @@ pub(crate) const SIZE_MAX_BYTES: u64 = 4 << 20;
 const SEGMENT_LOG2: u32 = 10;
 /// Pairs of a closed pool.
 const PAIRS: u32 = 120;
+/// Words that a message shows.
+const CHANGES_SHOWN: usize = 40;
 /// Pairs put in search of a resize, at most.
 const PAIRS_MAX: u32 = 3000;
 
@@ -230,10 +232,31 @@ impl Seed {
         }
     }
 
-    /// Words behind the superblock that another pool has otherwise, or not at all.
+    /// Places of words, from one on, that another pool has otherwise, or not at all.
+    fn differences(&self, first: usize, other: &[u8]) -> impl Iterator<Item = usize> {
+        let end = self.bytes.len().max(other.len());
+        (first..end).step_by(WORD).filter(|&at| load(&self.bytes, at) != load(other, at))
+    }
+
+    /// How many words behind the superblock another pool has otherwise, or not at all.
     pub(crate) fn words_changed_in(&self, other: &[u8]) -> usize {
-        let first = SUPERBLOCK_BYTES as usize;
-        let differs = |&at: &usize| load(&self.bytes, at) != load(other, at);
-        (first..self.bytes.len().max(other.len())).step_by(WORD).filter(differs).count()
+        self.differences(SUPERBLOCK_BYTES as usize, other).count()
+    }
+
+    /// What another pool has otherwise, for a message.
+    pub(crate) fn changes_in(&self, other: &[u8]) -> String {
+        let shown = self.differences(0, other).take(CHANGES_SHOWN);
+        let lines = shown.map(|at| {
+            format!("\n  {at:#x}: {:#x} is {:#x}", load(&self.bytes, at), load(other, at))
+        });
+        format!(
+            "{} {:?}, closed: {}, {} of {} bytes{}",
+            self.engine,
+            self.form,
+            self.is_clean,
+            other.len(),
+            self.bytes.len(),
+            lines.collect::<String>()
+        )
     }
 }
