@@ -2,7 +2,7 @@
 
 use crate::choices::Choices;
 use crate::files::Files;
-use crate::seeds::{SIZE_MAX_BYTES, in_ram, options};
+use crate::seeds::{SIZE_MAX_BYTES, in_ram, make_store, options};
 use crate::subject::Form;
 use crate::words::{WORD, another, load, store, strike_anywhere};
 use engines::Engine;
@@ -44,7 +44,12 @@ fn make(engine: Engine, form: Form, is_reopened: bool) -> Option<Seed> {
     let directory = in_ram();
     let path = directory.path().join("pool");
     let logged = options().durability(Durability::Periodic);
-    let mut subject = form.create(&logged.clone().engine(engine), &path).ok()?;
+    let mut subject = if form == Form::Store {
+        make_store(engine, &path);
+        form.open(&logged, &path).expect("it was just made")
+    } else {
+        form.create(&logged.clone().engine(engine), &path).ok()?
+    };
     if is_reopened {
         (0..60).for_each(|number| subject.put(number).expect("there is room"));
         subject.close().expect("it can be synced");

@@ -151,7 +151,7 @@ fn at_work(engine: Engine, form: Form) -> Option<Seed> {
 }
 
 /// Makes an empty store with small segments.
-fn make_store(engine: Engine, path: &Path) {
+pub(crate) fn make_store(engine: Engine, path: &Path) {
     let spec = Spec {
         kind: PoolKind::Store,
         engine: engine.description().id,

@@ -67,17 +67,17 @@ fn try_all(name: &str, target: fn(&[u8]), mutants: u64) {
 
 #[test]
 fn csv() {
-    try_all("csv", hostile::csv, 40_000);
+    try_all("csv", hostile::csv, 60_000);
 }
 
 #[test]
 fn tsv() {
-    try_all("tsv", hostile::tsv, 20_000);
+    try_all("tsv", hostile::tsv, 30_000);
 }
 
 #[test]
 fn jsonl() {
-    try_all("jsonl", hostile::jsonl, 40_000);
+    try_all("jsonl", hostile::jsonl, 60_000);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn restored() {
 
 #[test]
 fn open() {
-    try_all("open", hostile::open, 20_000);
+    try_all("open", hostile::open, 12_000);
 }
 
 #[test]
@@ -102,10 +102,10 @@ fn check() {
 
 #[test]
 fn get() {
-    try_all("get", hostile::get, 5_000);
+    try_all("get", hostile::get, 1_500);
 }
 
 #[test]
 fn salvage() {
-    try_all("salvage", hostile::salvage, 4_000);
+    try_all("salvage", hostile::salvage, 1_200);
 }
