@@ -125,7 +125,7 @@ fn strike_extents(bytes: &mut [u8], choices: &mut Choices<'_>) {
             superblock::set(bytes, one, owner << 56 | index << OFFSET_BITS | offset);
         }
         3 => superblock::set(bytes, one + 1, len / 128 * 64),
-        4 => superblock::set(bytes, one + 1, len * 2),
+        4 => superblock::set(bytes, one + 1, len.wrapping_mul(2)),
         5 => counted(bytes, count.saturating_sub(1)),
         6 => counted(bytes, count + 1),
         _ => {

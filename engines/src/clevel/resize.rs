@@ -4,7 +4,7 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity,
+    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, SLOTS, Word, capacity,
     compare_and_swap, load,
 };
 use super::{Core, Retired};
@@ -180,7 +180,8 @@ impl<M: Medium> Core<M> {
 
     /// As [`Core::grow`], for a key that finds no room: unless the table has far more slots than pairs already.
     fn grow_for_crowd(&self, context: Context) -> Result<(), SpaceError> {
-        refuse_crowd(self.len(), capacity(self.levels.get(context.back()).log2()))?;
+        let slots = capacity(self.levels.get(context.back()).log2());
+        refuse_crowd(self.len(), slots, SLOTS as u32)?;
         self.grow(context)
     }
 

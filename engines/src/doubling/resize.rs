@@ -64,6 +64,9 @@ pub(crate) trait Doubles {
     /// Pairs that the load factor is relative to.
     fn capacity(&self, geometry: Geometry) -> u64;
 
+    /// Slots of a bucket.
+    fn bucket_slots(&self) -> u32;
+
     /// Scans under way.
     fn open_scans(&self) -> u64;
 
@@ -159,6 +162,8 @@ pub(crate) trait Doubles {
             if first || second || self.tables().geometry() != geometry {
                 return Ok(());
             }
+            // A resize whose keys crowd may never end: not every key of theirs is to go through all of it.
+            self.refuse_crowd(geometry)?;
             self.finish_resize();
             if self.tables().progress.undrained(geometry.generation()) == Some(0) {
                 // The thread that emptied the last bucket has not reported it yet.
@@ -183,7 +188,7 @@ pub(crate) trait Doubles {
 
     /// An error if the table has so many slots for its pairs that a key without room is no reason to double.
     fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
-        refuse_crowd(self.tables().len(), self.capacity(geometry))
+        refuse_crowd(self.tables().len(), self.capacity(geometry), self.bucket_slots())
     }
 
     /// About how large the pool is with one more data table of this many buckets.

@@ -86,6 +86,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 .into(),
         };
         if geometry.resize() != Resize::No {
+            // A resize whose keys crowd may never end: not every key of theirs is to go through all of it.
+            self.refuse_crowd(geometry)?;
             self.finish_resize();
             if self.undrained(geometry) == Some(0) {
                 // The thread that emptied the last bucket has not reported it yet.
@@ -107,7 +109,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
         let design = self.shape.design;
         if design.two_hashes && design.two_levels && design.movement {
-            refuse_crowd(self.len(), self.capacity(geometry))
+            refuse_crowd(self.len(), self.capacity(geometry), self.shape.slots)
         } else {
             Ok(())
         }

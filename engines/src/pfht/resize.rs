@@ -39,6 +39,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         (u64::from(self.bucket.slots) << geometry.log2()) + (self.shape.first_nodes() << doublings)
     }
 
+    fn bucket_slots(&self) -> u32 {
+        self.bucket.slots
+    }
+
     fn open_scans(&self) -> u64 {
         self.scans.open()
     }
