@@ -11,7 +11,7 @@ const KNOWN: u64 = 0x5eed;
 /// What makes the seed of the second output of the first one's (docs/format.md).
 const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Chosen keys.
-const CHOSEN: u64 = 6000;
+const CHOSEN: u64 = 1500;
 /// What a table takes of them at most: bucket pairs and chains have ends.
 const TAKEN_MAX: u64 = 600;
 /// Bytes of a pool's index with them, and with nothing else: 4096 slots and a doubling of that, on any engine.
@@ -97,7 +97,7 @@ fn keys_of_one_hash_do_not_make_a_table_grow_without_end() {
         assert!(index_bytes <= INDEX_BYTES_MAX, "{engine}: {index_bytes} bytes");
         assert_holds(&table, &taken, 0);
         // They are in nobody's way.
-        let others = 20_000;
+        let others = 8000;
         for number in 0..others {
             assert_eq!(table.put(other(number), number).unwrap(), None, "{engine}");
         }
