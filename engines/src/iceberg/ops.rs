@@ -10,7 +10,7 @@ use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::Geometry;
 use super::resize::Stale;
-use crate::crowded::CHAIN_MAX;
+use crate::crowded::{CHAIN_MAX, refuse_crowd};
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
 use pmem::{Medium, SpaceError};
@@ -55,8 +55,10 @@ impl<M: Medium> Core<M> {
                 Err(Interrupted::Full(error)) => {
                     drop(locked);
                     // Room in the blocks of this key comes with a resize, if that can be had.
-                    let is_crowded = matches!(error, SpaceError::Crowded { .. });
-                    if is_crowded || !self.grow_for_overflow() {
+                    if let SpaceError::Crowded { pairs, slots } = error {
+                        refuse_crowd(pairs, slots, self.shape.level_1_slots)?;
+                    }
+                    if !self.grow_for_overflow() {
                         return Err(error.into());
                     }
                 }
