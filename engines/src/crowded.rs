@@ -1,7 +1,7 @@
 //! When a table that has no room for a key does not double for it.
 //!
-//! Keys spread by themselves: among so many buckets for so few pairs none is full. Where one is, somebody has chosen keys
-//! that share it, and knows the pool's seed. Doubling separates such keys late or never, and would fill the file.
+//! Keys spread by themselves: among so many buckets for so few pairs none is full. Where one is, somebody has chosen
+//! keys that share it, and knows the pool's seed. Doubling separates such keys late or never, and would fill the file.
 
 use pmem::SpaceError;
 

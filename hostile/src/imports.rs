@@ -112,7 +112,7 @@ fn text(data: &[u8], row: impl Fn(&mut Choices<'_>, &mut Vec<u8>)) -> Vec<u8> {
     text
 }
 
-fn delimited(data: &[u8], delimiter: u8) {
+fn delimited(data: &[u8], delimiter: u8) -> bool {
     let text = text(data, |choices, text| {
         if choices.one_in(2) {
             // A good row.
@@ -136,20 +136,21 @@ fn delimited(data: &[u8], delimiter: u8) {
         let found = read_delimited(&text, buffer, delimiter, has_header);
         assert_eq!(found, expected, "{:?} by {buffer} bytes", text.escape_ascii().to_string());
     }
+    expected.fault.is_none()
 }
 
-/// Reads a file with commas.
-pub fn csv(data: &[u8]) {
-    delimited(data, b',');
+/// Reads a file with commas. Whether it has no fault.
+pub fn csv(data: &[u8]) -> bool {
+    delimited(data, b',')
 }
 
-/// Reads a file with tabs.
-pub fn tsv(data: &[u8]) {
-    delimited(data, b'\t');
+/// Reads a file with tabs. Whether it has no fault.
+pub fn tsv(data: &[u8]) -> bool {
+    delimited(data, b'\t')
 }
 
-/// Reads lines of JSON.
-pub fn jsonl(data: &[u8]) {
+/// Reads lines of JSON. Whether they have no fault.
+pub fn jsonl(data: &[u8]) -> bool {
     let text = text(data, |choices, text| {
         let is_good = choices.one_in(2);
         let count = if is_good { 2 } else { choices.below(5) };
@@ -187,4 +188,5 @@ pub fn jsonl(data: &[u8]) {
             }
         }
     }
+    found.fault.is_none()
 }

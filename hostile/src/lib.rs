@@ -14,6 +14,8 @@
 //! | [`restored`] | checkpoint and log | as [`open`], by way of them |
 //! | [`csv`], [`tsv`], [`jsonl`] | files to load | the pairs that another reader finds, or an error with the line that it finds wrong |
 //!
+//! Each says whether its mutant was accepted, so that the test sees that some are and some are not.
+//!
 //! Besides, nothing panics, hangs, faults, or takes more memory than its input allows.
 
 #![forbid(unsafe_code)]

@@ -226,20 +226,20 @@ fn mutant(choices: &mut Choices<'_>) -> (&'static Seed, Files, bool) {
     (seed, files, is_forged)
 }
 
-/// Restores from a mutant. Unless it was forged, what comes is what the pool was at one moment.
-pub fn log(data: &[u8]) {
+/// Restores from a mutant. Unless it was forged, what comes is what the pool was at one moment. Whether one comes.
+pub fn log(data: &[u8]) -> bool {
     let mut choices = Choices::new(data);
     let (seed, files, is_forged) = mutant(&mut choices);
-    if let Ok(image) = restore(files.clone())
-        && !is_forged
-    {
+    let Ok(image) = restore(files.clone()) else { return false };
+    if !is_forged {
         let found = seed.files.changes_in(&files);
         assert!(seed.images.contains(&image), "an image that the pool never was: {found}");
     }
+    true
 }
 
-/// Opens a pool whose file does not count, from mutated companions.
-pub fn restored(data: &[u8]) {
+/// Opens a pool whose file does not count, from mutated companions. Whether it opens.
+pub fn restored(data: &[u8]) -> bool {
     let mut choices = Choices::new(data);
     let (seed, files, _) = mutant(&mut choices);
     let directory = in_ram();
@@ -251,7 +251,10 @@ pub fn restored(data: &[u8]) {
         // Cut off before it says anything.
         std::fs::write(&path, b"FIRNDEX\0").expect("room for a file");
     }
-    if let Ok(subject) = seed.form.open(&options(), &path) {
+    let opened = seed.form.open(&options(), &path);
+    let is_opened = opened.is_ok();
+    if let Ok(subject) = opened {
         let _ = (subject.check(), subject.pairs().map(drop), subject.put(3), subject.close());
     }
+    is_opened
 }

@@ -30,7 +30,7 @@ impl Scratch {
     }
 
     /// Makes a mutant a file, and shows it to `work`.
-    fn with(data: &[u8], work: impl FnOnce(&Scratch, &Mutant, &mut Choices<'_>)) {
+    fn with(data: &[u8], work: impl FnOnce(&Scratch, &Mutant, &mut Choices<'_>) -> bool) -> bool {
         thread_local! {
             static SCRATCH: OnceCell<Scratch> = const { OnceCell::new() };
         }
@@ -39,8 +39,8 @@ impl Scratch {
             let mut choices = Choices::new(data);
             let mutant = Mutant::of(&mut choices, &scratch.place);
             std::fs::write(&scratch.pool, &mutant.bytes).expect("room for a pool");
-            work(scratch, &mutant, &mut choices);
-        });
+            work(scratch, &mutant, &mut choices)
+        })
     }
 
     /// Opens the mutant for reading, which changes nothing in it.
@@ -67,8 +67,8 @@ impl Scratch {
     }
 }
 
-/// Opens a mutant as what it was and as what it was not, for reading and for writing, and closes it.
-pub fn open(data: &[u8]) {
+/// Opens a mutant as what it was and as what it was not, for reading and for writing, and closes it. Whether it opens.
+pub fn open(data: &[u8]) -> bool {
     Scratch::with(data, |scratch, mutant, choices| {
         let _ = firndex::inspect(&scratch.pool);
         if choices.one_in(8) {
@@ -80,14 +80,17 @@ pub fn open(data: &[u8]) {
             drop(subject);
             scratch.assert_unchanged(mutant);
         }
-        if let Ok(subject) = scratch.open_to_write(mutant) {
+        let opened = scratch.open_to_write(mutant);
+        let is_opened = opened.is_ok();
+        if let Ok(subject) = opened {
             std::hint::black_box((subject.len(), subject.get(2).is_ok()));
             if choices.one_in(2) {
                 let _ = subject.close();
             }
         }
         scratch.assert_no_larger();
-    });
+        is_opened
+    })
 }
 
 /// What a pool answers that is not what its seed answers: keys, and pairs that a scan shows.
@@ -120,16 +123,16 @@ fn excused(mutant: &Mutant) -> usize {
     }
 }
 
-/// Checks a mutant. If nothing is found, it must answer as its seed does.
-pub fn check(data: &[u8]) {
+/// Checks a mutant. If nothing is found, it must answer as its seed does. Whether nothing is found.
+pub fn check(data: &[u8]) -> bool {
     Scratch::with(data, |scratch, mutant, choices| {
         let is_to_read = !choices.one_in(3);
         let opened =
             if is_to_read { scratch.open_to_read(mutant) } else { scratch.open_to_write(mutant) };
-        let Ok(subject) = opened else { return };
+        let Ok(subject) = opened else { return false };
         let report = subject.check().expect("a check reports what it finds");
         if !report.is_sound() {
-            return;
+            return false;
         }
         let (wrong, excused) = (wrong_answers(mutant, &*subject), excused(mutant));
         assert!(
@@ -137,11 +140,12 @@ pub fn check(data: &[u8]) {
             "{wrong} wrong answers, {excused} of them excused, and `check` finds nothing: {}",
             mutant.seed.changes_in(&mutant.bytes)
         );
-    });
+        true
+    })
 }
 
-/// Reads all of a mutant and changes it.
-pub fn get(data: &[u8]) {
+/// Reads all of a mutant and changes it. Whether it opens.
+pub fn get(data: &[u8]) -> bool {
     Scratch::with(data, |scratch, mutant, choices| {
         let numbers: Vec<u32> = (0..mutant.seed.numbers).collect();
         let read = |subject: &dyn Subject| {
@@ -155,7 +159,7 @@ pub fn get(data: &[u8]) {
             drop(subject);
             scratch.assert_unchanged(mutant);
         }
-        let Ok(subject) = scratch.open_to_write(mutant) else { return };
+        let Ok(subject) = scratch.open_to_write(mutant) else { return false };
         read(&*subject);
         for _ in 0..2 + choices.below(6) {
             let number = choices.below(numbers.len()) as u32;
@@ -176,17 +180,18 @@ pub fn get(data: &[u8]) {
         if let Ok(subject) = scratch.open_to_write(mutant) {
             let _ = (subject.check(), subject.pairs().map(drop));
         }
-    });
+        true
+    })
 }
 
-/// Salvages a mutant. Of a store nothing comes back that it never held; what comes back is sound.
-pub fn salvage(data: &[u8]) {
+/// Salvages a mutant. Of a store nothing comes back that it never held; what comes back is sound. Whether a pool comes.
+pub fn salvage(data: &[u8]) -> bool {
     Scratch::with(data, |scratch, mutant, choices| {
         let orphans = if choices.one_in(2) { Orphans::Copy } else { Orphans::Leave };
         let form = if choices.one_in(8) { Form::Store } else { mutant.seed.form };
         let salvaged = salvage_as(scratch, form, orphans);
         scratch.assert_unchanged(mutant);
-        let Ok(saved) = salvaged else { return };
+        let Ok(saved) = salvaged else { return false };
         let out = form.open(&options().read_only(true), &scratch.out).expect("it was just made");
         let pairs = out.pairs().expect("it was just made");
         assert_eq!(pairs.len() as u64, saved);
@@ -195,7 +200,8 @@ pub fn salvage(data: &[u8]) {
             let held = |(key, value): &Pair| is_of_store(mutant, key, value);
             assert!(pairs.iter().all(held), "{}: a pair is invented", mutant.seed.engine);
         }
-    });
+        true
+    })
 }
 
 /// Whether a store ever held this pair: its values change in the course of its making.

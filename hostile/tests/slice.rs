@@ -35,7 +35,7 @@ fn bytes_of(mutant: u64) -> Vec<u8> {
 }
 
 /// Tries mutants on a target, in a thread that is given up if one hangs.
-fn try_all(name: &str, target: fn(&[u8]), mutants: u64) {
+fn try_all(name: &str, target: fn(&[u8]) -> bool, mutants: u64) {
     limit_memory();
     let mutants = mutants * number("FIRNDEX_MUTANTS").unwrap_or(1);
     let tried = match number("FIRNDEX_MUTANT") {
@@ -46,10 +46,12 @@ fn try_all(name: &str, target: fn(&[u8]), mutants: u64) {
     let salt = name.bytes().fold(1, |salt: u64, byte| salt.wrapping_mul(257) + u64::from(byte));
     let (done, outcome) = channel();
     let victim = std::thread::spawn(move || {
+        let mut accepted = 0;
         for mutant in tried {
             done.send(mutant).expect("somebody waits");
-            target(&bytes_of(workload::mix(salt) ^ mutant));
+            accepted += u64::from(target(&bytes_of(workload::mix(salt) ^ mutant)));
         }
+        accepted
     });
     let mut last = 0;
     loop {
@@ -59,10 +61,17 @@ fn try_all(name: &str, target: fn(&[u8]), mutants: u64) {
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    if victim.join().is_err() {
+    let Ok(accepted) = victim.join() else {
         panic!("{name}: mutant {last} did it (FIRNDEX_MUTANT={last})");
+    };
+    println!("{name}: {mutants} mutants, {accepted} accepted");
+    if number("FIRNDEX_MUTANT").is_none() {
+        // Neither all alike, nor hardly any that come far.
+        assert!(
+            20 * accepted > mutants && 20 * (mutants - accepted) > mutants,
+            "{name}: {accepted}"
+        );
     }
-    println!("{name}: {mutants} mutants");
 }
 
 #[test]
