@@ -3,6 +3,9 @@
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const PADDING: u8 = b'=';
 
+/// Ends the name of a field of a JSON object that has bytes in base64.
+pub(crate) const BASE64_SUFFIX: &str = "_base64";
+
 /// Appends the digits of `bytes`, padded to a multiple of four.
 pub(crate) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for group in bytes.chunks(3) {

@@ -11,11 +11,8 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-use crate::base64;
+use crate::base64::{self, BASE64_SUFFIX};
 use crate::failure::Failure;
-
-/// Ends the name of a field of a JSON object that has bytes in base64.
-pub(crate) const BASE64_SUFFIX: &str = "_base64";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

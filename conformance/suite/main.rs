@@ -12,6 +12,7 @@ mod damage;
 mod engines;
 mod equality;
 mod faults;
+mod floods;
 mod growth;
 mod harness;
 mod interleaved;
@@ -122,6 +123,9 @@ macro_rules! conformance {
             mod dram {
                 everywhere! { Dram }
                 tests! { Dram;
+                    floods {
+                        chosen_keys_are_stored_or_refused,
+                    }
                     damage {
                         random_words_are_refused_or_survived,
                         a_damaged_superblock_is_refused_or_survived,

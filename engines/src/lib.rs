@@ -20,6 +20,7 @@ macro_rules! for_each_engine {
 
 mod ahead;
 pub mod clevel;
+mod crowded;
 mod doubling;
 pub mod engine;
 mod helper;

@@ -28,7 +28,7 @@ pub enum Error {
     /// The pool holds something impossible: it is damaged.
     #[error(transparent)]
     Corrupt(Corrupt),
-    /// The key or the value is too long, or too many keys share one hash.
+    /// The key or the value is too long, or too many keys share one hash or belong to the same buckets.
     #[error(transparent)]
     Limit(ItemError),
     /// The pool's engine does not offer the operation.
@@ -174,6 +174,7 @@ impl From<SpaceError> for Error {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::Io { source, .. } => Error::Io { action: "growing the pool", source },
+            crowded @ SpaceError::Crowded { .. } => Error::Limit(ItemError::Space(crowded)),
             full => Error::PoolFull(full),
         }
     }

@@ -23,6 +23,18 @@ pub enum SpaceError {
         /// The reason, and what helps other than removing entries.
         reason: String,
     },
+    /// The buckets of a key are full, though the table is nearly empty.
+    #[error(
+        "the key finds no room, and the table does not double for it: it has {slots} slots for {pairs} pairs already, and too \
+         many of its keys belong to the same buckets; somebody has chosen such keys: copy the pairs to a new pool, which has \
+         another seed"
+    )]
+    Crowded {
+        /// Pairs that the table has.
+        pairs: u64,
+        /// Slots that it has.
+        slots: u64,
+    },
     /// The operating system refused for another reason.
     #[error(
         "the pool could not grow to {needed_bytes} bytes: {source}; nothing was changed: fix what the system reports, then \

@@ -120,11 +120,14 @@ struct Rows<R> {
     bytes: Vec<u8>,
     /// Where each of them ends.
     ends: Vec<usize>,
+    /// What a row may take of memory.
+    bytes_max: usize,
 }
 
 impl<R: BufRead> Rows<R> {
     fn new(input: R, delimiter: u8) -> Self {
-        Rows { input, delimiter, line: 1, bytes: Vec::new(), ends: Vec::new() }
+        let (bytes, ends) = (Vec::new(), Vec::new());
+        Rows { input, delimiter, line: 1, bytes, ends, bytes_max: RECORD_BYTES_MAX }
     }
 
     fn field(&self, column: usize) -> &[u8] {
@@ -223,12 +226,13 @@ impl<R: BufRead> Rows<R> {
                 let quoted = self.end_field(state);
                 return Ok((false, quoted));
             }
-            if self.bytes.len() > RECORD_BYTES_MAX {
+            // Empty fields have no bytes, but each has an end.
+            if self.bytes.len() + size_of_val(&self.ends[..]) > self.bytes_max {
                 return Err(Unreadable::at(
                     quote_line,
                     format!(
-                        "found a row of more than {} MiB; is a quote left open here?",
-                        RECORD_BYTES_MAX >> 20
+                        "found a row that takes more than {} MiB; is a quote left open here, or a line end missing?",
+                        self.bytes_max >> 20
                     ),
                 ));
             }
@@ -315,6 +319,19 @@ mod tests {
         assert!(message("k,v\n\"a\nb\"c,1\n").starts_with("line 3: found \"c\""));
         assert!(message("k,v\n\"a\"\r,1\n").starts_with("line 2: found \",\""));
         assert!(message("k\na\n").starts_with("line 1: no column 2"));
+    }
+
+    /// Memory is for rows, and a file of nothing but delimiters has none.
+    #[test]
+    fn a_row_without_end_is_refused_whatever_it_consists_of() {
+        for byte in [",", "x", "\"\","] {
+            let text = byte.repeat(100_000);
+            let mut rows = Rows::new(BufReader::with_capacity(100, text.as_bytes()), b',');
+            rows.bytes_max = 10_000;
+            let refused = rows.read().unwrap_err().to_string();
+            assert!(refused.starts_with("line 1: found a row that takes more than"), "{refused}");
+            assert!(rows.ends.len() < 2000 && rows.bytes.len() < 20_000);
+        }
     }
 
     #[test]

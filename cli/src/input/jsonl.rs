@@ -7,8 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
-use crate::base64;
-use crate::format::BASE64_SUFFIX;
+use crate::base64::{self, BASE64_SUFFIX};
 use crate::quote::quote;
 
 /// Reads two fields from each line's object. A string is taken for the text it means, any other

@@ -4,10 +4,11 @@
 
 use super::descriptor::{Kind, Operation, Own};
 use super::layout::{
-    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, Word, capacity,
+    Bucket, Context, LEVEL_MAX, LEVELS, LEVELS_MAX, LOG2_MAX, Level, SLOTS, Word, capacity,
     compare_and_swap, load,
 };
 use super::{Core, Retired};
+use crate::crowded::refuse_crowd;
 use crate::helper::Refused;
 use index::Error;
 use pmem::epoch::Guard;
@@ -174,7 +175,14 @@ impl<M: Medium> Core<M> {
             }
             .into());
         }
-        Ok(self.grow(context)?)
+        Ok(self.grow_for_crowd(context)?)
+    }
+
+    /// As [`Core::grow`], for a key that finds no room: unless the table has far more slots than pairs already.
+    fn grow_for_crowd(&self, context: Context) -> Result<(), SpaceError> {
+        let slots = capacity(self.levels.get(context.back()).log2());
+        refuse_crowd(self.len(), slots, SLOTS as u32)?;
+        self.grow(context)
     }
 
     /// Appends a level of twice the size of the back one, if no other thread has done it.
@@ -202,10 +210,8 @@ impl<M: Medium> Core<M> {
         let mut taken = Vec::new();
         let appended = log2s.iter().try_fold(context, |context_so_far, &log2| {
             if context_so_far.len() == LEVELS_MAX {
-                return Err(SpaceError::Full {
-                    needed_bytes: Level::bytes(log2),
-                    reason: "too many of its keys belong to the same buckets".into(),
-                });
+                let slots = capacity(self.levels.get(context_so_far.back()).log2());
+                return Err(SpaceError::Crowded { pairs: self.len(), slots });
             }
             let level = self.take_level(log2, false)?;
             taken.push(level);
@@ -411,7 +417,7 @@ impl<M: Medium> Core<M> {
         }
         // Also in a table that may not grow by itself: a shrink that does not fit would otherwise
         // have taken the room for further keys and never end.
-        Ok(self.grow(context)?)
+        Ok(self.grow_for_crowd(context)?)
     }
 
     /// Makes room for a key with this hash, which found none under `context`: moves one item from its

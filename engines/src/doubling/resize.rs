@@ -7,6 +7,7 @@
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
+use crate::crowded::refuse_crowd;
 use crate::helper::Refused;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
@@ -62,6 +63,9 @@ pub(crate) trait Doubles {
 
     /// Pairs that the load factor is relative to.
     fn capacity(&self, geometry: Geometry) -> u64;
+
+    /// Slots of a bucket.
+    fn bucket_slots(&self) -> u32;
 
     /// Scans under way.
     fn open_scans(&self) -> u64;
@@ -158,6 +162,8 @@ pub(crate) trait Doubles {
             if first || second || self.tables().geometry() != geometry {
                 return Ok(());
             }
+            // A resize whose keys crowd may never end: not every key of theirs is to go through all of it.
+            self.refuse_crowd(geometry)?;
             self.finish_resize();
             if self.tables().progress.undrained(geometry.generation()) == Some(0) {
                 // The thread that emptied the last bucket has not reported it yet.
@@ -176,7 +182,13 @@ pub(crate) trait Doubles {
                 ),
             });
         }
+        self.refuse_crowd(geometry)?;
         self.begin_extension(geometry)
+    }
+
+    /// An error if the table has so many slots for its pairs that a key without room is no reason to double.
+    fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
+        refuse_crowd(self.tables().len(), self.capacity(geometry), self.bucket_slots())
     }
 
     /// About how large the pool is with one more data table of this many buckets.
@@ -189,10 +201,8 @@ pub(crate) trait Doubles {
         // A shrink that found no room turns back.
         let log2 = geometry.used_log2() + u32::from(geometry.resize() != Resize::Shrink);
         if log2 - geometry.lowest() > SPAN_MAX {
-            return Err(SpaceError::Full {
-                needed_bytes: self.bytes_with(log2),
-                reason: "too many of its keys belong to the same buckets".into(),
-            });
+            let (pairs, slots) = (self.tables().len(), self.capacity(geometry));
+            return Err(SpaceError::Crowded { pairs, slots });
         }
         self.begin(geometry, geometry.next(log2, geometry.lowest(), Resize::Extend)).map(|_| ())
     }
@@ -438,7 +448,11 @@ pub(crate) trait Doubles {
                 // An item that finds no room in its table needs another one.
                 let geometry = tables.geometry();
                 let may_grow = tables.settings.resize_at <= 1.0;
-                if !geometry.is_resizing() || !may_grow || self.begin_extension(geometry).is_err() {
+                if !geometry.is_resizing()
+                    || !may_grow
+                    || self.refuse_crowd(geometry).is_err()
+                    || self.begin_extension(geometry).is_err()
+                {
                     break;
                 }
             }

@@ -10,6 +10,7 @@ use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::Geometry;
 use super::resize::Stale;
+use crate::crowded::{CHAIN_MAX, refuse_crowd};
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
 use pmem::{Medium, SpaceError};
@@ -54,6 +55,9 @@ impl<M: Medium> Core<M> {
                 Err(Interrupted::Full(error)) => {
                     drop(locked);
                     // Room in the blocks of this key comes with a resize, if that can be had.
+                    if let SpaceError::Crowded { pairs, slots } = error {
+                        refuse_crowd(pairs, slots, self.shape.level_1_slots)?;
+                    }
                     if !self.grow_for_overflow() {
                         return Err(error.into());
                     }
@@ -209,6 +213,11 @@ impl<M: Medium> Core<M> {
                 self.fill_slot(self.slot_2(block, lane), key, value, show);
                 return Ok(());
             }
+        }
+        // A table that may not grow keeps as many there as come.
+        if self.settings.resize_at <= 1.0 && self.level_3.chain(home).nth(CHAIN_MAX - 1).is_some() {
+            let (pairs, slots) = (self.len(), self.capacity(geometry));
+            return Err(Interrupted::Full(SpaceError::Crowded { pairs, slots }));
         }
         self.mark_spilled(home, spilled_bit(first));
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)

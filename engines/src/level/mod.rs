@@ -289,6 +289,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let may_grow = self.settings.resize_at <= 1.0;
                 if geometry.resize() == Resize::No
                     || !may_grow
+                    || self.refuse_crowd(geometry).is_err()
                     || self.begin_expansion(geometry).is_err()
                 {
                     break;

@@ -12,6 +12,7 @@ use super::layout::{
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
+use crate::crowded::refuse_crowd;
 use crate::progress::Copying;
 use index::Fixed;
 use pmem::pool::Draft;
@@ -85,6 +86,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 .into(),
         };
         if geometry.resize() != Resize::No {
+            // A resize whose keys crowd may never end: not every key of theirs is to go through all of it.
+            self.refuse_crowd(geometry)?;
             self.finish_resize();
             if self.undrained(geometry) == Some(0) {
                 // The thread that emptied the last bucket has not reported it yet.
@@ -97,17 +100,27 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if self.settings.resize_at > 1.0 {
             return Err(full());
         }
+        self.refuse_crowd(geometry)?;
         self.begin_expansion(geometry)
+    }
+
+    /// An error if the table has so many slots for its pairs that a key without room is no reason to double. With one
+    /// choice for each key, as experiments have it, keys crowd by themselves.
+    pub(super) fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
+        let design = self.shape.design;
+        if design.two_hashes && design.two_levels && design.movement {
+            refuse_crowd(self.len(), self.capacity(geometry), self.shape.slots)
+        } else {
+            Ok(())
+        }
     }
 
     /// Puts a new top level on the table. `Ok` also if another thread is at it.
     pub(super) fn begin_expansion(&self, geometry: Geometry) -> Result<(), SpaceError> {
         let top = geometry.top() + 1;
         if top - geometry.lowest() >= LEVELS_MAX {
-            return Err(SpaceError::Full {
-                needed_bytes: self.pool.superblock().end.saturating_add(self.bucket.bytes << top),
-                reason: "too many of its keys belong to the same buckets".into(),
-            });
+            let (pairs, slots) = (self.len(), self.capacity(geometry));
+            return Err(SpaceError::Crowded { pairs, slots });
         }
         self.begin(geometry, geometry.next(top, geometry.lowest(), Resize::Expand)).map(|_| ())
     }

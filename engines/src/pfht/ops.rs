@@ -53,7 +53,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 continue;
             }
             let geometry = self.geometry();
-            match self.insert(unfenced, geometry, (key, value), hash) {
+            match self.insert(unfenced, geometry, (key, value), hash, false) {
                 Placed::Done => {
                     unfenced.end_change(home, 1, 0);
                     return Ok(None);
@@ -117,14 +117,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         (self.stash.nodes_of(bucket).contains(&node) && is_same(found, key)).then_some(value)
     }
 
-    /// Insertion: into the emptier one of the key's buckets, after a displacement, or into the stash. `Done`: the
-    /// change is pushed, and to be ended.
+    /// Insertion: into the emptier one of the key's buckets, after a displacement, or into the stash. `is_moved`: the
+    /// item is in the table already. `Done`: the change is pushed, and to be ended.
     pub(super) fn insert<'a, const MOST: usize>(
         &'a self,
         unfenced: &mut Unfenced<'a, M, K, V, MOST>,
         geometry: Geometry,
         item: (K, V),
         hash: Hash,
+        is_moved: bool,
     ) -> Placed {
         let mut no_room = Placed::NoRoom;
         if Bucket::<K, V>::takes(item.0) {
@@ -134,6 +135,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             };
         }
         let [first, _] = self.pair_among(geometry.log2(), hash);
+        // An item that a resize moves has its place among others that are moved.
+        if !is_moved && Bucket::<K, V>::takes(item.0) && self.stash.has_long_chain(first) {
+            return no_room;
+        }
         match self.insert_into_stash(unfenced, geometry, first, item) {
             Placed::NoRoom => no_room,
             other => other,

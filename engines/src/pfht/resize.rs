@@ -39,6 +39,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         (u64::from(self.bucket.slots) << geometry.log2()) + (self.shape.first_nodes() << doublings)
     }
 
+    fn bucket_slots(&self) -> u32 {
+        self.bucket.slots
+    }
+
     fn open_scans(&self) -> u64 {
         self.scans.open()
     }
@@ -80,7 +84,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         let mut unfenced = Unfenced::<M, K, V, COPIES>::from(self, bucket);
         for slot in slots_in(self.misplaced(geometry, bucket)) {
             let item = self.bucket.pair(medium, at, slot);
-            match self.insert(&mut unfenced, geometry, item, self.hash(item.0)) {
+            match self.insert(&mut unfenced, geometry, item, self.hash(item.0), true) {
                 Placed::Done => unfenced.end_copy(slot, item.0),
                 other => return other,
             }

@@ -10,6 +10,7 @@
 
 use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
+use crate::crowded::CHAIN_MAX;
 use crate::packed::Packed;
 use index::Fixed;
 use pmem::sync::{Array, AtomicU32, AtomicU64, Mutex, Ordering, fence};
@@ -273,6 +274,18 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
             link = next_of(word);
         }
         nodes
+    }
+
+    /// Whether the chain of a bucket, locked or not, has as many nodes as one may get.
+    pub(super) fn has_long_chain(&self, bucket: u64) -> bool {
+        let head = self.head(bucket);
+        let _locked = LockedChain::wait(head);
+        let mut link = head.load(Ordering::Relaxed);
+        (0..CHAIN_MAX).all(|_| {
+            let node = link_of(link);
+            link = node.map_or(0, |node| self.link_word(node).load(Ordering::Relaxed));
+            node.is_some()
+        })
     }
 
     /// Stores a pair into a node that is in no chain, and flushes it; a fence is still to come.

@@ -34,6 +34,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         u64::from(self.bucket.slots) << geometry.log2()
     }
 
+    fn bucket_slots(&self) -> u32 {
+        self.bucket.slots
+    }
+
     fn open_scans(&self) -> u64 {
         self.scans.open()
     }

@@ -11,6 +11,7 @@ mod engines;
 mod equality;
 mod exactly_once;
 mod flips;
+mod floods;
 mod forced_flushes;
 mod forks;
 mod full;

@@ -228,6 +228,11 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
             vec!["17", "the disk is full"],
         ),
         (
+            "Crowded",
+            Box::new(SpaceError::Crowded { pairs: 17, slots: 99 }),
+            vec!["99 slots for 17 pairs", "another seed"],
+        ),
+        (
             "Full",
             Box::new(LogError::Full { path: path(), source: full() }),
             vec!["/some/pool", "free space"],

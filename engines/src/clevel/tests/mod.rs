@@ -121,7 +121,7 @@ fn no_level_is_taken_that_the_context_has_no_room_for() {
     }
     let extents = core.pool.extents_of(super::LEVELS);
     assert_eq!(extents.len(), 10);
-    assert!(matches!(core.grow(core.context()), Err(SpaceError::Full { .. })));
+    assert!(matches!(core.grow(core.context()), Err(SpaceError::Crowded { .. })));
     assert_eq!(core.pool.extents_of(super::LEVELS), extents);
     drop(guard);
     store.insert(b"key", b"value").unwrap();
