@@ -282,8 +282,8 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
         let _locked = LockedChain::wait(head);
         let mut link = head.load(Ordering::Relaxed);
         (0..CHAIN_MAX).all(|_| {
-            let node = link_of(link);
-            link = node.map_or(0, |node| self.link_word(node).load(Ordering::Relaxed));
+            let node = node_of(link);
+            link = node.map_or(0, |node| next_of(self.link_word(node).load(Ordering::Relaxed)));
             node.is_some()
         })
     }
