@@ -15,8 +15,8 @@ pub enum Suite {
     /// The single operations of `micro` on stores, with keys and values of 8 bytes; then suite values. With --peers,
     /// only that
     Store,
-    /// Stores in files by the size of values: operations, opening after a kill, bytes on disk (and with --peers embedded
-    /// databases)
+    /// Stores in files by the size of values: operations, opening after a kill, bytes on disk (and with --peers other
+    /// authors' databases)
     Values,
     /// YCSB: Load and A to F
     Ycsb,

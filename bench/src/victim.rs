@@ -1,6 +1,7 @@
 //! A process of its own that fills something, says so, and is then killed with SIGKILL.
 //!
-//! It is this program once more: an environment variable holds its order, and [`crate::run`] obeys before anything else.
+//! It is this program once more: an environment variable holds its order, and [`crate::run`] obeys before it does
+//! anything else.
 
 use crate::contender::Contender;
 use crate::setting::Setting;
