@@ -205,7 +205,7 @@ enum Fault {
 }
 
 impl Superblock {
-    /// Whether who closes the pool writes sums of its file, as [`PoolFile::write_sums`](crate::file::PoolFile::write_sums).
+    /// Whether who closes the pool writes sums of its file: [`PoolFile::write_sums`](crate::file::PoolFile::write_sums).
     pub fn keeps_sums(&self) -> bool {
         self.features_compatible & KEEPS_SUMS != 0
     }

@@ -2,10 +2,11 @@
 //!
 //! A thread's magazine for a class is a *count* and the slots. The count has a version in its upper bits.
 //!
-//! Protocol. The owner adds slots: it writes them behind those that are there, and then shows them by a compare-and-swap
-//! of the count, with a new version. It takes the last slot by a compare-and-swap to one less. Whoever needs what others
-//! have copies all slots, and then empties the magazine by a compare-and-swap. That one fails if the owner has taken or
-//! added a slot meanwhile: a count does not come back with its version. So each slot goes to one of them. Nobody waits.
+//! Protocol. The owner adds slots: it writes them behind those that are there, and then shows them by a
+//! compare-and-swap of the count, with a new version. It takes the last slot by a compare-and-swap to one less. Whoever
+//! needs what others have copies all slots, and then empties the magazine by a compare-and-swap. That one fails if the
+//! owner has taken or added a slot meanwhile: a count does not come back with its version. So each slot goes to one of
+//! them. Nobody waits.
 //!
 //! While a slot is in a magazine its bit says that it is taken, so its segment does not become free. A segment that is
 //! to be emptied gives its slots to no magazine any more; see [`compact`](super::compact) for those that have some.
