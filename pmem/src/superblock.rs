@@ -205,7 +205,8 @@ enum Fault {
 }
 
 impl Superblock {
-    /// Whether who closes the pool writes sums of its file: [`PoolFile::write_sums`](crate::file::PoolFile::write_sums).
+    /// Whether who closes the pool writes sums of its file, as
+    /// [`PoolFile::write_sums`](crate::file::PoolFile::write_sums) does.
     pub fn keeps_sums(&self) -> bool {
         self.features_compatible & KEEPS_SUMS != 0
     }

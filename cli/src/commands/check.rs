@@ -18,8 +18,8 @@ use crate::reading::Reading;
 ///
 /// Reads the whole pool and prints what is wrong with it. If there are sums of the closed file (POOL.sums, see
 /// `firndex create --sums`), the file is compared with them first. The exit status is 0 if the pool is sound, and 2 if
-/// it is not or cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only read.
-/// A table whose keys or values do not have 8 bytes is compared with its sums alone.
+/// it is not or cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only
+/// read. A table whose keys or values do not have 8 bytes is compared with its sums alone.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -9,12 +9,17 @@ fn value_of(key: u64) -> [u8; 20] {
     value
 }
 
+/// Puts before it is asked again whether the store grows: to count what it holds takes longer than they do.
+const PUTS_BETWEEN: u64 = 100;
+
 /// Puts keys from 0 on until the store grows, and there are so many.
 fn grow(store: &Store, keys_min: u64) -> u64 {
     let mut keys = 0;
     while keys < keys_min || !store.stats().unwrap().resizing {
-        store.put(keys.to_le_bytes(), value_of(keys)).unwrap();
-        keys += 1;
+        for key in keys..keys + PUTS_BETWEEN {
+            store.put(key.to_le_bytes(), value_of(key)).unwrap();
+        }
+        keys += PUTS_BETWEEN;
     }
     keys
 }
