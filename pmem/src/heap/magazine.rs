@@ -29,17 +29,16 @@ const SLOTS_MIN: u64 = 2;
 /// Slots that come free together and are added in one step.
 const TOGETHER: usize = 32;
 
-/// Words of a magazine.
-const WORDS: usize = 1 + SLOTS_MAX;
-
 /// In a count.
 const LEN_MASK: u64 = 0xff;
 const VERSION: u64 = LEN_MASK + 1;
 const _: () = assert!(SLOTS_MAX as u64 <= LEN_MASK);
 
-/// The magazines of all threads with a number.
+/// The magazines of all threads with a number. Counts lie apart: whoever looks at all of them touches no memory of empty
+/// ones.
 pub(super) struct Magazines {
-    words: Array<AtomicU64>,
+    counts: Array<AtomicU64>,
+    slots: Array<AtomicU64>,
     /// Per class, how many slots a magazine takes.
     slots_max: Vec<usize>,
 }
@@ -47,8 +46,8 @@ pub(super) struct Magazines {
 /// A thread's magazine for one class.
 struct Magazine<'a> {
     count: &'a AtomicU64,
-    words: &'a Array<AtomicU64>,
-    /// Where the first slot is among the words.
+    slots: &'a Array<AtomicU64>,
+    /// Where its first slot is among those of all.
     first: usize,
     slots_max: usize,
 }
@@ -58,18 +57,23 @@ impl Magazines {
     pub(super) fn new(sizes: impl Iterator<Item = u64>) -> io::Result<Magazines> {
         let slots_of = |size: u64| (BYTES_MAX / size).clamp(SLOTS_MIN, SLOTS_MAX as u64) as usize;
         let slots_max: Vec<usize> = sizes.map(slots_of).collect();
-        let words = THREADS_MAX * slots_max.len() * WORDS;
-        Ok(Magazines { words: Array::reserve(words, words)?, slots_max })
+        let counts = THREADS_MAX * slots_max.len();
+        let slots = counts * SLOTS_MAX;
+        Ok(Magazines {
+            counts: Array::reserve(counts, counts)?,
+            slots: Array::reserve(slots, slots)?,
+            slots_max,
+        })
     }
 
     /// `None` for threads without a number, and for no class.
     fn of(&self, thread: usize, class: usize) -> Option<Magazine<'_>> {
         let slots_max = *self.slots_max.get(class)?;
-        let at = (thread * self.slots_max.len() + class) * WORDS;
+        let index = thread * self.slots_max.len() + class;
         (thread < THREADS_MAX).then(|| Magazine {
-            count: self.words.get(at),
-            words: &self.words,
-            first: at + 1,
+            count: self.counts.get(index),
+            slots: &self.slots,
+            first: index * SLOTS_MAX,
             slots_max,
         })
     }
@@ -102,7 +106,7 @@ impl Magazines {
 
 impl Magazine<'_> {
     fn slot(&self, index: usize) -> &AtomicU64 {
-        self.words.get(self.first + index)
+        self.slots.get(self.first + index)
     }
 
     #[inline]
