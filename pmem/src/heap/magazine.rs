@@ -34,8 +34,8 @@ const LEN_MASK: u64 = 0xff;
 const VERSION: u64 = LEN_MASK + 1;
 const _: () = assert!(SLOTS_MAX as u64 <= LEN_MASK);
 
-/// The magazines of all threads with a number. Counts lie apart: whoever looks at all of them touches no memory of empty
-/// ones.
+/// The magazines of all threads with a number. Counts lie apart: whoever looks at all of them touches no memory of
+/// empty ones.
 pub(super) struct Magazines {
     counts: Array<AtomicU64>,
     slots: Array<AtomicU64>,
