@@ -100,7 +100,7 @@ fn break_and_catch(target: Target, site: Site, fault: Fault) -> Failure {
 
 #[test]
 fn superblock_copies_written_in_one_step() {
-    let fence = site(SiteKind::Fence, "pmem/src/pool/mod.rs", "fn write_copy<", "fence()");
+    let fence = site(SiteKind::Fence, "pmem/src/pool/copies.rs", "fn write_copy<", "fence()");
     break_and_catch(Target::Pool, fence, Fault::LateFence(3));
 }
 

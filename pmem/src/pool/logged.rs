@@ -1,6 +1,7 @@
 //! What is recorded of a pool's companions: its log, and the sums of its file.
 
-use super::{Pool, write_copies};
+use super::Pool;
+use super::copies::write_copies;
 use crate::medium::Medium;
 use crate::superblock::{Durability, Logged, SUPERBLOCK_BYTES, Superblock};
 use std::io;

@@ -3,6 +3,7 @@
 //! Every change of the superblock writes and persists one copy, then the other. After a crash at any point one copy is
 //! whole: the new one if the first persist was complete, otherwise the old one.
 
+mod copies;
 mod gate;
 mod logged;
 
@@ -14,6 +15,7 @@ use crate::superblock::{
     SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex, Ordering};
+use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
 use std::io;
@@ -561,41 +563,6 @@ impl<M: Medium> Drop for Pool<M> {
             let _ = self.close();
         }
     }
-}
-
-fn write_copies<M: Medium>(medium: &M, superblock: &Superblock) {
-    write_copy(medium, superblock, 0);
-    write_copy(medium, superblock, 1);
-}
-
-/// Writes one copy and waits until it is durable: with both under way at once, one crash could tear both. Unchanged
-/// lines are not written.
-fn write_copy<M: Medium>(medium: &M, superblock: &Superblock, copy: u64) {
-    let start = Offset(copy * COPY_BYTES);
-    let before = read_copy(medium, start);
-    let after = superblock.encode();
-    for word in (0..COPY_WORDS).filter(|&word| before[word] != after[word]) {
-        medium.store(start.word(word as u64), after[word]);
-    }
-    let lines = before.chunks(LINE_WORDS).zip(after.chunks(LINE_WORDS));
-    for (line, _) in (0..).zip(lines).filter(|(_, (before, after))| before != after) {
-        medium.flush(start.add(line * LINE));
-    }
-    medium.fence();
-}
-
-/// The words of the copy that begins at `start`; zeros, which are no valid copy, if the medium ends earlier.
-fn read_copy<M: Medium>(medium: &M, start: Offset) -> [u64; COPY_WORDS] {
-    let mut words = [0; COPY_WORDS];
-    // SAFETY: copies are stored to by `write_copy` only, whose callers hold the lock on the
-    // superblock or have the pool to themselves, as the callers of this function do.
-    let bytes = unsafe { medium.bytes(start, COPY_BYTES) }.unwrap_or_default();
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(WORD as usize)) {
-        let mut word_bytes = [0; WORD as usize];
-        word_bytes.copy_from_slice(bytes);
-        *word = u64::from_ne_bytes(word_bytes);
-    }
-    words
 }
 
 fn sync_superblock<M: Medium>(medium: &M) -> Result<(), OpenError> {
