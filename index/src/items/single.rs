@@ -1,7 +1,7 @@
 //! Changes of single keys with one search of the index, where no more is needed.
 //!
-//! What is to be put is written first; then the index decides in one step, from what the slot leads to, whether the
-//! slot leads to the new item from now on. In every other case nothing was done, and [`Items::change`] begins again:
+//! What is to be put is written first, unless a look at the index says that it will not be; then the index decides in
+//! one step, from what the slot leads to, whether the slot leads to the new item from now on. In every other case nothing was done, and [`Items::change`] begins again:
 //! several keys with one hash, no space at hand, a large item, damage.
 
 use super::{GROUP, Items, Unpublished};
@@ -42,11 +42,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         // items that are whole.
         let guard = self.space.epochs.pin();
         let hash = self.hasher.first_bytes(key);
-        // What the index reads first comes while there is space found and written.
-        self.index.prefetch(hash);
-        let draft = self.space.heap.draft(key, value)?;
         match when {
-            If::Always => {}
+            // What the index reads first comes while there is space found and written.
+            If::Always => self.index.prefetch(hash),
+            // Before there is space for it, which is taken in vain where the key is as it should not be.
             If::Absent if self.index.get(hash).is_some() => return None,
             If::Absent => {}
             If::Present => match self.index.get(hash) {
@@ -54,7 +53,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 None => return Some(None),
             },
         }
-        let at = draft.write();
+        let at = self.space.heap.draft(key, value)?.write();
         let fresh = Unpublished::new(&self.space.heap, at);
         // What was written must be durable before a slot leads to it.
         self.space.heap.pool().medium().fence();

@@ -279,4 +279,6 @@ impl<M: Medium> Heap<M> {
 }
 
 #[cfg(test)]
+mod kept_tests;
+#[cfg(test)]
 mod tests;

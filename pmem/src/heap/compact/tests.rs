@@ -6,10 +6,10 @@ use crate::sync::{AtomicBool, AtomicU64};
 use std::sync::Mutex;
 
 /// The simplest table there could be: a slot for each number.
-struct Table {
-    heap: Heap<Dram>,
-    epochs: Epochs,
-    slots: Mutex<Vec<Option<Offset>>>,
+pub(super) struct Table {
+    pub(super) heap: Heap<Dram>,
+    pub(super) epochs: Epochs,
+    pub(super) slots: Mutex<Vec<Option<Offset>>>,
     moved: AtomicU64,
 }
 
@@ -36,7 +36,7 @@ impl Mover for Table {
 }
 
 impl Table {
-    fn new(limit: u64, segment_log2: u32) -> Table {
+    pub(super) fn new(limit: u64, segment_log2: u32) -> Table {
         Table {
             heap: heap(limit, segment_log2),
             epochs: Epochs::new().unwrap(),
@@ -46,7 +46,7 @@ impl Table {
     }
 
     /// Adds a value under the next number, in room that is made for it if need be.
-    fn add(&self, bytes: usize) -> Option<usize> {
+    pub(super) fn add(&self, bytes: usize) -> Option<usize> {
         let index = self.slots.lock().unwrap().len();
         let (key, value) = (index.to_le_bytes(), vec![index as u8; bytes]);
         let wanted = self.heap.wanted_for(&key, &value, None);
@@ -78,7 +78,7 @@ impl Table {
         (0..).take_while(|_| self.add(bytes).is_some()).count()
     }
 
-    fn remove_unless(&self, is_kept: impl Fn(usize) -> bool) {
+    pub(super) fn remove_unless(&self, is_kept: impl Fn(usize) -> bool) {
         let mut slots = self.slots.lock().unwrap();
         for slot in slots.iter_mut().enumerate().filter(|(index, _)| !is_kept(*index)) {
             let guard = self.epochs.pin();
@@ -90,7 +90,7 @@ impl Table {
         self.collect();
     }
 
-    fn assert_sound(&self) {
+    pub(super) fn assert_sound(&self) {
         self.collect();
         let mut audit = self.heap.audit();
         let guard = self.epochs.pin();
