@@ -6,7 +6,7 @@ use super::search::Hit;
 use super::{Core, Retired};
 use index::{Change, Error};
 use pmem::epoch::{Guard, Retries};
-use pmem::heap::{Compacted, Item, Wanted};
+use pmem::heap::{Compacted, Corrupt, Item, Wanted};
 use pmem::{Medium, Offset, SpaceError};
 
 /// How often an insertion that finds the pool full tries to get back what was retired, if helpers
@@ -130,6 +130,7 @@ impl<M: Medium> Core<M> {
                 (None, Some(new)) => self.insert(hash, new, guard)?,
             };
             if !is_done {
+                self.refuse_vanished()?;
                 continue;
             }
             if new.is_some() {
@@ -142,6 +143,15 @@ impl<M: Medium> Core<M> {
             self.count(i64::from(new.is_some()) - i64::from(found.is_some()));
             return Ok((Changed { before, is_done: true }, found.is_none() && new.is_some()));
         }
+    }
+
+    /// An error if pages of the pool have vanished. Items then look like others, and what is tried again until it
+    /// succeeds may never succeed.
+    pub(super) fn refuse_vanished(&self) -> Result<(), Corrupt> {
+        if !self.medium().has_failed() {
+            return Ok(());
+        }
+        Err(Corrupt { at: Offset(0), found: "pages of the pool have vanished".into() })
     }
 
     /// The item of this change, written and durable.

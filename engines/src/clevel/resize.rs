@@ -380,6 +380,7 @@ impl<M: Medium> Core<M> {
     fn drain_bucket(&self, bucket: Bucket, guard: &Guard<'_>) -> Result<(), Error> {
         for slot in bucket.slots() {
             loop {
+                self.refuse_vanished()?;
                 let word = load(self.medium(), slot);
                 if word == Word::FROZEN {
                     break;
@@ -472,6 +473,7 @@ impl<M: Medium> Core<M> {
             if !self.context().is_resizing() {
                 return Ok(());
             }
+            self.refuse_vanished()?;
             self.drain_some(BUCKETS_AT_ONCE, &guard)?;
         }
     }
