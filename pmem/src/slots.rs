@@ -65,6 +65,11 @@ impl Area {
         log2 - self.initial_log2 + 1
     }
 
+    /// Number of units in so many extents, of which there is at least one.
+    pub fn units_in(&self, extents: usize) -> usize {
+        1 << (self.initial_log2 as usize + extents.saturating_sub(1))
+    }
+
     /// First unit of extent `index`.
     fn first_of(&self, index: u32) -> u64 {
         match index {

@@ -34,6 +34,11 @@ pub(super) struct Choices {
 }
 
 impl Choices {
+    /// Both, with the fingerprint in each.
+    pub(super) fn both(self) -> impl Iterator<Item = (u64, u8)> {
+        self.blocks.into_iter().zip(self.fingerprints)
+    }
+
     /// The choices that differ: both, or only the first if they are one block.
     pub(super) fn distinct(&self) -> impl Iterator<Item = (u64, u8)> + use<> {
         let Choices { blocks, fingerprints } = *self;
@@ -243,12 +248,31 @@ impl<M: Medium> Core<M> {
     }
 
     pub(super) fn choices(&self, geometry: Geometry, key: u64, first: u64) -> Choices {
+        self.choices_among(geometry.blocks_2(), key, first)
+    }
+
+    /// The choices of a key if level 2 has so many blocks.
+    pub(super) fn choices_among(&self, blocks_2: u64, key: u64, first: u64) -> Choices {
         let second = self.hasher.second_u64(key);
-        let mask = geometry.blocks_2() - 1;
+        let mask = blocks_2 - 1;
         Choices {
             blocks: [h1(second) & mask, h2(second) & mask],
             fingerprints: [level2_fingerprint_1(first), level2_fingerprint_2(first)],
         }
+    }
+
+    /// The blocks of level 2 in which a writer looks for a key, in the order of searches. A doubling has moved them, so
+    /// that no key is in its source; a shrink may have found no room.
+    pub(super) fn places_2(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        first: u64,
+    ) -> impl Iterator<Item = (u64, u8)> + use<M> {
+        let sources = geometry
+            .shrinking_2()
+            .then(|| self.choices_among(geometry.source_blocks_2(), key, first));
+        sources.into_iter().chain([self.choices(geometry, key, first)]).flat_map(Choices::both)
     }
 
     /// The first lane of the line in which a key's slot is in its level-1 block if the line had

@@ -1,6 +1,7 @@
 //! Verification of the invariants. Exact when nothing writes.
 
 use super::Core;
+use super::block::Choices;
 use super::hash::{h0, level1_fingerprint};
 use super::layout::LOCK;
 use super::level_3::{IN_USE, Level3};
@@ -25,7 +26,7 @@ impl<M: Medium> Core<M> {
 
     fn check_level_1(&self, report: &mut CheckReport) {
         let geometry = self.geometry();
-        for block in 0..geometry.blocks_1() {
+        for block in 0..geometry.span_1() {
             let flags = self.flags_1(block).load(Ordering::Acquire);
             if flags & LOCK != 0 {
                 report.fault(|| format!("level 1, block {block}: locked, though nothing writes"));
@@ -47,8 +48,7 @@ impl<M: Medium> Core<M> {
                 report.pairs += 1;
                 let first = self.hasher.first_u64(key);
                 let home = geometry.home(h0(first));
-                let is_home =
-                    home == block || geometry.resizing_1() && geometry.source_1(home) == block;
+                let is_home = home == block || geometry.source_1(h0(first)) == block;
                 if !is_home {
                     report.fault(|| format!(
                         "level 1, slot at {slot}: key {key:#x} is in block {block}, expected {home}"
@@ -70,7 +70,7 @@ impl<M: Medium> Core<M> {
 
     fn check_level_2(&self, report: &mut CheckReport) {
         let geometry = self.geometry();
-        for block in 0..geometry.blocks_2() {
+        for block in 0..geometry.span_2() {
             if self.word_2(block).load(Ordering::Acquire) & LOCK != 0 {
                 report.fault(|| format!("level 2, block {block}: locked, though nothing writes"));
             }
@@ -100,7 +100,7 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         let mut chained: HashMap<u64, u64> = HashMap::new();
         let nodes = self.level_3.nodes();
-        for block in 0..geometry.blocks_1() {
+        for block in 0..geometry.span_1() {
             for cell in self.level_3.chain(block).take(2 * nodes as usize) {
                 if let Some(other) = chained.insert(Level3::node_of(cell), block) {
                     report.fault(|| {
@@ -139,7 +139,7 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         let first = self.hasher.first_u64(key);
         let home = geometry.home(h0(first));
-        let source = if geometry.resizing_1() { geometry.source_1(home) } else { home };
+        let source = geometry.source_1(h0(first));
         if !self.may_have_spilled([source, home], first) {
             report.fault(|| {
                 format!(
@@ -173,19 +173,18 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         let first = self.hasher.first_u64(key);
         let home = geometry.home(h0(first));
-        let source = if geometry.resizing_1() { geometry.source_1(home) } else { home };
+        let source = geometry.source_1(h0(first));
         for block in [source, home] {
             if let Some((lane, _)) = self.find_1(block, key, first) {
                 return Some(self.slot_1(block, lane));
             }
         }
         if key != 0 {
-            let choices = self.choices(geometry, key, first);
-            let sources = choices
-                .blocks
-                .map(|block| if geometry.resizing_2() { geometry.source_2(block) } else { block });
-            let prints = choices.fingerprints;
-            for (block, print) in sources.into_iter().chain(choices.blocks).zip(prints.repeat(2)) {
+            let sources = geometry
+                .resizing_2()
+                .then(|| self.choices_among(geometry.source_blocks_2(), key, first));
+            let choices = sources.into_iter().chain([self.choices(geometry, key, first)]);
+            for (block, print) in choices.flat_map(Choices::both) {
                 if let Some((lane, _)) = self.find_2(block, print, key) {
                     return Some(self.slot_2(block, lane));
                 }

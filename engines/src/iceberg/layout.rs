@@ -145,16 +145,23 @@ impl Shape {
 /// that a reader gets all of it at one instant and notices any change by one comparison.
 ///
 /// ```text
-///  63         62      …      40   39          38          37 … 32            31 … 0
-/// | resizing | generation       | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
+///  63         62 … 42      41            40            39           38           37 … 32           31 … 0
+/// | resizing | generation | shrinking 2 | shrinking 1 | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
 /// ```
+///
+/// The sizes are those that a resize leads to. A resize connects blocks in families of two: the *lower* block, and the
+/// *upper* one, whose number has one bit more. A doubling moves pairs from the lower block to the upper one, a shrink
+/// from the upper one to the lower one. The lower block says whether that has been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry(pub(super) u64);
 
 const LEVEL_2_SHIFT: u32 = 32;
 const RESIZING_1: u64 = 1 << 38;
 const RESIZING_2: u64 = 1 << 39;
-pub(super) const GENERATION: u64 = 1 << 40;
+/// With the bits above: towards half as many blocks.
+const SHRINKING_1: u64 = 1 << 40;
+const SHRINKING_2: u64 = 1 << 41;
+pub(super) const GENERATION: u64 = 1 << 42;
 /// Either level: a bit whose test takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
@@ -198,6 +205,36 @@ impl Geometry {
         self.0 & RESIZING != 0
     }
 
+    #[inline(always)]
+    pub(super) fn shrinking_1(self) -> bool {
+        self.0 & SHRINKING_1 != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn shrinking_2(self) -> bool {
+        self.0 & SHRINKING_2 != 0
+    }
+
+    /// Level-1 blocks that may hold pairs: with those that a shrink empties.
+    pub(super) fn span_1(self) -> u64 {
+        self.blocks_1() << u32::from(self.shrinking_1())
+    }
+
+    /// As [`Geometry::span_1`], of level 2.
+    pub(super) fn span_2(self) -> u64 {
+        self.blocks_2() << u32::from(self.shrinking_2())
+    }
+
+    /// Families of the level-1 blocks that a resize connects.
+    pub(super) fn families_1(self) -> u64 {
+        self.span_1() / 2
+    }
+
+    /// As [`Geometry::families_1`], of level 2.
+    pub(super) fn families_2(self) -> u64 {
+        self.span_2() / 2
+    }
+
     /// These sizes and flags in the generation after this one's.
     fn next(self, level_1_log2: u32, level_2_log2: u32, flags: u64) -> Geometry {
         let sizes = Geometry::new(level_1_log2, level_2_log2).0;
@@ -207,7 +244,7 @@ impl Geometry {
     }
 
     fn flags(self) -> u64 {
-        self.0 & (RESIZING_1 | RESIZING_2)
+        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2)
     }
 
     /// The geometry in which the levels asked for have doubled and their blocks are to be moved.
@@ -220,12 +257,24 @@ impl Geometry {
         )
     }
 
+    /// The geometry in which the levels asked for have half as many blocks, which take in the others.
+    pub(super) fn begin_shrink(self, level_1: bool, level_2: bool) -> Geometry {
+        let flag = |level: bool, flag: u64| if level { flag } else { 0 };
+        self.next(
+            self.level_1_log2() - u32::from(level_1),
+            self.level_2_log2() - u32::from(level_2),
+            flag(level_1, RESIZING_1 | SHRINKING_1) | flag(level_2, RESIZING_2 | SHRINKING_2),
+        )
+    }
+
     pub(super) fn end_1(self) -> Geometry {
-        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !RESIZING_1)
+        let flags = self.flags() & !(RESIZING_1 | SHRINKING_1);
+        self.next(self.level_1_log2(), self.level_2_log2(), flags)
     }
 
     pub(super) fn end_2(self) -> Geometry {
-        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !RESIZING_2)
+        let flags = self.flags() & !(RESIZING_2 | SHRINKING_2);
+        self.next(self.level_1_log2(), self.level_2_log2(), flags)
     }
 
     /// The level-1 block of a key with this h0, or with a word whose low bits are h0.
@@ -234,16 +283,43 @@ impl Geometry {
         h0 & u64::from(self.0 as u32)
     }
 
-    /// The level-1 block from which the content of `block` is moved during a resize: itself, if
-    /// it is in the lower half.
+    /// The level-1 block in which a key with this h0 was before the resize that is under way. Its home if there is none.
     #[inline(always)]
-    pub(super) fn source_1(self, block: u64) -> u64 {
+    pub(super) fn source_1(self, h0: u64) -> u64 {
+        if self.resizing_1() {
+            h0 & (source_blocks(self.blocks_1(), self.shrinking_1()) - 1)
+        } else {
+            self.home(h0)
+        }
+    }
+
+    /// The blocks that level 2 had before the resize that is under way.
+    #[inline(always)]
+    pub(super) fn source_blocks_2(self) -> u64 {
+        source_blocks(self.blocks_2(), self.shrinking_2())
+    }
+
+    /// The lower block of the family of a level-1 block in a resize.
+    #[inline(always)]
+    pub(super) fn family_1(self, block: u64) -> u64 {
+        block & (self.families_1() - 1)
+    }
+
+    /// As [`Geometry::family_1`], of level 2.
+    #[inline(always)]
+    pub(super) fn family_2(self, block: u64) -> u64 {
+        block & (self.families_2() - 1)
+    }
+
+    /// The lower block of the family of a level-1 block in the doubling that led to this size.
+    #[inline(always)]
+    pub(super) fn lower_1(self, block: u64) -> u64 {
         block & ((self.blocks_1() - 1) >> 1)
     }
 
-    /// As [`Geometry::source_1`], for level 2.
+    /// As [`Geometry::lower_1`], of level 2.
     #[inline(always)]
-    pub(super) fn source_2(self, block: u64) -> u64 {
+    pub(super) fn lower_2(self, block: u64) -> u64 {
         block & ((self.blocks_2() - 1) >> 1)
     }
 
@@ -258,6 +334,12 @@ impl Geometry {
     pub(super) fn moved_2(self) -> u64 {
         if self.level_2_log2() & 1 == 1 { MOVED_2 } else { 0 }
     }
+}
+
+/// The blocks before a resize to `blocks`.
+#[inline(always)]
+fn source_blocks(blocks: u64, is_shrinking: bool) -> u64 {
+    if is_shrinking { 2 * blocks } else { blocks / 2 }
 }
 
 /// What all operations read and few write. In a line of its own.

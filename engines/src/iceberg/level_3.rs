@@ -14,7 +14,7 @@
 use super::layout::{LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3, VALUE_WORD};
 use pmem::slots::Area;
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, fence};
-use pmem::{Medium, Offset, Pool, SpaceError};
+use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use std::io;
 
 /// Words of a node; the key is word 0.
@@ -220,8 +220,8 @@ impl Level3 {
         head.store(version | (before & (VERSION - 1)), Ordering::Release);
     }
 
-    /// Moves the cells of `source` that `goes` to the chain of `destination`, which nobody
-    /// changes yet; the lock of `source` is held.
+    /// Moves the cells of `source` that `goes` to the chain of `destination`. The lock of `source` is held; so is that
+    /// of `destination`, or nobody changes it yet.
     pub(super) fn split(
         &self,
         source: u64,
@@ -301,21 +301,30 @@ impl Level3 {
         Ok(nodes.fresh - 1)
     }
 
-    /// Links every node in use, as found in the pool: `home_of` tells the chain of a key.
-    pub(super) fn rebuild<M: Medium>(&self, medium: &M, mut home_of: impl FnMut(u64) -> u64) {
+    /// Links every node in use, as found in the pool: `home_of` tells the chain of a node's key. It may free the node,
+    /// and then tells `None`.
+    pub(super) fn rebuild<M: Medium>(
+        &self,
+        medium: &M,
+        mut home_of: impl FnMut(Offset, u64) -> Result<Option<u64>, OpenError>,
+    ) -> Result<(), OpenError> {
         let mut nodes = self.nodes.lock();
         let count = 1u64 << nodes.log2;
         nodes.free.clear();
         nodes.fresh = 0;
         for node in 0..count {
             let at = self.node_at(node);
-            if medium.load(Self::state_at(at)) == IN_USE {
+            if medium.load(Self::state_at(at)) != IN_USE {
+                continue;
+            }
+            if let Some(home) = home_of(at, medium.load(at))? {
                 // Skipped nodes are free; nodes after the last one in use stay fresh.
                 let skipped = nodes.fresh..node;
                 nodes.free.extend(skipped);
                 nodes.fresh = node + 1;
-                self.link(home_of(medium.load(at)), 2 * node);
+                self.link(home, 2 * node);
             }
         }
+        Ok(())
     }
 }

@@ -66,6 +66,7 @@ mod resize;
 mod salvage;
 mod scan;
 mod search;
+mod shrink;
 #[cfg(test)]
 mod tests;
 
@@ -79,7 +80,8 @@ use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
 use index::{
-    Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, is_same_state,
+    Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, Shrunk,
+    is_same_state,
 };
 use layout::{
     BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, Published,
@@ -91,6 +93,7 @@ use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
 use scan::PlaceScan;
+use shrink::Scans;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -139,8 +142,9 @@ struct Core<M: Medium> {
     counts: PerThread,
     /// Pairs found when the pool was opened.
     pairs_at_open: AtomicU64,
-    /// Held while a resize is begun.
+    /// Held while a resize or a scan is begun.
     beginning: Mutex<()>,
+    scans: Scans,
     /// Blocks for which space was last prepared ahead.
     prepared_log2: AtomicU64,
     signal: Signal,
@@ -253,21 +257,28 @@ impl<M: Medium> Core<M> {
         }
         let limit = pool.medium().limit();
         let units_now = roots.map(|log2| 1usize << log2);
-        let most = |level: usize| {
-            let units = (limit / units[level]).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
-            units.next_power_of_two().max(units_now[level])
-        };
+        let starts = |owner, area, root| starts_of(&pool, owner, area, root).map_err(corrupt);
+        let starts_1 = starts(LEVEL_1, &area_1, roots[0])?;
+        let starts_2 = starts(LEVEL_2, &area_2, roots[1])?;
+        let starts_3 = starts(LEVEL_3, &area_3, roots[2])?;
+        let most = [(&area_1, &starts_1), (&area_2, &starts_2), (&area_3, &starts_3)];
+        let most: Vec<usize> = (0..)
+            .zip(most)
+            .map(|(level, (area, starts)): (usize, _)| {
+                let units = (limit / units[level]).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
+                // A shrink leaves extents.
+                units.next_power_of_two().max(area.units_in(starts.len()))
+            })
+            .collect();
         let reserve = |source| OpenError::Io {
             action: "reserving memory for",
             path: "the table's sidecar".into(),
             source,
         };
-        let lines_1 = Array::reserve(most(0), units_now[0]).map_err(reserve)?;
-        let starts_1 = starts_of(&pool, LEVEL_1, &area_1, roots[0]).map_err(corrupt)?;
+        let lines_1 = Array::reserve(most[0], units_now[0]).map_err(reserve)?;
         let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1, &starts_1)
             .map_err(|wrong| corrupt(wrong_in(LEVEL_1, wrong)))?;
-        for (owner, area, root) in [(LEVEL_2, &area_2, roots[1]), (LEVEL_3, &area_3, roots[2])] {
-            let starts = starts_of(&pool, owner, area, root).map_err(corrupt)?;
+        for (area, starts) in [(&area_2, starts_2), (&area_3, starts_3)] {
             (0..).zip(starts).for_each(|(index, start)| area.add_extent(index, start));
         }
         Ok(Core {
@@ -278,14 +289,15 @@ impl<M: Medium> Core<M> {
             line_starts_1: u64::from(shape.level_1_slots) - (1 << SLOTS_PER_LINE_LOG2),
             blocks_1,
             area_2,
-            words: Array::reserve(most(1), units_now[1]).map_err(reserve)?,
-            level_3: Level3::new(area_3, roots[2] as u32, most(0), units_now[0], most(2))
+            words: Array::reserve(most[1], units_now[1]).map_err(reserve)?,
+            level_3: Level3::new(area_3, roots[2] as u32, most[0], units_now[0], most[2])
                 .map_err(reserve)?,
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),
             counts: PerThread::new().map_err(reserve)?,
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
+            scans: Scans::default(),
             prepared_log2: AtomicU64::new(0),
             signal: Signal::default(),
             shape,
@@ -333,7 +345,7 @@ impl<M: Medium> Core<M> {
     fn occupancy(&self) -> Occupancy {
         let geometry = self.geometry();
         let shape = &self.shape;
-        let pairs_2 = (0..geometry.blocks_2()).map(|block| u64::from(self.taken_2(block))).sum();
+        let pairs_2 = (0..geometry.span_2()).map(|block| u64::from(self.taken_2(block))).sum();
         let pairs_3 = self.level_3.len();
         let bytes_of = |owner| self.pool.extents_of(owner).iter().map(|extent| extent.bytes).sum();
         let level = |name, pairs, slots, owner, sidecar_bytes| Level {
@@ -344,7 +356,8 @@ impl<M: Medium> Core<M> {
             sidecar_bytes,
         };
         let (blocks_1, blocks_2) = (geometry.blocks_1(), geometry.blocks_2());
-        let pairs_1 = (0..blocks_1).map(|block| u64::from(self.taken_1(block).count_ones())).sum();
+        let pairs_1 =
+            (0..geometry.span_1()).map(|block| u64::from(self.taken_1(block).count_ones())).sum();
         let nodes = self.level_3.nodes();
         Occupancy {
             levels: vec![
@@ -418,9 +431,11 @@ fn starts_of<M: Medium>(
 ) -> Result<Vec<Offset>, String> {
     let extents = pool.extents_of(owner);
     let wrong = |what: String| Err(wrong_in(owner, what));
-    let expected = area.extents_for(root as u32);
-    if extents.len() != expected as usize {
-        return wrong(format!("{} extents, expected {expected}", extents.len()));
+    let expected = area.extents_for(root as u32) as usize;
+    // A shrink leaves the extents of blocks; level 3 does not shrink.
+    let most = if owner == LEVEL_3 { expected } else { area.extents_for(BLOCKS_LOG2_MAX) as usize };
+    if !(expected..=most).contains(&extents.len()) {
+        return wrong(format!("{} extents, expected {expected} to {most}", extents.len()));
     }
     for (index, extent) in (0..).zip(&extents) {
         let bytes = area.extent_bytes(index);
@@ -544,6 +559,10 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn settle(&self) {
         self.core.settle();
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.core.shrink()
     }
 
     fn set_chore(&self, chore: Weak<dyn Chore>) {

@@ -9,8 +9,9 @@ use super::Core;
 use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::Geometry;
-use super::resize::Stale;
+use super::resize::{Left, Stale};
 use crate::crowded::{CHAIN_MAX, refuse_crowd};
+use arrayvec::ArrayVec;
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
 use pmem::{Medium, SpaceError};
@@ -25,6 +26,14 @@ impl From<Stale> for Interrupted {
     fn from(Stale: Stale) -> Self {
         Interrupted::Stale
     }
+}
+
+/// A key's level-1 block, locked.
+pub(super) struct Home<'a> {
+    pub(super) block: u64,
+    /// The block of which a shrink has found no room for all pairs.
+    left: Option<Left<'a>>,
+    _locked: Locked<'a>,
 }
 
 /// What a mutation makes of the value that it finds.
@@ -48,12 +57,12 @@ impl<M: Medium> Core<M> {
     fn mutate_slow(&self, key: u64, first: u64, decide: &Decide<'_>) -> Result<Option<u64>, Error> {
         let done = loop {
             let geometry = self.geometry();
-            let Ok((home, locked)) = self.lock_home(geometry, first) else { continue };
-            match self.mutate_locked(geometry, home, key, first, decide) {
+            let Ok(home) = self.lock_home(geometry, first) else { continue };
+            match self.mutate_locked(geometry, &home, key, first, decide) {
                 Ok(done) => break done,
                 Err(Interrupted::Stale) => {}
                 Err(Interrupted::Full(error)) => {
-                    drop(locked);
+                    drop(home);
                     // Room in the blocks of this key comes with a resize, if that can be had.
                     if let SpaceError::Crowded { pairs, slots } = error {
                         refuse_crowd(pairs, slots, self.shape.level_1_slots)?;
@@ -79,23 +88,22 @@ impl<M: Medium> Core<M> {
     }
 
     /// Line 3: locks the level-1 block of a key. During a resize the block that it is filled from
-    /// has then been moved.
+    /// has then been moved, as far as there is room.
     #[inline(always)]
-    fn lock_home(&self, geometry: Geometry, first: u64) -> Result<(u64, Locked<'_>), Stale> {
-        let home = geometry.home(h0(first));
-        if geometry.resizing_1() && geometry.source_1(home) != home {
-            self.ensure_moved_1(geometry, geometry.source_1(home))?;
+    pub(super) fn lock_home(&self, geometry: Geometry, first: u64) -> Result<Home<'_>, Stale> {
+        let block = geometry.home(h0(first));
+        if geometry.resizing_1() && geometry.family_1(block) != block {
+            self.ensure_moved_1(geometry, geometry.family_1(block))?;
         }
-        let locked = Locked::wait(self.flags_1(home));
+        let locked = Locked::wait(self.flags_1(block));
         // Whoever published a newer geometry before this lock was taken may have moved the block;
         // whoever publishes one later has to wait for the lock before it moves.
         if self.geometry() != geometry {
             return Err(Stale);
         }
-        if geometry.resizing_1() {
-            self.move_if_unmoved_1(geometry, home);
-        }
-        Ok((home, locked))
+        let left =
+            if geometry.resizing_1() { self.move_if_unmoved_1(geometry, block) } else { None };
+        Ok(Home { block, left, _locked: locked })
     }
 
     /// Lines 4 to 17.
@@ -103,7 +111,7 @@ impl<M: Medium> Core<M> {
     fn mutate_locked(
         &self,
         geometry: Geometry,
-        home: u64,
+        home: &Home<'_>,
         key: u64,
         first: u64,
         decide: &Decide<'_>,
@@ -115,7 +123,7 @@ impl<M: Medium> Core<M> {
         if let Change::Put(value) = change
             && !self.insert_lv1(home, key, value, first)
         {
-            self.insert_lv2(geometry, home, key, value, first)?;
+            self.insert_lv2(geometry, home.block, key, value, first)?;
         }
         Ok(Done { found: None, change })
     }
@@ -125,21 +133,22 @@ impl<M: Medium> Core<M> {
     fn replace_existing(
         &self,
         geometry: Geometry,
-        home: u64,
+        home: &Home<'_>,
         key: u64,
         first: u64,
         decide: &Decide<'_>,
     ) -> Result<Option<Done>, Interrupted> {
-        if let Some((lane, value)) = self.find_1(home, key, first) {
+        for block in home.left.iter().map(|left| left.block).chain([home.block]) {
+            let Some((lane, value)) = self.find_1(block, key, first) else { continue };
             let change = decide(Some(value));
-            let hide = || self.set_lane_1(home, lane, EMPTY);
-            self.change_slot(self.slot_1(home, lane), change, hide);
+            let hide = || self.set_lane_1(block, lane, EMPTY);
+            self.change_slot(self.slot_1(block, lane), change, hide);
             return Ok(Some(Done { found: Some(value), change }));
         }
-        if !self.may_have_spilled([home; 2], first) {
+        if !self.may_have_spilled([home.block; 2], first) {
             return Ok(None);
         }
-        self.replace_spilled(geometry, home, key, first, decide)
+        self.replace_spilled(geometry, home.block, key, first, decide)
     }
 
     /// [`Core::replace_existing`] in levels 2 and 3.
@@ -154,7 +163,7 @@ impl<M: Medium> Core<M> {
         if key != 0 && self.may_be_in_level_2(geometry, key, first)? {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, choices.blocks)?;
-            for (block, fingerprint) in choices.distinct() {
+            for (block, fingerprint) in self.places_2(geometry, key, first) {
                 let Some((lane, value)) = self.find_2(block, fingerprint, key) else { continue };
                 let change = decide(Some(value));
                 let hide = || self.set_lane_2(block, lane, EMPTY);
@@ -176,10 +185,13 @@ impl<M: Medium> Core<M> {
 
     /// Lines 8 to 14: into an empty slot of the level-1 block, if it has one.
     #[inline(always)]
-    fn insert_lv1(&self, home: u64, key: u64, value: u64, first: u64) -> bool {
-        if key == 0 {
+    fn insert_lv1(&self, home: &Home<'_>, key: u64, value: u64, first: u64) -> bool {
+        // What a shrink found no room for has a claim: after a crash, all that the blocks took in goes back to where it
+        // was, and new pairs could be in the way.
+        if key == 0 || home.left.is_some() {
             return false;
         }
+        let home = home.block;
         let empties = self.empty_1(home);
         if empties == 0 {
             return false;
@@ -202,7 +214,10 @@ impl<M: Medium> Core<M> {
         if key != 0 {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, choices.blocks)?;
-            let [a, b] = choices.blocks.map(|block| self.empty_2(block));
+            // As in level 1, only where a shrink has left nothing.
+            let room_in =
+                |block| if self.has_left_2(geometry, block) { 0 } else { self.empty_2(block) };
+            let [a, b] = choices.blocks.map(room_in);
             let choice = usize::from(b.count_ones() > a.count_ones());
             let empties = [a, b][choice];
             if empties != 0 {
@@ -223,18 +238,25 @@ impl<M: Medium> Core<M> {
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)
     }
 
-    /// Locks a key's level-2 blocks, in the order of their indices.
+    /// Locks a key's level-2 blocks, in the order of their indices, and those of which a shrink has left pairs.
     fn lock_choices(
         &self,
         geometry: Geometry,
         [a, b]: [u64; 2],
-    ) -> Result<(Locked<'_>, Option<Locked<'_>>), Stale> {
+    ) -> Result<ArrayVec<Locked<'_>, 4>, Stale> {
         if geometry.resizing_2() {
-            self.ensure_moved_2(geometry, geometry.source_2(a))?;
-            self.ensure_moved_2(geometry, geometry.source_2(b))?;
+            self.ensure_moved_2(geometry, geometry.family_2(a))?;
+            self.ensure_moved_2(geometry, geometry.family_2(b))?;
         }
-        let lower = Locked::wait(self.word_2(a.min(b)));
-        let upper = (a != b).then(|| Locked::wait(self.word_2(a.max(b))));
-        if self.geometry() == geometry { Ok((lower, upper)) } else { Err(Stale) }
+        let mut locks = ArrayVec::new();
+        let blocks = [a.min(b), a.max(b)];
+        let distinct = &blocks[usize::from(a == b)..];
+        locks.extend(distinct.iter().map(|&block| Locked::wait(self.word_2(block))));
+        if self.geometry() != geometry {
+            return Err(Stale);
+        }
+        let left = distinct.iter().filter(|&&block| self.has_left_2(geometry, block));
+        locks.extend(left.map(|block| Locked::wait(self.word_2(block + geometry.blocks_2()))));
+        Ok(locks)
     }
 }

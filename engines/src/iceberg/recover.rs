@@ -4,12 +4,13 @@
 //! Blocks are visited in the families that a resize connects: a block of the lower half and the
 //! one that its content would be moved to. A pair found in the lower one that belongs to the upper one
 //! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
-//! both are equal. Each family is one thread's alone. Cut anywhere, recovery leaves what a
+//! both are equal. So a doubling is finished, and a shrink taken back. Each family is one thread's alone. Cut anywhere, recovery leaves what a
 //! crash in a resize leaves, and runs again.
 
 use super::Core;
 use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, SPILLED_WORD, slot_of};
+use super::level_3::Level3;
 use super::resize::choice_from;
 use crate::parallel::in_parallel;
 use pmem::sync::Ordering;
@@ -90,14 +91,26 @@ impl<M: Medium> Core<M> {
                     |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
                 )
             })?;
-        self.level_3.rebuild(self.medium(), |key| {
+        self.level_3.rebuild(self.medium(), |node, key| {
             let first = self.hasher.first_u64(key);
             let home = geometry.home(h0(first));
+            if self.is_in_level_1_or_2(geometry, key, first) {
+                // A shrink was about to move the pair here.
+                self.erase_in_recovery(Level3::state_at(node))?;
+                return Ok(None);
+            }
             self.mark_spilled_in_recovery(home, first);
-            home
-        });
+            Ok(Some(home))
+        })?;
         self.pairs_at_open.store(in_level_1 + in_level_2 + self.level_3.len(), Ordering::Release);
         Ok(())
+    }
+
+    fn is_in_level_1_or_2(&self, geometry: Geometry, key: u64, first: u64) -> bool {
+        let is_in_2 = |(block, print)| self.find_2(block, print, key).is_some();
+        key != 0
+            && (self.find_1(geometry.home(h0(first)), key, first).is_some()
+                || self.choices(geometry, key, first).distinct().any(is_in_2))
     }
 
     /// Recovers families of one level; returns the number of pairs in them. `in_place` may recover
@@ -224,7 +237,7 @@ impl<M: Medium> Core<M> {
         let print = level1_fingerprint(first);
         match home {
             _ if home == block => Verdict::Stays(print),
-            _ if geometry.source_1(home) == block => Verdict::Moves(print),
+            _ if geometry.lower_1(home) == block => Verdict::Moves(print),
             _ => Verdict::Astray,
         }
     }
@@ -236,7 +249,7 @@ impl<M: Medium> Core<M> {
         self.mark_spilled_in_recovery(home, first);
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
             let [a, b] = choices.blocks;
-            let is_one_family = a != b && geometry.source_2(a) == geometry.source_2(b);
+            let is_one_family = a != b && geometry.lower_2(a) == geometry.lower_2(b);
             return if is_one_family {
                 Verdict::StaysUnlessCopied(print)
             } else {
@@ -244,7 +257,7 @@ impl<M: Medium> Core<M> {
             };
         }
         let choice = choice_from(geometry, &choices, block);
-        if geometry.source_2(choices.blocks[choice]) == block {
+        if geometry.lower_2(choices.blocks[choice]) == block {
             Verdict::Moves(choices.fingerprints[choice])
         } else {
             Verdict::Astray
@@ -270,6 +283,7 @@ impl<M: Medium> Core<M> {
         self.word_2(block).store(print_bits | geometry.moved_2(), Ordering::Relaxed);
     }
 
+    /// Erases what says that a slot or a node is in use.
     fn erase_in_recovery(&self, slot: Offset) -> Result<(), OpenError> {
         if self.pool.is_read_only() {
             return Err(OpenError::NeedsRecovery);

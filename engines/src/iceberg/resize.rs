@@ -1,5 +1,5 @@
 //! Resizing (sections 4 and 5.3): each level doubles in place, block by block beside the
-//! operations.
+//! operations. `shrink` is the reverse.
 //!
 //! A resize takes an extent for each level, records the new sizes, and publishes a geometry that
 //! says so. From then on whoever is about to use a block first sees to it that the block's source
@@ -13,16 +13,17 @@ use super::layout::{
     Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD,
 };
 use super::{Core, INSERTIONS, REMOVALS};
+use crate::Settings;
 use index::fingerprint::{EMPTY, lanes};
 use pmem::slots::Area;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
-/// Without a helper, every so many insertions of a thread move one block of each level.
-const INSERTIONS_PER_MOVE: u64 = 8;
+/// Without a helper, every so many insertions or removals of a thread move one block of each level.
+const CHANGES_PER_MOVE: u64 = 8;
 /// Blocks that a writer moves at once if the next resize is due before the last has ended.
 const OVERDUE_MOVES: u64 = 64;
-/// The load factor is looked at every 2^this many insertions of a thread, in large tables.
+/// The load factor is looked at every 2^this many insertions or removals of a thread, in large tables.
 const LOOK_LOG2_MAX: u32 = 10;
 /// Space is prepared ahead when the load factor is within this of a resize.
 const PREPARE_WITHIN: f64 = 0.05;
@@ -33,6 +34,9 @@ const SLOTS_PER_OVERFLOW: u64 = 1024;
 /// ... but not for less than this many.
 const OVERFLOW_MIN: u64 = 64;
 
+/// How often a shrink looks for room in vain before [`Core::finish_moves`] gives up.
+const ATTEMPTS: u32 = 3;
+
 /// The geometry changed before anything was written: begin again.
 pub(super) struct Stale;
 
@@ -40,10 +44,10 @@ pub(super) struct Stale;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Progress {
-    /// Blocks of each level that are not yet moved.
-    unmoved_1: AtomicU64,
-    unmoved_2: AtomicU64,
-    /// Cursors: the next block of each level to be moved out of turn.
+    /// Families of blocks of each level that are not yet moved.
+    pub(super) unmoved_1: AtomicU64,
+    pub(super) unmoved_2: AtomicU64,
+    /// Cursors: the next family of each level to be moved out of turn.
     next_1: AtomicU64,
     next_2: AtomicU64,
     /// Pairs in level 3 when the last resize began.
@@ -52,42 +56,48 @@ pub(super) struct Progress {
     pub(super) resizes: AtomicU64,
 }
 
-/// Bits of a thread's number of insertions that change without its looking around.
+/// Bits of a thread's number of insertions, or of removals, that change without its looking around.
 /// `moves`: also to move a block.
 fn look_mask(geometry: Geometry, moves: bool) -> u64 {
     let mask = (1 << geometry.level_1_log2().saturating_sub(4).min(LOOK_LOG2_MAX)) - 1;
-    if moves { mask & (INSERTIONS_PER_MOVE - 1) } else { mask }
+    if moves { mask & (CHANGES_PER_MOVE - 1) } else { mask }
 }
 
 /// A pair on its way, with its source's and its destination's lane.
 #[derive(Clone, Copy)]
-struct Move {
-    key: u64,
-    value: u64,
-    from: usize,
-    to: usize,
-    fingerprint: u8,
+pub(super) struct Move {
+    pub(super) key: u64,
+    pub(super) value: u64,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) fingerprint: u8,
 }
 
 /// The pairs that leave one block. An array, since a
 /// writer that moves a block does not wait for an allocator.
-struct Moves {
+pub(super) struct Moves {
     entries: [Move; 64],
     len: usize,
 }
 
 impl Moves {
-    const NONE: Moves =
+    pub(super) const NONE: Moves =
         Moves { entries: [Move { key: 0, value: 0, from: 0, to: 0, fingerprint: 0 }; 64], len: 0 };
 
-    fn push(&mut self, entry: Move) {
+    pub(super) fn push(&mut self, entry: Move) {
         self.entries[self.len] = entry;
         self.len += 1;
     }
 
-    fn entries(&self) -> &[Move] {
+    pub(super) fn entries(&self) -> &[Move] {
         &self.entries[..self.len]
     }
+}
+
+/// The upper block of a family of which a shrink has not found room for all pairs. It is locked.
+pub(super) struct Left<'a> {
+    pub(super) block: u64,
+    _locked: Locked<'a>,
 }
 
 impl<M: Medium> Core<M> {
@@ -95,20 +105,19 @@ impl<M: Medium> Core<M> {
     /// is due.
     #[inline(always)]
     pub(super) fn count_changes(&self, inserted: u64, removed: u64) {
-        if removed != 0 {
-            self.counts.add(thread_index(), REMOVALS, removed);
-        }
-        if inserted == 0 {
-            return;
-        }
-        let sum = self.counts.add(thread_index(), INSERTIONS, inserted);
-        let before = sum.wrapping_sub(inserted);
-        if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
-            self.look_around(before, sum);
+        for (word, count) in [(INSERTIONS, inserted), (REMOVALS, removed)] {
+            if count == 0 {
+                continue;
+            }
+            let sum = self.counts.add(thread_index(), word, count);
+            let before = sum.wrapping_sub(count);
+            if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
+                self.look_around(before, sum);
+            }
         }
     }
 
-    /// What an insertion does now and then besides.
+    /// What an insertion or a removal does now and then besides.
     #[cold]
     fn look_around(&self, before: u64, sum: u64) {
         let geometry = self.geometry();
@@ -131,7 +140,11 @@ impl<M: Medium> Core<M> {
     #[cold]
     fn consider_resize(&self, geometry: Geometry) {
         let load_factor = self.len() as f64 / self.capacity(geometry) as f64;
-        let resize_at = self.settings.resize_at;
+        let Settings { resize_at, shrink_at, .. } = self.settings;
+        // It stays as large as it is if it would be too full, or if that cannot be recorded.
+        if load_factor < shrink_at && matches!(self.begin_shrink(geometry), Ok(true)) {
+            return;
+        }
         if resize_at > 1.0 {
             return;
         }
@@ -168,9 +181,12 @@ impl<M: Medium> Core<M> {
     pub(super) fn prepare(&self) {
         let geometry = self.geometry();
         let next = geometry.begin(true, geometry.blocks_2() <= geometry.blocks_1());
-        let area_1 = self.blocks_1.area();
-        let bytes = area_1.extent_bytes(area_1.extents_for(next.level_1_log2()) - 1)
-            + self.area_2.extent_bytes(self.area_2.extents_for(next.level_2_log2()) - 1);
+        let bytes_missing = |owner, area: &Area, log2| {
+            let index = area.extents_for(log2) - 1;
+            if self.has_extent(owner, index) { 0 } else { area.extent_bytes(index) }
+        };
+        let bytes = bytes_missing(LEVEL_1, self.blocks_1.area(), next.level_1_log2())
+            + bytes_missing(LEVEL_2, &self.area_2, next.level_2_log2());
         // Refused now, it is asked for again when the resize is due, and reported there.
         let _ = self.pool.prepare(bytes);
         self.blocks_1.advise_lines(geometry.blocks_1()..next.blocks_1(), true);
@@ -185,8 +201,12 @@ impl<M: Medium> Core<M> {
             return false;
         }
         let geometry = self.geometry();
-        self.finish_moves();
-        self.begin_resize(geometry, true).is_ok()
+        self.finish_moves() && self.begin_resize(geometry, true).is_ok()
+    }
+
+    /// Whether the pool has this extent, be it that a shrink has left it.
+    fn has_extent(&self, owner: u8, index: u32) -> bool {
+        self.pool.extents_of(owner).len() > index as usize
     }
 
     /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another
@@ -218,11 +238,13 @@ impl<M: Medium> Core<M> {
         let area_1 = self.blocks_1.area();
         let index_1 = area_1.extents_for(log2_1) - 1;
         let index_2 = self.area_2.extents_for(log2_2) - 1;
+        let is_there = [self.has_extent(LEVEL_1, index_1), self.has_extent(LEVEL_2, index_2)];
         let (extent_1, extent_2) = self.pool.extend(|draft| {
             draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
             draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
+            // One that a shrink has left is as it was left: empty.
             let mut take = |is_wanted: bool, owner, area: &Area, index| {
-                is_wanted
+                (is_wanted && !is_there[usize::from(owner == LEVEL_2)])
                     .then(|| draft.take_extent(owner, index as u8, area.extent_bytes(index)))
                     .transpose()
             };
@@ -235,26 +257,31 @@ impl<M: Medium> Core<M> {
                 "an extent just taken lies within the pool, and there are lines for its blocks",
             );
             self.blocks_1.advise_lines(geometry.blocks_1()..next.blocks_1(), false);
-            self.progress.unmoved_1.store(geometry.blocks_1(), Ordering::Relaxed);
         }
         if let Some(extent) = extent_2 {
             self.area_2.add_extent(index_2, extent.start);
             self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, false);
-            self.progress.unmoved_2.store(geometry.blocks_2(), Ordering::Relaxed);
         }
-        self.progress.resizes.fetch_add(1, Ordering::Relaxed);
-        self.progress.overflow_before.store(self.level_3.len(), Ordering::Relaxed);
-        self.progress.next_1.store(0, Ordering::Relaxed);
-        self.progress.next_2.store(0, Ordering::Relaxed);
-        // Nobody else changes the geometry: no resize was under way, and this thread alone may
-        // begin one.
-        self.publish_look_mask(next);
-        self.published.geometry.store(next.0, Ordering::Release);
-        self.signal.wake();
+        self.publish_resize(next);
         Ok(())
     }
 
-    /// Visits the next `count` blocks of each level that is being resized, and moves those that
+    /// Publishes a geometry under which blocks are to be moved. Nobody else changes the geometry meanwhile: no resize
+    /// was under way, and the caller alone may begin one.
+    pub(super) fn publish_resize(&self, next: Geometry) {
+        let progress = &self.progress;
+        progress.unmoved_1.store(next.families_1(), Ordering::Relaxed);
+        progress.unmoved_2.store(next.families_2(), Ordering::Relaxed);
+        progress.resizes.fetch_add(1, Ordering::Relaxed);
+        progress.overflow_before.store(self.level_3.len(), Ordering::Relaxed);
+        progress.next_1.store(0, Ordering::Relaxed);
+        progress.next_2.store(0, Ordering::Relaxed);
+        self.publish_look_mask(next);
+        self.published.geometry.store(next.0, Ordering::Release);
+        self.signal.wake();
+    }
+
+    /// Visits the next `count` families of each level that is being resized, and moves those that
     /// have not been moved.
     ///
     /// The cursors run in circles for as long as a resize goes on, since a thread that was held
@@ -265,69 +292,93 @@ impl<M: Medium> Core<M> {
             if !geometry.is_resizing() {
                 break;
             }
-            let next = |cursor: &AtomicU64, blocks: u64| {
-                cursor.fetch_add(1, Ordering::Relaxed) & (blocks / 2 - 1)
+            let next = |cursor: &AtomicU64, families: u64| {
+                cursor.fetch_add(1, Ordering::Relaxed) & (families - 1)
             };
             // Stale: this resize has ended, and nothing is left to do for it.
             if geometry.resizing_1() {
-                let block = next(&self.progress.next_1, geometry.blocks_1());
-                let _ = self.ensure_moved_1(geometry, block);
+                let family = next(&self.progress.next_1, geometry.families_1());
+                let _ = self.ensure_moved_1(geometry, family);
             }
             if geometry.resizing_2() {
-                let block = next(&self.progress.next_2, geometry.blocks_2());
-                let _ = self.ensure_moved_2(geometry, block);
+                let family = next(&self.progress.next_2, geometry.families_2());
+                let _ = self.move_family_2(geometry, family);
             }
         }
     }
 
-    /// Moves every block that is left.
-    pub(super) fn finish_moves(&self) {
-        let mut spins = 0;
+    /// Moves every block that is left. Whether no resize is under way then: a shrink ends only if there is room.
+    pub(super) fn finish_moves(&self) -> bool {
+        let (mut spins, mut attempts) = (0, 0);
         // Again if the end of the other level's resize made this one's geometry stale.
         loop {
             let geometry = self.geometry();
-            let moved = if geometry.resizing_1() {
-                (0..geometry.blocks_1() / 2)
-                    .try_for_each(|block| self.ensure_moved_1(geometry, block))
-            } else if geometry.resizing_2() {
-                (0..geometry.blocks_2() / 2)
-                    .try_for_each(|block| self.ensure_moved_2(geometry, block))
-            } else {
-                return;
-            };
-            if moved.is_ok() && self.geometry() == geometry {
-                // All are marked; the thread that marked the last one is about to say so.
-                spin(&mut spins);
+            if !geometry.is_resizing() {
+                return true;
+            }
+            let and = |all: bool, moved: bool| Ok(all && moved);
+            let mut families_1 = 0..if geometry.resizing_1() { geometry.families_1() } else { 0 };
+            let mut families_2 = 0..if geometry.resizing_2() { geometry.families_2() } else { 0 };
+            let all_moved = families_1
+                .try_fold(true, |all, family| and(all, self.ensure_moved_1(geometry, family)?))
+                .and_then(|all| {
+                    families_2.try_fold(all, |all, family| {
+                        and(all, self.move_family_2(geometry, family)?)
+                    })
+                });
+            if self.geometry() != geometry {
+                continue;
+            }
+            match all_moved {
+                // The thread that marked the last one is about to say so.
+                Ok(true) => spin(&mut spins),
+                Ok(false) if attempts == ATTEMPTS => return false,
+                // Room may have been had by another thread, which has not marked its family yet.
+                Ok(false) => attempts += 1,
+                Err(Stale) => {}
             }
         }
     }
 
-    /// Returns when the level-1 block `source` has been moved. Its lock is not held.
-    pub(super) fn ensure_moved_1(&self, geometry: Geometry, source: u64) -> Result<(), Stale> {
-        let flags = self.flags_1(source);
+    /// Moves a family of level-1 blocks, of which none is locked by the caller. Whether all that was to be moved has
+    /// been.
+    pub(super) fn ensure_moved_1(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
+        let flags = self.flags_1(family);
         if flags.load(Ordering::Acquire) & MOVED_1 == geometry.moved_1() {
-            return Ok(());
+            return Ok(true);
         }
         let _locked = Locked::wait(flags);
         if self.geometry() != geometry {
             return Err(Stale);
         }
-        self.move_if_unmoved_1(geometry, source);
-        Ok(())
+        Ok(self.move_if_unmoved_1(geometry, family).is_none())
     }
 
-    /// Moves a level-1 block, whose lock is held under this geometry, if that is still to be done.
-    pub(super) fn move_if_unmoved_1(&self, geometry: Geometry, block: u64) {
+    /// Moves the family of a level-1 block, whose lock is held under this geometry, if that is still to be done.
+    /// What a shrink finds no room for is left.
+    pub(super) fn move_if_unmoved_1(&self, geometry: Geometry, block: u64) -> Option<Left<'_>> {
         let flags = self.flags_1(block);
         if flags.load(Ordering::Relaxed) & MOVED_1 == geometry.moved_1() {
-            return;
+            return None;
         }
-        self.move_block_1(geometry, block);
+        if geometry.shrinking_1() {
+            let upper = block + geometry.blocks_1();
+            let locked = Locked::wait(self.flags_1(upper));
+            if !self.merge_1(block, upper) {
+                return Some(Left { block: upper, _locked: locked });
+            }
+        } else {
+            self.move_block_1(geometry, block);
+        }
         let others = flags.load(Ordering::Relaxed) & !MOVED_1;
         flags.store(others | geometry.moved_1(), Ordering::Release);
         if self.progress.unmoved_1.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if geometry.shrinking_1() {
+                self.record_size(ROOT_LEVEL_1, geometry.level_1_log2());
+            }
             self.end(Geometry::end_1);
         }
+        None
     }
 
     fn end(&self, end: impl Fn(Geometry) -> Geometry) {
@@ -373,10 +424,10 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Copies pairs to lanes of an empty block, shows them there, erases them here. One fence
+    /// Copies pairs to empty lanes, shows them there, erases them here. One fence
     /// between: were the erasure durable before the copy, a crash would lose the pair; were the
     /// fingerprint shown before, a reader could report what a crash takes back.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         moves: &[Move],
         destination: impl Fn(usize) -> Offset,
@@ -410,26 +461,37 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Returns when the level-2 block `source` has been moved. Its lock is not held; the lock of
-    /// a level-1 block may be.
-    pub(super) fn ensure_moved_2(&self, geometry: Geometry, source: u64) -> Result<(), Stale> {
-        let word = self.word_2(source);
+    /// Moves a family of level-2 blocks, whose locks are not held; the lock of a level-1 block may be. Whether all
+    /// that was to be moved has been.
+    pub(super) fn ensure_moved_2(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
+        let word = self.word_2(family);
         if word.load(Ordering::Acquire) & MOVED_2 == geometry.moved_2() {
-            return Ok(());
+            return Ok(true);
         }
         let _locked = Locked::wait(word);
         if self.geometry() != geometry {
             return Err(Stale);
         }
         if word.load(Ordering::Relaxed) & MOVED_2 == geometry.moved_2() {
-            return Ok(());
+            return Ok(true);
         }
-        self.move_block_2(geometry, source);
+        if geometry.shrinking_2() {
+            let upper = family + geometry.blocks_2();
+            let _locked = Locked::wait(self.word_2(upper));
+            if !self.merge_2(geometry, family, upper) {
+                return Ok(false);
+            }
+        } else {
+            self.move_block_2(geometry, family);
+        }
         mark_moved_2(word, geometry);
         if self.progress.unmoved_2.fetch_sub(1, Ordering::AcqRel) == 1 {
+            if geometry.shrinking_2() {
+                self.record_size(ROOT_LEVEL_2, geometry.level_2_log2());
+            }
             self.end(Geometry::end_2);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// As [`Core::move_block_1`]. Takes no level-1 lock: a writer of a key in this block holds the
@@ -463,7 +525,7 @@ impl<M: Medium> Core<M> {
 /// By which of its choices a key came to be in the level-2 block `source` before the resize: the
 /// first, if both lead there, since an insertion then takes the first.
 pub(super) fn choice_from(geometry: Geometry, choices: &Choices, source: u64) -> usize {
-    usize::from(geometry.source_2(choices.blocks[0]) != source)
+    usize::from(geometry.lower_2(choices.blocks[0]) != source)
 }
 
 fn mark_moved_2(word: &AtomicU64, geometry: Geometry) {

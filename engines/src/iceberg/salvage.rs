@@ -1,7 +1,7 @@
 //! What is left of a damaged pool.
 
 use super::hash::h0;
-use super::layout::{LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, Shape};
+use super::layout::{LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, ROOT_LEVEL_1, ROOT_LEVEL_2, Shape};
 use super::level_3::IN_USE;
 use crate::wreck::{Found, Wreck, units_log2};
 use index::hash::{h1, h2};
@@ -9,7 +9,7 @@ use pmem::Offset;
 use pmem::slots::SLOT_BYTES;
 
 /// Shows what the three levels hold. A slot that is in use has a key other than 0, and its block is one that the key
-/// chooses among all blocks, or among half of them, where it was before a doubling.
+/// chooses among all blocks, or among half of them, where it was before a doubling or goes in a shrink.
 pub(super) fn salvage(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, u64, u64>)) {
     let shape = Shape::decode(&wreck.superblock.engine_params).unwrap_or_default();
     let hasher = wreck.hasher;
@@ -17,10 +17,15 @@ pub(super) fn salvage(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, u64
         let is_among = |log2: u32| choice & ((1 << log2) - 1) == block;
         log2.is_none_or(|log2| is_among(log2) || is_among(log2.saturating_sub(1)))
     };
-    for (owner, slots) in [(LEVEL_1, shape.level_1_slots), (LEVEL_2, shape.level_2_slots)] {
+    for (owner, root, slots) in
+        [(LEVEL_1, ROOT_LEVEL_1, shape.level_1_slots), (LEVEL_2, ROOT_LEVEL_2, shape.level_2_slots)]
+    {
         let extents = wreck.extents(owner);
         let block_bytes = SLOT_BYTES * u64::from(slots);
-        let log2 = units_log2(&extents, block_bytes);
+        // A shrink leaves extents of which nothing is in use.
+        let root = wreck.superblock.engine_roots[root] as u32;
+        let log2 = units_log2(&extents, block_bytes)
+            .map(|there| if (shape.initial_log2..there).contains(&root) { root } else { there });
         wreck.for_each_unit(&extents, block_bytes, |block| {
             for slot in 0..u64::from(slots) {
                 let (key, value) = (block.word(2 * slot), block.word(2 * slot + 1));

@@ -3,15 +3,20 @@
 //! While a pair is in the table it stays in its level, and only a doubling moves it: to the block whose
 //! number has one bit more of the hash that led the pair here. So this hash says where a pair is in the
 //! order of a scan, whatever the size of the table is, and a mover has nothing to tell a scan. It goes
-//! through these places in turn and takes the pairs of one block at once, under the block's lock. The table
-//! only grows: a block that is split before its turn has two turns instead of one, and none has a turn that
-//! began with another.
+//! through these places in turn and takes the pairs of one block at once, under the block's lock. Beside a
+//! scan the table only grows: a block that is split before its turn has two turns instead of one, and none has
+//! a turn that began with another.
+//!
+//! No shrink begins while a scan is under way. A scan that begins amid a shrink takes both blocks of a family at
+//! once, under both locks. A pair that goes from level 1 to level 3 stays with its block; level 2 lets no pair go
+//! while there is a scan.
 //!
 //! A scan moves nothing: it takes the pairs of a block that is still to be moved where they are.
 
 use super::Core;
 use super::block::Locked;
 use super::layout::{MOVED_1, MOVED_2, SPILLED, SPILLED_WORD};
+use super::shrink::OpenScan;
 use index::Scan;
 use index::fingerprint::lanes;
 use pmem::Medium;
@@ -54,6 +59,8 @@ impl Order {
 /// A block whose lock a scan holds.
 struct Visited<'a> {
     block: u64,
+    /// The block that a shrink empties into this one.
+    upper: Option<(u64, Locked<'a>)>,
     /// log2 of the blocks of a table in which it has the pairs that it has now.
     log2: u32,
     _locked: Locked<'a>,
@@ -66,11 +73,19 @@ pub(super) struct PlaceScan<'a, M: Medium> {
     order: Order,
     /// The next place.
     place: u64,
+    _open: OpenScan<'a>,
 }
 
 impl<'a, M: Medium> PlaceScan<'a, M> {
     pub(super) fn new(core: &'a Core<M>) -> Self {
-        PlaceScan { core, level: Level::One, order: core.order_of(Level::One), place: 0 }
+        let open = core.open_scan();
+        PlaceScan {
+            core,
+            level: Level::One,
+            order: core.order_of(Level::One),
+            place: 0,
+            _open: open,
+        }
     }
 }
 
@@ -79,8 +94,8 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
         if self.place < PLACES {
             self.place = self.core.take(self.level, self.order, self.place, pairs);
         } else if self.level == Level::One {
-            let order = self.core.order_of(Level::Two);
-            *self = PlaceScan { core: self.core, level: Level::Two, order, place: 0 };
+            self.order = self.core.order_of(Level::Two);
+            (self.level, self.place) = (Level::Two, 0);
         }
         self.place < PLACES || self.level == Level::One
     }
@@ -89,6 +104,7 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
 impl<M: Medium> Core<M> {
     /// Visits all places on so many threads. What a resize moves stays in its place, and so with its thread.
     pub(super) fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+        let _open = self.open_scan();
         for level in [Level::One, Level::Two] {
             // One order for all: where they meet depends on it.
             let order = self.order_of(level);
@@ -112,19 +128,25 @@ impl<M: Medium> Core<M> {
     /// An order in which no block's places are torn apart, whether it has been moved or not.
     fn order_of(&self, level: Level) -> Order {
         let geometry = self.geometry();
-        let (log2, is_resizing) = match level {
-            Level::One => (geometry.level_1_log2(), geometry.resizing_1()),
-            Level::Two => (geometry.level_2_log2(), geometry.resizing_2()),
+        let (log2, is_doubling) = match level {
+            Level::One => {
+                (geometry.level_1_log2(), geometry.resizing_1() && !geometry.shrinking_1())
+            }
+            Level::Two => {
+                (geometry.level_2_log2(), geometry.resizing_2() && !geometry.shrinking_2())
+            }
         };
-        Order { log2: log2 - u32::from(is_resizing) }
+        Order { log2: log2 - u32::from(is_doubling) }
     }
 
     /// Adds the pairs of the block at a place, all of them durable; returns the first place behind it.
     fn take(&self, level: Level, order: Order, place: u64, pairs: &mut Vec<(u64, u64)>) -> u64 {
         let visited = self.visit(level, order, place);
-        match level {
-            Level::One => self.take_1(visited.block, pairs),
-            Level::Two => self.take_2(visited.block, pairs),
+        for block in visited.upper.iter().map(|&(upper, _)| upper).chain([visited.block]) {
+            match level {
+                Level::One => self.take_1(block, pairs),
+                Level::Two => self.take_2(block, pairs),
+            }
         }
         (place | ((1 << (PLACE_BITS - visited.log2)) - 1)) + 1
     }
@@ -135,35 +157,45 @@ impl<M: Medium> Core<M> {
         let number = |log2: u32| hash & ((1 << log2) - 1);
         loop {
             let geometry = self.geometry();
-            let (log2, is_resizing, flag, moved) = match level {
-                Level::One => {
-                    let log2 = geometry.level_1_log2();
-                    (log2, geometry.resizing_1(), MOVED_1, geometry.moved_1())
-                }
-                Level::Two => {
-                    let log2 = geometry.level_2_log2();
-                    (log2, geometry.resizing_2(), MOVED_2, geometry.moved_2())
-                }
+            let (log2, is_resizing, is_shrinking, flag, moved) = match level {
+                Level::One => (
+                    geometry.level_1_log2(),
+                    geometry.resizing_1(),
+                    geometry.shrinking_1(),
+                    MOVED_1,
+                    geometry.moved_1(),
+                ),
+                Level::Two => (
+                    geometry.level_2_log2(),
+                    geometry.resizing_2(),
+                    geometry.shrinking_2(),
+                    MOVED_2,
+                    geometry.moved_2(),
+                ),
             };
-            let source_log2 = log2 - u32::from(is_resizing);
-            let (source, block) = (number(source_log2), number(log2));
-            let word = self.lock_of(level, source);
+            let lower_log2 = log2 - u32::from(is_resizing && !is_shrinking);
+            let (lower, block) = (number(lower_log2), number(log2));
+            let word = self.lock_of(level, lower);
             let locked = Locked::wait(word);
             // Whoever publishes a newer geometry waits for the lock before moving anything.
             if self.geometry() != geometry {
                 continue;
             }
-            if word.load(Ordering::Relaxed) & flag != moved {
-                return Visited { block: source, log2: source_log2, _locked: locked };
+            if is_resizing && word.load(Ordering::Relaxed) & flag != moved {
+                let upper = is_shrinking.then(|| {
+                    let upper = lower + (1 << log2);
+                    (upper, Locked::wait(self.lock_of(level, upper)))
+                });
+                return Visited { block: lower, upper, log2: lower_log2, _locked: locked };
             }
-            if source == block {
-                return Visited { block, log2, _locked: locked };
+            if lower == block {
+                return Visited { block, upper: None, log2, _locked: locked };
             }
             drop(locked);
             // Not before the source has been moved: until then its mover writes here without a lock.
             let locked = Locked::wait(self.lock_of(level, block));
             if self.geometry() == geometry {
-                return Visited { block, log2, _locked: locked };
+                return Visited { block, upper: None, log2, _locked: locked };
             }
         }
     }
@@ -188,9 +220,8 @@ impl<M: Medium> Core<M> {
 
     /// Adds the pairs of a level-2 block, whose lock is held.
     fn take_2(&self, block: u64, pairs: &mut Vec<(u64, u64)>) {
-        let empty = self.empty_2(block);
-        let taken = (0..self.shape.level_2_slots as usize).filter(|lane| empty & 1 << lane == 0);
-        pairs.extend(taken.map(|lane| self.medium().load_pair(self.slot_2(block, lane))));
+        let used = self.used_2(block);
+        pairs.extend(used.map(|lane| self.medium().load_pair(self.slot_2(block, lane))));
     }
 }
 

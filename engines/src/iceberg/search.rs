@@ -4,7 +4,7 @@
 //! match; a miss reads only such lines. Level 3 is left aside here.
 
 use super::Core;
-use super::block::{Choices, matches_2};
+use super::block::matches_2;
 use super::hash::{h0, level1_fingerprint};
 use super::layout::{Geometry, LOCK};
 use super::resize::Stale;
@@ -30,8 +30,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn search(&self, geometry: Geometry, key: u64, first: u64) -> Option<u64> {
         let home = geometry.home(h0(first));
-        // Outside of a resize the block is its own source.
-        let source = if geometry.resizing_1() { geometry.source_1(home) } else { home };
+        let source = geometry.source_1(h0(first));
         if key != 0 {
             let fingerprint = level1_fingerprint(first);
             if source != home
@@ -66,12 +65,11 @@ impl<M: Medium> Core<M> {
         if key != 0 {
             let choices = self.choices(geometry, key, first);
             // Moves go from a source to a destination: all sources come first.
-            let sources = geometry.resizing_2().then(|| Choices {
-                blocks: choices.blocks.map(|block| geometry.source_2(block)),
-                ..choices
-            });
-            for choices in sources.iter().chain([&choices]) {
-                for (block, fingerprint) in choices.blocks.into_iter().zip(choices.fingerprints) {
+            let sources = geometry
+                .resizing_2()
+                .then(|| self.choices_among(geometry.source_blocks_2(), key, first));
+            for choices in sources.into_iter().chain([choices]) {
+                for (block, fingerprint) in choices.both() {
                     let word = self.word_2(block).load(Ordering::Acquire);
                     let found = lanes(matches_2(word, fingerprint))
                         .find_map(|lane| self.read(self.slot_2(block, lane), key, homes));
@@ -160,14 +158,13 @@ impl<M: Medium> Core<M> {
         key: u64,
         first: u64,
     ) -> Result<bool, Stale> {
-        let choices = self.choices(geometry, key, first);
         if geometry.resizing_2() {
-            for (block, _) in choices.distinct() {
-                self.ensure_moved_2(geometry, geometry.source_2(block))?;
+            for (block, _) in self.choices(geometry, key, first).distinct() {
+                self.ensure_moved_2(geometry, geometry.family_2(block))?;
             }
         }
-        let is_found = choices
-            .distinct()
+        let is_found = self
+            .places_2(geometry, key, first)
             .any(|(block, fingerprint)| self.find_2(block, fingerprint, key).is_some());
         fence(Ordering::Acquire);
         if is_found || self.geometry() == geometry { Ok(is_found) } else { Err(Stale) }

@@ -21,6 +21,29 @@ fn a_resize_passes_through_three_geometries() {
 }
 
 #[test]
+fn a_shrink_is_the_reverse() {
+    let before = Geometry::new(5, 6);
+    let during = before.begin_shrink(true, true);
+    assert_eq!((during.blocks_1(), during.blocks_2()), (16, 32));
+    assert_eq!((during.span_1(), during.span_2()), (32, 64));
+    assert_eq!((during.families_1(), during.families_2()), (16, 32));
+    assert!(during.is_resizing() && during.shrinking_1() && during.shrinking_2());
+    // A key was where more bits of its hash say, and goes where fewer do.
+    assert_eq!((during.source_1(0x71), during.home(0x71)), (17, 1));
+    assert_eq!(during.source_blocks_2(), 64);
+    assert_eq!((during.family_1(17), during.family_2(33)), (1, 1));
+    assert_ne!(before.moved_1(), during.moved_1());
+    let level_2_left = during.end_1();
+    assert!(!level_2_left.resizing_1() && level_2_left.shrinking_2());
+    assert_eq!((level_2_left.source_1(0x71), level_2_left.span_1()), (1, 16));
+    let after = level_2_left.end_2();
+    assert!(!after.is_resizing() && !after.shrinking_1() && !after.shrinking_2());
+    assert_eq!((after.blocks_1(), after.blocks_2()), (16, 32));
+    // What a shrink has marked, a doubling finds unmoved.
+    assert_ne!(after.begin(true, true).moved_1(), after.moved_1());
+}
+
+#[test]
 fn shapes_survive_encoding_and_odd_ones_are_refused() {
     let shape = Shape { level_1_slots: 32, level_2_slots: 6, ..Shape::default() };
     assert_eq!(Shape::decode(&shape.encode()), Ok(shape));

@@ -3,3 +3,47 @@
 mod hash;
 mod layout;
 mod scans;
+mod shrinks;
+
+use super::{ENGINE_ID, Iceberg, Shape, engine_params};
+use crate::Settings;
+use pmem::medium::{Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::{Place, PoolKind};
+use pmem::{Medium, Offset, Pool, WORD};
+use std::sync::Arc;
+
+const PLACE: Place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
+
+fn settings(resize_at: f64) -> Settings {
+    Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() }
+}
+
+/// A table in a pool of at most so many bytes.
+fn new_table(shape: &Shape, limit_bytes: u64, resize_at: f64) -> Iceberg<Dram> {
+    let spec = Spec {
+        kind: PoolKind::Table,
+        engine: ENGINE_ID,
+        key_bytes: 8,
+        value_bytes: 8,
+        hash_id: index::hash::HASH_ID,
+        hash_seed: 0x5eed,
+        uuid: 7,
+        segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
+        engine_params: engine_params(shape),
+    };
+    let pool = Pool::create(Memory::dram(limit_bytes).unwrap(), &spec, PLACE).unwrap();
+    Iceberg::open(Arc::new(pool), settings(resize_at)).unwrap()
+}
+
+/// What is opened after a crash that kept every store.
+fn after_crash(table: &Iceberg<Dram>) -> Iceberg<Dram> {
+    let before = table.core.medium();
+    let medium = Memory::dram(before.limit().max(before.size())).unwrap();
+    medium.grow(before.size()).unwrap();
+    for word in (0..before.size() / WORD).map(|word| Offset(0).word(word)) {
+        medium.store(word, before.load(word));
+    }
+    let pool = Pool::open(medium, PLACE).unwrap();
+    Iceberg::open(Arc::new(pool), table.core.settings).unwrap()
+}

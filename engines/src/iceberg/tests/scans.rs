@@ -1,17 +1,14 @@
 //! Scans beside what moves pairs.
 
-use crate::Settings;
+use super::new_table;
 use crate::iceberg::block::Locked;
 use crate::iceberg::layout::Geometry;
-use crate::iceberg::{ENGINE_ID, Iceberg, Shape, engine_params};
+use crate::iceberg::{Iceberg, Shape};
 use index::Index;
-use pmem::Pool;
-use pmem::medium::{Dram, Memory};
-use pmem::pool::Spec;
-use pmem::superblock::{Place, PoolKind};
+use pmem::medium::Dram;
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// So many keys fill blocks of both levels, and leave some for level 3.
 const KEYS: u64 = 143;
@@ -21,22 +18,7 @@ const SHAPE: Shape =
 
 /// A table that nothing but the test resizes, with keys in every level.
 fn filled() -> Iceberg<Dram> {
-    let spec = Spec {
-        kind: PoolKind::Table,
-        engine: ENGINE_ID,
-        key_bytes: 8,
-        value_bytes: 8,
-        hash_id: index::hash::HASH_ID,
-        hash_seed: 0x5eed,
-        uuid: 7,
-        segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
-        engine_params: engine_params(&SHAPE),
-    };
-    let place = Place { boot_id: [11, 13], inode: 17, file_system: 19 };
-    let pool = Pool::create(Memory::dram(1 << 26).unwrap(), &spec, place).unwrap();
-    let settings =
-        Settings { resize_at: 1.0, helpers: 0, recovery_threads: 1, ..Settings::default() };
-    let table = Iceberg::open(Arc::new(pool), settings).unwrap();
+    let table = new_table(&SHAPE, 1 << 26, 1.0);
     for key in 0..KEYS {
         assert_eq!(table.insert(key, !key).unwrap(), None);
     }

@@ -1,5 +1,7 @@
 //! IcebergHT before the lab: its boundaries, and histories around them.
 
+mod shrinks;
+
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{
     alone_in, directed, helped, interleaved, repeating, reusing, shared, shared_after,
@@ -388,6 +390,8 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(unflushed_tables()))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<StoreSubject>(synced_stores()))
+        .chain(arenas_of::<TableSubject>(shrinks::table_setups()))
+        .chain(arenas_of::<StoreSubject>(shrinks::store_setups()))
         .collect()
 }
 
@@ -413,6 +417,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(scans_of_a_store());
     all.push(replaced_while_doubling());
     all.extend(scans_beside_doublings());
+    all.extend(shrinks::histories());
     // Items are in the heap.
     all.extend(writers_of_the_heap());
     all

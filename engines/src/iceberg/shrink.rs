@@ -1,0 +1,250 @@
+//! Shrinking: each level gets half as many blocks, family by family beside the operations.
+//!
+//! The upper block of each family is emptied into the lower one. From the moment when the geometry says so, a key's
+//! level-1 block is the lower one, whose lock a writer holds; it empties the upper block first, under both locks.
+//! Queries look into the upper block, and then into the lower one. The extents of the upper blocks stay in the pool,
+//! empty, for when the table grows again.
+//!
+//! What the lower block of level 1 has no room for goes to level 3. What the lower block of level 2 has no room for
+//! goes there, too, but later: that takes the lock of the pair's level-1 block, and no scan must be under way, since
+//! the pair would leave the order in which scans meet it. If the pool has no room for nodes, pairs stay where they are,
+//! and the shrink goes on when there is room: until then writers look into both blocks, and put no new pair into the
+//! lower one.
+//!
+//! A crash takes a shrink back. The pool has its old size on record until the last family is done, so recovery moves
+//! pairs to the upper blocks as after a doubling that was cut short. They have room there: they came from there, or
+//! came when the upper block was empty. A pair that was on its way to level 3 may be in both places; recovery frees the
+//! node.
+
+use super::Core;
+use super::block::Locked;
+use super::block::lane_to_fill;
+use super::hash::{level1_fingerprint, spilled_bit};
+use super::layout::{Geometry, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD};
+use super::resize::{Move, Moves, Stale};
+use index::fingerprint::{EMPTY, lanes};
+use index::{Error, Shrunk};
+use pmem::sync::{AtomicU64, Ordering};
+use pmem::{Medium, Offset, SpaceError};
+
+/// A table shrinks only if it is then at most this full, as a part of where it grows. A block of level 1 that takes in
+/// another has then room for all but one pair in ten thousand.
+const SHRINK_WITHIN: f64 = 0.7;
+/// Level 2 must be at most this full: it has no choice but one block.
+const LEVEL_2_WITHIN: f64 = 0.5;
+/// Blocks of level 2 that are counted to know how full it is.
+const BLOCKS_COUNTED: u64 = 1 << 12;
+
+/// Scans under way, which keep a table from being shrunk.
+#[derive(Debug, Default)]
+pub(super) struct Scans(AtomicU64);
+
+/// A scan under way, until dropped.
+pub(super) struct OpenScan<'a>(&'a Scans);
+
+impl Drop for OpenScan<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl<M: Medium> Core<M> {
+    /// Halves the table, if it has not its first size and is not too full.
+    pub(super) fn shrink(&self) -> Result<Shrunk, Error> {
+        let is_settled = self.finish_moves();
+        let before = self.geometry();
+        if !is_settled || !self.begin_shrink(before)? || !self.finish_moves() {
+            return Ok(Shrunk::Kept);
+        }
+        let has_halved = self.capacity(self.geometry()) < self.capacity(before);
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
+    }
+
+    /// Begins to halve each level that does not have its first size, unless the table is too full, is scanned, or is
+    /// being resized; whether it has.
+    pub(super) fn begin_shrink(&self, seen: Geometry) -> Result<bool, SpaceError> {
+        let (log2_1, log2_2) = (seen.level_1_log2(), seen.level_2_log2());
+        let [level_1, level_2] = [log2_1, log2_2].map(|log2| log2 > self.shape.initial_log2);
+        if seen.is_resizing() || !(level_1 || level_2) {
+            return Ok(false);
+        }
+        let next = seen.begin_shrink(level_1, level_2);
+        // Else it would grow again at once.
+        let fill = self.len() as f64 / self.capacity(next) as f64;
+        if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN || self.is_full_2(next) {
+            return Ok(false);
+        }
+        let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
+        if self.geometry() != seen || self.scans.0.load(Ordering::Acquire) != 0 {
+            return Ok(false);
+        }
+        // Recovery takes back one halving, and no more.
+        let roots = self.pool.superblock().engine_roots;
+        if [roots[ROOT_LEVEL_1], roots[ROOT_LEVEL_2]] != [log2_1, log2_2].map(u64::from) {
+            self.pool.extend(|draft| {
+                draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
+                draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
+                Ok(())
+            })?;
+        }
+        self.publish_resize(next);
+        Ok(true)
+    }
+
+    /// Whether level 2 is too full for half as many blocks, as far as its first blocks tell.
+    fn is_full_2(&self, next: Geometry) -> bool {
+        let counted = next.span_2().min(BLOCKS_COUNTED);
+        let pairs: u64 = (0..counted).map(|block| u64::from(self.taken_2(block))).sum();
+        let blocks = counted * next.blocks_2() / next.span_2();
+        pairs as f64 > LEVEL_2_WITHIN * (blocks * u64::from(self.shape.level_2_slots)) as f64
+    }
+
+    /// Records the size that a shrink has led to. If it cannot be, the next opening finds blocks that are empty.
+    pub(super) fn record_size(&self, root: usize, log2: u32) {
+        let _ = self.pool.extend(|draft| {
+            draft.engine_roots()[root] = log2.into();
+            Ok(())
+        });
+    }
+
+    /// Announces a scan, against which nothing begins that it does not expect.
+    pub(super) fn open_scan(&self) -> OpenScan<'_> {
+        let _beginning = self.beginning.lock();
+        self.scans.0.fetch_add(1, Ordering::Relaxed);
+        OpenScan(&self.scans)
+    }
+
+    /// Moves all pairs of an upper level-1 block to the lower one, or to level 3; both are locked. `false`: the pool
+    /// has no room for some.
+    pub(super) fn merge_1(&self, lower: u64, upper: u64) -> bool {
+        let medium = self.medium();
+        let spilled = &self.line_1(upper)[SPILLED_WORD];
+        // Before anything moves: a query looks at the bits of the lower block last.
+        self.mark_spilled(lower, spilled.load(Ordering::Relaxed) & SPILLED);
+        self.level_3.split(upper, lower, |_| true);
+        let mut moves = Moves::NONE;
+        let mut empties = self.empty_1(lower);
+        for from in lanes(self.taken_1(upper)) {
+            if empties == 0 {
+                break;
+            }
+            let (key, value) = medium.load_pair(self.slot_1(upper, from));
+            let first = self.hasher.first_u64(key);
+            let to = lane_to_fill(empties, self.preferred_1(first));
+            empties &= !(1 << to);
+            moves.push(Move { key, value, from, to, fingerprint: level1_fingerprint(first) });
+        }
+        let moves = moves.entries();
+        self.carry_out(
+            moves,
+            |lane| self.slot_1(lower, lane),
+            |lane| self.slot_1(upper, lane),
+            |lane, fingerprint| self.set_lane_1(lower, lane, fingerprint),
+        );
+        moves.iter().for_each(|entry| self.set_lane_1(upper, entry.from, EMPTY));
+        for lane in lanes(self.taken_1(upper)) {
+            let hide = || self.set_lane_1(upper, lane, EMPTY);
+            if !self.move_to_level_3(lower, self.slot_1(upper, lane), hide) {
+                return false;
+            }
+        }
+        spilled.store(spilled.load(Ordering::Relaxed) & !SPILLED, Ordering::Release);
+        true
+    }
+
+    /// Moves the pair in a slot of a locked block to the chain of a locked level-1 block; `hide` clears its
+    /// fingerprint. `false`, and nothing done: the pool has no room for a node.
+    fn move_to_level_3(&self, home: u64, slot: Offset, hide: impl FnOnce()) -> bool {
+        let medium = self.medium();
+        let (key, value) = medium.load_pair(slot);
+        self.mark_spilled(home, spilled_bit(self.hasher.first_u64(key)));
+        if self.level_3.insert(&self.pool, home, key, value).is_err() {
+            return false;
+        }
+        medium.store_release(slot, 0);
+        medium.persist(slot);
+        hide();
+        true
+    }
+
+    /// Moves the pairs of an upper level-2 block to the lower one, as far as that has room; both are locked. Whether
+    /// none is left.
+    pub(super) fn merge_2(&self, geometry: Geometry, lower: u64, upper: u64) -> bool {
+        let fingerprint_of = |key| {
+            let choices = self.choices(geometry, key, self.hasher.first_u64(key));
+            choices.fingerprints[usize::from(choices.blocks[0] != lower)]
+        };
+        // Its second choice may have led a pair here, and now its first one leads here, too. Writers look for the
+        // fingerprint of the first. A query finds the pair under either: it looks for both, and then for both again.
+        for lane in self.used_2(lower) {
+            let (key, _) = self.medium().load_pair(self.slot_2(lower, lane));
+            self.set_lane_2(lower, lane, fingerprint_of(key));
+        }
+        let mut moves = Moves::NONE;
+        let mut empties = self.empty_2(lower);
+        for from in self.used_2(upper) {
+            if empties == 0 {
+                break;
+            }
+            let (key, value) = self.medium().load_pair(self.slot_2(upper, from));
+            let to = empties.trailing_zeros() as usize;
+            empties &= empties - 1;
+            moves.push(Move { key, value, from, to, fingerprint: fingerprint_of(key) });
+        }
+        let moves = moves.entries();
+        self.carry_out(
+            moves,
+            |lane| self.slot_2(lower, lane),
+            |lane| self.slot_2(upper, lane),
+            |lane, fingerprint| self.set_lane_2(lower, lane, fingerprint),
+        );
+        moves.iter().for_each(|entry| self.set_lane_2(upper, entry.from, EMPTY));
+        self.taken_2(upper) == 0
+    }
+
+    /// The lanes of a level-2 block that hold a pair.
+    pub(super) fn used_2(&self, block: u64) -> impl Iterator<Item = usize> + use<M> {
+        let empty = self.empty_2(block);
+        (0..self.shape.level_2_slots as usize).filter(move |lane| empty & 1 << lane == 0)
+    }
+
+    /// Whether a shrink has left pairs of the family of a lower level-2 block, whose lock is held, in the upper block.
+    pub(super) fn has_left_2(&self, geometry: Geometry, lower: u64) -> bool {
+        geometry.shrinking_2()
+            && self.word_2(lower).load(Ordering::Relaxed) & MOVED_2 != geometry.moved_2()
+    }
+
+    /// As [`Core::ensure_moved_2`] for a caller that holds no lock: what the lower block has no room for goes to level
+    /// 3.
+    pub(super) fn move_family_2(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
+        if self.ensure_moved_2(geometry, family)? {
+            return Ok(true);
+        }
+        let upper = family + geometry.blocks_2();
+        for lane in 0..self.shape.level_2_slots as usize {
+            // Neither does a scan begin while this is held.
+            let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
+            if self.scans.0.load(Ordering::Acquire) != 0 {
+                return Ok(false);
+            }
+            let slot = self.slot_2(upper, lane);
+            let key = self.medium().load(slot);
+            if key == 0 {
+                continue;
+            }
+            let home = self.lock_home(geometry, self.hasher.first_u64(key))?;
+            let _locks = [family, upper].map(|block| Locked::wait(self.word_2(block)));
+            if self.geometry() != geometry {
+                return Err(Stale);
+            }
+            // Nobody puts pairs here: this one is still here, or the slot is empty.
+            if self.medium().load(slot) == key {
+                let hide = || self.set_lane_2(upper, lane, EMPTY);
+                if !self.move_to_level_3(home.block, slot, hide) {
+                    return Ok(false);
+                }
+            }
+        }
+        self.ensure_moved_2(geometry, family)
+    }
+}
