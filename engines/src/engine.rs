@@ -29,8 +29,6 @@ pub struct Description {
     pub pair_bytes_max: u64,
     /// What can be chosen when a pool is created, besides the options of all engines.
     pub parameters: &'static [Parameter],
-    /// Whether a table can be halved.
-    pub shrinks: bool,
     /// Whether it also halves by itself: [`Settings::shrink_at`].
     pub shrinks_by_itself: bool,
     /// Whether a scan meets every key that is present throughout exactly once, even during writes and resizes. So far

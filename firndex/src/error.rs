@@ -31,18 +31,6 @@ pub enum Error {
     /// The key or the value is too long, or too many keys share one hash or belong to the same buckets.
     #[error(transparent)]
     Limit(ItemError),
-    /// The pool's engine does not offer the operation.
-    #[error(
-        "a pool on {engine} cannot {operation} yet; pools on {others} can: copy the pairs to one of these"
-    )]
-    NotOffered {
-        /// What was asked for.
-        operation: &'static str,
-        /// The pool's engine.
-        engine: &'static str,
-        /// Engines that offer it.
-        others: String,
-    },
     /// No table was made: the engine does not take keys and values of these sizes.
     #[error(
         "{engine} takes {takes}, not keys of {key_bytes} and values of {value_bytes} bytes; \

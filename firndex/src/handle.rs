@@ -1,7 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
 use crate::{Engine, Error, Kind, Medium, Result};
-use index::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
+use index::{CacheUse, CheckReport, Level, Occupancy};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
@@ -302,19 +302,6 @@ impl Handle {
     #[inline(never)]
     pub(crate) fn commit(&self) -> Result<()> {
         self.wait_durable(self.ticket()?)
-    }
-
-    /// Whether a shrink halved the table.
-    pub(crate) fn shrunk(&self, shrunk: Shrunk) -> Result<bool> {
-        match shrunk {
-            Shrunk::Halved => Ok(true),
-            Shrunk::Kept => Ok(false),
-            Shrunk::NotOffered => Err(Error::NotOffered {
-                operation: "shrink",
-                engine: self.engine.name(),
-                others: Engine::names(|one| one.shrinks),
-            }),
-        }
     }
 
     /// Writes the rest of the log, and ends it.

@@ -6,7 +6,7 @@ use crate::cursor::{Runs, place_of_bytes};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::StoreIter;
 use crate::{Copied, Error, Existing, Options, Result};
-use index::{CheckReport, Records};
+use index::{CheckReport, Records, Shrunk};
 use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
@@ -390,7 +390,7 @@ impl Store {
 
     /// Halves the store's index, as [`Table::shrink`](crate::Table::shrink) does.
     pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate_many(|| self.handle.shrunk(self.records.shrink()?))
+        self.handle.mutate_many(|| Ok(self.records.shrink()? == Shrunk::Halved))
     }
 
     /// Writes a clean pool at `out` with the store's keys and values, while others use the store, as

@@ -6,7 +6,7 @@ use crate::cursor::{Runs, place_of};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::Iter;
 use crate::{Copied, Existing, Options, Result};
-use index::{CheckReport, Exchange, Fixed, Index};
+use index::{CheckReport, Exchange, Fixed, Index, Shrunk};
 use pmem::durability::LogUse;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -365,15 +365,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Returns `false` if the index has its first size, or is too full. Freed space stays with the pool for later
     /// growth; [`Table::rewrite`] makes the file smaller. [`Error::PoolFull`](crate::Error::PoolFull) means that there
     /// is no room for smaller levels, which some engines take before they give up the larger ones; the table stays as
-    /// it was.
-    ///
-    /// Engines that do not [shrink](crate::Description::shrinks) return
-    /// [`Error::NotOffered`](crate::Error::NotOffered).
+    /// it was. Some engines do not begin to shrink while somebody [iterates](Table::iter), and return `false`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
-    /// let options = firndex::Options::new().parameter("slots", 3); // an engine that shrinks
-    /// let table = options.in_memory_table()?;
+    /// let table = firndex::Table::in_memory()?;
     /// table.extend((0..10_000).map(|key| (key, key)))?;
     /// let slots_before = table.stats()?.capacity;
     /// table.retain(|key, _| key < 10)?;
@@ -383,7 +379,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate_many(|| self.handle.shrunk(self.index.shrink()?))
+        self.handle.mutate_many(|| Ok(self.index.shrink()? == Shrunk::Halved))
     }
 
     /// Writes a clean pool at `out` with the table's pairs, while others use the table and without making them wait. It

@@ -88,8 +88,6 @@ pub enum Shrunk {
     Halved,
     /// It has its first size, or is too full to become smaller.
     Kept,
-    /// Its engine cannot shrink.
-    NotOffered,
 }
 
 /// The outcome of a check: how much was verified, and what was wrong.

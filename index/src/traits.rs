@@ -174,9 +174,7 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
 
     /// Halves the table while other operations run, in the calling thread, unless it is too full or has its first size.
     /// Freed space stays with the pool.
-    fn shrink(&self) -> Result<Shrunk, Error> {
-        Ok(Shrunk::NotOffered)
-    }
+    fn shrink(&self) -> Result<Shrunk, Error>;
 
     /// How long opening took to rebuild the sidecar from the pool.
     fn scan_time(&self) -> Duration;
@@ -310,9 +308,7 @@ pub trait Records: Send + Sync {
     fn settle(&self);
 
     /// Halves the underlying table; as [`Index::shrink`].
-    fn shrink(&self) -> Result<Shrunk, Error> {
-        Ok(Shrunk::NotOffered)
-    }
+    fn shrink(&self) -> Result<Shrunk, Error>;
 
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;

@@ -44,7 +44,7 @@ First steps:
   firndex backup fruit.firn monday.firn   write a clean copy
   firndex convert fruit.firn other.firn --engine level    to another engine
   firndex salvage bad.firn saved.firn     copy what still reads well out of a damaged pool
-  firndex shrink sparse.firn              make the index smaller, on engines that shrink
+  firndex shrink sparse.firn              make the index smaller
   firndex compact sparse.firn             make the file smaller
 
 Data goes to stdout, everything else to stderr. Exit status: 0 done or found, 1 absent, 2 error.";

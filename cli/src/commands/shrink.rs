@@ -15,9 +15,9 @@ use crate::safety::Safety;
 
 /// Halve the index of a pool, as often as what it holds allows
 ///
-/// For a pool from which much was removed. The index never gets smaller than its first size. If the engine cannot
-/// shrink, an error says so. The file keeps its size, and later growth uses the freed space; `firndex compact` makes
-/// the file smaller. Prints the slots after and before. The exit status is 0 even if nothing could be halved.
+/// For a pool from which much was removed. The index never gets smaller than its first size. The file keeps its size,
+/// and later growth uses the freed space; `firndex compact` makes the file smaller. Prints the slots after and before.
+/// The exit status is 0 even if nothing could be halved.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -27,7 +27,6 @@ impl Describe for Engine {
         pair_sizes: "keys of 1 byte to 64 KiB and values of at most 256 MiB",
         pair_bytes_max: (KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64,
         parameters: &[],
-        shrinks: true,
         shrinks_by_itself: false,
         scans_exactly: true,
         is_lock_free: true,

@@ -29,7 +29,6 @@ impl Describe for Engine {
         pair_sizes: "keys and values of 8 bytes each",
         pair_bytes_max: 16,
         parameters: &[],
-        shrinks: true,
         shrinks_by_itself: true,
         scans_exactly: true,
         is_lock_free: false,

@@ -105,15 +105,20 @@ impl<M: Medium> Core<M> {
     /// is due.
     #[inline(always)]
     pub(super) fn count_changes(&self, inserted: u64, removed: u64) {
-        for (word, count) in [(INSERTIONS, inserted), (REMOVALS, removed)] {
-            if count == 0 {
-                continue;
-            }
-            let sum = self.counts.add(thread_index(), word, count);
-            let before = sum.wrapping_sub(count);
-            if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
-                self.look_around(before, sum);
-            }
+        if removed != 0 {
+            self.count(REMOVALS, removed);
+        }
+        if inserted != 0 {
+            self.count(INSERTIONS, inserted);
+        }
+    }
+
+    #[inline(always)]
+    fn count(&self, word: usize, changes: u64) {
+        let sum = self.counts.add(thread_index(), word, changes);
+        let before = sum.wrapping_sub(changes);
+        if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {
+            self.look_around(before, sum);
         }
     }
 

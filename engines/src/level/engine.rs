@@ -47,7 +47,6 @@ impl Describe for Engine {
             help: "slots of a bucket, 1 to 8 (default: 4, or 3 if a fourth costs another line)",
             bounds: slots_for,
         }],
-        shrinks: true,
         shrinks_by_itself: true,
         scans_exactly: true,
         is_lock_free: false,

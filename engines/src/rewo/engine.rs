@@ -60,7 +60,6 @@ impl Describe for Engine {
                 bounds: bounds_of_cached,
             },
         ],
-        shrinks: true,
         shrinks_by_itself: true,
         scans_exactly: true,
         is_lock_free: false,

@@ -2,7 +2,7 @@
 //! Whatever had returned is there afterwards, and nothing else but what was under way.
 
 use crate::{places, processes};
-use firndex::{Engine, Error, Options};
+use firndex::{Engine, Options};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -80,7 +80,7 @@ fn tag_of(value: &[u8]) -> u64 {
     tag
 }
 
-/// Does all steps until killed, beside someone who shrinks the table where its engine can.
+/// Does all steps until killed, beside someone who shrinks the table.
 fn act_until_killed(
     seed: u64,
     shrink: impl Fn() -> firndex::Result<bool> + Sync,
@@ -89,11 +89,8 @@ fn act_until_killed(
     std::thread::scope(|scope| {
         scope.spawn(|| {
             loop {
-                match shrink() {
-                    Ok(_) => std::thread::sleep(Duration::from_micros(500)),
-                    Err(Error::NotOffered { .. }) => break,
-                    Err(error) => panic!("{error}"),
-                }
+                shrink().unwrap();
+                std::thread::sleep(Duration::from_micros(500));
             }
         });
         for thread in 0..THREADS {

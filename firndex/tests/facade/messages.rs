@@ -147,11 +147,6 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
         ),
         ("Limit", Error::Limit(ItemError::KeyTooLong { found: 99, limit: 17 }), vec!["99", "17"]),
         (
-            "NotOffered",
-            Error::NotOffered { operation: "shrink", engine: "this", others: "those".into() },
-            vec!["shrink", "this", "those"],
-        ),
-        (
             "PairSizes",
             Error::PairSizes {
                 engine: "this",

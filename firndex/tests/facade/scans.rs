@@ -153,8 +153,7 @@ fn who_breaks_off_is_shown_no_more() {
         assert_eq!(all.unwrap(), ControlFlow::Continue(()));
         // Nothing of those scans is left, for which a shrink would be refused.
         (10..1000).for_each(|key| assert_eq!(table.remove(key).unwrap(), Some(!key)));
-        let stats = table.stats().unwrap();
-        assert_eq!(table.shrink().is_ok_and(|shrunk| shrunk), stats.engine.description().shrinks);
+        assert!(table.shrink().unwrap());
         assert_eq!(table.iter().count(), 10);
     }
     for store in stores() {

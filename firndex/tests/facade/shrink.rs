@@ -1,5 +1,4 @@
-//! Shrinking: for those who removed much, beside those who go on, and refused where the engine
-//! cannot.
+//! Shrinking: for those who removed much, beside those who go on.
 
 use crate::byte_map::ByteMap;
 use crate::{places, processes};
@@ -10,11 +9,6 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use workload::Random;
-
-/// The engines that can.
-fn shrinking() -> impl Iterator<Item = Engine> {
-    Engine::ALL.iter().copied().filter(|engine| engine.description().shrinks)
-}
 
 fn value_of(key: u64) -> u64 {
     key.wrapping_mul(31) ^ 7
@@ -39,7 +33,7 @@ fn assert_holds(table: &Table, keys: u64) {
 
 #[test]
 fn a_table_is_halved_after_removals_and_grows_again() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         // A helper takes space ahead, sooner or later: how much there is then is a matter of time.
@@ -90,7 +84,7 @@ fn a_table_is_halved_after_removals_and_grows_again() {
 
 #[test]
 fn a_table_made_for_many_pairs_is_not_made_smaller() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let options = Options::new().engine(engine).capacity(10_000);
         let table = options.in_memory_table().unwrap();
         let capacity = table.stats().unwrap().capacity;
@@ -106,7 +100,7 @@ fn bytes_of(key: u32) -> Vec<u8> {
 
 #[test]
 fn a_store_is_halved_and_keeps_its_bytes() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine);
@@ -163,7 +157,7 @@ impl Drop for Ends<'_> {
 fn beside_readers_and_writers() {
     const KEPT: u64 = 2000;
     const WAVE: u64 = 20_000;
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let table = &Options::new().engine(engine).in_memory_table().unwrap();
         fill(table, 0..KEPT);
         let is_over = &AtomicBool::new(false);
@@ -207,7 +201,7 @@ fn beside_readers_and_writers() {
 
 #[test]
 fn a_full_pool_is_no_obstacle() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let options = Options::new().engine(engine).max_bytes(600_000);
         let table = options.in_memory_table().unwrap();
         let pairs = (0..).find(|&key| table.put(key, value_of(key)).is_err()).unwrap();
@@ -227,34 +221,10 @@ fn a_full_pool_is_no_obstacle() {
     }
 }
 
-#[test]
-fn an_engine_that_cannot_says_which_can() {
-    for &engine in Engine::ALL.iter().filter(|engine| !engine.description().shrinks) {
-        let directory = places::in_ram();
-        let path = directory.path().join("pool");
-        // A helper would prepare space meanwhile.
-        let options = Options::new().engine(engine).helpers(0);
-        let table = options.create_table(&path).unwrap();
-        fill(&table, 0..5000);
-        let before = table.stats().unwrap();
-        let store = Options::new().engine(engine).in_memory_store().unwrap();
-        for error in [table.shrink().unwrap_err(), store.shrink().unwrap_err()] {
-            assert!(matches!(error, Error::NotOffered { operation: "shrink", .. }), "{error:?}");
-            let message = error.to_string();
-            let others = Engine::names(|description| description.shrinks);
-            let says =
-                [format!("a pool on {engine} cannot shrink"), format!("pools on {others} can")];
-            assert!(says.iter().all(|part| message.contains(part)), "{message}");
-        }
-        assert_eq!(table.stats().unwrap(), before);
-        assert_holds(&table, 5000);
-    }
-}
-
 /// A sync marks the pool clean; a shrink must take the mark off before it writes.
 #[test]
 fn a_shrink_is_a_write() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let table = Options::new().engine(engine).create_table(&path).unwrap();
@@ -310,7 +280,7 @@ pub(crate) fn grow_and_shrink(path: &Path) {
 
 #[test]
 fn killed_in_the_midst() {
-    for engine in shrinking() {
+    for &engine in Engine::ALL {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let mut random = Random::new(5);

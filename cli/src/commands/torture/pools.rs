@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use firndex::{Engine, Existing, Options};
+use firndex::{Existing, Options};
 
 use super::calls::{Call, Deed, Key, Source};
 use super::ledger::Found;
@@ -187,13 +187,12 @@ pub(super) fn back_up(pool: &Pool, out: &Path) -> Result<()> {
 }
 
 /// What the maintenance thread does to an open pool beside its writers.
-pub(super) fn maintain(pool: &Pool, engine: Engine, chance: u64, out: &Path) -> Result<()> {
-    let shrinks = engine.description().shrinks;
+pub(super) fn maintain(pool: &Pool, chance: u64, out: &Path) -> Result<()> {
     match (chance % 5, pool) {
         (0, Pool::Table(table)) => table.sync()?,
         (0, Pool::Store(store)) => store.sync()?,
         (1, _) => back_up(pool, out)?,
-        (2, _) if shrinks => drop(pool.shrink()?),
+        (2, _) => drop(pool.shrink()?),
         (3, Pool::Store(store)) => drop(store.compact()?),
         _ => pool.try_for_each(&mut |_, _| ControlFlow::<()>::Continue(())).map(drop)?,
     }

@@ -219,7 +219,7 @@ impl Round<'_> {
             let which = *random.of(&Which::BOTH);
             let out = self.arguments.dir.join(which.name()).with_extension("backup");
             let pool = &self.pools[which as usize];
-            pools::maintain(pool, self.arguments.engine, random.word(), &out)?;
+            pools::maintain(pool, random.word(), &out)?;
             thread::sleep(Duration::from_millis(random.below(PAUSE_MS_MAX)));
         }
         Ok(())
