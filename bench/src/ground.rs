@@ -266,7 +266,7 @@ impl Ground {
             sum |= other[0].load(Ordering::Relaxed) ^ states[0];
             self.kept.store_pair(slot, 0, at);
             chosen[1].store(prints[0], Ordering::Relaxed);
-            chosen[0].store(states[0], Ordering::Release);
+            chosen[0].store(0, Ordering::Release);
             home.store(0, Ordering::Release);
         }
         black_box(sum);
