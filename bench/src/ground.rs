@@ -248,7 +248,7 @@ impl Ground {
         let mut sum = 0;
         for &at in offsets {
             let spread = at.wrapping_mul(SPREAD);
-            let second = (u128::from(spread) * records.len() as u128 >> 64) as u64;
+            let second = ((u128::from(spread) * records.len() as u128) >> 64) as u64;
             let both = [at / BUCKET_BYTES, second];
             let states = both.map(|bucket| record(bucket)[0].load(Ordering::Acquire));
             let prints = both.map(|bucket| record(bucket)[1].load(Ordering::Acquire));
