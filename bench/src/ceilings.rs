@@ -14,6 +14,10 @@ pub struct Ceilings {
     /// Bare insertions a second, one at a time: as a bare look-up, then the fingerprint line locked
     /// and scanned again, a pair stored, the line changed and unlocked.
     pub bare_inserts_per_s: f64,
+    /// Bare insertions a second into the emptier of two buckets, one at a time: the fingerprints of both, which lie in
+    /// two lines of the sidecar; then the key's lock, the bucket's, a pair stored in a line of the pool, and both
+    /// unlocked. What single insertions of cuckoo tables can come near to at best.
+    pub bare_two_choice_inserts_per_s: f64,
     /// Random lines stored to a second.
     pub stores_per_s: f64,
     /// Random lines stored to, flushed and fenced a second; 0 where nothing can be flushed.

@@ -7,12 +7,12 @@ use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result};
-use index::fingerprint::{Isa, match_line, scan_line};
+use index::fingerprint::{EMPTY, Isa, match_line, match_two_words, scan_line};
 use pmem::medium::{CacheFlush, Memory};
-use pmem::sync::{Array, Line, Ordering};
-use pmem::{LINE, Medium as _, Offset};
+use pmem::sync::{Array, AtomicU64, Line, Ordering, Zeroable};
+use pmem::{LINE, Medium as _, Offset, WORD};
 use std::fs::File;
-use std::hint::black_box;
+use std::hint::{black_box, select_unpredictable};
 use std::time::{Duration, Instant};
 use workload::ranks::{Ranks, Uniform};
 use workload::{Part, Random};
@@ -31,6 +31,16 @@ const PERSISTS: u64 = 1 << 19;
 const BARE_INSERTS: u64 = 2 << 20;
 /// Bytes of a block of 64 slots, which has a line in the sidecar.
 const BLOCK_BYTES: u64 = 1024;
+/// Bytes of a bucket of two lines, of which a key has two. It has a record in the sidecar.
+const BUCKET_BYTES: u64 = 2 * LINE;
+/// Bytes of a pair of words.
+const PAIR: u64 = 2 * WORD;
+/// A bucket's record: its state, and a fingerprint for each of its slots.
+type Record = [AtomicU64; 2];
+/// Locks by hash, few enough to stay in the caches.
+const HOMES: usize = 1 << 13;
+/// What spreads second choices: an odd number near 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A fingerprint that no line here holds.
 const ABSENT: u8 = 0xee;
 /// The bit of a line that is its lock.
@@ -47,6 +57,9 @@ pub struct Ground {
     lines: u64,
     /// A line for each block, as a table's sidecar.
     sidecar: Array<Line>,
+    /// A record for each bucket, likewise.
+    records: Array<AtomicU64>,
+    homes: Array<AtomicU64>,
 }
 
 impl Ground {
@@ -88,10 +101,10 @@ impl Ground {
         if let Some(flushed) = &flushed {
             flushed.populate(0..flushed.size());
         }
-        let blocks = (bytes / BLOCK_BYTES) as usize;
-        let sidecar = Array::reserve(blocks, blocks).context("making room for the ceilings")?;
-        sidecar.advise(0..blocks, true);
-        Ok(Ground { kept, flushed, lines: bytes / LINE, sidecar })
+        let sidecar = reserved(bytes / BLOCK_BYTES)?;
+        let records = reserved(bytes / BUCKET_BYTES * size_of::<Record>() as u64 / WORD)?;
+        let homes = reserved(HOMES as u64)?;
+        Ok(Ground { kept, flushed, lines: bytes / LINE, sidecar, records, homes })
     }
 
     /// Measures with so many threads at once.
@@ -109,6 +122,8 @@ impl Ground {
         let bare_gets_per_s = rate(READS, self.lines, &|offsets| self.bare_gets(offsets))?;
         let bare_inserts_per_s =
             rate(BARE_INSERTS, self.lines, &|offsets| self.bare_inserts(offsets))?;
+        let bare_two_choice_inserts_per_s =
+            rate(BARE_INSERTS, self.lines, &|offsets| self.bare_two_choice_inserts(offsets))?;
         let stores_per_s = rate(READS, self.lines, &|offsets| {
             offsets.iter().for_each(|&at| self.kept.store_release(Offset(at + 8), at));
             0
@@ -137,6 +152,7 @@ impl Ground {
             reads_16_per_s,
             bare_gets_per_s,
             bare_inserts_per_s,
+            bare_two_choice_inserts_per_s,
             stores_per_s,
             persists_per_s,
             streams_per_s,
@@ -221,6 +237,42 @@ impl Ground {
         0
     }
 
+    fn bare_two_choice_inserts(&self, offsets: &[u64]) -> u64 {
+        let (records, _) = self.records.as_slice().as_chunks();
+        let record = |bucket: u64| -> &Record { &records[bucket as usize] };
+        let lock = |word: &AtomicU64| {
+            while word.fetch_or(LOCK, Ordering::Acquire) & LOCK != 0 {
+                std::hint::spin_loop();
+            }
+        };
+        let mut sum = 0;
+        for &at in offsets {
+            let spread = at.wrapping_mul(SPREAD);
+            let second = ((u128::from(spread) * records.len() as u128) >> 64) as u64;
+            let both = [at / BUCKET_BYTES, second];
+            let states = both.map(|bucket| record(bucket)[0].load(Ordering::Acquire));
+            let prints = both.map(|bucket| record(bucket)[1].load(Ordering::Acquire));
+            sum |= u64::from(match_two_words(prints, ABSENT));
+            let empty = match_two_words(prints, EMPTY);
+            // Always: nobody stores a fingerprint. But the processor has to wait for both records to know.
+            let is_first = (empty & 0xff).count_ones() >= (empty >> 8).count_ones();
+            let bucket = select_unpredictable(is_first, both[0], both[1]);
+            let slot = Offset(bucket * BUCKET_BYTES + u64::from(empty.trailing_zeros() & 3) * PAIR);
+            self.kept.prefetch_write(slot);
+            let (chosen, other) = (record(bucket), record(both[0] ^ both[1] ^ bucket));
+            let home = self.homes.get(spread as usize & (HOMES - 1));
+            lock(home);
+            lock(&chosen[0]);
+            sum |= other[0].load(Ordering::Relaxed) ^ states[0];
+            self.kept.store_pair(slot, 0, at);
+            chosen[1].store(prints[0], Ordering::Relaxed);
+            chosen[0].store(0, Ordering::Release);
+            home.store(0, Ordering::Release);
+        }
+        black_box(sum);
+        0
+    }
+
     fn ahead(&self, offsets: &[u64]) -> u64 {
         let mut sum = 0;
         for (index, &at) in offsets.iter().enumerate() {
@@ -231,6 +283,14 @@ impl Ground {
         }
         u64::from(sum != 0)
     }
+}
+
+/// Memory for a sidecar, all of it touched.
+fn reserved<T: Zeroable>(len: u64) -> Result<Array<T>> {
+    let len = len as usize;
+    let array = Array::reserve(len, len).context("making room for the ceilings")?;
+    array.advise(0..len, true);
+    Ok(array)
 }
 
 fn persists(memory: &Memory, offsets: &[u64]) -> u64 {
@@ -263,6 +323,7 @@ pub fn rows(setting: &Setting, ceilings: &Ceilings) -> Vec<Row> {
         rate("read_line_16", ceilings.reads_16_per_s),
         rate("bare_get", ceilings.bare_gets_per_s),
         rate("bare_insert", ceilings.bare_inserts_per_s),
+        rate("bare_insert_two_choices", ceilings.bare_two_choice_inserts_per_s),
         rate("store_line", ceilings.stores_per_s),
         rate("persist_line", ceilings.persists_per_s),
         rate("stream_pair", ceilings.streams_per_s),

@@ -2,6 +2,7 @@
 //! says.
 
 use crate::harness::{Backing, Engine, NEVER, Random, Setup, Table, spread, within};
+use crate::threads::together;
 use index::Index;
 use pmem::medium::{Cost, measure};
 
@@ -10,6 +11,8 @@ type BatchOperation<'a> = dyn FnMut(&[u64], &mut [Option<u64>]) + 'a;
 
 /// Operations that an average is over.
 const OPERATIONS: u64 = 100_000;
+/// Pairs that a table grows to.
+const GROWN_PAIRS: u64 = 400_000;
 
 /// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
 /// are the even numbers from 2 on, spread.
@@ -174,4 +177,51 @@ pub(crate) fn batches_fence_no_more_than_they_must<B: Backing>(engine: &'static 
         table.remove_many(keys, out).unwrap();
         assert!(out.iter().zip(keys).all(|(found, key)| *found == Some(!*key)));
     });
+}
+
+pub(crate) fn no_insertion_does_the_work_of_many<B: Backing>(engine: &'static Engine) {
+    let _watchdog = within(120);
+    for (writers, helpers) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+        let setup = Setup { helpers, limit_bytes: 8 << 30, ..Setup::of(engine) };
+        let table = Table::<B>::new(setup);
+        // Of each writer, by log2 of the pairs that were there: the most that one insertion cost.
+        let most = together(writers, |writer| {
+            let mut most = vec![Cost::default(); GROWN_PAIRS.ilog2() as usize + 1];
+            for index in (writer as u64..GROWN_PAIRS).step_by(writers) {
+                let key = key_of(index);
+                let (inserted, cost) = measure(|| table.insert(key, index));
+                assert_eq!(inserted.unwrap(), None);
+                let most = &mut most[(index + 1).ilog2() as usize];
+                *most = greater(*most, cost);
+            }
+            most
+        });
+        table.settle();
+        assert_eq!(table.len(), GROWN_PAIRS);
+        let resizes = table.occupancy().resizes;
+        assert!(resizes >= 10, "{resizes} resizes");
+        let by_size = (0..=GROWN_PAIRS.ilog2() as usize)
+            .map(|log2| most.iter().fold(Cost::default(), |sum, most| greater(sum, most[log2])));
+        println!("writers, helpers: {writers}, {helpers}. At most, from so many pairs on:");
+        for (log2, most) in by_size.enumerate() {
+            println!(
+                "2^{log2}: {} lines read, {} written, {} fences",
+                most.lines_read, most.lines_written, most.fences
+            );
+            let lines = most.lines_read + most.lines_written;
+            let budget = engine.budget.lines_per_insertion_while_growing;
+            assert!(lines <= budget, "an insertion touched {lines} lines, not {budget}: {most:?}");
+        }
+    }
+}
+
+/// The greater of each count.
+fn greater(one: Cost, other: Cost) -> Cost {
+    Cost {
+        lines_read: one.lines_read.max(other.lines_read),
+        lines_written: one.lines_written.max(other.lines_written),
+        blocks_written: one.blocks_written.max(other.blocks_written),
+        flushes: one.flushes.max(other.flushes),
+        fences: one.fences.max(other.fences),
+    }
 }

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PAIRS: u64 = 2_000_000;
 /// Reads that each reader has to get through while the table grows.
 const READS: u64 = 500_000;
-
 /// What undoes [`spread`], by multiplication modulo 2^64.
 pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(spread(GATHER) == 1);

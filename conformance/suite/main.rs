@@ -153,6 +153,7 @@ macro_rules! conformance {
                         searches_read_few_lines_and_write_none,
                         what_changes_nothing_writes_nothing,
                         batches_fence_no_more_than_they_must,
+                        no_insertion_does_the_work_of_many,
                     }
                 }
             }

@@ -15,6 +15,7 @@ pub(crate) static ENGINE: Engine = Engine {
         writes_per_insertion: 2.001,
         writes_per_update: 2.001,
         fences_per_batch: 64.1,
+        lines_per_insertion_while_growing: 300,
         bytes_per_pair: 48.2,
         pairs_in_300_kib: 900,
     },

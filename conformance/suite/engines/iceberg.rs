@@ -26,6 +26,7 @@ pub(crate) static ENGINE: Engine = Engine {
         writes_per_insertion: 1.0,
         writes_per_update: 1.0,
         fences_per_batch: 1.1,
+        lines_per_insertion_while_growing: 4_000,
         bytes_per_pair: 20.5,
         pairs_in_300_kib: 3000,
     },

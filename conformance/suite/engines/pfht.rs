@@ -40,6 +40,7 @@ pub(crate) static ENGINE: Engine = Engine {
         writes_per_insertion: 1.1,
         writes_per_update: 1.0,
         fences_per_batch: 2.1,
+        lines_per_insertion_while_growing: 250,
         bytes_per_pair: 30.0,
         pairs_in_300_kib: 150,
     },

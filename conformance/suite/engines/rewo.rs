@@ -44,6 +44,7 @@ pub(crate) static ENGINE: Engine = Engine {
         writes_per_insertion: 1.75,
         writes_per_update: 1.0,
         fences_per_batch: 4.1,
+        lines_per_insertion_while_growing: 300,
         bytes_per_pair: 30.0,
         pairs_in_300_kib: 150,
     },

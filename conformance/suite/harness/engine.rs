@@ -77,6 +77,9 @@ pub(crate) struct Budget {
     pub(crate) writes_per_update: f64,
     /// Fences of a batch of 32 undisturbed mutations, on average.
     pub(crate) fences_per_batch: f64,
+    /// Lines of the pool that one insertion reads and those that it writes, at most, while the table grows. Of the
+    /// engines that move pairs by buckets, little more than what is in a few.
+    pub(crate) lines_per_insertion_while_growing: u64,
     /// Bytes in pool and sidecar, items included, for each pair just before the table grows.
     pub(crate) bytes_per_pair: f64,
     /// Pairs that a pool of this size holds at least, whatever the variant.
