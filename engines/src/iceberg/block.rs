@@ -262,7 +262,8 @@ impl<M: Medium> Core<M> {
     }
 
     /// The blocks of level 2 in which a writer looks for a key, in the order of searches. A doubling has moved them, so
-    /// that no key is in its source; a shrink may have found no room.
+    /// that no key is in its source; a shrink may have found no room. Where both choices are one block, a pair may have
+    /// the fingerprint of either: its second choice led it there when the table was larger.
     pub(super) fn places_2(
         &self,
         geometry: Geometry,

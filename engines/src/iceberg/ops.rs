@@ -121,7 +121,7 @@ impl<M: Medium> Core<M> {
         }
         let change = decide(None);
         if let Change::Put(value) = change
-            && !self.insert_lv1(home, key, value, first)
+            && !self.insert_lv1(home.block, key, value, first)
         {
             self.insert_lv2(geometry, home.block, key, value, first)?;
         }
@@ -185,13 +185,12 @@ impl<M: Medium> Core<M> {
 
     /// Lines 8 to 14: into an empty slot of the level-1 block, if it has one.
     #[inline(always)]
-    fn insert_lv1(&self, home: &Home<'_>, key: u64, value: u64, first: u64) -> bool {
-        // What a shrink found no room for has a claim: after a crash, all that the blocks took in goes back to where it
-        // was, and new pairs could be in the way.
-        if key == 0 || home.left.is_some() {
+    fn insert_lv1(&self, home: u64, key: u64, value: u64, first: u64) -> bool {
+        if key == 0 {
             return false;
         }
-        let home = home.block;
+        // None if a shrink has found no room for all pairs of the family. So a crash that takes the shrink back finds
+        // no new pair in the way.
         let empties = self.empty_1(home);
         if empties == 0 {
             return false;
@@ -214,7 +213,7 @@ impl<M: Medium> Core<M> {
         if key != 0 {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, choices.blocks)?;
-            // As in level 1, only where a shrink has left nothing.
+            // As in level 1. But the locks are newer than the look for room: a slot may have become free since.
             let room_in =
                 |block| if self.has_left_2(geometry, block) { 0 } else { self.empty_2(block) };
             let [a, b] = choices.blocks.map(room_in);

@@ -8,8 +8,8 @@
 //! What the lower block of level 1 has no room for goes to level 3. What the lower block of level 2 has no room for
 //! goes there, too, but later: that takes the lock of the pair's level-1 block, and no scan must be under way, since
 //! the pair would leave the order in which scans meet it. If the pool has no room for nodes, pairs stay where they are,
-//! and the shrink goes on when there is room: until then writers look into both blocks, and put no new pair into the
-//! lower one.
+//! and the shrink goes on when there is room. Until then writers look into both blocks. They put no new pair into the
+//! lower one, since what is left in the upper one takes each slot that becomes free.
 //!
 //! A crash takes a shrink back. The pool has its old size on record until the last family is done, so recovery moves
 //! pairs to the upper blocks as after a doubling that was cut short. They have room there: they came from there, or
@@ -174,12 +174,6 @@ impl<M: Medium> Core<M> {
             let choices = self.choices(geometry, key, self.hasher.first_u64(key));
             choices.fingerprints[usize::from(choices.blocks[0] != lower)]
         };
-        // Its second choice may have led a pair here, and now its first one leads here, too. Writers look for the
-        // fingerprint of the first. A query finds the pair under either: it looks for both, and then for both again.
-        for lane in self.used_2(lower) {
-            let (key, _) = self.medium().load_pair(self.slot_2(lower, lane));
-            self.set_lane_2(lower, lane, fingerprint_of(key));
-        }
         let mut moves = Moves::NONE;
         let mut empties = self.empty_2(lower);
         for from in self.used_2(upper) {
