@@ -283,7 +283,8 @@ impl Geometry {
         h0 & u64::from(self.0 as u32)
     }
 
-    /// The level-1 block in which a key with this h0 was before the resize that is under way. Its home if there is none.
+    /// The level-1 block in which a key with this h0 was before the resize that is under way, or its home if there is
+    /// none.
     #[inline(always)]
     pub(super) fn source_1(self, h0: u64) -> u64 {
         if self.resizing_1() {

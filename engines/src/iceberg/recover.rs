@@ -4,8 +4,8 @@
 //! Blocks are visited in the families that a resize connects: a block of the lower half and the
 //! one that its content would be moved to. A pair found in the lower one that belongs to the upper one
 //! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
-//! both are equal. So a doubling is finished, and a shrink taken back. Each family is one thread's alone. Cut anywhere, recovery leaves what a
-//! crash in a resize leaves, and runs again.
+//! both are equal. So a doubling is finished, and a shrink taken back. Each family is one thread's alone. Cut
+//! anywhere, recovery leaves what a crash in a resize leaves, and runs again.
 
 use super::Core;
 use super::hash::{h0, level1_fingerprint, spilled_bit};
