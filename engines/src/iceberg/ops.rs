@@ -5,11 +5,11 @@
 //! This is the slow path, which any mutation can take. What nearly every mutation does is in
 //! `fast`.
 
-use super::Core;
 use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
+use super::{Core, INSERTIONS, REMOVALS};
 use crate::crowded::{CHAIN_MAX, refuse_crowd};
 use arrayvec::ArrayVec;
 use index::fingerprint::EMPTY;
@@ -81,8 +81,8 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn count_done(&self, done: Done) {
         match (done.found, done.change) {
-            (None, Change::Put(_)) => self.count_changes(1, 0),
-            (Some(_), Change::Remove) => self.count_changes(0, 1),
+            (None, Change::Put(_)) => self.count(INSERTIONS, 1),
+            (Some(_), Change::Remove) => self.count(REMOVALS, 1),
             _ => {}
         }
     }
@@ -242,20 +242,23 @@ impl<M: Medium> Core<M> {
         &self,
         geometry: Geometry,
         [a, b]: [u64; 2],
-    ) -> Result<ArrayVec<Locked<'_>, 4>, Stale> {
+    ) -> Result<(Locked<'_>, Option<Locked<'_>>, ArrayVec<Locked<'_>, 2>), Stale> {
         if geometry.resizing_2() {
             self.ensure_moved_2(geometry, geometry.family_2(a))?;
             self.ensure_moved_2(geometry, geometry.family_2(b))?;
         }
-        let mut locks = ArrayVec::new();
-        let blocks = [a.min(b), a.max(b)];
-        let distinct = &blocks[usize::from(a == b)..];
-        locks.extend(distinct.iter().map(|&block| Locked::wait(self.word_2(block))));
+        let [a, b] = [a.min(b), a.max(b)];
+        let first = Locked::wait(self.word_2(a));
+        let second = (a != b).then(|| Locked::wait(self.word_2(b)));
         if self.geometry() != geometry {
             return Err(Stale);
         }
-        let left = distinct.iter().filter(|&&block| self.has_left_2(geometry, block));
-        locks.extend(left.map(|block| Locked::wait(self.word_2(block + geometry.blocks_2()))));
-        Ok(locks)
+        let mut left = ArrayVec::new();
+        if geometry.shrinking_2() {
+            let blocks = [a, b].into_iter().take(if a == b { 1 } else { 2 });
+            let blocks = blocks.filter(|&block| self.has_left_2(geometry, block));
+            left.extend(blocks.map(|block| Locked::wait(self.word_2(block + geometry.blocks_2()))));
+        }
+        Ok((first, second, left))
     }
 }

@@ -114,7 +114,7 @@ impl<M: Medium> Core<M> {
     }
 
     #[inline(always)]
-    fn count(&self, word: usize, changes: u64) {
+    pub(super) fn count(&self, word: usize, changes: u64) {
         let sum = self.counts.add(thread_index(), word, changes);
         let before = sum.wrapping_sub(changes);
         if (sum ^ before) & !self.published.look_mask.load(Ordering::Relaxed) != 0 {

@@ -158,14 +158,18 @@ impl<M: Medium> Core<M> {
         key: u64,
         first: u64,
     ) -> Result<bool, Stale> {
+        let choices = self.choices(geometry, key, first);
         if geometry.resizing_2() {
-            for (block, _) in self.choices(geometry, key, first).distinct() {
+            for (block, _) in choices.distinct() {
                 self.ensure_moved_2(geometry, geometry.family_2(block))?;
             }
         }
-        let is_found = self
-            .places_2(geometry, key, first)
-            .any(|(block, fingerprint)| self.find_2(block, fingerprint, key).is_some());
+        let is_in = |(block, fingerprint)| self.find_2(block, fingerprint, key).is_some();
+        let is_found = if geometry.shrinking_2() {
+            self.places_2(geometry, key, first).any(is_in)
+        } else {
+            choices.both().any(is_in)
+        };
         fence(Ordering::Acquire);
         if is_found || self.geometry() == geometry { Ok(is_found) } else { Err(Stale) }
     }

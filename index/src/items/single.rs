@@ -1,8 +1,9 @@
 //! Changes of single keys with one search of the index, where no more is needed.
 //!
 //! What is to be put is written first, unless a look at the index says that it will not be; then the index decides in
-//! one step, from what the slot leads to, whether the slot leads to the new item from now on. In every other case nothing
-//! was done, and [`Items::change`] begins again: several keys with one hash, no space at hand, a large item, damage.
+//! one step, from what the slot leads to, whether the slot leads to the new item from now on. In every other case
+//! nothing was done, and [`Items::change`] begins again: several keys with one hash, no space at hand, a large item,
+//! damage.
 
 use super::{GROUP, Items, Unpublished};
 use crate::change::Change;
