@@ -83,6 +83,32 @@ fn a_table_is_halved_after_removals_and_grows_again() {
 }
 
 #[test]
+fn a_table_halves_by_itself_and_then_keeps_its_size() {
+    const KEPT: u64 = 200;
+    for &engine in Engine::ALL.iter().filter(|engine| engine.description().shrinks_by_itself) {
+        for helpers in [0, 1] {
+            let options = Options::new().engine(engine).shrink_at(0.2).helpers(helpers);
+            let table = options.in_memory_table().unwrap();
+            fill(&table, 0..20_000);
+            let largest = table.stats().unwrap().capacity;
+            (KEPT..20_000).for_each(|key| assert!(table.remove(key).unwrap().is_some()));
+            // What comes and goes does the rest of the work.
+            let come_and_go = || {
+                for key in 0..20_000 {
+                    table.put(KEPT + key, key).unwrap();
+                    table.remove(KEPT + key).unwrap();
+                }
+                table.stats().unwrap().capacity
+            };
+            let smallest = come_and_go();
+            assert!(smallest <= largest / 8, "{engine}: {largest} slots became {smallest}");
+            assert_eq!(come_and_go(), smallest, "{engine}");
+            assert_holds(&table, KEPT);
+        }
+    }
+}
+
+#[test]
 fn a_table_made_for_many_pairs_is_not_made_smaller() {
     for &engine in Engine::ALL {
         let options = Options::new().engine(engine).capacity(10_000);
