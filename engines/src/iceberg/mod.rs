@@ -209,8 +209,8 @@ impl<M: Medium> Background for Core<M> {
 
     fn take_turn(&self) -> Result<(), Refused> {
         let _write = self.pool.write().map_err(|_| Refused)?;
-        self.move_next(BLOCKS_PER_TURN);
-        Ok(())
+        // What a shrink has left waits for room.
+        if self.move_next(BLOCKS_PER_TURN) { Ok(()) } else { Err(Refused) }
     }
 
     fn prepare(&self) {

@@ -287,11 +287,12 @@ impl<M: Medium> Core<M> {
     }
 
     /// Visits the next `count` families of each level that is being resized, and moves those that
-    /// have not been moved.
+    /// have not been moved. Whether a shrink has found room for all of them.
     ///
     /// The cursors run in circles for as long as a resize goes on, since a thread that was held
     /// up since the last resize may advance a cursor past a block without looking at it.
-    pub(super) fn move_next(&self, count: u64) {
+    pub(super) fn move_next(&self, count: u64) -> bool {
+        let mut is_done = true;
         for _ in 0..count {
             let geometry = self.geometry();
             if !geometry.is_resizing() {
@@ -303,13 +304,14 @@ impl<M: Medium> Core<M> {
             // Stale: this resize has ended, and nothing is left to do for it.
             if geometry.resizing_1() {
                 let family = next(&self.progress.next_1, geometry.families_1());
-                let _ = self.ensure_moved_1(geometry, family);
+                is_done &= !matches!(self.ensure_moved_1(geometry, family), Ok(false));
             }
             if geometry.resizing_2() {
                 let family = next(&self.progress.next_2, geometry.families_2());
-                let _ = self.move_family_2(geometry, family);
+                is_done &= !matches!(self.move_family_2(geometry, family), Ok(false));
             }
         }
+        is_done
     }
 
     /// Moves every block that is left. Whether no resize is under way then: a shrink ends only if there is room.
