@@ -24,7 +24,7 @@ use super::layout::{Geometry, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPIL
 use super::resize::{Move, Moves, Stale};
 use index::fingerprint::{EMPTY, lanes};
 use index::{Error, Shrunk};
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, SpaceError};
 
 /// A table shrinks only if it is then at most this full, as a part of where it grows. A block of level 1 that takes in
@@ -161,7 +161,9 @@ impl<M: Medium> Core<M> {
         if self.level_3.insert(&self.pool, home, key, value).is_err() {
             return false;
         }
-        medium.store_release(slot, 0);
+        // A look-up that does not see the pair here any more sees the node's link.
+        fence(Ordering::Release);
+        medium.store(slot, 0);
         medium.persist(slot);
         hide();
         true

@@ -23,8 +23,7 @@ fn keys_that(first: u64, count: usize, fits: impl Fn([u64; 3]) -> bool) -> Vec<u
     (first..).filter(|&key| fits(hashes(key))).take(count).collect()
 }
 
-/// A table of `1 << log2` blocks that has doubled when the last of these keys came, and has lost those that are not
-/// kept.
+/// A table of `1 << log2` blocks that has doubled with these keys, and has lost those that are not kept.
 fn shrunk_to_be(
     name: &'static str,
     log2: u32,
@@ -70,10 +69,11 @@ fn can_shrink_level_2() -> Setup {
 /// A family of level 1 that has more pairs than a block has slots.
 fn shrinks_into_level_3() -> Setup {
     let free = keys_that(1, 2, |[home, first, second]| home & 3 == 2 && first & second & 3 == 3);
-    let others = keys_that(1 << 20, 17, |[home, ..]| home & 1 == 1);
+    // So many that the table has doubled before either block is full.
+    let others = keys_that(1 << 20, 40, |[home, ..]| home & 1 == 1);
     let crowd = |block, count| keys_that(1 << 20, count, move |[home, ..]| home & 3 == block);
     let stored = [others, crowd(0, 17), crowd(2, 17)].concat();
-    shrunk_to_be("a table that shrinks into level 3", 1, 0.7, free, &stored, |index| index >= 17)
+    shrunk_to_be("a table that shrinks into level 3", 1, 0.7, free, &stored, |index| index >= 40)
 }
 
 /// A family of level 2 that has more pairs than a block has slots.
@@ -87,10 +87,11 @@ fn level_2_shrinks_into_level_3() -> Setup {
             home & 7 == 5 && first & 7 == block && second & 7 == block
         })
     };
-    let others = keys_that(1 << 20, 27, |[home, ..]| home & 1 == 0);
+    // As above.
+    let others = keys_that(1 << 20, 40, |[home, ..]| home & 1 == 0);
     let stored = [others, crowd(2, 35), crowd(6, 3)].concat();
     let name = "a table that shrinks from level 2 into level 3";
-    shrunk_to_be(name, 2, 0.45, free, &stored, |index| index >= 27)
+    shrunk_to_be(name, 2, 0.45, free, &stored, |index| index >= 40)
 }
 
 fn tables() -> Vec<Setup> {
