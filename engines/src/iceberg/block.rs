@@ -231,6 +231,12 @@ impl<M: Medium> Core<M> {
         empty_word::<FLAG_LANES_OF_WORD>(self.word_2(block).load(Ordering::Acquire)) & lanes
     }
 
+    /// The lanes of a level-2 block that hold a pair.
+    pub(super) fn used_2(&self, block: u64) -> impl Iterator<Item = usize> + use<M> {
+        let empty = self.empty_2(block);
+        (0..self.shape.level_2_slots as usize).filter(move |lane| empty & 1 << lane == 0)
+    }
+
     /// Number of pairs in a level-2 block.
     pub(super) fn taken_2(&self, block: u64) -> u32 {
         self.shape.level_2_slots - self.empty_2(block).count_ones()

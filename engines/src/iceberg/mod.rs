@@ -28,7 +28,8 @@
 //! 2. A key's slot changes only in a resize. Moves go forward in the order of searches: level-1
 //!    source, level-1 destination, level-2 sources, level-2 destinations, level 3.
 //! 3. Whoever changes a key holds the lock of its level-1 block, and of the level-2 block if it
-//!    is in one. Locks are taken in the order level 1, level 2 by index.
+//!    is in one. Locks are taken level 1 first, and in each level by index. Where a shrink is under way, the
+//!    key's level-1 block is the one that remains.
 //! 4. A fingerprint other than EMPTY stands only over a slot whose pair is durable, or was until
 //!    a removal that is under way.
 //! 5. A key in level 2 or 3 has its bit of SPILLED set in its level-1 block.
@@ -49,8 +50,10 @@
 //!    volatile, so no crash can tear a list; nodes carry a state, written last.
 //! 6. SPILLED, a filter of eight bits: a search that finds nothing in level 1 ends there if no key with its bit ever
 //!    went beyond the block.
-//! 7. Sizes are recorded in the superblock before a resize shows them, and recovery finishes what
+//! 7. Sizes are recorded in the superblock before a doubling shows them, and recovery finishes what
 //!    a crash interrupted, block pair by block pair.
+//! 8. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends, and
+//!    recovery takes back what a crash interrupted.
 
 mod batch;
 mod block;
@@ -261,21 +264,20 @@ impl<M: Medium> Core<M> {
         let starts_1 = starts(LEVEL_1, &area_1, roots[0])?;
         let starts_2 = starts(LEVEL_2, &area_2, roots[1])?;
         let starts_3 = starts(LEVEL_3, &area_3, roots[2])?;
-        let most = [(&area_1, &starts_1), (&area_2, &starts_2), (&area_3, &starts_3)];
-        let most: Vec<usize> = (0..)
-            .zip(most)
-            .map(|(level, (area, starts)): (usize, _)| {
-                let units = (limit / units[level]).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
-                // A shrink leaves extents.
-                units.next_power_of_two().max(area.units_in(starts.len()))
-            })
-            .collect();
+        let most = |unit_bytes: u64, area: &Area, starts: &[Offset]| {
+            let units = (limit / unit_bytes).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
+            // A shrink leaves extents.
+            units.next_power_of_two().max(area.units_in(starts.len()))
+        };
+        let most_1 = most(units[0], &area_1, &starts_1);
+        let most_2 = most(units[1], &area_2, &starts_2);
+        let most_3 = most(units[2], &area_3, &starts_3);
         let reserve = |source| OpenError::Io {
             action: "reserving memory for",
             path: "the table's sidecar".into(),
             source,
         };
-        let lines_1 = Array::reserve(most[0], units_now[0]).map_err(reserve)?;
+        let lines_1 = Array::reserve(most_1, units_now[0]).map_err(reserve)?;
         let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1, &starts_1)
             .map_err(|wrong| corrupt(wrong_in(LEVEL_1, wrong)))?;
         for (area, starts) in [(&area_2, starts_2), (&area_3, starts_3)] {
@@ -289,8 +291,8 @@ impl<M: Medium> Core<M> {
             line_starts_1: u64::from(shape.level_1_slots) - (1 << SLOTS_PER_LINE_LOG2),
             blocks_1,
             area_2,
-            words: Array::reserve(most[1], units_now[1]).map_err(reserve)?,
-            level_3: Level3::new(area_3, roots[2] as u32, most[0], units_now[0], most[2])
+            words: Array::reserve(most_2, units_now[1]).map_err(reserve)?,
+            level_3: Level3::new(area_3, roots[2] as u32, most_1, units_now[0], most_3)
                 .map_err(reserve)?,
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),

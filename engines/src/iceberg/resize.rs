@@ -506,8 +506,7 @@ impl<M: Medium> Core<M> {
     fn move_block_2(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_2() / 2;
         let mut moves = Moves::NONE;
-        let taken = !self.empty_2(source);
-        for lane in (0..self.shape.level_2_slots as usize).filter(|lane| taken & 1 << lane != 0) {
+        for lane in self.used_2(source) {
             let (key, value) = self.medium().load_pair(self.slot_2(source, lane));
             let first = self.hasher.first_u64(key);
             let choices = self.choices(geometry, key, first);

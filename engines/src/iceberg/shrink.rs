@@ -17,8 +17,7 @@
 //! node.
 
 use super::Core;
-use super::block::Locked;
-use super::block::lane_to_fill;
+use super::block::{Locked, lane_to_fill};
 use super::hash::{level1_fingerprint, spilled_bit};
 use super::layout::{Geometry, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD};
 use super::resize::{Move, Moves, Stale};
@@ -196,12 +195,6 @@ impl<M: Medium> Core<M> {
         );
         moves.iter().for_each(|entry| self.set_lane_2(upper, entry.from, EMPTY));
         self.taken_2(upper) == 0
-    }
-
-    /// The lanes of a level-2 block that hold a pair.
-    pub(super) fn used_2(&self, block: u64) -> impl Iterator<Item = usize> + use<M> {
-        let empty = self.empty_2(block);
-        (0..self.shape.level_2_slots as usize).filter(move |lane| empty & 1 << lane == 0)
     }
 
     /// Whether a shrink has left pairs of the family of a lower level-2 block, whose lock is held, in the upper block.

@@ -173,6 +173,19 @@ fn scans_amid_a_shrink() {
     }
 }
 
+/// Half of level 2 would be too full, though half of the table has room.
+#[test]
+fn a_full_level_2_is_not_halved() {
+    let (table, keys) = doubled(&SHAPE, LARGE, 42, |[home, ..]| home & 7 == 5);
+    assert_eq!(pairs_of_levels(&table)[0], 32);
+    assert_eq!(table.shrink().unwrap(), Shrunk::Kept);
+    assert_holds(&table, &keys);
+    let (kept, removed) = keys.split_at(38);
+    removed.iter().for_each(|&key| assert!(table.remove(key).unwrap().is_some()));
+    assert_eq!(table.shrink().unwrap(), Shrunk::Halved);
+    assert_holds(&table, kept);
+}
+
 #[test]
 fn no_shrink_begins_beside_a_scan() {
     let (table, keys) = doubled(&SHAPE, LARGE, 20, |_| true);
