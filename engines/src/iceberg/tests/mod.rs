@@ -43,15 +43,19 @@ fn after_crash(table: &Iceberg<Dram>) -> Iceberg<Dram> {
 
 /// The same if these words are as they were before.
 fn after_crash_without(table: &Iceberg<Dram>, lost: &[(Offset, u64)]) -> Iceberg<Dram> {
-    let before = table.core.medium();
-    let medium = Memory::dram(before.limit().max(before.size())).unwrap();
-    medium.grow(before.size()).unwrap();
-    for word in (0..before.size() / WORD).map(|word| Offset(0).word(word)) {
-        medium.store(word, before.load(word));
-    }
+    let medium = copy_of(table.core.medium());
     for &(at, word) in lost {
         medium.store(at, word);
     }
     let pool = Pool::open(medium, PLACE).unwrap();
     Iceberg::open(Arc::new(pool), table.core.settings).unwrap()
+}
+
+fn copy_of(before: &Dram) -> Dram {
+    let medium = Memory::dram(before.limit().max(before.size())).unwrap();
+    medium.grow(before.size()).unwrap();
+    for word in (0..before.size() / WORD).map(|word| Offset(0).word(word)) {
+        medium.store(word, before.load(word));
+    }
+    medium
 }

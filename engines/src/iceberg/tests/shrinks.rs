@@ -1,14 +1,15 @@
 //! Shrinks that find no room, that are cut short, and beside scans.
 
-use super::{after_crash, after_crash_without, new_table};
+use super::{PLACE, after_crash, after_crash_without, copy_of, new_table};
 use crate::iceberg::hash::h0;
 use crate::iceberg::layout::{LEVEL_1, LEVEL_2};
 use crate::iceberg::{Iceberg, Shape};
 use index::hash::{h1, h2};
 use index::{Index, Shrunk};
 use pmem::medium::Dram;
-use pmem::{Medium, Offset};
+use pmem::{Medium, Offset, OpenError, Pool};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 const SHAPE: Shape =
     Shape { level_1_slots: 32, level_2_slots: 4, initial_log2: 2, initial_nodes_log2: 5 };
@@ -214,6 +215,12 @@ fn without_room_a_shrink_waits() {
     assert!(!table.core.move_next(64) && !table.core.finish_moves());
     assert!(table.core.geometry().shrinking_1() && table.core.geometry().shrinking_2());
     assert_holds(&table, &keys);
+    // Clean, and still not to be opened without writing.
+    let closed = Pool::open(copy_of(table.core.medium()), PLACE).unwrap();
+    closed.close().unwrap();
+    let pool = Pool::open_read_only(copy_of(closed.medium()), PLACE).unwrap();
+    let refused = Iceberg::open(Arc::new(pool), table.core.settings).unwrap_err();
+    assert!(matches!(refused, OpenError::NeedsRecovery), "{refused}");
     let other = (keys.last().unwrap() + 1..).find(|key| !keys.contains(key)).unwrap();
     assert_eq!(table.get(other), None);
     for &key in &keys {
