@@ -297,10 +297,6 @@ impl<M: Medium> Core<M> {
         if self.pool.is_read_only() {
             return Err(OpenError::NeedsRecovery);
         }
-        // A pool that was closed while a shrink waited for room is clean.
-        if self.pool.is_read_only() {
-            return Err(OpenError::NeedsRecovery);
-        }
         let (_, value) = self.medium().load_pair(from);
         self.fill(to, key, value);
         // The copy first: a crash in recovery must not lose the pair either.
