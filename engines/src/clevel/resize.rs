@@ -8,7 +8,7 @@ use super::layout::{
     compare_and_swap, load,
 };
 use super::{Core, Retired};
-use crate::crowded::refuse_crowd;
+use crate::crowded::{Room, refuse_crowd};
 use crate::helper::Refused;
 use index::Error;
 use pmem::epoch::Guard;
@@ -181,7 +181,7 @@ impl<M: Medium> Core<M> {
     /// As [`Core::grow`], for a key that finds no room: unless the table has far more slots than pairs already.
     fn grow_for_crowd(&self, context: Context) -> Result<(), SpaceError> {
         let slots = capacity(self.levels.get(context.back()).log2());
-        refuse_crowd(self.len(), slots, SLOTS as u32)?;
+        refuse_crowd(self.len(), slots, Room { of_bucket: SLOTS as u32, has_way_out: true })?;
         self.grow(context)
     }
 

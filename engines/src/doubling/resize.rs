@@ -7,7 +7,7 @@
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
-use crate::crowded::refuse_crowd;
+use crate::crowded::{Room, refuse_crowd};
 use crate::helper::Refused;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
@@ -64,8 +64,8 @@ pub(crate) trait Doubles {
     /// Pairs that the load factor is relative to.
     fn capacity(&self, geometry: Geometry) -> u64;
 
-    /// Slots of a bucket.
-    fn bucket_slots(&self) -> u32;
+    /// How room is made for a key.
+    fn room(&self) -> Room;
 
     /// Scans under way.
     fn open_scans(&self) -> u64;
@@ -158,8 +158,14 @@ pub(crate) trait Doubles {
                     && self.drain(geometry, bucket).is_ok()
                     && self.is_drained(geometry, bucket)
             };
-            let [first, second] = self.pair_among(geometry.log2(), hash).map(empties);
+            let pair = self.pair_among(geometry.log2(), hash);
+            let [first, second] = pair.map(empties);
             if first || second || self.tables().geometry() != geometry {
+                return Ok(());
+            }
+            // Another thread has emptied one of them since the item found no room.
+            let slots = self.room().of_bucket;
+            if pair.iter().any(|&bucket| self.used(bucket).count_ones() < slots) {
                 return Ok(());
             }
             // A resize whose keys crowd may never end: not every key of theirs is to go through all of it.
@@ -188,7 +194,7 @@ pub(crate) trait Doubles {
 
     /// An error if the table has so many slots for its pairs that a key without room is no reason to double.
     fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
-        refuse_crowd(self.tables().len(), self.capacity(geometry), self.bucket_slots())
+        refuse_crowd(self.tables().len(), self.capacity(geometry), self.room())
     }
 
     /// About how large the pool is with one more data table of this many buckets.

@@ -10,7 +10,7 @@ use super::hash::{h0, level1_fingerprint, spilled_bit};
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
 use super::{Core, INSERTIONS, REMOVALS};
-use crate::crowded::{CHAIN_MAX, refuse_crowd};
+use crate::crowded::{CHAIN_MAX, Room, refuse_crowd};
 use arrayvec::ArrayVec;
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
@@ -65,7 +65,8 @@ impl<M: Medium> Core<M> {
                     drop(home);
                     // Room in the blocks of this key comes with a resize, if that can be had.
                     if let SpaceError::Crowded { pairs, slots } = error {
-                        refuse_crowd(pairs, slots, self.shape.level_1_slots)?;
+                        let of_bucket = self.shape.level_1_slots;
+                        refuse_crowd(pairs, slots, Room { of_bucket, has_way_out: true })?;
                     }
                     if !self.grow_for_overflow() {
                         return Err(error.into());

@@ -12,7 +12,7 @@ use super::layout::{
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
-use crate::crowded::refuse_crowd;
+use crate::crowded::{Room, refuse_crowd};
 use crate::progress::Copying;
 use index::Fixed;
 use pmem::pool::Draft;
@@ -109,7 +109,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
         let design = self.shape.design;
         if design.two_hashes && design.two_levels && design.movement {
-            refuse_crowd(self.len(), self.capacity(geometry), self.shape.slots)
+            let room = Room { of_bucket: self.shape.slots, has_way_out: true };
+            refuse_crowd(self.len(), self.capacity(geometry), room)
         } else {
             Ok(())
         }

@@ -9,6 +9,7 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::layout::{Bucket, Locked, RECORD_WORDS, STASH_OWNER, STASHED, has_mark, with_mark};
+use crate::crowded::Room;
 use crate::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
 use index::Fixed;
 use pmem::pool::Draft;
@@ -39,8 +40,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         (u64::from(self.bucket.slots) << geometry.log2()) + (self.shape.first_nodes() << doublings)
     }
 
-    fn bucket_slots(&self) -> u32 {
-        self.bucket.slots
+    fn room(&self) -> Room {
+        Room { of_bucket: self.bucket.slots, has_way_out: self.shape.design.displaces }
     }
 
     fn open_scans(&self) -> u64 {

@@ -7,6 +7,7 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::layout::{Locked, RECORD_WORDS};
+use crate::crowded::Room;
 use crate::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
 use index::Fixed;
 use pmem::Medium;
@@ -34,8 +35,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         u64::from(self.bucket.slots) << geometry.log2()
     }
 
-    fn bucket_slots(&self) -> u32 {
-        self.bucket.slots
+    fn room(&self) -> Room {
+        Room { of_bucket: self.bucket.slots, has_way_out: self.shape.design.evictions > 0 }
     }
 
     fn open_scans(&self) -> u64 {

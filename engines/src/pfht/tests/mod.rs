@@ -51,3 +51,14 @@ fn a_bucket_that_is_held_is_waited_for() {
     assert_eq!([movable, other].map(|key| table.get(key)), [Some(1), Some(2)]);
     assert!(table.check().findings.is_empty());
 }
+
+/// Where nothing is moved, some keys find no room in a table with many slots for each pair. Nobody has chosen them.
+#[test]
+fn keys_by_themselves_do_not_crowd_where_nothing_is_moved() {
+    let design = Design { displaces: false, ..Design::default() };
+    let shape = Shape { slots: 2, initial_log2: 4, stash_percent: 0, design };
+    let table = table_of(shape, Settings { helpers: 0, ..Settings::default() });
+    for key in (0..1000).map(|key| 201_000_000 + key) {
+        assert_eq!(table.insert(key, !key).unwrap(), None);
+    }
+}
