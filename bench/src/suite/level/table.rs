@@ -5,7 +5,7 @@ use crate::pool::{NEVER, without_facade};
 use crate::setting::Setting;
 use crate::suite::paper::{Doubles, table};
 use anyhow::{Context, Result};
-use engines::level::{self, LevelHashing, Shape};
+use engines::level::{self, Design, LevelHashing, Shape};
 use engines::{Engine, Settings};
 use index::Fixed;
 use pmem::Medium;
@@ -41,12 +41,22 @@ impl<M: Medium> Doubles for LevelHashing<M, u64, u64> {
     }
 }
 
-/// A table for the setting's capacity, which doubles when it is told to.
+/// A table for the setting's capacity, which doubles when it is told to. With a `design`, of that instead of the one
+/// that users have.
 pub(crate) fn open_to_double<M: Medium>(
     medium: M,
     setting: &Setting,
+    design: Option<Design>,
 ) -> Result<(Direct<M>, Arc<dyn Doubles>)> {
-    let pool = pool_for(Engine::Level, medium, setting)?;
+    let pool = match design {
+        None => pool_for(Engine::Level, medium, setting)?,
+        Some(design) => {
+            let shape = Shape { design, ..Shape::default() };
+            let shape = shape.for_pairs(setting.capacity, settings(setting).resize_at);
+            let engine = (level::ENGINE_ID, level::engine_params(&shape));
+            without_facade(medium, engine, (8, 8), setting.seed)?
+        }
+    };
     let table: Arc<LevelHashing<M>> =
         Arc::new(LevelHashing::open(Arc::clone(&pool), settings(setting))?);
     Ok((Direct::of(Arc::clone(&table) as _, pool), table))

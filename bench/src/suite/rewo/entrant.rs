@@ -10,8 +10,10 @@ use crate::suite::paper::Doubles;
 use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
 use engines::engine::PairSizes;
+use engines::level;
 use engines::rewo::{self, Cached, RewoHash, Shape};
 use engines::{Engine, Settings};
+use index::Index as _;
 use pmem::Medium;
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub(super) enum Kind {
     Synchronized(Cached),
     /// Another engine, as users have it.
     Other(Engine),
+    /// Level hashing as its paper has it: without fingerprints, and without overwriting a value where it is.
+    PapersLevel,
 }
 
 /// Rewo-Hash without a cached table.
@@ -44,10 +48,11 @@ pub(super) fn writers() -> Vec<Kind> {
     lineup().into_iter().chain([WHOLE, WHOLE_SYNCHRONIZED]).collect()
 }
 
-/// Rewo-Hash with and without its cached table, and all other engines.
+/// Rewo-Hash with and without its cached table, all other engines, and Level hashing as the paper compares with it.
 pub(super) fn lineup() -> Vec<Kind> {
     let others = Engine::ALL.iter().filter(|engine| **engine != Engine::Rewo);
-    [EIGHTH, UNCACHED].into_iter().chain(others.map(|&engine| Kind::Other(engine))).collect()
+    let others = others.map(|&engine| Kind::Other(engine));
+    [EIGHTH, UNCACHED].into_iter().chain(others).chain([Kind::PapersLevel]).collect()
 }
 
 impl Kind {
@@ -58,6 +63,7 @@ impl Kind {
             Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
             Kind::Synchronized(cached) => format!("{}-s1", Kind::Rewo(cached).name()),
             Kind::Other(engine) => engine.name().into(),
+            Kind::PapersLevel => "level-paper".into(),
         }
     }
 }
@@ -101,7 +107,16 @@ impl<M: Medium> Entrant<M> {
                     (map, Some(Arc::clone(&table)), Some(table))
                 }
                 Kind::Other(engine) if engine == DOUBLES_TOO => {
-                    let (map, table) = open_to_double(memory()?, &setting)?;
+                    let (map, table) = open_to_double(memory()?, &setting, None)?;
+                    (map, None, Some(table))
+                }
+                Kind::PapersLevel => {
+                    let paper = level::Design {
+                        fingerprints: false,
+                        in_place_update: false,
+                        ..level::Design::default()
+                    };
+                    let (map, table) = open_to_double(memory()?, &setting, Some(paper))?;
                     (map, None, Some(table))
                 }
                 Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, None, None),
@@ -143,6 +158,11 @@ impl<M: Medium> Entrant<M> {
             self.pairs = pairs;
         }
         Ok(())
+    }
+
+    /// Whether it has a cached table.
+    pub(super) fn is_cached(&self) -> bool {
+        self.own.as_ref().is_some_and(|table| table.occupancy().cached.is_some())
     }
 
     /// The number of pairs at this load factor.

@@ -22,8 +22,9 @@ use workload::ranks::{Distribution, RankStream, Ranks};
 
 /// Load factors at which is searched, in tenths.
 const LOAD_TENTHS: [u32; 4] = [2, 4, 6, 8];
-/// A cached table as large as this part of the pairs has been offered as many keys as it holds.
-const WARM_UP_PART: u64 = 8;
+/// Look-ups that warm up a cached table, for each pair. At every load factor other keys are the popular ones, and a
+/// cached table drops those from before as slowly as the unpopular ones come by.
+const WARM_UPS_PER_PAIR: u64 = 8;
 
 pub(super) fn rows<M: Medium>(
     setting: &Setting,
@@ -33,7 +34,7 @@ pub(super) fn rows<M: Medium>(
     let mut entrants: Vec<Entrant<M>> =
         kinds.map(|kind| Entrant::new(kind, setting, memory)).collect::<Result<_>>()?;
     let ops = setting.ops.div_ceil(OPS_PART).max(16);
-    let warm_ups = ops.max(setting.pairs / WARM_UP_PART);
+    let warm_ups = ops.max(setting.pairs * WARM_UPS_PER_PAIR);
     let mut rows = Vec::new();
     for tenths in LOAD_TENTHS {
         for entrant in &mut entrants {
@@ -50,7 +51,8 @@ pub(super) fn rows<M: Medium>(
             };
             let [warm_up, timed] = [Part::new(0, 2)?, Part::new(1, 2)?];
             let is_right = |map: &_, key| Map::get(map, key) == Some(Writer::Insert.value(key));
-            for (entrant, words) in entrants.iter().zip(words(warm_up, warm_ups)?) {
+            for entrant in entrants.iter().filter(|entrant| entrant.is_cached()) {
+                let words = stored(entrant, law, setting, warm_up, warm_ups)?;
                 crew::check("warming up", &words, setting.threads, &|words| {
                     words.iter().filter(|&&key| !is_right(&entrant.map, key)).count() as u64
                 })?;

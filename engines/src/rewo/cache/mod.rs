@@ -364,12 +364,16 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         }
         let mut place = self.find_free(state, hash)?.map(|(bucket, _, slot)| (bucket, slot));
         if let Some(homes) = homes {
-            for number in Self::pair(state, hash) {
+            let pair = Self::pair(state, hash);
+            // An entry that was of no use in the second bucket goes before one of the first that was.
+            let tries = [false, true].into_iter();
+            let tries = tries.flat_map(|may_forget| pair.map(|number| (number, may_forget)));
+            for (number, may_forget) in tries {
                 if place.is_some() {
                     break;
                 }
                 let bucket = self.lock(state, number)?;
-                let slot = self.victim(&bucket, hash, hash_of, homes);
+                let slot = self.victim(&bucket, hash, hash_of, homes, may_forget);
                 place = slot.map(|slot| (bucket, slot));
             }
         }
@@ -378,13 +382,15 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         Ok(true)
     }
 
-    /// A slot of a locked bucket, out of which it takes the entry if there is one.
+    /// A slot of a locked bucket, out of which it takes the entry if there is one. An entry that was of use stays, unless
+    /// the bucket `may_forget` which were when all of them were.
     fn victim(
         &self,
         bucket: &LockedBucket<'_, K, V>,
         hash: Hash,
         hash_of: &impl Fn(K) -> Hash,
         homes: &Array<AtomicU64>,
+        may_forget: bool,
     ) -> Option<usize> {
         if let Some(slot) = bucket.free_slot() {
             return Some(slot);
@@ -392,7 +398,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         let seen: Seen = bucket.see();
         let idle = Bucket::<K, V>::ALL & !seen.busy();
         let mut candidates = idle & !seen.referenced();
-        if candidates == 0 {
+        if candidates == 0 && may_forget {
             // All have been referred to: they get another chance.
             bucket.forget_referenced();
             candidates = idle;
