@@ -1,11 +1,10 @@
 //! Batches: cache misses overlapped, one fence for many operations.
 //!
-//! A batch of mutations takes all locks it can get without waiting, then stores and flushes,
-//! then fences once, then shows what it stored and unlocks. A LOCK-prefixed instruction between a
-//! flush and the fence would wait for the flush, so none stands there. Whatever does not fit this
-//! pattern (a lock held by another thread or by an earlier entry of the batch, a key in level 2 or
-//! 3, a full block) is done singly afterwards, in order: while it holds unfenced work a batch
-//! never waits, so two batches cannot wait for each other.
+//! A batch of mutations takes all locks it can get without waiting, stores and flushes, fences once, then shows what it
+//! stored and unlocks. A LOCK-prefixed instruction between a flush and the fence would wait for the flush, so there is
+//! none. What does not fit this pattern is done singly afterwards, in order: a lock held by another thread or by an
+//! earlier entry of the batch, a key in level 2 or 3, a full block. A batch never waits while it holds unfenced work,
+//! so two batches cannot wait for each other.
 
 use super::Core;
 use super::block::{Done, Locked, Probe, Show, Unfenced, order_stores};
@@ -18,13 +17,13 @@ use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
 
-/// Look-ups done together: enough to overlap all misses a core can have under way, few enough
-/// that their lines stay in its first-level cache.
+/// Look-ups done together: enough to overlap all the misses a core can have under way, few enough that their lines stay
+/// in its first-level cache.
 const LOOKUPS: usize = 64;
-/// Mutations done together; more would hold more locks at once for little.
+/// Mutations done together; more would hold more locks at once and gain little.
 const MUTATIONS: usize = 32;
 
-/// Look-ups to be done for whatever instruction set.
+/// A batch of look-ups, to run on any instruction set.
 struct Lookups<'a, M: Medium> {
     core: &'a Core<M>,
     keys: &'a [u64],
@@ -40,7 +39,7 @@ impl<M: Medium> Work for Lookups<'_, M> {
     }
 }
 
-/// Mutations to be done for whatever instruction set.
+/// A batch of mutations, to run on any instruction set.
 struct Mutations<'a, M: Medium, T, K, D> {
     core: &'a Core<M>,
     items: &'a [T],
@@ -78,7 +77,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// `false` if a resize is under way or began meanwhile; then nothing in `out` counts.
+    /// Returns `false` if a resize is under way or began meanwhile; then nothing in `out` counts.
     #[inline(always)]
     fn get_batch(&self, isa: Isa, keys: &[u64], out: &mut [Option<u64>]) -> bool {
         let geometry = self.geometry();
@@ -92,15 +91,15 @@ impl<M: Medium> Core<M> {
             probes.push(probe);
         }
         let mut candidates = [0; LOOKUPS];
-        // Those that their fingerprints leave undecided: which they are, nobody can predict, and a misprediction costs
-        // more than all the rest. So they are gathered, and their slots fetched, without a branch.
+        // The keys that their fingerprints leave undecided. Which these are is unpredictable, and a misprediction costs
+        // more than all the rest. So the keys are gathered, and their slots fetched, without a branch.
         let mut undecided = [0; LOOKUPS];
         let mut undecided_len = 0;
         for (index, ((&key, probe), candidates)) in
             keys.iter().zip(&probes).zip(&mut candidates).enumerate()
         {
             let matches = match_line(isa, probe.line, level1_fingerprint(probe.first));
-            // Fingerprints read above vouch for what is read below: slots, and what has spilled.
+            // The fingerprints read above vouch for the slots and the SPILLED flags read below.
             fence(Ordering::Acquire);
             *candidates = probe.candidates(matches);
             probe.prefetch_candidate(self.medium(), *candidates);
@@ -112,7 +111,7 @@ impl<M: Medium> Core<M> {
             }
         }
         if undecided_len == keys.len() {
-            // As where every key is there. Then the way through the list is a detour.
+            // The usual case when every key is present. The list would be a detour.
             for (((&key, probe), &candidates), out) in
                 keys.iter().zip(&probes).zip(&candidates).zip(out)
             {
@@ -177,7 +176,7 @@ impl<M: Medium> Core<M> {
         Ok(())
     }
 
-    /// Does what can be done without waiting and with one fence; returns which items that were.
+    /// Does what it can without waiting and with one fence; returns which items it has done.
     #[inline(always)]
     fn mutate_batch<const FLUSHES: bool, T>(
         &self,
@@ -199,12 +198,12 @@ impl<M: Medium> Core<M> {
             probes.push(probe);
         }
         let mut locks = [const { None::<Locked<'_>> }; MUTATIONS];
-        // All of these are of a moment under the lock.
+        // All of these are read under the lock.
         let mut sequences = [Sequence::NONE; MUTATIONS];
         let mut candidates = [0; MUTATIONS];
         let mut empties = [0; MUTATIONS];
-        // Two entries of one block: the first gets the lock, the second does not. Entries of a
-        // block held by another thread are put off together, so that their order is kept.
+        // Of two entries for one block, the first gets the lock and the second does not. All entries for a block that
+        // another thread holds are put off, so that they keep their order.
         let mut refused = [u64::MAX; MUTATIONS];
         let mut refusals = 0;
         for (index, probe) in probes.iter().enumerate() {
@@ -270,14 +269,14 @@ impl<M: Medium> Core<M> {
                 *lock = None;
             }
         }
-        // Those of items that did not fit. To count may be to move blocks, which waits for locks.
+        // Also drops the locks of items that did not fit: counting may move blocks, which waits for locks.
         drop(locks);
         self.count_changes(inserted, removed);
         finished
     }
 
-    /// Does a mutation in level 1, whose block is locked. `None`, and nothing
-    /// done, if level 1 does not suffice.
+    /// Does a mutation in level 1, whose block is locked. Returns `None`, and does nothing, if level 1 does not
+    /// suffice.
     #[inline(always)]
     fn mutate_probed(
         &self,

@@ -54,8 +54,8 @@ pub(super) struct Done {
     pub(super) change: Change<u64>,
 }
 
-/// A mutation in level 1 up to its stores. What was stored is to be flushed; then a fence is due, and after it the
-/// new fingerprint of a lane.
+/// A mutation in level 1 up to its stores. Still due: the flush of what was stored, a fence, then the lane's new
+/// fingerprint.
 #[derive(Clone, Copy)]
 pub(super) struct Unfenced {
     pub(super) done: Done,
@@ -64,8 +64,8 @@ pub(super) struct Unfenced {
     pub(super) show: Show,
 }
 
-/// What becomes of the fingerprints of a block whose lock is held. Before that comes the fence: a reader trusts what it
-/// finds under a fingerprint to be durable.
+/// The change of a fingerprint in a block whose lock is held. It comes after the fence: a reader trusts what it finds
+/// under a fingerprint to be durable.
 #[derive(Clone, Copy)]
 pub(super) enum Show {
     Nothing,
@@ -136,21 +136,21 @@ impl<M> Probe<'_, M> {
         prefetch_write(self.line);
     }
 
-    /// These lanes, counted from the preferred one on: of those with the key's fingerprint the first is then nearly
+    /// These lanes, counted from the preferred one on. The first of those with the key's fingerprint is then nearly
     /// always the right one.
     #[inline(always)]
     pub(super) fn candidates(&self, matches: u64) -> u64 {
         matches.rotate_right(self.preferred)
     }
 
-    /// The first lane of candidates, of which there are some.
+    /// The first lane of the candidates; there must be one.
     #[inline(always)]
     pub(super) fn lane(&self, candidates: u64) -> usize {
         lane_from(self.preferred(), candidates)
     }
 
-    /// Whether the key may be in level 2 or 3. To be asked after the fingerprints were read: whoever brings a key there
-    /// says so before the key can be found.
+    /// Whether the key may be in level 2 or 3. Ask after reading the fingerprints: a writer that brings a key there
+    /// sets the flag before the key can be found.
     #[inline(always)]
     pub(super) fn may_have_spilled(&self) -> bool {
         has_flag(self.line, spilled_lane(self.first))
@@ -158,7 +158,7 @@ impl<M> Probe<'_, M> {
 }
 
 impl<M: Medium> Core<M> {
-    /// Points at the block of a key with this hash, whose fingerprints are not read yet.
+    /// Points at the block of a key with this hash. Does not read its fingerprints yet.
     #[inline(always)]
     pub(super) fn aim(&self, geometry: Geometry, first: u64) -> Probe<'_, M> {
         let home = geometry.home(first);
@@ -179,8 +179,8 @@ impl<M: Medium> Core<M> {
         &self.line_1(block)[FLAGS_WORD]
     }
 
-    /// Whether a key with this hash, whose level-1 block is one of these, may be in level 2 or 3. To be asked after the
-    /// fingerprints were read: whoever brings a key there says so before the key can be found.
+    /// Whether a key with this hash may be in level 2 or 3; its level-1 block is one of `homes`. Ask after reading the
+    /// fingerprints: a writer that brings a key there sets the flag before the key can be found.
     #[inline(always)]
     pub(super) fn may_have_spilled(&self, homes: [u64; 2], first: u64) -> bool {
         homes.into_iter().any(|home| has_flag(self.line_1(home), spilled_lane(first)))
@@ -257,7 +257,7 @@ impl<M: Medium> Core<M> {
         self.choices_among(geometry.blocks_2(), key, first)
     }
 
-    /// The choices of a key if level 2 has so many blocks.
+    /// The choices of a key if level 2 has `blocks_2` blocks.
     pub(super) fn choices_among(&self, blocks_2: u64, key: u64, first: u64) -> Choices {
         let second = self.hasher.second_u64(key);
         let mask = blocks_2 - 1;
@@ -267,9 +267,9 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// The blocks of level 2 in which a writer looks for a key, in the order of searches. A doubling has moved them, so
-    /// that no key is in its source; a shrink may have found no room. Where both choices are one block, a pair may have
-    /// the fingerprint of either: its second choice led it there when the table was larger.
+    /// The level-2 blocks in which a writer looks for a key, in the order of searches. In a doubling their sources have
+    /// been moved and hold no key; in a shrink the sources may, for want of room. If both choices are one block, a pair
+    /// may have the fingerprint of either: its second choice led it there when the table was larger.
     pub(super) fn places_2(
         &self,
         geometry: Geometry,
@@ -282,10 +282,9 @@ impl<M: Medium> Core<M> {
         sources.into_iter().chain([self.choices(geometry, key, first)]).flat_map(Choices::both)
     }
 
-    /// The first lane of the line in which a key's slot is in its level-1 block if the line had
-    /// room: known without reading anything, so that it can be fetched beside the fingerprints. At
-    /// a load factor of 0.85 that holds for five of six pairs that were inserted without removals
-    /// in between; replacing pairs again and again makes them fewer.
+    /// The first lane of the line that has a key's slot in its level-1 block, if the line had room. It is known without
+    /// reading anything, so the slot can be fetched along with the fingerprints. At a load factor of 0.85 it is right
+    /// for five of six pairs that were inserted without removals in between, and for fewer after many replacements.
     #[inline(always)]
     pub(super) fn preferred_1(&self, first: u64) -> usize {
         (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
@@ -297,7 +296,7 @@ impl<M: Medium> Core<M> {
         self.medium().store_pair(slot, key, value);
     }
 
-    /// Changes the pair in a slot; whether there is anything to flush.
+    /// Changes the pair in a slot; returns whether there is anything to flush.
     #[inline(always)]
     fn change(&self, slot: Offset, change: Change<u64>) -> bool {
         match change {
@@ -308,14 +307,14 @@ impl<M: Medium> Core<M> {
         true
     }
 
-    /// Flushes a slot of a locked block of level 1, but for the fence.
+    /// Flushes a slot of a locked block. The fence is still due.
     #[track_caller]
     #[inline(always)]
     pub(super) fn flush_slot(&self, slot: Offset, sequence: Sequence) {
         self.medium().flush_pair(slot, sequence);
     }
 
-    /// The same with the fence.
+    /// Flushes a slot of a locked block, and fences.
     #[track_caller]
     #[inline(always)]
     pub(super) fn persist_slot(&self, slot: Offset, sequence: Sequence) {
@@ -342,7 +341,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Changes the pair of a key that is among the candidates, its block being locked. `None`: it is not in level 1.
+    /// Changes the pair of a key if it is among the candidates; its block is locked. `None`: the key is not in level 1.
     #[inline(always)]
     pub(super) fn change_candidate(
         &self,
@@ -375,8 +374,8 @@ impl<M: Medium> Core<M> {
         None
     }
 
-    /// Inserts a key that is in no level, its level-1 block being locked. `None`, and nothing done: level 1 has no room
-    /// for it.
+    /// Inserts a key that is in no level; its level-1 block is locked. Returns `None`, and does nothing, if the block
+    /// is full.
     #[inline(always)]
     pub(super) fn insert_unfenced(
         &self,
@@ -401,15 +400,15 @@ impl<M: Medium> Core<M> {
     }
 }
 
-/// What a flush and a fence are to a medium that does not [flush](Medium::flushes): asking it would take longer than
-/// the answer.
+/// Stands for a flush and a fence on a medium that does not [flush](Medium::flushes): calling the medium would take
+/// longer than doing this.
 #[inline(always)]
 pub(super) fn order_stores() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Where a key is put, of the empty lanes of its level-1 block, of which there are some: the
-/// first from the preferred one on, in a circle.
+/// The lane in which a key is put: of the empty lanes of its level-1 block, the first from the preferred one on, in a
+/// circle. There must be an empty lane.
 #[inline(always)]
 pub(super) fn lane_to_fill(empties: u64, preferred: usize) -> usize {
     lane_from(preferred, empties.rotate_right(preferred as u32))
@@ -422,7 +421,7 @@ pub(super) fn matches_2(word: u64, fingerprint: u8) -> u64 {
 }
 
 impl<M: Medium> Probe<'_, M> {
-    /// Prefetches the first candidate's slot, and what is at hand if there is none.
+    /// Prefetches the first candidate's slot, or the line, which is at hand, if there is no candidate.
     #[inline(always)]
     pub(super) fn prefetch_candidate(&self, medium: &M, candidates: u64) {
         self.slots.prefetch_or(medium, self.lane(candidates), candidates != 0, self.line);

@@ -1,4 +1,4 @@
-//! Verification of the invariants. Exact when nothing writes.
+//! Verifies the invariants. Exact when nothing writes.
 
 use super::Core;
 use super::block::Choices;
@@ -134,7 +134,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// A key beyond level 1 is announced in its level-1 block.
+    /// A key beyond level 1 must be announced in its level-1 block.
     fn check_spilled(&self, report: &mut CheckReport, at: Offset, key: u64) {
         let geometry = self.geometry();
         let first = self.hasher.first_u64(key);
@@ -149,7 +149,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// A search finds this pair: so it is in its place, and there is no other before it.
+    /// A search must find this very pair: then it is in its place, and no other pair of the key comes before it.
     fn check_found(&self, report: &mut CheckReport, at: Offset, key: u64, value: u64) {
         let found = self.place_of(key);
         if found != Some(at) {

@@ -1,4 +1,4 @@
-//! What IcebergHT says of itself.
+//! IcebergHT's entry in the list of engines.
 
 use super::{Core, Iceberg, Shape};
 use crate::Settings;
@@ -97,7 +97,7 @@ impl Describe for Engine {
 /// All operations on single pairs of a table; look-ups in a store.
 pub struct Hot<M: Medium> {
     core: Arc<Core<M>>,
-    /// Those of a store.
+    /// The items of a store; a table has none.
     items: Option<ItemReader<M>>,
 }
 

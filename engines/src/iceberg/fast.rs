@@ -1,10 +1,9 @@
 //! The fast path, in as few instructions as it needs.
 //!
-//! A processor overlaps the cache misses of operations that follow each other as far as they fit
-//! its reorder window together, some hundred instructions. So the fast path has only what nearly
-//! every operation does: no resize is under way, the key is not 0, its block's lock is free, level 1
-//! suffices, and matching a line takes a few instructions. In every other case it has done nothing,
-//! and the slow path of `search` or `ops` begins again.
+//! A processor overlaps the cache misses of successive operations only while they fit its reorder window together: some
+//! hundred instructions. So the fast path handles only the usual case: no resize is under way, the key is not 0, its
+//! block's lock is free, level 1 suffices for a change, and matching a line takes a few instructions. In every other
+//! case it has done nothing, and the slow path of `search` or `ops` begins again.
 
 use super::Core;
 use super::block::{Done, Locked, Probe, lane_to_fill, order_stores};
@@ -17,7 +16,7 @@ use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
 
 impl<M: Medium> Core<M> {
-    /// As [`Core::get_slow`].
+    /// Like [`Core::get_slow`].
     #[inline(always)]
     pub(super) fn get(&self, key: u64) -> Option<u64> {
         let first = self.hasher.first_u64(key);
@@ -26,7 +25,7 @@ impl<M: Medium> Core<M> {
             return self.get_slow(key, first);
         }
         let probe = self.aim(geometry, first);
-        // Two misses at once, if the guess is good, instead of one after the other.
+        // If the guess is good, two misses at once instead of one after the other.
         probe.slots.prefetch(self.medium(), probe.preferred());
         let Some(matches) = match_line_fast(self.isa, probe.line, level1_fingerprint(first)) else {
             return self.get_slow(key, first);
@@ -37,8 +36,8 @@ impl<M: Medium> Core<M> {
         self.get_probed(geometry, key, &probe, candidates, || self.geometry() == geometry)
     }
 
-    /// The value of a key, the fingerprints of its block having been read.
-    /// `is_current`: whether the geometry still is what it was, unless the caller looks itself.
+    /// The value of a key, after the fingerprints of its block have been read. `is_current` says whether the geometry
+    /// is unchanged; a caller that checks this itself passes `true`.
     #[inline(always)]
     pub(super) fn get_probed(
         &self,
@@ -80,7 +79,7 @@ impl<M: Medium> Core<M> {
         probe.slots.prefetch_write(self.medium(), probe.preferred());
     }
 
-    /// As [`Core::mutate_slow`].
+    /// Like [`Core::mutate_slow`].
     #[inline(always)]
     pub(super) fn mutate(
         &self,
@@ -101,7 +100,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Not in the caller's code: beside a flush a call is nothing.
+    /// Not inlined: next to a flush, a call costs nothing.
     #[inline(never)]
     fn mutate_flushed(
         &self,
@@ -127,7 +126,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// What was found and done, if the fast path suffices.
+    /// Returns what was found and done, or `None` if the fast path does not suffice.
     #[inline(always)]
     fn mutate_fast<const FLUSHES: bool>(
         &self,
@@ -142,8 +141,8 @@ impl<M: Medium> Core<M> {
         let probe = self.aim(geometry, first);
         probe.slots.prefetch_write(self.medium(), probe.preferred());
         if FLUSHES {
-            // Before the lock, whose instruction waits for the fence of the operation before: so this one's misses
-            // overlap with that.
+            // Before the lock, whose instruction waits for the previous operation's fence: the misses of this operation
+            // overlap with that wait.
             let (matches, empties) =
                 scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
             self.prefetch_likely(&probe, probe.candidates(matches), empties);
@@ -152,13 +151,13 @@ impl<M: Medium> Core<M> {
         if self.geometry() != geometry {
             return None;
         }
-        // Here, before anything is stored: to wait for earlier stores costs nothing now.
+        // Drawn before anything is stored: waiting for earlier stores costs nothing now.
         let sequence = if FLUSHES {
             self.medium().sequence(probe.slots.offset(self.medium(), 0))
         } else {
             Sequence::NONE
         };
-        // Only what is seen under the lock tells that the key is absent.
+        // Only a look under the lock proves that the key is absent.
         let (matches, empties) = scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
         let changed = self.change_candidate(&probe, probe.candidates(matches), key, decide);
         let unfenced = match changed {
@@ -166,7 +165,7 @@ impl<M: Medium> Core<M> {
             None if probe.may_have_spilled() => return None,
             None => self.insert_unfenced(&probe, key, empties, decide)?,
         };
-        // Makes durable what was stored, shows it, and gives back the lock.
+        // Makes the store durable, shows it, and releases the lock.
         if let Some(lane) = unfenced.stored {
             if FLUSHES {
                 self.persist_slot(probe.slots.offset(self.medium(), lane), sequence);
@@ -179,7 +178,7 @@ impl<M: Medium> Core<M> {
         Some(unfenced.done)
     }
 
-    /// Prefetches the slot that a mutation is likely to change, the key being there or not.
+    /// Prefetches the slot that a mutation is likely to change, whether the key is present or not.
     #[inline(always)]
     pub(super) fn prefetch_likely(&self, probe: &Probe<'_, M>, candidates: u64, empties: u64) {
         let room = lane_to_fill(empties, probe.preferred());

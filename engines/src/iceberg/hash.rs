@@ -9,14 +9,13 @@
 //!            └─┘ SPILLED lane
 //! ```
 //!
-//! h0 selects the level-1 block, [`h1`](index::hash::h1) and [`h2`](index::hash::h2) of the second
-//! output select the two level-2 blocks. The level-1 line says which of the block's lines a key is
-//! put into if that line has room, so that a look-up can fetch it early. The SPILLED lane has the flag that the key
-//! sets in its level-1 block when it goes beyond that.
+//! h0 selects the level-1 block; [`h1`](index::hash::h1) and [`h2`](index::hash::h2) of the second output select the
+//! two level-2 blocks. A key goes into the level-1 line of its block if that line has room, so a look-up can fetch it
+//! early. The SPILLED lane has the flag that the key sets in its level-1 block when it goes to level 2 or 3.
 //!
-//! No two other fields share a bit. So the keys of one block still differ in their fingerprints, and the
-//! fingerprint a key has in one block says nothing about the one it has in another. Only keys that
-//! spill from level 1 need the second output.
+//! No other two fields share a bit. So the keys of one block still differ in their fingerprints, and a key's
+//! fingerprint in one block says nothing about its fingerprint in another. Only keys that spill from level 1 need the
+//! second output.
 
 /// Number of bits of the first output that [`h0`] takes.
 const H0_BITS: u32 = 36;
@@ -27,17 +26,17 @@ pub const fn h0(first: u64) -> u64 {
     first & ((1 << H0_BITS) - 1)
 }
 
-/// Where the bits begin that select the line which the key prefers in its level-1 block: 4 bits.
+/// Where the 4 bits begin that select the line a key prefers in its level-1 block.
 pub const LEVEL1_LINE_SHIFT: u32 = H0_BITS;
 
-/// The lane whose flag the key sets as its bit of SPILLED: 3 bits, the top ones, which take the fewest instructions.
-/// The fingerprint has them, too. That does no harm: it is asked for where no fingerprint matched, or none truly.
+/// The lane whose SPILLED flag the key sets: the top 3 bits, which take the fewest instructions. They are also bits of
+/// the fingerprint. That does no harm: the flag matters only if no fingerprint matched, or only by chance.
 #[inline(always)]
 pub const fn spilled_lane(first: u64) -> usize {
     (first >> 61) as usize
 }
 
-/// That flag in its word.
+/// The flag of that lane, in its word.
 #[inline(always)]
 pub const fn spilled_bit(first: u64) -> u64 {
     0x80 << (8 * spilled_lane(first))
@@ -49,24 +48,23 @@ pub const fn level1_fingerprint(first: u64) -> u8 {
     fingerprint((first >> 56) as u8)
 }
 
-/// The fingerprint in the first choice of a level-2 block.
+/// The fingerprint in the key's first choice of a level-2 block.
 #[inline(always)]
 pub const fn level2_fingerprint_1(first: u64) -> u8 {
     fingerprint((first >> 48) as u8)
 }
 
-/// The fingerprint in the second choice of a level-2 block.
+/// The fingerprint in the key's second choice of a level-2 block.
 #[inline(always)]
 pub const fn level2_fingerprint_2(first: u64) -> u8 {
     fingerprint((first >> 40) as u8)
 }
 
-/// Makes one of the 254 legal fingerprints of a byte of hash: every byte but 0 and 128.
+/// Turns a byte of hash into one of the 254 legal fingerprints: every byte but 0 and 128.
 ///
-/// 0 means EMPTY, and a lane that gives its top bit to a flag holds 7 bits only, where 128 would
-/// look EMPTY too. Those two bytes become 1 and 129, which come up twice as often as the others:
-/// two fingerprints then agree with probability 1/252, against 1/254 at the very best, which a
-/// multiplication would cost more to reach than it saves.
+/// 0 means EMPTY. A lane that gives its top bit to a flag holds only 7 bits, where 128 would look EMPTY too. Those two
+/// bytes become 1 and 129, which come up twice as often as the others. So two fingerprints agree with probability
+/// 1/252, against 1/254 at best. A multiplication would reach that, but costs more than it saves.
 #[inline(always)]
 pub const fn fingerprint(byte: u8) -> u8 {
     byte | (byte & 0x7f == 0) as u8

@@ -19,8 +19,8 @@
 //!                         per node two cells: next cell + 1
 //! ```
 //!
-//! Each level is a sequence of extents; extent *k* > 0 doubles what the extents before it hold,
-//! so that doubling adds an extent and moves no block.
+//! Each level is a sequence of extents. Extent *k* > 0 is as large as all before it, so a doubling adds an extent and
+//! moves no block.
 
 use pmem::slots::SLOT_BYTES;
 use pmem::sync::AtomicU64;
@@ -35,21 +35,22 @@ pub(super) const NODE_BYTES: u64 = 4 * WORD;
 const _: () =
     assert!(pmem::LINE.is_multiple_of(SLOT_BYTES) && pmem::LINE.is_multiple_of(NODE_BYTES));
 
-/// The word of a level-1 line that has [`SPILLED`].
+/// The word of a level-1 line that holds [`SPILLED`].
 pub(super) const SPILLED_WORD: usize = 0;
-/// The word of a level-1 line that has the block's other flags.
+/// The word of a level-1 line that holds the block's other flags.
 pub(super) const FLAGS_WORD: usize = 1;
-/// Lanes of a level-2 word, from lane 0 on, that are flag lanes.
+/// Number of flag lanes in a level-2 word, from lane 0 on.
 pub(super) const FLAG_LANES_OF_WORD: usize = 2;
-/// A level-1 fingerprint line or level-2 word is locked. Bit 7 of byte 0 of the word.
+/// A level-1 line or a level-2 word is locked. Bit 7 of byte 0 of the word.
 pub(super) const LOCK: u64 = 1 << 7;
-/// The keys of this level-1 block that went to level 2 or 3: each has set one of these bits, which its hash selects
-/// ([`hash::spilled_bit`](super::hash::spilled_bit)). Never taken back while the pool is open. Bit 7 of every byte of
-/// the word.
+/// Set by the keys of this level-1 block that went to level 2 or 3: each has set one of these bits, which its hash
+/// selects ([`hash::spilled_bit`](super::hash::spilled_bit)). While the pool is open, only a shrink that empties the
+/// block clears them. Bit 7 of every byte of the word.
 pub(super) const SPILLED: u64 = 0x8080_8080_8080_8080;
-/// Parity of log2 of the number of blocks for which this block has been moved. Bit 7 of byte 1 of the word.
+/// Tells whether this block has been moved: the parity of log2 of the number of blocks for which it was last moved. Bit
+/// 7 of byte 1 of the word.
 pub(super) const MOVED_1: u64 = 1 << 15;
-/// As [`MOVED_1`], of a level-2 word.
+/// Like [`MOVED_1`], in a level-2 word.
 pub(super) const MOVED_2: u64 = 1 << 15;
 
 /// Owners of the engine's extents.
@@ -62,12 +63,12 @@ pub(super) const ROOT_LEVEL_1: usize = 0;
 pub(super) const ROOT_LEVEL_2: usize = 1;
 pub(super) const ROOT_LEVEL_3: usize = 2;
 
-/// Engine parameters: slots of a block of level 1 and 2; log2 of the blocks and of the nodes that a
-/// table begins with. Two numbers to a word.
+/// Engine parameters: the slots of a block in levels 1 and 2; log2 of the blocks and of the nodes that a table begins
+/// with. Two numbers to a word.
 const PARAM_SLOTS: usize = 0;
 const PARAM_INITIAL: usize = 1;
 
-/// What a table of this engine is fixed to at creation.
+/// What a table of this engine is created with, and keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Slots of a level-1 block: 64 or 32.
@@ -125,7 +126,7 @@ impl Shape {
         shape.validate().map(|()| shape)
     }
 
-    /// Says what is wrong with a shape that no table has.
+    /// Says what is wrong with a shape that no table can have.
     pub fn validate(&self) -> Result<(), String> {
         let sizes_fit = matches!(self.level_1_slots, 32 | 64)
             && matches!(self.level_2_slots, 4 | 6 | 8)
@@ -141,28 +142,28 @@ impl Shape {
     }
 }
 
-/// The sizes of level 1 and 2, which of them is being resized, and the generation: one word, so
-/// that a reader gets all of it at one instant and notices any change by one comparison.
+/// The sizes of levels 1 and 2, which of them is being resized, and the generation. All are in one word, so a reader
+/// gets them at one instant and notices any change by one comparison.
 ///
 /// ```text
 ///  63         62 … 42      41            40            39           38           37 … 32           31 … 0
 /// | resizing | generation | shrinking 2 | shrinking 1 | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
 /// ```
 ///
-/// The sizes are those that a resize leads to. A resize connects blocks in families of two: the *lower* block, and the
+/// The sizes are those that a resize leads to. A resize joins blocks in families of two: the *lower* block, and the
 /// *upper* one, whose number has one bit more. A doubling moves pairs from the lower block to the upper one, a shrink
-/// from the upper one to the lower one. The lower block says whether that has been done.
+/// from the upper one to the lower one. The lower block's flag says whether that has been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Geometry(pub(super) u64);
 
 const LEVEL_2_SHIFT: u32 = 32;
 const RESIZING_1: u64 = 1 << 38;
 const RESIZING_2: u64 = 1 << 39;
-/// With the bits above: towards half as many blocks.
+/// Set together with the bits above if the resize halves the level.
 const SHRINKING_1: u64 = 1 << 40;
 const SHRINKING_2: u64 = 1 << 41;
 pub(super) const GENERATION: u64 = 1 << 42;
-/// Either level: a bit whose test takes one instruction.
+/// Either level is being resized. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
 impl Geometry {
@@ -215,27 +216,27 @@ impl Geometry {
         self.0 & SHRINKING_2 != 0
     }
 
-    /// Level-1 blocks that may hold pairs: with those that a shrink empties.
+    /// Number of level-1 blocks that may hold pairs, those that a shrink empties included.
     pub(super) fn span_1(self) -> u64 {
         self.blocks_1() << u32::from(self.shrinking_1())
     }
 
-    /// As [`Geometry::span_1`], of level 2.
+    /// Like [`Geometry::span_1`], for level 2.
     pub(super) fn span_2(self) -> u64 {
         self.blocks_2() << u32::from(self.shrinking_2())
     }
 
-    /// Families of the level-1 blocks that a resize connects.
+    /// Number of families in a resize of level 1.
     pub(super) fn families_1(self) -> u64 {
         self.span_1() / 2
     }
 
-    /// As [`Geometry::families_1`], of level 2.
+    /// Like [`Geometry::families_1`], for level 2.
     pub(super) fn families_2(self) -> u64 {
         self.span_2() / 2
     }
 
-    /// These sizes and flags in the generation after this one's.
+    /// These sizes and flags, in the next generation.
     fn next(self, level_1_log2: u32, level_2_log2: u32, flags: u64) -> Geometry {
         let sizes = Geometry::new(level_1_log2, level_2_log2).0;
         let generation = self.0.wrapping_add(GENERATION) & (RESIZING - GENERATION);
@@ -247,7 +248,7 @@ impl Geometry {
         self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2)
     }
 
-    /// The geometry in which the levels asked for have doubled and their blocks are to be moved.
+    /// The geometry in which the chosen levels have doubled and their blocks are still to be moved.
     pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
         let flag = |level: bool, flag: u64| if level { flag } else { 0 };
         self.next(
@@ -257,7 +258,7 @@ impl Geometry {
         )
     }
 
-    /// The geometry in which the levels asked for have half as many blocks, which take in the others.
+    /// The geometry in which the chosen levels have half as many blocks, which take in the others.
     pub(super) fn begin_shrink(self, level_1: bool, level_2: bool) -> Geometry {
         let flag = |level: bool, flag: u64| if level { flag } else { 0 };
         self.next(
@@ -277,14 +278,13 @@ impl Geometry {
         self.next(self.level_1_log2(), self.level_2_log2(), flags)
     }
 
-    /// The level-1 block of a key with this h0, or with a word whose low bits are h0.
+    /// The level-1 block of a key. `h0` may be any word whose low bits are the key's h0.
     #[inline(always)]
     pub(super) fn home(self, h0: u64) -> u64 {
         h0 & u64::from(self.0 as u32)
     }
 
-    /// The level-1 block in which a key with this h0 was before the resize that is under way, or its home if there is
-    /// none.
+    /// The level-1 block that a key with this h0 had before the current resize, or its home if there is no resize.
     #[inline(always)]
     pub(super) fn source_1(self, h0: u64) -> u64 {
         if self.resizing_1() {
@@ -294,62 +294,62 @@ impl Geometry {
         }
     }
 
-    /// The blocks that level 2 had before the resize that is under way.
+    /// The number of level-2 blocks before the current resize.
     #[inline(always)]
     pub(super) fn source_blocks_2(self) -> u64 {
         source_blocks(self.blocks_2(), self.shrinking_2())
     }
 
-    /// The lower block of the family of a level-1 block in a resize.
+    /// The lower block of a level-1 block's family in a resize.
     #[inline(always)]
     pub(super) fn family_1(self, block: u64) -> u64 {
         block & (self.families_1() - 1)
     }
 
-    /// As [`Geometry::family_1`], of level 2.
+    /// Like [`Geometry::family_1`], for level 2.
     #[inline(always)]
     pub(super) fn family_2(self, block: u64) -> u64 {
         block & (self.families_2() - 1)
     }
 
-    /// The lower block of the family of a level-1 block in the doubling that led to this size.
+    /// The lower block of a level-1 block's family in the doubling that led to this size.
     #[inline(always)]
     pub(super) fn lower_1(self, block: u64) -> u64 {
         block & ((self.blocks_1() - 1) >> 1)
     }
 
-    /// As [`Geometry::lower_1`], of level 2.
+    /// Like [`Geometry::lower_1`], for level 2.
     #[inline(always)]
     pub(super) fn lower_2(self, block: u64) -> u64 {
         block & ((self.blocks_2() - 1) >> 1)
     }
 
-    /// What [`MOVED_1`] of a moved block is.
+    /// [`MOVED_1`] as it is in a moved block.
     #[inline(always)]
     pub(super) fn moved_1(self) -> u64 {
         if self.level_1_log2() & 1 == 1 { MOVED_1 } else { 0 }
     }
 
-    /// What [`MOVED_2`] of a moved block is.
+    /// [`MOVED_2`] as it is in a moved block.
     #[inline(always)]
     pub(super) fn moved_2(self) -> u64 {
         if self.level_2_log2() & 1 == 1 { MOVED_2 } else { 0 }
     }
 }
 
-/// The blocks before a resize to `blocks`.
+/// The number of blocks before a resize to `blocks`.
 #[inline(always)]
 fn source_blocks(blocks: u64, is_shrinking: bool) -> u64 {
     if is_shrinking { 2 * blocks } else { blocks / 2 }
 }
 
-/// What all operations read and few write. In a line of its own.
+/// Words that all operations read and few write, in a separate line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Published {
     /// The [`Geometry`].
     pub(super) geometry: AtomicU64,
-    /// How often an insertion looks around.
+    /// How often an insertion or a removal looks around.
     pub(super) look_mask: AtomicU64,
 }
 
@@ -359,7 +359,7 @@ impl Published {
     }
 }
 
-/// The lowest lane of a mask, which has any, that was rotated right by `preferred`.
+/// The lowest lane of a mask that was rotated right by `preferred`. The mask must have one.
 #[inline(always)]
 pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
     (preferred + lanes.trailing_zeros() as usize) & 63

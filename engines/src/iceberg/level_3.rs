@@ -1,15 +1,13 @@
 //! Level 3: the few keys for which levels 1 and 2 have no room, and key 0.
 //!
-//! A node in the pool holds a pair and a state; which chain it is in is volatile. Each level-1
-//! block has a chain, changed under the block's lock only. A chain's head word holds a version
-//! that grows with every change, so that a reader, which takes no lock, knows whether what it
-//! walked was one chain all along; if not it walks again. Versions are never odd: a reader never
-//! waits for a writer.
+//! A node in the pool holds a pair and a state; the links between nodes are volatile. Each level-1 block has a chain,
+//! which changes only under the block's lock. A chain's head word holds a version that grows with every change. By it a
+//! reader, which takes no lock, knows whether it walked one chain all along; if not, it walks again. No version means
+//! "being changed", so a reader never waits for a writer.
 //!
-//! A chain consists of cells; node *n* has the cells 2*n* and 2*n* + 1 and is linked through one
-//! of them. When a resize moves a node to another chain, it is first linked there through its
-//! other cell and then unlinked here: a reader that walks the source chain and then the
-//! destination's cannot miss it.
+//! A chain consists of cells. Node *n* has the cells 2*n* and 2*n* + 1 and is linked through one of them. To move a
+//! node to another chain, a resize first links it there through its other cell and then unlinks it here. So a reader
+//! that walks the source chain and then the destination's cannot miss it.
 
 use super::layout::{LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, ROOT_LEVEL_3, VALUE_WORD};
 use pmem::slots::Area;
@@ -24,12 +22,12 @@ const NODE_STATE: u64 = 2;
 /// State of a node that holds a pair.
 pub(super) const IN_USE: u64 = 1;
 
-/// Steps after which a reader asks whether it has strayed from its chain.
+/// Steps after which a reader checks whether it has strayed from its chain.
 const STEPS_BETWEEN_CHECKS: usize = 8;
 
 const VERSION: u64 = 1 << 32;
 
-/// Cell `cell` is linked as `cell + 1`, 0 being the end.
+/// A link to cell `cell` is `cell + 1`; 0 is the end.
 fn link_of(word: u64) -> Option<u64> {
     (word as u32).checked_sub(1).map(u64::from)
 }
@@ -37,7 +35,7 @@ fn link_of(word: u64) -> Option<u64> {
 #[derive(Debug, Default)]
 struct Nodes {
     free: Vec<u64>,
-    /// Nodes from here on were never used.
+    /// Nodes from here on have never been used.
     fresh: u64,
     log2: u32,
 }
@@ -79,7 +77,7 @@ impl Level3 {
         node.word(NODE_STATE)
     }
 
-    /// Level-1 blocks for which there can be chains.
+    /// Number of level-1 blocks that can have chains.
     pub(super) fn chains_max(&self) -> u64 {
         self.heads.len() as u64
     }
@@ -90,7 +88,7 @@ impl Level3 {
         nodes.fresh - nodes.free.len() as u64
     }
 
-    /// Nodes that there is room for.
+    /// Number of nodes for which there is room.
     pub(super) fn nodes(&self) -> u64 {
         1 << self.nodes.lock().log2
     }
@@ -103,7 +101,7 @@ impl Level3 {
         self.cells.get(cell as usize)
     }
 
-    /// Where `key` is in the chain of `block`, and its value, for a reader without locks.
+    /// Finds `key` in the chain of `block`, without locks; returns its node and its value.
     pub(super) fn find<M: Medium>(
         &self,
         medium: &M,
@@ -220,8 +218,8 @@ impl Level3 {
         head.store(version | (before & (VERSION - 1)), Ordering::Release);
     }
 
-    /// Moves the cells of `source` that `goes` to the chain of `destination`. The lock of `source` is held; so is that
-    /// of `destination`, or nobody changes it yet.
+    /// Moves the cells of `source` for which `goes` holds to the chain of `destination`. The lock of `source` is held;
+    /// so is that of `destination`, or nobody changes it yet.
     pub(super) fn split(
         &self,
         source: u64,
@@ -301,8 +299,8 @@ impl Level3 {
         Ok(nodes.fresh - 1)
     }
 
-    /// Links every node in use, as found in the pool: `home_of` tells the chain of a node's key. It may free the node,
-    /// and then tells `None`.
+    /// Links every node that the pool marks as in use. `home_of` returns the chain of a node's key, or `None` if it has
+    /// freed the node.
     pub(super) fn rebuild<M: Medium>(
         &self,
         medium: &M,

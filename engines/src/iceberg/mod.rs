@@ -23,37 +23,36 @@
 //!
 //! Invariants:
 //!
-//! 1. A key is in at most one place, save that a move copies before it erases; then both copies
-//!    are equal, and the one that searches meet later is the one that stays.
-//! 2. A key's slot changes only in a resize. Moves go forward in the order of searches: level-1
-//!    source, level-1 destination, level-2 sources, level-2 destinations, level 3.
-//! 3. Whoever changes a key holds the lock of its level-1 block, and of the level-2 block if it
-//!    is in one. Locks are taken level 1 first, and in each level by index. Where a shrink is under way, the
-//!    key's level-1 block is the one that remains.
-//! 4. A fingerprint other than EMPTY stands only over a slot whose pair is durable, or was until
-//!    a removal that is under way.
+//! 1. A key is in at most one place, except that a move copies before it erases. Then both copies are equal, and the
+//!    one that searches meet later stays.
+//! 2. A key's slot changes only in a resize. Moves go forward in the order of searches: level-1 source, level-1
+//!    destination, level-2 sources, level-2 destinations, level 3.
+//! 3. A thread that changes a key holds the lock of its level-1 block, and that of the level-2 block if the key is in
+//!    one. Locks are taken level 1 first, and by index within a level. During a shrink, the key's level-1 block is the
+//!    one that remains.
+//! 4. A fingerprint other than EMPTY stands only over a slot whose pair is durable, or was durable until a removal that
+//!    is under way.
 //! 5. A key in level 2 or 3 has its bit of SPILLED set in its level-1 block.
 //!
 //! Departures from the paper, and why:
 //!
-//! 1. The value needs no invalid pattern (section 6): it is stored before the key, in the same
-//!    line, and lines keep the order of their stores. Any value is legal; key 0, which stands for
-//!    an empty slot, lives in level 3.
-//! 2. No global reader-writer lock (section 5.3): a writer locks its block and then rechecks the
-//!    geometry. Whoever moves a block after a new geometry was published must take the same lock.
-//! 3. Level-2 blocks have a lock, in the word of their fingerprints. The paper's compare-and-swap
-//!    of a fingerprint claims a slot, but does not keep a mover from passing by between the choice
-//!    of the slot and its filling. With the lock held no RESERVED fingerprint is needed.
-//! 4. A reader that meets a change under way makes it durable itself (flush and fence) before it
-//!    answers. Else a crash could take back what it reported.
-//! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are
-//!    volatile, so no crash can tear a list; nodes carry a state, written last.
-//! 6. SPILLED, a filter of eight bits: a search that finds nothing in level 1 ends there if no key with its bit ever
+//! 1. The value needs no invalid pattern (section 6): it is stored before the key, in the same line, and lines keep the
+//!    order of their stores. Any value is legal. Key 0, which stands for an empty slot, lives in level 3.
+//! 2. No global reader-writer lock (section 5.3): a writer locks its block and then rechecks the geometry. A thread
+//!    that moves a block after a new geometry was published must take the same lock.
+//! 3. Level-2 blocks have a lock, in the word of their fingerprints. The paper claims a slot by a compare-and-swap of
+//!    its fingerprint, which does not keep a mover from passing by between the choice of the slot and its filling.
+//!    Under the lock no RESERVED fingerprint is needed.
+//! 4. A reader that meets a change under way makes it durable itself (flush and fence) before it answers. Otherwise a
+//!    crash could take back what it reported.
+//! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are volatile, so no crash can
+//!    tear a list. Nodes carry a state, written last.
+//! 6. SPILLED is a filter of eight bits. A search that finds nothing in level 1 ends there if no key with its bit ever
 //!    went beyond the block.
-//! 7. Sizes are recorded in the superblock before a doubling shows them, and recovery finishes what
-//!    a crash interrupted, block pair by block pair.
-//! 8. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends, and
-//!    recovery takes back what a crash interrupted.
+//! 7. The superblock records sizes before a doubling shows them. Recovery finishes an interrupted doubling, block pair
+//!    by block pair.
+//! 8. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends. Recovery
+//!    takes an interrupted shrink back.
 
 mod batch;
 mod block;
@@ -100,7 +99,7 @@ use shrink::Scans;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Blocks of each level that a helper moves under one right to write.
+/// Blocks of each level that a helper moves in one turn, under one `Pool::write`.
 const BLOCKS_PER_TURN: u64 = 16;
 
 /// Number of this engine in a pool's superblock.
@@ -110,7 +109,7 @@ pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
 const INSERTIONS: usize = 0;
 const REMOVALS: usize = 1;
 
-/// The parameters that a pool for a table of this shape is created with.
+/// The parameters with which a pool for a table of this shape is created.
 pub fn engine_params(shape: &Shape) -> [u64; 16] {
     shape.encode()
 }
@@ -122,7 +121,7 @@ pub struct Iceberg<M: Medium> {
     scan_time: Duration,
 }
 
-/// What operations, helper and recovery share.
+/// What operations, helpers and recovery share.
 struct Core<M: Medium> {
     pool: Arc<Pool<M>>,
     hasher: Hasher,
@@ -131,9 +130,9 @@ struct Core<M: Medium> {
     settings: Settings,
     /// The lanes of a level-1 line that stand for slots.
     lanes_1: u64,
-    /// The bits of a lane that tell its line in a level-1 block.
+    /// The bits of a lane number that select its line in a level-1 block.
     line_starts_1: u64,
-    /// Level 1: in each block's line its fingerprints and flags.
+    /// Level 1. Each block's line holds its fingerprints and flags.
     blocks_1: SlotBlocks<M>,
     area_2: Area,
     /// Level-2 fingerprints, a word per block.
@@ -141,21 +140,21 @@ struct Core<M: Medium> {
     level_3: Level3,
     published: Published,
     progress: Progress,
-    /// Per thread the words [`INSERTIONS`] and [`REMOVALS`].
+    /// The words [`INSERTIONS`] and [`REMOVALS`] of each thread.
     counts: PerThread,
     /// Pairs found when the pool was opened.
     pairs_at_open: AtomicU64,
-    /// Held while a resize or a scan is begun.
+    /// Held while a resize or a scan begins.
     beginning: Mutex<()>,
     scans: Scans,
-    /// Blocks for which space was last prepared ahead.
+    /// log2 of the level-1 blocks for which space was last prepared ahead.
     prepared_log2: AtomicU64,
     signal: Signal,
 }
 
 impl<M: Medium> Iceberg<M> {
-    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
-    /// it if the pool is new, and else recovers it.
+    /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]. Creates the table if the pool
+    /// is new, otherwise recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
         let core = Core::open(pool, settings)?;
         let started = Instant::now();
@@ -171,8 +170,8 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
-    /// Ends the helpers' moves before a check: they are no writing of the caller's, and would show
-    /// a pair twice, or a block as locked.
+    /// Ends the helpers' moves before a check. They are no writing of the caller's, but the check would find a pair
+    /// twice, or a locked block.
     fn outrun_helpers(&self) {
         if self.core.signal.has_helper() {
             self.core.settle();
@@ -212,7 +211,7 @@ impl<M: Medium> Background for Core<M> {
 
     fn take_turn(&self) -> Result<(), Refused> {
         let _write = self.pool.write().map_err(|_| Refused)?;
-        // What a shrink has left waits for room.
+        // Pairs that a shrink had to leave wait for room.
         if self.move_next(BLOCKS_PER_TURN) { Ok(()) } else { Err(Refused) }
     }
 
@@ -266,7 +265,7 @@ impl<M: Medium> Core<M> {
         let starts_3 = starts(LEVEL_3, &area_3, roots[2])?;
         let most = |unit_bytes: u64, area: &Area, starts: &[Offset]| {
             let units = (limit / unit_bytes).clamp(1, 1 << BLOCKS_LOG2_MAX) as usize;
-            // A shrink leaves extents.
+            // A shrink leaves extents that the size does not need.
             units.next_power_of_two().max(area.units_in(starts.len()))
         };
         let most_1 = most(units[0], &area_1, &starts_1);
@@ -316,7 +315,7 @@ impl<M: Medium> Core<M> {
         Geometry(self.published.geometry.load(Ordering::Acquire))
     }
 
-    /// Ends a resize that is under way. What cannot be written, a later opening ends.
+    /// Ends a resize that is under way. If the pool cannot be written, a later opening does it.
     fn settle(&self) {
         if self.geometry().is_resizing()
             && let Ok(_write) = self.pool.write()
@@ -332,8 +331,8 @@ impl<M: Medium> Core<M> {
             let word = |word: usize| line.0[word].load(Ordering::Acquire);
             word(INSERTIONS).wrapping_sub(word(REMOVALS))
         });
-        // Threads count on their own; only the sum is a number of pairs. Beside
-        // writers a removal may be seen and its insertion not: the sum may seem negative.
+        // Each thread counts for itself; only the sum is a number of pairs. While others write, a removal may be seen
+        // without its insertion, and the sum may seem negative.
         let sum = counted.fold(self.pairs_at_open.load(Ordering::Acquire), u64::wrapping_add);
         sum.cast_signed().max(0).cast_unsigned()
     }
@@ -424,7 +423,7 @@ fn wrong_in(owner: u8, what: String) -> String {
     format!("level {owner} of the table: {what}")
 }
 
-/// Where the extents of a level begin, if they are what its size says, which was [checked](check_root).
+/// Where the extents of a level begin, if they fit its size, which was [checked](check_root).
 fn starts_of<M: Medium>(
     pool: &Pool<M>,
     owner: u8,
@@ -434,7 +433,7 @@ fn starts_of<M: Medium>(
     let extents = pool.extents_of(owner);
     let wrong = |what: String| Err(wrong_in(owner, what));
     let expected = area.extents_for(root as u32) as usize;
-    // A shrink leaves the extents of blocks; level 3 does not shrink.
+    // A shrink leaves extents that the size does not need; level 3 does not shrink.
     let most = if owner == LEVEL_3 { expected } else { area.extents_for(BLOCKS_LOG2_MAX) as usize };
     if !(expected..=most).contains(&extents.len()) {
         return wrong(format!("{} extents, expected {expected} to {most}", extents.len()));

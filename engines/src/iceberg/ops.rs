@@ -1,9 +1,8 @@
 //! Insertions, and with them updates and deletions, in the paper's order (sections 3.2 and 5.1).
 //!
-//! Each writes one line of the pool, with one flush and one fence, level 3 aside.
+//! Each writes one line of the pool, with one flush and one fence, except in level 3.
 //!
-//! This is the slow path, which any mutation can take. What nearly every mutation does is in
-//! `fast`.
+//! This is the slow path, which any mutation can take. `fast` does what nearly every mutation needs.
 
 use super::block::{Done, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint, spilled_bit};
@@ -16,7 +15,7 @@ use index::fingerprint::EMPTY;
 use index::{Change, Error};
 use pmem::{Medium, SpaceError};
 
-/// Why a mutation under the block's lock did not come to its end.
+/// Why a mutation under the block's lock did not complete.
 enum Interrupted {
     Stale,
     Full(SpaceError),
@@ -31,7 +30,7 @@ impl From<Stale> for Interrupted {
 /// A key's level-1 block, locked.
 pub(super) struct Home<'a> {
     pub(super) block: u64,
-    /// The block of which a shrink has found no room for all pairs.
+    /// The upper block, if a shrink has left pairs in it.
     left: Option<Left<'a>>,
     _locked: Locked<'a>,
 }
@@ -40,8 +39,8 @@ pub(super) struct Home<'a> {
 type Decide<'d> = dyn Fn(Option<u64>) -> Change<u64> + 'd;
 
 impl<M: Medium> Core<M> {
-    /// [`Core::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast
-    /// path `decide` goes to memory, since that has an address of it.
+    /// [`Core::mutate_slow`], which is compiled once for all closures. It takes an address of `decide`, so `decide`
+    /// goes to memory: here, and not in the fast path.
     #[inline(never)]
     pub(super) fn mutate_otherwise(
         &self,
@@ -63,7 +62,7 @@ impl<M: Medium> Core<M> {
                 Err(Interrupted::Stale) => {}
                 Err(Interrupted::Full(error)) => {
                     drop(home);
-                    // Room in the blocks of this key comes with a resize, if that can be had.
+                    // A resize makes room in the blocks of this key, if one is possible.
                     if let SpaceError::Crowded { pairs, slots } = error {
                         let of_bucket = self.shape.level_1_slots;
                         refuse_crowd(pairs, slots, Room { of_bucket, has_way_out: true })?;
@@ -88,8 +87,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Line 3: locks the level-1 block of a key. During a resize the block that it is filled from
-    /// has then been moved, as far as there is room.
+    /// Line 3: locks the level-1 block of a key. During a resize, the block that it is filled from has then been moved,
+    /// except pairs for which a shrink finds no room.
     #[inline(always)]
     pub(super) fn lock_home(&self, geometry: Geometry, first: u64) -> Result<Home<'_>, Stale> {
         let block = geometry.home(h0(first));
@@ -97,8 +96,8 @@ impl<M: Medium> Core<M> {
             self.ensure_moved_1(geometry, geometry.family_1(block))?;
         }
         let locked = Locked::wait(self.flags_1(block));
-        // Whoever published a newer geometry before this lock was taken may have moved the block;
-        // whoever publishes one later has to wait for the lock before it moves.
+        // A thread that published a newer geometry before this lock was taken may have moved the block. One that
+        // publishes later has to wait for the lock before it moves the block.
         if self.geometry() != geometry {
             return Err(Stale);
         }
@@ -129,7 +128,7 @@ impl<M: Medium> Core<M> {
         Ok(Done { found: None, change })
     }
 
-    /// Line 4, ReplaceExisting: acts on a key that is there; `None` if it is in no level.
+    /// Line 4, ReplaceExisting: changes a key that is present; `None` if it is in no level.
     #[inline(always)]
     fn replace_existing(
         &self,
@@ -184,14 +183,14 @@ impl<M: Medium> Core<M> {
         Ok(Some(Done { found: Some(value), change }))
     }
 
-    /// Lines 8 to 14: into an empty slot of the level-1 block, if it has one.
+    /// Lines 8 to 14: inserts into an empty slot of the level-1 block. Returns whether there was one.
     #[inline(always)]
     fn insert_lv1(&self, home: u64, key: u64, value: u64, first: u64) -> bool {
         if key == 0 {
             return false;
         }
-        // None if a shrink has found no room for all pairs of the family. So a crash that takes the shrink back finds
-        // no new pair in the way.
+        // There is none if a shrink has left pairs in the upper block: they have taken every slot here. So a crash that
+        // takes the shrink back finds no new pair in the way.
         let empties = self.empty_1(home);
         if empties == 0 {
             return false;
@@ -202,7 +201,7 @@ impl<M: Medium> Core<M> {
         true
     }
 
-    /// Algorithm 2, Insert_Lv2: into the emptier of the two level-2 blocks, or else into level 3.
+    /// Algorithm 2, Insert_Lv2: inserts into the emptier of the two level-2 blocks, or else into level 3.
     fn insert_lv2(
         &self,
         geometry: Geometry,
@@ -214,7 +213,8 @@ impl<M: Medium> Core<M> {
         if key != 0 {
             let choices = self.choices(geometry, key, first);
             let _locks = self.lock_choices(geometry, choices.blocks)?;
-            // As in level 1. But the locks are newer than the look for room: a slot may have become free since.
+            // As in level 1, no new pair goes where a shrink has left pairs in the upper block. This lower block may
+            // have an empty slot: it may have become free between the shrink's look for room and these locks.
             let room_in =
                 |block| if self.has_left_2(geometry, block) { 0 } else { self.empty_2(block) };
             let [a, b] = choices.blocks.map(room_in);
@@ -222,14 +222,14 @@ impl<M: Medium> Core<M> {
             let empties = [a, b][choice];
             if empties != 0 {
                 let (block, lane) = (choices.blocks[choice], empties.trailing_zeros() as usize);
-                // Before the fingerprint shows the key: a search goes on to level 2 only if set.
+                // Before the fingerprint shows the key: a search goes on to level 2 only if the bit is set.
                 self.mark_spilled(home, spilled_bit(first));
                 let show = || self.set_lane_2(block, lane, choices.fingerprints[choice]);
                 self.fill_slot(self.slot_2(block, lane), key, value, show);
                 return Ok(());
             }
         }
-        // A table that may not grow keeps as many there as come.
+        // A table that may not grow has no limit on its chains.
         if self.settings.resize_at <= 1.0 && self.level_3.chain(home).nth(CHAIN_MAX - 1).is_some() {
             let (pairs, slots) = (self.len(), self.capacity(geometry));
             return Err(Interrupted::Full(SpaceError::Crowded { pairs, slots }));
@@ -238,7 +238,8 @@ impl<M: Medium> Core<M> {
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)
     }
 
-    /// Locks a key's level-2 blocks, in the order of their indices, and those of which a shrink has left pairs.
+    /// Locks a key's level-2 blocks in the order of their indices, then the upper blocks in which a shrink has left
+    /// pairs.
     fn lock_choices(
         &self,
         geometry: Geometry,

@@ -1,11 +1,10 @@
-//! Recovery (section 6): the sidecar is rebuilt from the slots, and what a crash left of a resize
-//! is finished.
+//! Recovery (section 6): rebuilds the sidecar from the slots, and finishes what a crash left of a resize.
 //!
-//! Blocks are visited in the families that a resize connects: a block of the lower half and the
-//! one that its content would be moved to. A pair found in the lower one that belongs to the upper one
-//! is moved, or, if it is there already, erased: the crash came between copy and erasure, and
-//! both are equal. So a doubling is finished, and a shrink taken back. Each family is one thread's alone. Cut
-//! anywhere, recovery leaves what a crash in a resize leaves, and runs again.
+//! Recovery visits blocks in the families of a resize: a block of the lower half, and the block to which its content
+//! would be moved. A pair in the lower block that belongs to the upper one is moved. If it is there already, it is
+//! erased: the crash came between copy and erasure, and both are equal. So a doubling is finished, and a shrink taken
+//! back. Each family belongs to one thread. If recovery is cut short, it leaves what a crash in a resize leaves, and
+//! runs again.
 
 use super::Core;
 use super::hash::{h0, level1_fingerprint, spilled_bit};
@@ -17,17 +16,17 @@ use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;
 
-/// Families of blocks that are worth a thread.
+/// Families of blocks that are worth another thread.
 const FAMILIES_PER_THREAD: u64 = 256;
 
 /// Level-2 blocks between the one whose lines are prefetched and the one recovered.
 const BLOCKS_AHEAD: u64 = 4;
 
-/// What is to be done with the pair in a slot.
+/// What to do with the pair in a slot.
 enum Verdict {
-    /// It is in its place; here is its fingerprint.
+    /// It is in its place; this is its fingerprint.
     Stays(u8),
-    /// It is in one of its places, the other being the upper block: there may be a copy.
+    /// It is in one of its places, and the other is in the same family: there may be a copy.
     StaysUnlessCopied(u8),
     /// It belongs to the upper block, with this fingerprint.
     Moves(u8),
@@ -38,7 +37,7 @@ enum Verdict {
 /// One level, as recovery sees it.
 struct LevelView<S> {
     blocks: u64,
-    /// Lower blocks; the upper ones are as many blocks further on, if there are any.
+    /// Number of lower blocks. The upper blocks, if any, are this many blocks further on.
     families: u64,
     slots: usize,
     slot: S,
@@ -95,7 +94,7 @@ impl<M: Medium> Core<M> {
             let first = self.hasher.first_u64(key);
             let home = geometry.home(h0(first));
             if self.is_in_level_1_or_2(geometry, key, first) {
-                // A shrink was about to move the pair here.
+                // A shrink was moving the pair here, and had not erased the original yet.
                 self.erase_in_recovery(Level3::state_at(node))?;
                 return Ok(None);
             }
@@ -113,8 +112,8 @@ impl<M: Medium> Core<M> {
                 || self.choices(geometry, key, first).distinct().any(is_in_2))
     }
 
-    /// Recovers families of one level; returns the number of pairs in them. `in_place` may recover
-    /// a block in which every pair stays, and then tells how many there are.
+    /// Recovers families of one level; returns the number of pairs in them. `in_place` may recover a block in which
+    /// every pair stays, and then returns how many there are.
     fn recover_families<S: Fn(u64, usize) -> Offset>(
         &self,
         level: &LevelView<S>,
@@ -187,8 +186,8 @@ impl<M: Medium> Core<M> {
         Ok(pairs)
     }
 
-    /// Recovers a level-1 block if all its pairs are in their place: nearly every block is, unless
-    /// a crash hit a resize. Without a branch for each slot, of which some are empty at random.
+    /// Recovers a level-1 block if all its pairs are in their place. Nearly every block is like that, unless a crash
+    /// hit a resize. It has no branch per slot, since which slots are empty is random.
     fn recover_in_place_1(&self, geometry: Geometry, block: u64) -> Option<u64> {
         let at = self.blocks_1.area().at(block);
         let mut words = [0; 8];
@@ -213,8 +212,7 @@ impl<M: Medium> Core<M> {
         Some(pairs)
     }
 
-    /// Prefetches the level-1 lines that the pairs of a level-2 block will set flags in: each is
-    /// somewhere else.
+    /// Prefetches the level-1 lines in which the pairs of a level-2 block will set flags: each pair has another line.
     fn prefetch_homes_of_2(&self, geometry: Geometry, block: u64) {
         for lane in 0..self.shape.level_2_slots as usize {
             let key = self.medium().load(self.slot_2(block, lane));
@@ -223,7 +221,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Beside others that do the same.
+    /// Safe while other threads do the same.
     fn mark_spilled_in_recovery(&self, home: u64, first: u64) {
         let (word, bit) = (&self.line_1(home)[SPILLED_WORD], spilled_bit(first));
         if word.load(Ordering::Relaxed) & bit == 0 {
@@ -283,7 +281,7 @@ impl<M: Medium> Core<M> {
         self.word_2(block).store(print_bits | geometry.moved_2(), Ordering::Relaxed);
     }
 
-    /// Erases what says that a slot or a node is in use.
+    /// Erases the word that says a slot or a node is in use.
     fn erase_in_recovery(&self, slot: Offset) -> Result<(), OpenError> {
         if self.pool.is_read_only() {
             return Err(OpenError::NeedsRecovery);
@@ -313,7 +311,7 @@ fn astray(slot: Offset, block: u64) -> OpenError {
     }
 }
 
-/// Fingerprints as the words of a line; the first is that of a level-2 block.
+/// Fingerprints as the words of a line. A level-2 block uses only the first.
 fn words_of(prints: &[u8; 64]) -> [u64; 8] {
     let mut words = [0; 8];
     for (lane, &print) in prints.iter().enumerate() {

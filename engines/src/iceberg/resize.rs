@@ -1,11 +1,10 @@
-//! Resizing (sections 4 and 5.3): each level doubles in place, block by block beside the
-//! operations. `shrink` is the reverse.
+//! Resizing (sections 4 and 5.3): each level doubles in place, block by block, while operations run. `shrink` is the
+//! reverse.
 //!
-//! A resize takes an extent for each level, records the new sizes, and publishes a geometry that
-//! says so. From then on whoever is about to use a block first sees to it that the block's source
-//! has been moved, under the source's lock; queries look at sources and destinations. When no
-//! block is left the geometry says that the resize has ended. Levels 1 and 2 have their own
-//! flags, counts and ends.
+//! A resize takes an extent for each level, records the new sizes, and publishes a geometry that says so. From then on,
+//! a writer that is about to use a block first makes sure that the block's source has been moved, under the source's
+//! lock. Queries look at sources and destinations. When no block is left, the geometry says that the resize has ended.
+//! Levels 1 and 2 have separate flags, counts and ends.
 
 use super::block::{Choices, Locked, lane_to_fill};
 use super::hash::{h0, level1_fingerprint};
@@ -19,19 +18,19 @@ use pmem::slots::Area;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
-/// Without a helper, every so many insertions or removals of a thread move one block of each level.
+/// Without a helper, a thread moves one block of each level per this many insertions or removals.
 const CHANGES_PER_MOVE: u64 = 8;
 /// Blocks that a writer moves at once if the next resize is due before the last has ended.
 const OVERDUE_MOVES: u64 = 64;
-/// The load factor is looked at every 2^this many insertions or removals of a thread, in large tables.
+/// In large tables, a thread looks at the load factor once in 2^this insertions or removals.
 const LOOK_LOG2_MAX: u32 = 10;
 /// Space is prepared ahead when the load factor is within this of a resize.
 const PREPARE_WITHIN: f64 = 0.05;
-/// Level 2 alone doubles when level 3 has taken more than one pair in this many slots since the
-/// last resize, and level 2 does not have more blocks than level 1 already: what is in level 3
-/// stays there, so its number alone would let level 2 double again and again.
+/// Level 2 alone doubles when level 3 has grown since the last resize by more than one pair in this many slots, and
+/// level 2 does not have more blocks than level 1 already. Pairs in level 3 stay there, so their number alone would let
+/// level 2 double again and again.
 const SLOTS_PER_OVERFLOW: u64 = 1024;
-/// ... but not for less than this many.
+/// If level 3 has grown by fewer pairs than this, level 2 does not double.
 const OVERFLOW_MIN: u64 = 64;
 
 /// How often a shrink looks for room in vain before [`Core::finish_moves`] gives up.
@@ -40,14 +39,14 @@ const ATTEMPTS: u32 = 3;
 /// The geometry changed before anything was written: begin again.
 pub(super) struct Stale;
 
-/// How far a resize is. In a line of its own: writers change it, readers have the geometry.
+/// How far a resize is. In a separate line: writers change it, and readers read the geometry.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Progress {
     /// Families of blocks of each level that are not yet moved.
     pub(super) unmoved_1: AtomicU64,
     pub(super) unmoved_2: AtomicU64,
-    /// Cursors: the next family of each level to be moved out of turn.
+    /// Cursors of [`Core::move_next`]: the next family of each level.
     next_1: AtomicU64,
     next_2: AtomicU64,
     /// Pairs in level 3 when the last resize began.
@@ -56,14 +55,14 @@ pub(super) struct Progress {
     pub(super) resizes: AtomicU64,
 }
 
-/// Bits of a thread's number of insertions, or of removals, that change without its looking around.
-/// `moves`: also to move a block.
+/// The bits of a thread's number of insertions, or of removals, that may change without its looking around. `moves`: it
+/// looks around also to move a block.
 fn look_mask(geometry: Geometry, moves: bool) -> u64 {
     let mask = (1 << geometry.level_1_log2().saturating_sub(4).min(LOOK_LOG2_MAX)) - 1;
     if moves { mask & (CHANGES_PER_MOVE - 1) } else { mask }
 }
 
-/// A pair on its way, with its source's and its destination's lane.
+/// A pair to be moved, with its lanes in source and destination.
 #[derive(Clone, Copy)]
 pub(super) struct Move {
     pub(super) key: u64,
@@ -73,8 +72,7 @@ pub(super) struct Move {
     pub(super) fingerprint: u8,
 }
 
-/// The pairs that leave one block. An array, since a
-/// writer that moves a block does not wait for an allocator.
+/// The pairs that leave one block. An array, since a writer that moves a block does not wait for an allocator.
 pub(super) struct Moves {
     entries: [Move; 64],
     len: usize,
@@ -94,15 +92,14 @@ impl Moves {
     }
 }
 
-/// The upper block of a family of which a shrink has not found room for all pairs. It is locked.
+/// The upper block of a family in which a shrink has left pairs for want of room. It is locked.
 pub(super) struct Left<'a> {
     pub(super) block: u64,
     _locked: Locked<'a>,
 }
 
 impl<M: Medium> Core<M> {
-    /// Counts insertions and removals of the calling thread; now and then looks whether a resize
-    /// is due.
+    /// Counts insertions and removals of the calling thread, and now and then checks whether a resize is due.
     #[inline(always)]
     pub(super) fn count_changes(&self, inserted: u64, removed: u64) {
         if removed != 0 {
@@ -122,12 +119,12 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// What an insertion or a removal does now and then besides.
+    /// The extra work that an insertion or a removal does now and then.
     #[cold]
     fn look_around(&self, before: u64, sum: u64) {
         let geometry = self.geometry();
         if (sum ^ before) & !look_mask(geometry, false) != 0 {
-            // Whoever published last may have been held up since before the last resize.
+            // The thread that last published a mask may have been held up since before the last resize.
             self.publish_look_mask(geometry);
             self.consider_resize(geometry);
         }
@@ -146,7 +143,7 @@ impl<M: Medium> Core<M> {
     fn consider_resize(&self, geometry: Geometry) {
         let load_factor = self.len() as f64 / self.capacity(geometry) as f64;
         let Settings { resize_at, shrink_at, .. } = self.settings;
-        // It stays as large as it is if it would be too full, or if that cannot be recorded.
+        // The table keeps its size if it would be too full, or if the shrink cannot be recorded.
         if load_factor < shrink_at && matches!(self.begin_shrink(geometry), Ok(true)) {
             return;
         }
@@ -154,12 +151,12 @@ impl<M: Medium> Core<M> {
             return;
         }
         if load_factor >= resize_at {
-            // Beside writers a sum of counts may be too large by what was inserted and removed
-            // while it was taken, if its thread was held up. Twice in a row that is unlikely.
+            // While others write, a sum of counts may be too large by the pairs that were inserted and removed while it
+            // was taken, if its thread was held up. Twice in a row that is unlikely.
             if (self.len() as f64) < resize_at * self.capacity(geometry) as f64 {
                 return;
             }
-            // Refused for want of space, the table fills on; whoever then finds no room says so.
+            // If there is no space, the table fills up, and a writer that finds no room reports it.
             let _ = self.begin_resize(geometry, true);
         } else if !geometry.is_resizing() {
             if self.signal.has_helper() && load_factor >= resize_at - PREPARE_WITHIN {
@@ -182,7 +179,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Allocates and touches what the next resize will take. For the helper.
+    /// Allocates and touches what the next resize will take. The helper calls it.
     pub(super) fn prepare(&self) {
         let geometry = self.geometry();
         let next = geometry.begin(true, geometry.blocks_2() <= geometry.blocks_1());
@@ -192,14 +189,13 @@ impl<M: Medium> Core<M> {
         };
         let bytes = bytes_missing(LEVEL_1, self.blocks_1.area(), next.level_1_log2())
             + bytes_missing(LEVEL_2, &self.area_2, next.level_2_log2());
-        // Refused now, it is asked for again when the resize is due, and reported there.
+        // If this is refused, the resize asks again when it is due, and reports it.
         let _ = self.pool.prepare(bytes);
         self.blocks_1.advise_lines(geometry.blocks_1()..next.blocks_1(), true);
         self.words.advise(geometry.blocks_2() as usize..next.blocks_2() as usize, true);
     }
 
-    /// Called when a key found no room at all. Whether a resize has been begun, so that trying
-    /// again makes sense.
+    /// Called when a key found no room at all. Returns whether a resize has begun, so that another try makes sense.
     #[cold]
     pub(super) fn grow_for_overflow(&self) -> bool {
         if self.settings.resize_at > 1.0 {
@@ -209,21 +205,21 @@ impl<M: Medium> Core<M> {
         self.finish_moves() && self.begin_resize(geometry, true).is_ok()
     }
 
-    /// Whether the pool has this extent, be it that a shrink has left it.
+    /// Whether the pool has this extent, possibly left by a shrink.
     fn has_extent(&self, owner: u8, index: u32) -> bool {
         self.pool.extents_of(owner).len() > index as usize
     }
 
-    /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. `Ok` also if another
-    /// thread is at it, if one has doubled the table since the caller looked at it under `seen`, or if the
-    /// last resize has not ended yet: then it helps that one.
+    /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. Also `Ok` if another thread
+    /// is doing so, or has doubled the table since the caller looked at it under `seen`. If the last resize has not
+    /// ended yet, helps that one instead.
     pub(super) fn begin_resize(&self, seen: Geometry, level_1: bool) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
         if self.geometry().is_resizing() {
             self.move_next(OVERDUE_MOVES);
         }
         let geometry = self.geometry();
-        // A caller that was held up over a whole resize would double a table that is half empty.
+        // A caller that was held up over a whole resize would double a half-empty table.
         let sizes = |geometry: Geometry| (geometry.blocks_1(), geometry.blocks_2());
         if geometry.is_resizing() || sizes(geometry) != sizes(seen) {
             return Ok(());
@@ -235,7 +231,7 @@ impl<M: Medium> Core<M> {
         let next = geometry.begin(level_1, level_2);
         let blocks_max = self.blocks_1.blocks_max().min(self.level_3.chains_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
-            // What the new extent would end at, about.
+            // About where the new extent would end.
             let needed_bytes = self.pool.superblock().end.saturating_add(next.blocks_1() * 1024);
             return Err(self.pool.no_room_for("a larger table", needed_bytes));
         }
@@ -247,7 +243,7 @@ impl<M: Medium> Core<M> {
         let (extent_1, extent_2) = self.pool.extend(|draft| {
             draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
             draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
-            // One that a shrink has left is as it was left: empty.
+            // An extent that a shrink has left is still there, and empty.
             let mut take = |is_wanted: bool, owner, area: &Area, index| {
                 (is_wanted && !is_there[usize::from(owner == LEVEL_2)])
                     .then(|| draft.take_extent(owner, index as u8, area.extent_bytes(index)))
@@ -272,7 +268,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Publishes a geometry under which blocks are to be moved. Nobody else changes the geometry meanwhile: no resize
-    /// was under way, and the caller alone may begin one.
+    /// is under way, and only the caller may begin one.
     pub(super) fn publish_resize(&self, next: Geometry) {
         let progress = &self.progress;
         progress.unmoved_1.store(next.families_1(), Ordering::Relaxed);
@@ -286,11 +282,11 @@ impl<M: Medium> Core<M> {
         self.signal.wake();
     }
 
-    /// Visits the next `count` families of each level that is being resized, and moves those that
-    /// have not been moved. Whether a shrink has found room for all of them.
+    /// Visits the next `count` families of each level that is being resized, and moves those that have not been moved.
+    /// Returns whether a shrink has found room for all of them.
     ///
-    /// The cursors run in circles for as long as a resize goes on, since a thread that was held
-    /// up since the last resize may advance a cursor past a block without looking at it.
+    /// The cursors go in circles as long as a resize lasts: a thread that was held up since the last resize may advance
+    /// a cursor past a block without looking at it.
     pub(super) fn move_next(&self, count: u64) -> bool {
         let mut is_done = true;
         for _ in 0..count {
@@ -301,7 +297,7 @@ impl<M: Medium> Core<M> {
             let next = |cursor: &AtomicU64, families: u64| {
                 cursor.fetch_add(1, Ordering::Relaxed) & (families - 1)
             };
-            // Stale: this resize has ended, and nothing is left to do for it.
+            // `Err(Stale)`: this resize has ended, and nothing is left to do for it.
             if geometry.resizing_1() {
                 let family = next(&self.progress.next_1, geometry.families_1());
                 is_done &= !matches!(self.ensure_moved_1(geometry, family), Ok(false));
@@ -314,10 +310,11 @@ impl<M: Medium> Core<M> {
         is_done
     }
 
-    /// Moves every block that is left. Whether no resize is under way then: a shrink ends only if there is room.
+    /// Moves every block that is left. Returns whether no resize is under way then: a shrink ends only if there is
+    /// room.
     pub(super) fn finish_moves(&self) -> bool {
         let (mut spins, mut attempts) = (0, 0);
-        // Again if the end of the other level's resize made this one's geometry stale.
+        // Loops if the end of the other level's resize made this one's geometry stale.
         loop {
             let geometry = self.geometry();
             if !geometry.is_resizing() {
@@ -337,18 +334,18 @@ impl<M: Medium> Core<M> {
                 continue;
             }
             match all_moved {
-                // The thread that marked the last one is about to say so.
+                // The thread that marked the last family is about to publish the end.
                 Ok(true) => spin(&mut spins),
                 Ok(false) if attempts == ATTEMPTS => return false,
-                // Room may have been had by another thread, which has not marked its family yet.
+                // Another thread may have found room, and not marked its family yet.
                 Ok(false) => attempts += 1,
                 Err(Stale) => {}
             }
         }
     }
 
-    /// Moves a family of level-1 blocks, of which none is locked by the caller. Whether all that was to be moved has
-    /// been.
+    /// Moves a family of level-1 blocks; the caller has locked neither. Returns whether everything that had to move has
+    /// been moved.
     pub(super) fn ensure_moved_1(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
         let flags = self.flags_1(family);
         if flags.load(Ordering::Acquire) & MOVED_1 == geometry.moved_1() {
@@ -361,8 +358,8 @@ impl<M: Medium> Core<M> {
         Ok(self.move_if_unmoved_1(geometry, family).is_none())
     }
 
-    /// Moves the family of a level-1 block, whose lock is held under this geometry, if that is still to be done.
-    /// What a shrink finds no room for is left.
+    /// Moves the family of a level-1 block if that is still to be done. The block's lock is held under this geometry.
+    /// Returns the upper block if a shrink had to leave pairs in it.
     pub(super) fn move_if_unmoved_1(&self, geometry: Geometry, block: u64) -> Option<Left<'_>> {
         let flags = self.flags_1(block);
         if flags.load(Ordering::Relaxed) & MOVED_1 == geometry.moved_1() {
@@ -395,8 +392,8 @@ impl<M: Medium> Core<M> {
         self.publish_look_mask(self.geometry());
     }
 
-    /// Section 4: each pair that now belongs to the destination is written there, then erased
-    /// here. Nobody uses the destination before this block is marked as moved.
+    /// Section 4: writes each pair that now belongs to the destination there, then erases it here. Nobody uses the
+    /// destination before the source is marked as moved.
     fn move_block_1(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_1() / 2;
         let mut moves = Moves::NONE;
@@ -431,9 +428,9 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Copies pairs to empty lanes, shows them there, erases them here. One fence
-    /// between: were the erasure durable before the copy, a crash would lose the pair; were the
-    /// fingerprint shown before, a reader could report what a crash takes back.
+    /// Copies pairs to empty lanes; after a fence, shows them there and erases them here. If an erasure became durable
+    /// before the copy, a crash would lose the pair. If a fingerprint was shown before the copy is durable, a reader
+    /// could report what a crash takes back.
     pub(super) fn carry_out(
         &self,
         moves: &[Move],
@@ -458,9 +455,9 @@ impl<M: Medium> Core<M> {
         medium.fence();
     }
 
-    /// Flushes the lines of these lanes of a block, each once.
+    /// Flushes the lines of these lanes of a block, each line once.
     fn flush_lanes(&self, lanes: impl Iterator<Item = usize>, slot: impl Fn(usize) -> Offset) {
-        // Not every block begins where a line does.
+        // A block need not begin where a line does.
         let first = slot(0).line();
         let lines = lanes.fold(0u64, |lines, lane| lines | 1 << (slot(lane).line() - first));
         for line in index::fingerprint::lanes(lines) {
@@ -468,8 +465,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Moves a family of level-2 blocks, whose locks are not held; the lock of a level-1 block may be. Whether all
-    /// that was to be moved has been.
+    /// Moves a family of level-2 blocks. The caller has locked neither; it may hold the lock of a level-1 block.
+    /// Returns whether everything that had to move has been moved.
     pub(super) fn ensure_moved_2(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
         let word = self.word_2(family);
         if word.load(Ordering::Acquire) & MOVED_2 == geometry.moved_2() {
@@ -501,8 +498,8 @@ impl<M: Medium> Core<M> {
         Ok(true)
     }
 
-    /// As [`Core::move_block_1`]. Takes no level-1 lock: a writer of a key in this block holds the
-    /// block's lock as well.
+    /// Like [`Core::move_block_1`]. Takes no level-1 lock: a writer of a key in this block holds this block's lock as
+    /// well.
     fn move_block_2(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_2() / 2;
         let mut moves = Moves::NONE;
@@ -528,8 +525,8 @@ impl<M: Medium> Core<M> {
     }
 }
 
-/// By which of its choices a key came to be in the level-2 block `source` before the resize: the
-/// first, if both lead there, since an insertion then takes the first.
+/// The choice by which a key came to the level-2 block `source` before the resize. The first one, if both lead there,
+/// since an insertion then takes the first.
 pub(super) fn choice_from(geometry: Geometry, choices: &Choices, source: u64) -> usize {
     usize::from(geometry.lower_2(choices.blocks[0]) != source)
 }

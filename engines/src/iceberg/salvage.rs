@@ -8,8 +8,8 @@ use index::hash::{h1, h2};
 use pmem::Offset;
 use pmem::slots::SLOT_BYTES;
 
-/// Shows what the three levels hold. A slot that is in use has a key other than 0, and its block is one that the key
-/// chooses among all blocks, or among half of them, where it was before a doubling or goes in a shrink.
+/// Shows what the three levels hold. A slot in use has a key other than 0. Its block must be one of the key's choices
+/// among all blocks, or among half of them: the key's block before a doubling, or the one it goes to in a shrink.
 pub(super) fn salvage(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, u64, u64>)) {
     let shape = Shape::decode(&wreck.superblock.engine_params).unwrap_or_default();
     let hasher = wreck.hasher;
@@ -22,7 +22,7 @@ pub(super) fn salvage(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, u64
     {
         let extents = wreck.extents(owner);
         let block_bytes = SLOT_BYTES * u64::from(slots);
-        // A shrink leaves extents of which nothing is in use.
+        // A shrink leaves extents in which nothing is in use.
         let root = wreck.superblock.engine_roots[root] as u32;
         let log2 = units_log2(&extents, block_bytes)
             .map(|there| if (shape.initial_log2..there).contains(&root) { root } else { there });

@@ -1,15 +1,14 @@
-//! Scans beside writers: every key that is present throughout is met exactly once.
+//! Scans while others write: every key that is present throughout is met exactly once.
 //!
-//! While a pair is in the table it stays in its level, and only a doubling moves it: to the block whose
-//! number has one bit more of the hash that led the pair here. So this hash says where a pair is in the
-//! order of a scan, whatever the size of the table is, and a mover has nothing to tell a scan. It goes
-//! through these places in turn and takes the pairs of one block at once, under the block's lock. Beside a
-//! scan the table only grows: a block that is split before its turn has two turns instead of one, and none has
-//! a turn that began with another.
+//! A pair stays in its level while it is in the table, and only a doubling moves it: to the block whose number has one
+//! more bit of the hash that led the pair here. So this hash says where a pair is in the order of a scan, whatever the
+//! size of the table, and a mover need not tell a scan anything. A scan goes through these places in turn and takes the
+//! pairs of one block at once, under the block's lock. During a scan the table only grows. A block that is split before
+//! its turn has two turns instead of one. No block has a turn after its pairs were taken as part of another block.
 //!
-//! No shrink begins while a scan is under way. A scan that begins amid a shrink takes both blocks of a family at
-//! once, under both locks. A pair that goes from level 1 to level 3 stays with its block; level 2 lets no pair go
-//! while there is a scan.
+//! No shrink begins during a scan. A scan that begins during a shrink takes both blocks of a family at once, under both
+//! locks. A pair that goes from level 1 to level 3 stays with its block. During a scan, no shrink moves a pair out of
+//! level 2.
 //!
 //! A scan moves nothing: it takes the pairs of a block that is still to be moved where they are.
 
@@ -22,7 +21,7 @@ use index::fingerprint::lanes;
 use pmem::Medium;
 use pmem::sync::{AtomicU64, Ordering, Part, run_parts};
 
-/// Bits of a place, as many as the number of a block can have.
+/// Bits of a place: as many as the number of a block can have.
 const PLACE_BITS: u32 = super::BLOCKS_LOG2_MAX;
 const PLACES: u64 = 1 << PLACE_BITS;
 
@@ -34,15 +33,15 @@ enum Level {
     Two,
 }
 
-/// In which order a scan goes through the blocks of a level.
+/// The order in which a scan goes through the blocks of a level.
 ///
 /// ```text
 ///   hash     | …               | b | a | number in a table of 2^log2 blocks |
 ///   place    | number in a table of 2^log2 blocks | a | b | …               |   32 bits
 /// ```
 ///
-/// The blocks of a table of that size are visited in the order of their numbers. In a larger one all that
-/// came of a block stand where it stood: with each doubling the places of a block are halved.
+/// The blocks of a table of that size are visited in the order of their numbers. In a larger table, all blocks that one
+/// block was split into stand where it stood: each doubling halves the places of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Order {
     log2: u32,
@@ -61,7 +60,7 @@ struct Visited<'a> {
     block: u64,
     /// The block that a shrink empties into this one.
     upper: Option<(u64, Locked<'a>)>,
-    /// log2 of the blocks of a table in which it has the pairs that it has now.
+    /// log2 of the number of blocks in a table in which this block has the pairs that it has now.
     log2: u32,
     _locked: Locked<'a>,
 }
@@ -102,11 +101,11 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
 }
 
 impl<M: Medium> Core<M> {
-    /// Visits all places on so many threads. What a resize moves stays in its place, and so with its thread.
+    /// Visits all places on `threads` threads. A pair that a resize moves keeps its place, and so its thread.
     pub(super) fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
         let _open = self.open_scan();
         for level in [Level::One, Level::Two] {
-            // One order for all: where they meet depends on it.
+            // One order for all threads: the bounds between them depend on it.
             let order = self.order_of(level);
             let bound = |part| {
                 (((part as u64) << order.log2) / threads as u64) << (PLACE_BITS - order.log2)
@@ -125,7 +124,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// An order in which no block's places are torn apart, whether it has been moved or not.
+    /// An order in which the places of each block are consecutive, whether the block has been moved or not.
     fn order_of(&self, level: Level) -> Order {
         let geometry = self.geometry();
         let (log2, is_doubling) = match level {
@@ -139,7 +138,7 @@ impl<M: Medium> Core<M> {
         Order { log2: log2 - u32::from(is_doubling) }
     }
 
-    /// Adds the pairs of the block at a place, all of them durable; returns the first place behind it.
+    /// Adds the pairs of the block at a place, all of them durable; returns the first place after the block.
     fn take(&self, level: Level, order: Order, place: u64, pairs: &mut Vec<(u64, u64)>) -> u64 {
         let visited = self.visit(level, order, place);
         for block in visited.upper.iter().map(|&(upper, _)| upper).chain([visited.block]) {
@@ -177,7 +176,7 @@ impl<M: Medium> Core<M> {
             let (lower, block) = (number(lower_log2), number(log2));
             let word = self.lock_of(level, lower);
             let locked = Locked::wait(word);
-            // Whoever publishes a newer geometry waits for the lock before moving anything.
+            // A thread that publishes a newer geometry waits for the lock before it moves anything.
             if self.geometry() != geometry {
                 continue;
             }
@@ -192,7 +191,7 @@ impl<M: Medium> Core<M> {
                 return Visited { block, upper: None, log2, _locked: locked };
             }
             drop(locked);
-            // Not before the source has been moved: until then its mover writes here without a lock.
+            // Only after the source has been moved: until then its mover writes here without a lock.
             let locked = Locked::wait(self.lock_of(level, block));
             if self.geometry() == geometry {
                 return Visited { block, upper: None, log2, _locked: locked };
@@ -208,7 +207,7 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Adds the pairs of a level-1 block and of its chain; its lock is held.
+    /// Adds the pairs of a level-1 block, whose lock is held, and of its chain.
     fn take_1(&self, block: u64, pairs: &mut Vec<(u64, u64)>) {
         let medium = self.medium();
         let taken = lanes(self.taken_1(block));
@@ -231,7 +230,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// In a table of any size from that of the order on, the places of a block are a run.
+        /// In a table at least as large as that of the order, the places of a block are consecutive.
         #[test]
         fn a_block_is_a_run_of_places(
             log2 in 0..=PLACE_BITS,
@@ -247,7 +246,7 @@ mod tests {
             prop_assert_eq!(in_one_block, in_one_run);
         }
 
-        /// The first table is visited block by block.
+        /// A table of the order's size is visited block by block.
         #[test]
         fn blocks_come_in_the_order_of_their_numbers(log2 in 0..=PLACE_BITS, block: u32) {
             let block = u64::from(block) & ((1 << log2) - 1);

@@ -1,7 +1,7 @@
 //! Queries (section 3.2): level 1, then 2, then 3.
 //!
-//! A hit reads one line of the pool, and one more in a quarter of the cases for a false fingerprint
-//! match; a miss reads only such lines. Level 3 is left aside here.
+//! A hit reads one line of the pool, and in a quarter of cases one more, because of a false fingerprint match. A miss
+//! reads only lines of false matches. Level 3 is not counted here.
 
 use super::Core;
 use super::block::matches_2;
@@ -13,14 +13,14 @@ use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
-    /// The value of `key`. Takes no lock, and is redone only if a resize began or ended meanwhile
-    /// or level-3 neighbours changed.
+    /// The value of `key`. Takes no lock. It starts over if a resize began or ended meanwhile, and walks a level-3
+    /// chain again if the chain changed.
     pub(super) fn get_slow(&self, key: u64, first: u64) -> Option<u64> {
         loop {
             let geometry = self.geometry();
             let found = self.search(geometry, key, first);
             fence(Ordering::Acquire);
-            // On a hit too: where the lock of the key's block is depends on the geometry.
+            // On a hit too: the geometry tells where the lock of the key's block is.
             if self.geometry() == geometry {
                 return found;
             }
@@ -89,7 +89,7 @@ impl<M: Medium> Core<M> {
         Some(value)
     }
 
-    /// The value in a slot under a matching fingerprint, if it holds `key`; durable.
+    /// The value in a slot under a matching fingerprint, if the slot holds `key`. What this reports is durable.
     #[inline(always)]
     fn read(&self, slot: Offset, key: u64, homes: [u64; 2]) -> Option<u64> {
         let (found, value) = self.medium().load_pair(slot);
@@ -100,8 +100,8 @@ impl<M: Medium> Core<M> {
             return Some(value);
         }
         if found == 0 {
-            // A removal that has not passed its fence, perhaps of this very key: an absence that
-            // was reported must not end with a crash.
+            // A removal that has not passed its fence, perhaps of this very key: a crash must not undo an absence that
+            // was reported.
             self.persist_observed(slot, homes);
         }
         None
@@ -114,9 +114,9 @@ impl<M: Medium> Core<M> {
         self.medium().persist_observed(slot, || self.is_locked(homes));
     }
 
-    /// Whether the writer of a pair just read may not have made it durable yet: it holds the lock of the
-    /// key's block from before its store until after its fence. During a resize that is the lock of
-    /// the source or of the destination.
+    /// Whether the writer of a pair just read may not have made it durable yet. A writer holds the lock of the key's
+    /// block from before its store until after its fence. During a resize that is the lock of the source or of the
+    /// destination.
     #[inline(always)]
     fn is_locked(&self, homes: [u64; 2]) -> bool {
         homes.iter().any(|&home| self.flags_1(home).load(Ordering::Acquire) & LOCK != 0)
@@ -142,16 +142,15 @@ impl<M: Medium> Core<M> {
         })
     }
 
-    /// The value in a slot, if it holds `key`, read by someone who keeps it from changing.
+    /// The value in a slot, if it holds `key`. The caller keeps the slot from changing.
     #[inline(always)]
     fn value_at(&self, slot: Offset, key: u64) -> Option<u64> {
         let (found, value) = self.medium().load_pair(slot);
         (found == key).then_some(value)
     }
 
-    /// Looks without locks whether a key, whose level-1 lock is held, is in level 2. Nobody else
-    /// can bring it there; if the geometry is still the same afterwards, nobody has moved it away
-    /// from where it was looked for.
+    /// Looks in level 2, without its locks, for a key whose level-1 lock is held. Nobody else can bring the key there.
+    /// If the geometry is unchanged afterwards, nobody has moved the key away from where this looked.
     pub(super) fn may_be_in_level_2(
         &self,
         geometry: Geometry,

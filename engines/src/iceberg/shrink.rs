@@ -1,20 +1,19 @@
-//! Shrinking: each level gets half as many blocks, family by family beside the operations.
+//! Shrinking: each level gets half as many blocks, family by family, while operations run.
 //!
-//! The upper block of each family is emptied into the lower one. From the moment when the geometry says so, a key's
-//! level-1 block is the lower one, whose lock a writer holds; it empties the upper block first, under both locks.
-//! Queries look into the upper block, and then into the lower one. The extents of the upper blocks stay in the pool,
-//! empty, for when the table grows again.
+//! A shrink empties the upper block of each family into the lower one. Once the geometry says so, a key's level-1 block
+//! is the lower one. A writer locks it, and first empties the upper block, under both locks. Queries look into the
+//! upper block, and then into the lower one. The extents of the upper blocks stay in the pool, empty, for when the
+//! table grows again.
 //!
-//! What the lower block of level 1 has no room for goes to level 3. What the lower block of level 2 has no room for
-//! goes there, too, but later: that takes the lock of the pair's level-1 block, and no scan must be under way, since
-//! the pair would leave the order in which scans meet it. If the pool has no room for nodes, pairs stay where they are,
-//! and the shrink goes on when there is room. Until then writers look into both blocks. They put no new pair into the
-//! lower one, since what is left in the upper one takes each slot that becomes free.
+//! Pairs that find no room in the lower block of level 1 go to level 3. Pairs that find no room in the lower block of
+//! level 2 go there, too, but later: that takes the lock of the pair's level-1 block, and no scan may be under way,
+//! since the pair would leave the order in which scans meet it. If the pool has no room for nodes, pairs stay where
+//! they are, and the shrink goes on when there is room. Until then writers look into both blocks. They put no new pair
+//! into the lower one, since the pairs left in the upper one take each slot that becomes free.
 //!
-//! A crash takes a shrink back. The pool has its old size on record until the last family is done, so recovery moves
-//! pairs to the upper blocks as after a doubling that was cut short. They have room there: they came from there, or
-//! came when the upper block was empty. A pair that was on its way to level 3 may be in both places; recovery frees the
-//! node.
+//! A crash takes a shrink back. The superblock has the old size until the last family is done, so recovery moves pairs
+//! to the upper blocks as after an interrupted doubling. They have room there: they came from there, or came when the
+//! upper block was empty. A pair that was on its way to level 3 may be in both places; recovery frees the node.
 
 use super::Core;
 use super::block::{Locked, lane_to_fill};
@@ -26,15 +25,15 @@ use index::{Error, Shrunk};
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset, SpaceError};
 
-/// A table shrinks only if it is then at most this full, as a part of where it grows. A block of level 1 that takes in
-/// another has then room for all but one pair in ten thousand.
+/// A table shrinks only if it is then at most this full, as a fraction of the load factor at which it grows. A level-1
+/// block that takes in another then has room for all but one pair in ten thousand.
 const SHRINK_WITHIN: f64 = 0.7;
-/// Level 2 must be at most this full: it has no choice but one block.
+/// Level 2 must be at most this full: its pairs can go to one block only.
 const LEVEL_2_WITHIN: f64 = 0.5;
-/// Blocks of level 2 that are counted to know how full it is.
+/// Level-2 blocks that are counted to estimate how full it is.
 const BLOCKS_COUNTED: u64 = 1 << 12;
 
-/// Scans under way, which keep a table from being shrunk.
+/// Scans under way, which keep a table from shrinking.
 #[derive(Debug, Default)]
 pub(super) struct Scans(AtomicU64);
 
@@ -48,7 +47,7 @@ impl Drop for OpenScan<'_> {
 }
 
 impl<M: Medium> Core<M> {
-    /// Halves the table, if it has not its first size and is not too full.
+    /// Halves the table, unless it has its initial size or is too full.
     pub(super) fn shrink(&self) -> Result<Shrunk, Error> {
         let is_settled = self.finish_moves();
         let before = self.geometry();
@@ -59,8 +58,8 @@ impl<M: Medium> Core<M> {
         Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 
-    /// Begins to halve each level that does not have its first size, unless the table is too full, is scanned, or is
-    /// being resized; whether it has.
+    /// Begins to halve each level that does not have its initial size, unless the table is too full, is being scanned,
+    /// or is being resized. Returns whether it has begun.
     pub(super) fn begin_shrink(&self, seen: Geometry) -> Result<bool, SpaceError> {
         let (log2_1, log2_2) = (seen.level_1_log2(), seen.level_2_log2());
         let [level_1, level_2] = [log2_1, log2_2].map(|log2| log2 > self.shape.initial_log2);
@@ -68,7 +67,7 @@ impl<M: Medium> Core<M> {
             return Ok(false);
         }
         let next = seen.begin_shrink(level_1, level_2);
-        // Else it would grow again at once.
+        // Otherwise the table would grow again at once.
         let fill = self.len() as f64 / self.capacity(next) as f64;
         if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN || self.is_full_2(next) {
             return Ok(false);
@@ -77,7 +76,7 @@ impl<M: Medium> Core<M> {
         if self.geometry() != seen || self.scans.0.load(Ordering::Acquire) != 0 {
             return Ok(false);
         }
-        // Recovery takes back one halving, and no more.
+        // Recovery can take back only one halving: record the last one first.
         let roots = self.pool.superblock().engine_roots;
         if [roots[ROOT_LEVEL_1], roots[ROOT_LEVEL_2]] != [log2_1, log2_2].map(u64::from) {
             self.pool.extend(|draft| {
@@ -90,7 +89,7 @@ impl<M: Medium> Core<M> {
         Ok(true)
     }
 
-    /// Whether level 2 is too full for half as many blocks, as far as its first blocks tell.
+    /// Whether level 2 is too full for half as many blocks, judged by its first blocks.
     fn is_full_2(&self, next: Geometry) -> bool {
         let counted = next.span_2().min(BLOCKS_COUNTED);
         let pairs: u64 = (0..counted).map(|block| u64::from(self.taken_2(block))).sum();
@@ -98,7 +97,7 @@ impl<M: Medium> Core<M> {
         pairs as f64 > LEVEL_2_WITHIN * (blocks * u64::from(self.shape.level_2_slots)) as f64
     }
 
-    /// Records the size that a shrink has led to. If it cannot be, the next opening finds blocks that are empty.
+    /// Records the size that a shrink has led to. If that fails, the next opening finds empty blocks.
     pub(super) fn record_size(&self, root: usize, log2: u32) {
         let _ = self.pool.extend(|draft| {
             draft.engine_roots()[root] = log2.into();
@@ -106,15 +105,15 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Announces a scan, against which nothing begins that it does not expect.
+    /// Announces a scan. Meanwhile no shrink begins, and none moves a pair out of level 2.
     pub(super) fn open_scan(&self) -> OpenScan<'_> {
         let _beginning = self.beginning.lock();
         self.scans.0.fetch_add(1, Ordering::Relaxed);
         OpenScan(&self.scans)
     }
 
-    /// Moves all pairs of an upper level-1 block to the lower one, or to level 3; both are locked. `false`: the pool
-    /// has no room for some.
+    /// Moves all pairs of an upper level-1 block to the lower one, or to level 3; both are locked. Returns `false` if
+    /// the pool has no room for some.
     pub(super) fn merge_1(&self, lower: u64, upper: u64) -> bool {
         let medium = self.medium();
         let spilled = &self.line_1(upper)[SPILLED_WORD];
@@ -152,7 +151,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Moves the pair in a slot of a locked block to the chain of a locked level-1 block; `hide` clears its
-    /// fingerprint. `false`, and nothing done: the pool has no room for a node.
+    /// fingerprint. Returns `false`, with the pair still there, if the pool has no room for a node.
     fn move_to_level_3(&self, home: u64, slot: Offset, hide: impl FnOnce()) -> bool {
         let medium = self.medium();
         let (key, value) = medium.load_pair(slot);
@@ -160,7 +159,7 @@ impl<M: Medium> Core<M> {
         if self.level_3.insert(&self.pool, home, key, value).is_err() {
             return false;
         }
-        // A look-up that does not see the pair here any more sees the node's link.
+        // A look-up that no longer sees the pair here must see the node's link.
         fence(Ordering::Release);
         medium.store(slot, 0);
         medium.persist(slot);
@@ -168,8 +167,8 @@ impl<M: Medium> Core<M> {
         true
     }
 
-    /// Moves the pairs of an upper level-2 block to the lower one, as far as that has room; both are locked. Whether
-    /// none is left.
+    /// Moves pairs of an upper level-2 block to the lower one until that is full; both are locked. Returns whether none
+    /// is left.
     pub(super) fn merge_2(&self, geometry: Geometry, lower: u64, upper: u64) -> bool {
         let fingerprint_of = |key| {
             let choices = self.choices(geometry, key, self.hasher.first_u64(key));
@@ -197,21 +196,21 @@ impl<M: Medium> Core<M> {
         self.taken_2(upper) == 0
     }
 
-    /// Whether a shrink has left pairs of the family of a lower level-2 block, whose lock is held, in the upper block.
+    /// Whether a shrink has left pairs of this family in the upper block. The lower block's lock is held.
     pub(super) fn has_left_2(&self, geometry: Geometry, lower: u64) -> bool {
         geometry.shrinking_2()
             && self.word_2(lower).load(Ordering::Relaxed) & MOVED_2 != geometry.moved_2()
     }
 
-    /// As [`Core::ensure_moved_2`] for a caller that holds no lock: what the lower block has no room for goes to level
-    /// 3.
+    /// Like [`Core::ensure_moved_2`], for a caller that holds no lock. Pairs for which the lower block has no room go
+    /// to level 3.
     pub(super) fn move_family_2(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
         if self.ensure_moved_2(geometry, family)? {
             return Ok(true);
         }
         let upper = family + geometry.blocks_2();
         for lane in 0..self.shape.level_2_slots as usize {
-            // Neither does a scan begin while this is held.
+            // While this is held, no scan begins.
             let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
             if self.scans.0.load(Ordering::Acquire) != 0 {
                 return Ok(false);
@@ -226,7 +225,7 @@ impl<M: Medium> Core<M> {
             if self.geometry() != geometry {
                 return Err(Stale);
             }
-            // Nobody puts pairs here: this one is still here, or the slot is empty.
+            // Nobody puts pairs here, so either this pair is still here or the slot is empty.
             if self.medium().load(slot) == key {
                 let hide = || self.set_lane_2(upper, lane, EMPTY);
                 if !self.move_to_level_3(home.block, slot, hide) {

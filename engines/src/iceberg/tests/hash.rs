@@ -1,4 +1,4 @@
-//! The meaning of the bits of a hash, and the quality of what is made of them.
+//! Which bits of a hash mean what, and how uniform the results are.
 
 use crate::iceberg::hash::{
     fingerprint, h0, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_bit,
@@ -31,7 +31,7 @@ fn fingerprints_are_the_bytes_that_never_look_empty() {
     assert_ne!(fingerprint(0), fingerprint(128));
 }
 
-/// Keys as people have them: counters, multiples of a page, high bits only, dates in bit fields.
+/// Typical keys: counters, multiples of a page, high bits only, dates in bit fields.
 fn key_patterns() -> [fn(u64) -> u64; 4] {
     [|i| i, |i| i << 12, |i| i << 48, |i| (i / 372) << 32 | (i / 31 % 12) << 16 | (i % 31)]
 }
@@ -54,7 +54,7 @@ fn blocks_of_level_1_fill_evenly() {
             let mut counts = vec![[0; 1024]; 2];
             for i in 0..KEYS {
                 let first = hasher.first_u64(key(i));
-                // A table takes the low bits of h0, or scales it and so takes the high.
+                // A table takes the low bits of h0, or scales h0 and so takes the high bits.
                 for (counts, block) in counts.iter_mut().zip([h0(first) % 1024, h0(first) >> 26]) {
                     counts[block as usize] += 1;
                 }

@@ -1,4 +1,4 @@
-//! What a resize passes through, and what shapes there are.
+//! The states that a resize passes through, and the shapes that tables can have.
 
 use crate::iceberg::Shape;
 use crate::iceberg::layout::{GENERATION, Geometry};
@@ -28,7 +28,7 @@ fn a_shrink_is_the_reverse() {
     assert_eq!((during.span_1(), during.span_2()), (32, 64));
     assert_eq!((during.families_1(), during.families_2()), (16, 32));
     assert!(during.is_resizing() && during.shrinking_1() && during.shrinking_2());
-    // A key was where more bits of its hash say, and goes where fewer do.
+    // A key comes from the block that more bits of its hash select, and goes to the one that fewer select.
     assert_eq!((during.source_1(0x71), during.home(0x71)), (17, 1));
     assert_eq!(during.source_blocks_2(), 64);
     assert_eq!((during.family_1(17), during.family_2(33)), (1, 1));
@@ -39,7 +39,7 @@ fn a_shrink_is_the_reverse() {
     let after = level_2_left.end_2();
     assert!(!after.is_resizing() && !after.shrinking_1() && !after.shrinking_2());
     assert_eq!((after.blocks_1(), after.blocks_2()), (16, 32));
-    // What a shrink has marked, a doubling finds unmoved.
+    // A block that a shrink has marked as moved counts as unmoved in a doubling.
     assert_ne!(after.begin(true, true).moved_1(), after.moved_1());
 }
 

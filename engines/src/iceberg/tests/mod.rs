@@ -19,7 +19,7 @@ fn settings(resize_at: f64) -> Settings {
     Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() }
 }
 
-/// A table in a pool of at most so many bytes.
+/// A table in a pool of at most `limit_bytes`.
 fn new_table(shape: &Shape, limit_bytes: u64, resize_at: f64) -> Iceberg<Dram> {
     let spec = Spec {
         kind: PoolKind::Table,
@@ -36,12 +36,12 @@ fn new_table(shape: &Shape, limit_bytes: u64, resize_at: f64) -> Iceberg<Dram> {
     Iceberg::open(Arc::new(pool), settings(resize_at)).unwrap()
 }
 
-/// What is opened after a crash that kept every store.
+/// The table, opened after a crash that kept every store.
 fn after_crash(table: &Iceberg<Dram>) -> Iceberg<Dram> {
     after_crash_without(table, &[])
 }
 
-/// The same if these words are as they were before.
+/// The same after a crash that took these words back to these values.
 fn after_crash_without(table: &Iceberg<Dram>, lost: &[(Offset, u64)]) -> Iceberg<Dram> {
     let medium = copy_of(table.core.medium());
     for &(at, word) in lost {

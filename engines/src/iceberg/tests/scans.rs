@@ -1,4 +1,4 @@
-//! Scans beside what moves pairs.
+//! Scans while pairs are moved.
 
 use super::new_table;
 use crate::iceberg::block::Locked;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So many keys fill blocks of both levels, and leave some for level 3.
+/// This many keys fill blocks of both levels, and leave some for level 3.
 const KEYS: u64 = 143;
 
 const SHAPE: Shape =
@@ -28,7 +28,7 @@ fn filled() -> Iceberg<Dram> {
     table
 }
 
-/// Begins to double level 2, and level 1 if told so.
+/// Begins to double level 2, and also level 1 if asked to.
 fn begin(table: &Iceberg<Dram>, level_1: bool) {
     let before = table.core.geometry();
     assert!(table.core.begin_resize(before, level_1).is_ok());
@@ -51,7 +51,7 @@ fn move_some(table: &Iceberg<Dram>, which: u64) {
     }
 }
 
-/// How often a scan visits each key. `interfere` is called with the number of each visit.
+/// How often a scan visits each key. Calls `interfere` with the number of each visit.
 fn met(table: &Iceberg<Dram>, mut interfere: impl FnMut(u64)) -> HashMap<u64, usize> {
     let (mut met, mut visits) = (HashMap::new(), 0);
     table.for_each(&mut |key, value| {
@@ -95,7 +95,7 @@ fn a_scan_that_whole_doublings_pass() {
     }
 }
 
-/// A doubling stands anywhere when the scan begins, and goes on under it.
+/// The scan begins at any point of a doubling, which goes on during the scan.
 #[test]
 fn a_scan_in_the_midst_of_a_doubling() {
     for at in 0..KEYS {
@@ -118,7 +118,7 @@ fn a_scan_in_the_midst_of_a_doubling() {
     }
 }
 
-/// It takes pairs from where they are: it moves nothing.
+/// A scan takes pairs from where they are, and moves nothing.
 #[test]
 fn a_scan_ends_no_doubling() {
     let table = filled();
@@ -145,7 +145,7 @@ fn a_scan_in_the_visitor_of_another() {
     assert_eq!(visits, once());
 }
 
-/// What a scan reports is durable: it waits for who is about to change its block.
+/// What a scan reports is durable: it waits for a writer that is about to change its block.
 #[test]
 fn a_scan_waits_for_a_writer() {
     let table = filled();
@@ -155,10 +155,10 @@ fn a_scan_waits_for_a_writer() {
         std::thread::scope(|scope| {
             let scanning = scope.spawn(|| {
                 let visits = met(&table, |_| {});
-                assert!(has_ended.load(Ordering::SeqCst), "it does not wait");
+                assert!(has_ended.load(Ordering::SeqCst), "the scan did not wait");
                 visits
             });
-            // Only a fault is found by waiting longer.
+            // A longer wait only makes a fault more likely to be found.
             (0..1000).for_each(|_| std::thread::yield_now());
             has_ended.store(true, Ordering::SeqCst);
             drop(locked);

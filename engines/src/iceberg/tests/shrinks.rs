@@ -1,4 +1,4 @@
-//! Shrinks that find no room, that are cut short, and beside scans.
+//! Shrinks that find no room, that a crash cuts short, and that meet scans.
 
 use super::{PLACE, after_crash, after_crash_without, copy_of, new_table};
 use crate::iceberg::hash::h0;
@@ -20,7 +20,7 @@ fn value_of(key: u64) -> u64 {
     !key
 }
 
-/// A table whose levels have doubled, with keys for which `fits` holds of their three hashes: so many, or as many as it
+/// A table whose levels have doubled, with keys for whose three hashes `fits` holds: `count` of them, or as many as it
 /// has room for.
 fn doubled(
     shape: &Shape,
@@ -63,7 +63,7 @@ fn pairs_of_levels(table: &Iceberg<Dram>) -> Vec<u64> {
     table.occupancy().levels.iter().map(|level| level.pairs).collect()
 }
 
-/// A family of level 1 has more pairs than a block has slots.
+/// A level-1 family has more pairs than a block has slots.
 #[test]
 fn what_level_1_has_no_room_for_goes_to_level_3() {
     let (table, keys) = doubled(&SHAPE, LARGE, 50, |[home, ..]| home & 3 == 1);
@@ -76,10 +76,10 @@ fn what_level_1_has_no_room_for_goes_to_level_3() {
     assert_holds(&after_crash(&table), &keys);
 }
 
-/// Cut short between the copies and the erasures, a shrink leaves pairs in two places. Of level 1, some are in nodes.
+/// Cut short between the copies and the erasures, a shrink leaves pairs in two places. Some of level 1 are in nodes.
 #[test]
 fn pairs_that_a_crash_leaves_in_two_places() {
-    // Of level 1, all keys are of one family. Of level 2, too.
+    // All keys are of one family in level 1, and of one family in level 2.
     let (crowded_1, keys_1) = doubled(&SHAPE, LARGE, 50, |[home, ..]| home & 3 == 1);
     let (crowded_2, keys_2) = crowded_in_level_2();
     for (table, keys) in [(crowded_1, keys_1), (crowded_2, keys_2)] {
@@ -97,21 +97,21 @@ fn pairs_that_a_crash_leaves_in_two_places() {
             .collect();
         begin_shrink(&table);
         let shrinking = table.core.geometry();
-        // The family that has none to move stays: so the old size is on record.
+        // One family, which has nothing to move, stays unmoved, so the old size is still on record.
         assert_eq!(table.core.ensure_moved_1(shrinking, 1).ok(), Some(true));
         assert_eq!(table.core.move_family_2(shrinking, 2).ok(), Some(true));
         assert!(table.core.geometry() == shrinking && pairs_of_levels(&table)[2] > 0);
         let opened = after_crash_without(&table, &keys_in_upper_blocks);
         assert_eq!(opened.core.geometry().blocks_1(), geometry.blocks_1());
         assert_holds(&opened, &keys);
-        // And once more, with what recovery has freed.
+        // Once more, with the nodes that recovery has freed.
         assert_holds(&after_crash(&opened), &keys);
     }
 }
 
 /// Keys fill two blocks of level 1, and then a family of level 2.
 fn crowded_in_level_2() -> (Iceberg<Dram>, Vec<u64>) {
-    // The first choice leads to the upper block, or to the lower one; the second one is the same.
+    // The first choice leads to the upper block or to the lower one; the second choice is the same block.
     doubled(&SHAPE, LARGE, 39, |[home, first, second]| {
         home & 7 == 5 && first & 3 == 2 && first & 7 == second & 7
     })
@@ -129,7 +129,7 @@ fn what_level_2_has_no_room_for_goes_to_level_3() {
     assert_holds(&after_crash(&table), &keys);
 }
 
-/// No pair leaves level 2 under a scan; with the scan the obstacle goes.
+/// No pair leaves level 2 during a scan; afterwards pairs may.
 #[test]
 fn level_2_waits_for_scans() {
     let (table, keys) = crowded_in_level_2();
@@ -149,7 +149,7 @@ fn level_2_waits_for_scans() {
     assert_holds(&table, &keys);
 }
 
-/// Wherever a shrink stands, a scan meets every pair once, also if the shrink goes on under it.
+/// Wherever a shrink stands, a scan meets every pair once, even if the shrink goes on during the scan.
 #[test]
 fn scans_amid_a_shrink() {
     for count in [30, 100] {
@@ -197,7 +197,7 @@ fn no_shrink_begins_beside_a_scan() {
     assert_holds(&table, &keys);
 }
 
-/// Whether a copy of the pool that was closed as it is can be opened without writing to it.
+/// Whether a copy of the pool, closed in this state, can be opened without writing to it.
 fn opens_to_read(table: &Iceberg<Dram>) -> bool {
     let closed = Pool::open(copy_of(table.core.medium()), PLACE).unwrap();
     closed.close().unwrap();
@@ -216,8 +216,8 @@ fn opens_to_read(table: &Iceberg<Dram>) -> bool {
     }
 }
 
-/// A pool without room for nodes: pairs stay in the upper blocks. All operations find them there, and none is in the
-/// way when a crash takes the shrink back.
+/// The pool has no room for nodes, so pairs stay in the upper blocks. All operations find them there, and no pair is in
+/// the way when a crash takes the shrink back.
 #[test]
 fn without_room_a_shrink_waits() {
     const NODELESS: Shape = Shape { initial_log2: 4, initial_nodes_log2: 0, ..SHAPE };
@@ -230,7 +230,7 @@ fn without_room_a_shrink_waits() {
     let [in_1, in_2, _] = pairs_of_levels(&table)[..] else { panic!("three levels") };
     assert!(in_1 > 32 && in_2 > 4 && keys.len() < 2000, "{in_1}, {in_2} pairs");
     begin_shrink(&table);
-    // Neither is there anything for a helper to do.
+    // A helper has nothing to do either.
     assert!(!table.core.move_next(64) && !table.core.finish_moves());
     assert!(table.core.geometry().shrinking_1() && table.core.geometry().shrinking_2());
     assert_holds(&table, &keys);
@@ -243,7 +243,7 @@ fn without_room_a_shrink_waits() {
     }
     assert_holds(&table, &keys);
     assert_holds(&after_crash(&table), &keys);
-    // Pairs come and go in blocks that the shrink cannot empty; then it can.
+    // Pairs come and go in blocks that the shrink cannot empty, until it can.
     let (mut kept, mut refused, mut unreadable) = (keys.clone(), 0, 0);
     while kept.len() > 20 {
         let key = kept.swap_remove(kept.len() / 2);
@@ -264,8 +264,8 @@ fn without_room_a_shrink_waits() {
     assert_holds(&after_crash(&table), &kept);
 }
 
-/// The second choice of some keys has led them to a block to which their first choice leads when the table is smaller;
-/// and then the table grows again.
+/// The second choice of some keys led them to a block that becomes their first choice when the table shrinks. Then the
+/// table grows again.
 #[test]
 fn choices_that_become_one() {
     // The first choice is the upper block of a family, the second one the lower one.
@@ -288,7 +288,7 @@ fn choices_that_become_one() {
     assert_holds(&table, &kept);
 }
 
-/// Extents stay, for a table that grows again; and the pool is opened with them.
+/// Extents stay for a table that grows again, and the pool can be opened with them.
 #[test]
 fn a_table_grows_into_what_a_shrink_has_left() {
     let (table, keys) = doubled(&SHAPE, LARGE, 20, |_| true);
@@ -310,7 +310,7 @@ fn a_table_grows_into_what_a_shrink_has_left() {
     }
 }
 
-/// After each family, and with all stores kept, a crash takes the shrink back.
+/// After each family, a crash that keeps all stores takes the shrink back.
 #[test]
 fn a_shrink_that_a_crash_cuts_short() {
     for done in 0..=8 {
