@@ -11,7 +11,7 @@ const BATCH: usize = 32;
 
 /// What an entry of a batch puts.
 enum New<'a, M: Medium> {
-    /// It removes its key.
+    /// The entry removes its key.
     Nothing,
     Draft(Draft<'a, M>),
     Item(Unpublished<'a, M>),
@@ -41,7 +41,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Ok(records)
     }
 
-    /// Hints at what slots lead to.
+    /// Prefetches what slots lead to.
     fn prefetch_items<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, slots: &[Option<u64>]) {
         for (key, slot) in keys.zip(slots) {
             if let Some(slot) = slot {
@@ -50,8 +50,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Gives each entry's key the value that `value_of` says, or removes it, in order; returns
-    /// the values before.
+    /// Gives each entry's key the value that `value_of` returns, or removes it, in order; returns the values before.
     pub(super) fn change_many<'a, T>(
         &'a self,
         entries: &[T],
@@ -77,8 +76,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Ok(records)
     }
 
-    /// Does what needs no second attempt; returns which entries that were. Entries whose hash
-    /// stands earlier in the batch are left, so that the order of one key's changes is kept.
+    /// Does what needs no second attempt; returns which entries it has done. It leaves entries whose hash occurs
+    /// earlier in the batch, so that the changes of one key keep their order.
     fn change_batch<'a, T>(
         &'a self,
         entries: &[T],
@@ -124,8 +123,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
         // One fence for all items of the batch, before any slot leads to one.
         self.space.heap.pool().medium().fence();
-        // An entry that an error kept from being done leaves its state untouched: something else
-        // than expected.
+        // If an error keeps an entry from being done, its state stays as initialized here: unlike the expected one.
         let unlike = |&(_, expected, _): &(u64, Option<u64>, _)| match expected {
             None => Some(0),
             Some(_) => None,
@@ -148,7 +146,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Ok(done)
     }
 
-    /// What is to be put for this value. `None`: singly, it may find room among what was retired.
+    /// What to put for this value. `None`: a change of this key alone may find room in what was retired.
     fn new_item<'a>(
         &'a self,
         key: &'a [u8],

@@ -1,4 +1,4 @@
-//! Verification of slots, items and heap together. Exact when nothing writes.
+//! Verifies slots, items and heap together. Exact when nothing writes.
 
 use super::{GROUP, Items};
 use crate::report::CheckReport;

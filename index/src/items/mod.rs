@@ -1,17 +1,15 @@
-//! Any `Index<u64, u64>` as [`Records`]: a slot holds the 64-bit hash of a key and the offset of
-//! its item in the heap.
+//! Any `Index<u64, u64>` as [`Records`]: a slot maps the 64-bit hash of a key to the offset of its item in the heap.
 //!
 //! ```text
 //! slot value | offset of an item, a multiple of 16        | 0 |   one key has this hash
 //!            | offset of a group of item offsets          | 1 |   several keys have it
 //! ```
 //!
-//! Each mutation writes what is new (an item, a group) and fences it, then changes the index in one
-//! step: by a compare-exchange, or, where it needs to know nothing before (`single`), by a change that
-//! looks at the item while it is made. What that replaced is unreachable, durably, when it returns;
-//! whoever replaced it retires it, once. Groups are replaced whole. A thread stays pinned for as
-//! long as it knows an offset, so an offset cannot come to mean another item between the reading
-//! of a slot and the compare-exchange on it.
+//! Each mutation writes what is new (an item, a group), fences it, and then changes the index in one step: by a
+//! compare-exchange, or, if it need not know anything before (`single`), by a change that looks at the item while it is
+//! made. When that step returns, what it replaced is durably unreachable. The thread that replaced it retires it, once.
+//! Groups are replaced whole. A thread stays pinned as long as it knows an offset, so an offset cannot come to mean
+//! another item between the reading of a slot and the compare-exchange on it.
 
 mod batch;
 mod check;
@@ -39,7 +37,7 @@ use single::If;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// In a slot's value: it leads to a group.
+/// Bit of a slot's value: it leads to a group.
 const GROUP: u64 = 1;
 
 /// What the value of a slot leads to.
@@ -57,10 +55,10 @@ pub fn lead_of(slot: u64) -> Lead {
     if slot & GROUP == 0 { Lead::Item(at) } else { Lead::Group(at) }
 }
 
-/// Pairs that are worth a thread in the walk after an opening.
+/// Pairs that are worth another thread in the walk after an opening.
 const PAIRS_PER_THREAD: u64 = 50_000;
 
-/// Times that a change has room made for it, which others may take before it does.
+/// Times that a change has room made for it. Others may take the room first.
 const ROOM_ROUNDS_MAX: u32 = 8;
 
 /// Byte strings on an index of words.
@@ -68,18 +66,18 @@ pub struct Items<I, M: Medium> {
     index: I,
     space: Arc<Space<M>>,
     hasher: Hasher,
-    /// Keys beyond the first of each hash. Changed only where hashes collide.
+    /// Keys beyond the first of each hash. Changes only when hashes collide.
     collisions: AtomicU64,
 }
 
-/// Where items lie, and when what they leave may be used again.
+/// Where items lie, and when the space of retired ones may be used again.
 struct Space<M: Medium> {
     heap: Heap<M>,
     epochs: Epochs,
 }
 
 impl<M: Medium> Space<M> {
-    /// Takes back what was retired and nobody holds; whether something is left.
+    /// Takes back what was retired and nobody holds; returns whether something is left.
     fn reclaim_retired(&self) -> bool {
         self.epochs.collect(|at| self.heap.reclaim(Offset(at)))
     }
@@ -98,7 +96,7 @@ impl<M: Medium> Chore for Space<M> {
     }
 }
 
-/// Something in the heap that nothing leads to yet; given back unless published.
+/// Something in the heap to which nothing leads yet. It is given back unless published.
 struct Unpublished<'a, M: Medium> {
     heap: &'a Heap<M>,
     at: Option<Offset>,
@@ -137,8 +135,8 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
 }
 
 impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
-    /// Opens the items of `pool`, whose slots are in `index`, and frees the space that nothing
-    /// leads to, with `threads` threads at most.
+    /// Opens the items of `pool`, whose slots are in `index`. Frees the space to which nothing leads, on at most
+    /// `threads` threads.
     pub fn open(
         index: I,
         pool: Arc<Pool<M>>,
@@ -154,11 +152,11 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
         let items = Items { index, space, hasher, collisions };
         let sweep = items.space.heap.sweep();
-        // While this goes on, helpers may move slots: a scan meets them all the same.
+        // Helpers may move slots meanwhile; the scan meets every slot all the same.
         let threads = parts_of(items.index.len(), PAIRS_PER_THREAD, threads) as usize;
         items.index.for_each_on(threads, &|_, slot| {
-            // What cannot be marked is damaged: the sweep then frees nothing, and reading or
-            // `check` says so.
+            // What cannot be marked is damaged. Then the sweep frees nothing, and reading or `check` reports the
+            // damage.
             let _ = sweep.mark(Offset(slot & !GROUP));
             if slot & GROUP != 0 {
                 let guard = items.space.epochs.pin();
@@ -181,13 +179,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         &self.index
     }
 
-    /// Look-ups, for who compiles them into their callers.
+    /// Look-ups, for an engine that compiles them into its callers.
     pub fn reader(&self) -> ItemReader<M> {
         ItemReader { space: Arc::clone(&self.space), hasher: self.hasher }
     }
 
-    /// The slot value that leads to `items`, and the group written for it if there are several, perhaps
-    /// in place of another one.
+    /// The slot value that leads to `items`. For several items this writes a group, perhaps in place of another one.
     fn slot_for(
         &self,
         items: &[Offset],
@@ -222,8 +219,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let Err(ItemError::Space(full @ SpaceError::Full { .. })) = changed else {
                 return changed;
             };
-            // Space that was retired may be enough, or space between items. No guard of this call is left
-            // to hold it.
+            // Retired space may be enough, or the space between items. No guard of this call is left to hold it.
             let more_may_come = self.space.reclaim_retired();
             let room = match retries.tries() {
                 0 => Compacted::default(),
@@ -236,7 +232,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Makes room in the heap for what a change wanted, if that was what it lacked; not for ever.
+    /// Makes room in the heap for what a change wanted, if that was what it lacked. Gives up after some rounds.
     fn make_room_again(&self, rounds: &mut u32, wanted: &Wanted) -> Compacted {
         *rounds += 1;
         if *rounds > ROOM_ROUNDS_MAX {
@@ -245,7 +241,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         self.space.heap.make_room(wanted, &self.space.epochs, self)
     }
 
-    /// Also tells what space it found no room for.
+    /// One attempt. Also tells for what space it found no room.
     fn try_change<'v>(
         &self,
         key: &[u8],
@@ -307,7 +303,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Counts that a hash's keys have become `after` from `before`.
+    /// Counts that the number of keys with one hash went from `before` to `after`.
     fn count_collisions(&self, before: usize, after: usize) {
         let (before, after) = (before.max(1) as u64, after.max(1) as u64);
         if before != after {
@@ -315,8 +311,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Retires what a successful compare-exchange has made unreachable: the slot's group, if it
-    /// was one, and the key's item.
+    /// Retires what a successful compare-exchange has made unreachable: the slot's group, if it had one, and the key's
+    /// item.
     fn retire(&self, slot: Option<u64>, item: Option<(Offset, Item<'_>)>, guard: &Guard<'_>) {
         let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| (slot & !GROUP, 0));
         let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));

@@ -83,7 +83,7 @@ impl<M: Medium> Space<M> {
         key: &[u8],
         search: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Option<Record<'a>>, ItemError> {
-        // Before the search: until it is dropped, an offset that is found keeps its item.
+        // Pinned before the search: until the guard is dropped, an offset that the search finds keeps its item.
         let guard = self.epochs.pin();
         let Some(slot) = search(hash) else { return Ok(None) };
         let found = if slot & GROUP == 0 {

@@ -1,4 +1,4 @@
-//! Moving items together.
+//! Moving items, to make room.
 
 use super::{GROUP, Items, Unpublished};
 use crate::error::ItemError;
@@ -9,8 +9,7 @@ use pmem::{Medium, Offset};
 impl<I: Index<u64, u64>, M: Medium> Mover for Items<I, M> {
     fn relocate(&self, at: Offset) -> bool {
         let guard = self.space.epochs.pin();
-        // What is not an item is a group, which goes when one of its items is moved; or damage, of which those
-        // tell who look for it.
+        // Otherwise it is a group, which goes when one of its items is moved, or damage, which `check` reports.
         let Ok(item) = self.space.heap.item(at, &guard) else { return true };
         let hash = self.hasher.first_bytes(item.key);
         while let Some(slot) = self.index.get(hash) {
@@ -31,7 +30,7 @@ impl<I: Index<u64, u64>, M: Medium> Mover for Items<I, M> {
 }
 
 impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
-    /// What a slot leads to, if `at` is among it.
+    /// What a slot leads to, if that includes `at`.
     fn members(
         &self,
         slot: u64,
@@ -45,8 +44,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Ok(members.contains(&at).then_some(members))
     }
 
-    /// Has the slot lead to a copy of one of its items, unless it was changed meanwhile: whether it does. Fails
-    /// for want of room.
+    /// Makes the slot lead to a copy of one of its items, unless the slot was changed meanwhile. Returns whether it
+    /// does. Fails for want of room.
     fn replace_by_copy(
         &self,
         hash: u64,

@@ -6,15 +6,15 @@ use crate::traits::{Index, KeyValue, RecordScan, Scan};
 use pmem::epoch::Guard;
 use pmem::{Medium, Offset};
 
-/// A scan of the slots, a few at a time, and of the items that they lead to.
+/// A scan of the slots, a few at a time, and of the items to which they lead.
 pub(super) struct ItemScan<'a, M: Medium> {
     space: &'a Space<M>,
     slots: Box<dyn Scan<u64, u64> + 'a>,
     is_over: bool,
-    /// Slots that were read, and members of a group that one of them led to.
+    /// Slots that were read, and members of a group to which one of them led.
     read: Vec<(u64, u64)>,
     members: Vec<Offset>,
-    /// Pinned before what is in `read` was: a slot's item could be reclaimed before a later pin.
+    /// Pinned before the slots in `read` were read. Before a later pin, their items could have been reclaimed.
     guard: Option<Guard<'a>>,
 }
 
@@ -31,10 +31,10 @@ impl<'a, M: Medium> ItemScan<'a, M> {
         }
     }
 
-    /// Reads more slots, or says that there are none.
+    /// Reads more slots; returns whether there are any.
     fn read_slots(&mut self) -> bool {
         while self.read.is_empty() && !self.is_over {
-            // A new pin, so that a long scan does not keep all that is replaced meanwhile.
+            // A new pin, so that a long scan does not keep everything that is replaced meanwhile.
             self.guard = None;
             self.guard = Some(self.space.epochs.pin());
             self.is_over = !self.slots.take_some(&mut self.read);

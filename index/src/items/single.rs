@@ -1,8 +1,8 @@
-//! Changes of single keys with one search of the index, where no more is needed.
+//! Changes of single keys by one search of the index, if that is enough.
 //!
-//! What is to be put is written first, unless a look at the index says that it will not be; then the index decides in
+//! The new item is written first, unless a look at the index says that it will not be put. Then the index decides in
 //! one step, from what the slot leads to, whether the slot leads to the new item from now on. In every other case
-//! nothing was done, and [`Items::change`] begins again: several keys with one hash, no space at hand, a large item,
+//! nothing was done, and [`Items::change`] starts over: several keys with one hash, no space at hand, a large item,
 //! damage.
 
 use super::{GROUP, Items, Unpublished};
@@ -32,21 +32,21 @@ enum Found<'a> {
 }
 
 impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
-    /// Stores the pair, if the key is as `when` says; the value before. `None`: nothing was done.
+    /// Stores the pair if the key is as `when` says; returns the value before. `None`: nothing was done.
     pub(super) fn put_at_hand(
         &self,
         key: &[u8],
         value: &[u8],
         when: If,
     ) -> Option<Option<Record<'_>>> {
-        // Pinned before there is space for it: who empties segments waits for pins, and then takes what is not free for
-        // items that are whole.
+        // Pinned before space is taken: a thread that empties segments waits for pins, and then assumes that everything
+        // that is not free is a whole item.
         let guard = self.space.epochs.pin();
         let hash = self.hasher.first_bytes(key);
         match when {
-            // What the index reads first comes while there is space found and written.
+            // Fetches what the index reads first, while space is found and written.
             If::Always => self.index.prefetch(hash),
-            // Before there is space for it, which is taken in vain where the key is as it should not be.
+            // Before space is taken, which would be in vain if the key is not as `when` says.
             If::Absent if self.index.get(hash).is_some() => return None,
             If::Absent => {}
             If::Present => match self.index.get(hash) {
@@ -65,15 +65,15 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         Some(before)
     }
 
-    /// Removes the key; the value before. `None`: nothing was done.
+    /// Removes the key; returns the value before. `None`: nothing was done.
     pub(super) fn remove_plain(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let guard = self.space.epochs.pin();
         let removed = self.change_plain(key, self.hasher.first_bytes(key), None, guard)?;
         Some(removed.0)
     }
 
-    /// Has the slot of `key` lead to `new`, if it leads to the key's item alone or to nothing, and is to; the value
-    /// before, and whether the slot was changed.
+    /// Makes the slot of `key` lead to `new` if the condition in `new` holds and the slot leads to nothing or to the
+    /// key's item alone. Returns the value before, and whether the slot was changed.
     #[inline(always)]
     fn change_plain<'a>(
         &'a self,
@@ -84,7 +84,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     ) -> Option<(Option<Record<'a>>, bool)> {
         let found = Cell::new(Found::Other);
         let changed = self.index.modify(hash, |slot| {
-            // The slot's item stays where it is, since the thread pinned before it was read.
+            // The slot's item stays where it is: this thread was pinned before it read the slot.
             found.set(match slot {
                 None => Found::Nothing,
                 Some(slot) if slot & GROUP == 0 => {
