@@ -1,10 +1,10 @@
 //! Taking and giving back slots.
 //!
 //! A thread takes slots from its magazine ([`magazine`](super::magazine)), else from its cache ([`Cache`]). It frees
-//! them into its magazine; without one, or if that is full, it sets the slot's bit. It sets a slot aside if its class
-//! has too few set aside. A segment without free bits is given up as `FULL`; whoever
-//! then frees a slot of it puts it on its class's list. Who finds nothing listed and no free segment takes
-//! what others have cached, before the heap grows.
+//! them into its magazine; without one, or if that is full, it sets the slot's bit. If the slot's class has too few
+//! slots set aside, it sets the slot aside. A segment without free bits is given up as `FULL`; the thread that then
+//! frees a slot of it puts it on its class's list. A thread that finds nothing listed and no free segment takes what
+//! others have cached, before the heap grows.
 
 use super::cache::{BitmapWord, Cache};
 use super::segment::{Descriptor, status, usage};
@@ -15,9 +15,9 @@ use crate::offset::Offset;
 use crate::sync::{Mutex, Ordering, THREADS_MAX, thread_index};
 
 impl<M: Medium> Heap<M> {
-    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined. An item that replaces the
-    /// one at `replaced` may take space that is set aside: before the heap tries to grow, which in a full
-    /// one costs a system call each time.
+    /// Space for `bytes` bytes, at a multiple of 16. Its content is undefined. An item that replaces the one at
+    /// `replaced` may take space that is set aside. It does so before the heap tries to grow, which costs a system call
+    /// each time if the heap is full.
     pub(super) fn allocate(
         &self,
         bytes: u64,
@@ -42,7 +42,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Space for a copy of an item: of what is at hand, not of what is set aside, and without growth.
+    /// Space for a copy of an item. Takes only what is at hand, nothing that is set aside, and does not grow the heap.
     pub(super) fn allocate_for_copy(&self, bytes: u64) -> Option<Offset> {
         let space = match self.classes.class_of(bytes) {
             Some(class) => return self.allocate_at_hand(class),
@@ -51,7 +51,7 @@ impl<M: Medium> Heap<M> {
         space.ok()
     }
 
-    /// A slot of a class, if there is one without taking anything from others or growing.
+    /// A slot of a class, if there is one without taking from other threads or growing.
     #[inline]
     pub(super) fn allocate_at_hand(&self, class: usize) -> Option<Offset> {
         self.allocate_small(class, |class| self.segment_at_hand(class).ok_or(())).ok()
@@ -66,7 +66,7 @@ impl<M: Medium> Heap<M> {
         if let Some(at) = self.magazines.take(thread, class) {
             return Ok(at);
         }
-        // Threads without a number have one cache together, which belongs to one of them at a time.
+        // Threads without a number share one cache, which belongs to one of them at a time.
         let _shared = (thread == THREADS_MAX).then(|| self.shared_cache.lock());
         let cache = self.cache(thread, class);
         loop {
@@ -142,13 +142,13 @@ impl<M: Medium> Heap<M> {
         Ok(self.make_small(segment, class))
     }
 
-    /// As [`Heap::take_segment`], if there is one without taking anything from others or growing.
+    /// Like [`Heap::take_segment`], but without taking from other threads or growing.
     fn segment_at_hand(&self, class: usize) -> Option<u64> {
         let free = || self.take_run(1).map(|segment| self.make_small(segment, class));
         self.take_listed(class).or_else(free)
     }
 
-    /// Makes a free segment, which is the caller's, one of `class`.
+    /// Makes a free segment, which the caller owns, one of `class`.
     fn make_small(&self, segment: u64, class: usize) -> u64 {
         let state = self.state(segment);
         let slots = self.segment_bytes() / self.classes.size(class).unwrap_or(u64::MAX);
@@ -173,7 +173,7 @@ impl<M: Medium> Heap<M> {
         Some(segment)
     }
 
-    /// A run of free segments: from the free ones, else of what threads have cached, else by growth.
+    /// A run of free segments: from the free ones, else from what threads have cached, else by growth.
     fn take_free_run(&self, count: u64) -> Result<u64, SpaceError> {
         if let Some(first) = self.take_run(count) {
             return Ok(first);
@@ -183,8 +183,8 @@ impl<M: Medium> Heap<M> {
         self.take_run_or_grow(count)
     }
 
-    /// A run of free segments: from the free ones, else by emptied small ones, else by growth. For who has
-    /// the lock for that.
+    /// A run of free segments: from the free ones, else by releasing empty small ones, else by growth. The caller holds
+    /// the lock for growth.
     fn take_run_or_grow(&self, count: u64) -> Result<u64, SpaceError> {
         loop {
             if let Some(first) = self.take_run(count) {
@@ -198,7 +198,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Makes listed segments whose slots are all free, or set aside, available to other classes.
+    /// Makes listed segments whose slots are all free or set aside available to other classes.
     pub(super) fn release_empty_segments(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {
             let mut empty = Vec::new();
@@ -218,8 +218,8 @@ impl<M: Medium> Heap<M> {
             if empty.is_empty() {
                 continue;
             }
-            // While nothing of the list can be taken: what is set aside in a segment that goes is made
-            // up for by slots of those that stay.
+            // Under the lock nobody takes anything from the list. Slots of the segments that stay make up for those
+            // that were set aside in segments that go.
             let _ = reserve.give_up(|slot| empty.contains(&(slot.0 >> self.segment_log2)));
             self.set_slots_aside_of_listed(reserve, &list);
             drop(list);
@@ -229,7 +229,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Gives a small segment back in which nothing is stored and which nobody allocates from.
+    /// Gives back a small segment in which nothing is stored and from which nobody allocates.
     pub(super) fn release_segment(&self, segment: u64) {
         let state = self.state(segment);
         state.usage.store(usage::FREE, Ordering::Release);
@@ -248,7 +248,7 @@ impl<M: Medium> Heap<M> {
         take(count).map(|first| self.take_large(first, count))
     }
 
-    /// Space for an item that replaces none: refused if it could not be replaced itself.
+    /// Space for an item that replaces none. Refused if the item could not be replaced later.
     fn allocate_new_large(&self, bytes: u64) -> Result<Offset, SpaceError> {
         let count = bytes.div_ceil(self.segment_bytes());
         let first = self.take_free_run(count)?;
@@ -260,12 +260,12 @@ impl<M: Medium> Heap<M> {
         Ok(self.take_large(first, count))
     }
 
-    /// Makes a run of segments, which is the caller's, a large item's.
+    /// Makes a run of segments, which the caller owns, a large item's.
     pub(super) fn take_large(&self, first: u64, count: u64) -> Offset {
         let segments = count as u32;
         self.state(first).count.store(segments, Ordering::Relaxed);
-        // The tails' words say free; a sweep skips them because the first one says how many
-        // there are. It survives before the item is published, by the item's own fence.
+        // The tails' words say free; a sweep skips them because the first word says how many there are. The first word
+        // survives before the item is published, by the item's own fence.
         self.describe(first, Descriptor::Large { segments, incarnation: self.incarnation });
         for tail in 1..count {
             self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
@@ -274,8 +274,8 @@ impl<M: Medium> Heap<M> {
         self.start_of(first)
     }
 
-    /// Gives back what [`Heap::allocate`] returned. Offsets at which nothing can begin, which
-    /// only a damaged pool contains, are left alone.
+    /// Gives back what [`Heap::allocate`] returned. Leaves alone offsets at which nothing can begin, which only a
+    /// damaged pool contains.
     pub(super) fn release(&self, at: Offset) {
         if self.damaged.load(Ordering::Relaxed) {
             return;
@@ -294,7 +294,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Leaves a slot to whoever has its segment, or will have it.
+    /// Leaves a slot to the segment's owner, or to its next one.
     pub(super) fn free_slot(&self, segment: u64, slot: usize) {
         let state = self.state(segment);
         state.bits[slot / 64].fetch_or(1 << (slot % 64), Ordering::SeqCst);
@@ -307,12 +307,12 @@ impl<M: Medium> Heap<M> {
         for segment in first..first + count {
             self.state(segment).usage.store(usage::FREE, Ordering::Release);
         }
-        // Durable before its segments serve other threads: their own words would not be read
-        // while this one says that they are part of a large item.
+        // Durable before the segments serve other threads: their own words are not read while this one says that they
+        // are part of a large item.
         self.describe(first, Descriptor::Free);
         self.medium().fence();
         self.release_run(first, count);
-        // What replaced it may have taken the run that was set aside.
+        // The item that replaced it may have taken the run that was set aside.
         let _ = self.set_run_aside(|count| self.take_run(count).ok_or(()));
     }
 }

@@ -1,26 +1,26 @@
-//! What threads have taken from segments and not handed out yet.
+//! Slots that threads have taken from segments and not handed out yet.
 //!
-//! A thread's cache per class is two words: its *place*, the segment it owns and the word of that
-//! segment's bitmap which it took last, and the *bits* of that word that are left.
+//! A thread's cache for a class is two words. Its *place* is the segment that it owns and the word of that segment's
+//! bitmap that it took last. Its *bits* are what is left of that word.
 //!
-//! Protocol. The owner takes a bit by compare-and-swap. It alone puts bits in, while the place is
-//! locked; whoever needs what others have locks the place, takes all bits, and leaves a cache
-//! without a place. So when the owner's compare-and-swap succeeds, the bits it saw are those that
-//! it put in itself, and belong to the place that it put in with them. Nobody waits for a lock but
-//! an owner that has run out of bits, for the few steps in which they are taken from it.
+//! Protocol. The owner takes a bit by compare-and-swap. Only the owner puts bits in, while the place is locked. A
+//! thread that needs what others have locks the place, takes all bits, and leaves a cache without a place. So when the
+//! owner's compare-and-swap succeeds, the bits it saw are those that it put in itself, and belong to the place that it
+//! put in with them. Only an owner that has run out of bits waits for a lock: for the few steps in which another thread
+//! takes them.
 
 use super::Heap;
 use super::segment::status;
 use crate::medium::Medium;
 use crate::sync::{AtomicU64, Ordering, THREADS_MAX, spin, thread_indices_end};
 
-/// In a place: its cache is being filled, or emptied by another thread.
+/// Flag of a place: the owner fills its cache, or another thread empties it.
 const LOCKED: u64 = 1 << 7;
-/// In a place: the word of the bitmap.
+/// Bits of a place: the word of the bitmap.
 const WORD_MASK: u64 = LOCKED - 1;
 const SEGMENT_SHIFT: u32 = 8;
 
-/// The word of a bitmap that a cache's bits are from.
+/// The word of a bitmap from which a cache's bits come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BitmapWord {
     pub(super) segment: u64,
@@ -47,7 +47,7 @@ pub(super) struct Cache<'a> {
 }
 
 impl Cache<'_> {
-    /// Takes a free slot: its place and its bit's number there. For the owner.
+    /// Takes a free slot: its place and the number of its bit there. Only the owner calls this.
     #[inline]
     pub(super) fn take(&self) -> Option<(BitmapWord, u32)> {
         loop {
@@ -55,7 +55,7 @@ impl Cache<'_> {
             if bits == 0 {
                 return None;
             }
-            // Acquire: if this is what a thread left that took the bits, they are seen to be gone.
+            // Acquire: if a thread that took the bits left this place, they are seen to be gone.
             let place = BitmapWord::decode(self.place.load(Ordering::Acquire));
             let rest = bits & (bits - 1);
             let taken =
@@ -79,7 +79,7 @@ impl Cache<'_> {
             .map(|_| place)
     }
 
-    /// Locks the place for the owner; `None` if there is none, which nobody else will change.
+    /// Locks the place for the owner. `None` if there is no place; nobody else will set one.
     pub(super) fn lock(&self) -> Option<BitmapWord> {
         let mut turn = 0;
         loop {
@@ -93,7 +93,7 @@ impl Cache<'_> {
         }
     }
 
-    /// Gives the place back another one, with the bits that belong there. For who has locked it, or
+    /// Unlocks the place by setting another one, with the bits that belong there. For the thread that has locked it, or
     /// for the owner if there is no place.
     pub(super) fn set(&self, place: Option<BitmapWord>, bits: u64) {
         if bits != 0 {
@@ -119,7 +119,7 @@ impl<M: Medium> Heap<M> {
             .map(|(thread, class)| self.cache(thread, class))
     }
 
-    /// What is in caches: places and their bits.
+    /// Places and bits of all caches.
     pub(super) fn cached(&self) -> Vec<(BitmapWord, u64)> {
         let used = self.used_caches();
         used.filter_map(|cache| {
@@ -129,8 +129,8 @@ impl<M: Medium> Heap<M> {
         .collect()
     }
 
-    /// Puts back what threads have in their caches and magazines, whether they live or have ended: for who is in
-    /// need. The segments are then listed for anybody. Caches that are just being filled are passed over.
+    /// Puts back what threads, living or ended, have in their caches and magazines. A thread in need calls this; the
+    /// segments are then listed for anybody. Caches that are just being filled are skipped.
     pub(super) fn recall_caches(&self) {
         self.recall_magazines();
         for cache in self.used_caches() {
@@ -146,8 +146,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Leaves a segment that the caller owned to whoever finds it in its class's list, once a slot of it
-    /// is free.
+    /// Gives up a segment that the caller owned. As soon as a slot of it is free, it is on its class's list.
     pub(super) fn give_up(&self, segment: u64) {
         let state = self.state(segment);
         state.status.store(status::FULL, Ordering::SeqCst);

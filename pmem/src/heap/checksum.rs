@@ -1,11 +1,11 @@
-//! CRC-32C of items. Most have so few bytes that a general function spends more on choosing a way than on going it:
-//! where the processor has the instruction, they take one for each eight bytes.
+//! CRC-32C of items. Most items are so short that a general function spends more time on choosing a method than on
+//! computing. If the processor has the instruction, they take one for each eight bytes.
 
-/// From this length on it is worth it to compute three parts at once, as the crate does.
+/// From this length on it pays to compute three parts at once, as the crate does.
 #[cfg(target_arch = "x86_64")]
 const LONG_BYTES: usize = 512;
 
-/// The checksum of `first` and `second`, one behind the other.
+/// The checksum of `first` followed by `second`.
 #[inline]
 pub(super) fn checksum(first: &[u8], second: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]

@@ -2,19 +2,19 @@
 
 /// Smallest slot in bytes. Slots are multiples of 16 bytes, so an offset's low 4 bits are free.
 pub(super) const SLOT_BYTES_MIN: u64 = 32;
-/// Most classes that the largest segment has.
+/// Number of classes of a heap with the largest segments, at most.
 pub(super) const CLASSES_MAX: usize = 48;
 
-/// All sizes are multiples of so many bytes.
+/// All sizes are multiples of this.
 const UNIT_BYTES: u64 = 16;
-/// Bits behind the point of a reciprocal.
+/// Fraction bits of a reciprocal.
 const RECIPROCAL_SHIFT: u32 = 32;
 
 /// A slot size.
 #[derive(Debug)]
 struct Class {
     bytes: u64,
-    /// One divided by its units, rounded up: a division would take as long as all else that a free does.
+    /// One divided by its units, rounded up: a division would take as long as the rest of a free.
     reciprocal: u64,
 }
 
@@ -22,7 +22,7 @@ struct Class {
 #[derive(Debug)]
 pub(super) struct Classes {
     classes: Vec<Class>,
-    /// The smallest class that holds so many units.
+    /// For each number of units, the smallest class that holds them.
     of_units: Vec<u8>,
 }
 
@@ -64,15 +64,14 @@ impl Classes {
         self.classes.get(class).map(|class| class.bytes)
     }
 
-    /// The smallest class whose slots hold `bytes`; `None` if such an item takes segments of
-    /// its own.
+    /// The smallest class whose slots hold `bytes`; `None` if such an item takes whole segments.
     #[inline]
     pub(super) fn class_of(&self, bytes: u64) -> Option<usize> {
         let units = bytes.div_ceil(UNIT_BYTES);
         self.of_units.get(units as usize).map(|&class| class.into())
     }
 
-    /// The number of the slot that begins `within` bytes behind the beginning of a segment of this class.
+    /// The number of the slot that begins `within` bytes after the start of a segment of this class.
     #[inline]
     pub(super) fn slot_at(&self, class: usize, within: u64) -> Option<u64> {
         let Class { bytes, reciprocal } = self.classes.get(class)?;

@@ -1,15 +1,15 @@
-//! Emptying segments, so that what one size leaves free serves any other.
+//! Empties segments, so that space that items of one size leave can serve any other size.
 //!
-//! Protocol. Victims leave the lists of their classes and are marked `DRAINING`: nobody takes a slot of them from
-//! then on, nor sets one aside, nor adds one to a magazine. Then all pins have to end that there were at that
-//! moment, the slots that are in magazines go back to their segments, and all pins have to end once more. Who has taken
-//! a slot was pinned until its item was whole; so what lies in a taken slot does not change any more, and
-//! can be read, whether a slot of the table leads to it, it waits to be reclaimed, or its writer has yet to
-//! publish it. The table moves what it leads to, as an update with the same value would, and retires what it
-//! leaves. A victim in which nothing is taken afterwards is a free segment. One in which
-//! something is left, since it is held or has no room elsewhere, goes back to its class.
+//! Protocol. Victims leave the lists of their classes and are marked `DRAINING`. From then on nobody takes a slot of
+//! them, sets one aside, or adds one to a magazine. Then all pins that exist at that moment have to end, the slots in
+//! magazines go back to their segments, and once more all pins have to end. A thread that has taken a slot stays pinned
+//! until its item is whole. So what lies in a taken slot does not change any more and can be read, whether a slot of
+//! the table leads to it, it waits to be reclaimed, or its writer has yet to publish it. The table moves what it leads
+//! to, as an update with the same value would, and retires the original. A victim in which nothing is taken afterwards
+//! is a free segment. A victim in which something is left, because it is held or has no room elsewhere, goes back to
+//! its class.
 //!
-//! Nothing of this is recorded: after a crash a segment is what its slots say.
+//! None of this is recorded: after a crash a segment is what its slots say.
 
 use super::segment::{status, usage};
 use super::{Heap, Wanted};
@@ -18,31 +18,31 @@ use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::sync::{Ordering, pause};
 
-/// Tries to see pins end that others have: some 25 ms of them.
+/// How often to look whether other threads' pins have ended: for about 25 ms.
 const TRIES_MAX: u32 = if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 100 };
-/// A pass for somebody who waits for it empties at most this fraction of the heap, so that it ends soon ...
+/// A pass for a thread that waits for it empties at most this fraction of the heap, so that it ends soon ...
 const PASS_FRACTION: u64 = 64;
-/// ... and so many segments at least, so that passes are few.
+/// ... but at least this many segments, so that passes are few.
 const PASS_SEGMENTS_MIN: u64 = 4;
 
-/// Who can move what lies in a heap: the table whose slots lead to it.
+/// The owner of what lies in a heap, who can move it: the table whose slots lead to it.
 pub trait Mover {
-    /// Puts a [copy](Heap::write_copy) in place of what lies at `at`, if a slot leads to that, and retires it.
-    /// Whether there was room for the copy.
+    /// Puts a [copy](Heap::write_copy) in place of what lies at `at`, if a slot leads to that, and retires the
+    /// original. Returns whether there was room for the copy.
     fn relocate(&self, at: Offset) -> bool;
 
-    /// Takes back what was retired, as far as nobody holds it.
+    /// Takes back what was retired and nobody holds.
     fn collect(&self);
 }
 
-/// What a compaction came to.
+/// The result of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compacted {
-    /// Whether there is room for what it was done for.
+    /// Whether there is room for what was wanted.
     pub has_room: bool,
     /// Bytes of segments that became free.
     pub freed_bytes: u64,
-    /// Whether it had to leave segments as they were, since somebody may hold what is, or was, in them.
+    /// Whether it had to leave segments as they were, since somebody may hold what is or was in them.
     pub is_held: bool,
 }
 
@@ -54,9 +54,9 @@ impl Compacted {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Makes room for what was `wanted`, where [`Heap::write_item`] found none. Takes back what is cached and set
-    /// aside, and empties segments by moving what lies in them. Whether there is room then, for who comes first. Others
-    /// who need room wait for it.
+    /// Makes room for what was `wanted`, after [`Heap::write_item`] found none. Takes back what is cached and set
+    /// aside, and empties segments by moving what lies in them. Reports whether there is room then, for whoever comes
+    /// first. Other threads that need room wait for this one.
     ///
     /// The caller is not pinned, and has the right to write.
     pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &impl Mover) -> Compacted {
@@ -79,7 +79,8 @@ impl<M: Medium> Heap<M> {
                 return done;
             }
             let total = self.segments_taken.load(Ordering::Relaxed);
-            // For a row of segments, first as many as can be: what is put between them would break rows up.
+            // For several segments in a row, first empty as many as possible: what is put between them would break rows
+            // up.
             let enough = match count {
                 1 => (total / PASS_FRACTION).max(PASS_SEGMENTS_MIN),
                 _ => total,
@@ -97,8 +98,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Empties some segments that can be emptied without using up others for it; none is left if that frees nothing.
-    /// The caller is not pinned, and has the right to write.
+    /// Empties some segments whose content fits into others of their class. If that frees nothing, no such segment is
+    /// left. The caller is not pinned, and has the right to write.
     pub fn compact(&self, epochs: &Epochs, mover: &impl Mover) -> Compacted {
         if self.damaged.load(Ordering::Relaxed) {
             return Compacted::default();
@@ -114,7 +115,7 @@ impl<M: Medium> Heap<M> {
         done
     }
 
-    /// Segments in a row that a large item needs, with those for what is to replace it some day.
+    /// Segments in a row that a large item needs, including those set aside for its later replacement.
     fn run_for(&self, bytes: u64, is_new: bool) -> u64 {
         let count = bytes.div_ceil(self.segment_bytes());
         if !is_new {
@@ -125,7 +126,7 @@ impl<M: Medium> Heap<M> {
         count + if self.reserved_run.len() < wanted { wanted } else { 0 }
     }
 
-    /// Slots in caches go back to their segments, and empty segments to all classes.
+    /// Returns slots in caches to their segments, and empty segments to all classes.
     fn take_back_what_is_unused(&self) {
         let _growing = self.growing.lock();
         self.recall_caches();
@@ -140,7 +141,7 @@ impl<M: Medium> Heap<M> {
         self.drain(&victims, &[], epochs, mover)
     }
 
-    /// Empties segments that lie in a row.
+    /// Empties a row of segments.
     fn empty_window(&self, count: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
         let Some(window) = self.first_window(count) else { return Compacted::default() };
         self.free_runs.lock().set_window(window.clone());
@@ -160,8 +161,8 @@ impl<M: Medium> Heap<M> {
         epochs: &Epochs,
         mover: &impl Mover,
     ) -> Compacted {
-        // First for those who have yet to add a slot to a magazine, since they did not see the mark; then for those who
-        // have taken it out of there before it could be taken back.
+        // First wait for threads that did not see the mark and have yet to add a slot to a magazine. Then wait for
+        // threads that took the slot out of there before this one could.
         let are_added = self.have_passed(epochs, mover);
         self.recall_magazines();
         let is_still = are_added && self.have_passed(epochs, mover);
@@ -169,11 +170,11 @@ impl<M: Medium> Heap<M> {
         if is_still {
             let slots = small.iter().flat_map(|&segment| self.taken_slots(segment));
             for at in slots.chain(large.iter().copied()) {
-                // Where there is none for one, there may be for the next: of another size.
+                // If there is no room for one, there may be for the next, of another size.
                 had_room &= mover.relocate(at);
             }
         }
-        // What found no room elsewhere stays; nobody has to be waited for then.
+        // What found no room elsewhere stays. Then there is no need to wait.
         let are_empty = || !had_room || small.iter().all(|&segment| self.is_empty(segment));
         let is_done = is_still && self.wait(epochs, mover, are_empty);
         let mut drained = Compacted { is_held: !is_done, ..Compacted::default() };
@@ -188,13 +189,13 @@ impl<M: Medium> Heap<M> {
         drained
     }
 
-    /// Waits a while for all pins to end that there are now.
+    /// Waits a while for all present pins to end.
     fn have_passed(&self, epochs: &Epochs, mover: &impl Mover) -> bool {
         let moment = epochs.moment();
         self.wait(epochs, mover, || epochs.has_passed(moment))
     }
 
-    /// Waits a while for something that comes about as pins end. Not for pins of the caller's own thread.
+    /// Waits a while for something that comes about as pins end. Does not wait for pins of the caller's thread.
     fn wait(&self, epochs: &Epochs, mover: &impl Mover, is_so: impl Fn() -> bool) -> bool {
         for _ in 0..TRIES_MAX {
             mover.collect();
@@ -209,7 +210,7 @@ impl<M: Medium> Heap<M> {
         false
     }
 
-    /// Marks a small segment whose slots nobody hands out, and takes it from its list.
+    /// Marks a small segment whose slots nobody hands out, and takes it off its list.
     fn begin_draining(&self, segment: u64) -> bool {
         if self.state(segment).usage.load(Ordering::Acquire) < usage::SMALL {
             return false;
@@ -218,8 +219,8 @@ impl<M: Medium> Heap<M> {
         self.mark_draining(class, &[segment]).contains(&segment)
     }
 
-    /// Marks those of these segments, in order, of one class that nobody hands out slots of; what is set aside in
-    /// them is made up for by slots of others.
+    /// Marks those of these segments whose slots nobody hands out; the segments are sorted and of one class. Slots of
+    /// other segments make up for those set aside in them.
     pub(super) fn mark_draining(&self, class: usize, segments: &[u64]) -> Vec<u64> {
         let (Some(list), Some(reserve)) = (self.partial.get(class), self.reserves.get(class))
         else {
@@ -243,13 +244,13 @@ impl<M: Medium> Heap<M> {
             if exchanged.is_err() {
                 continue;
             }
-            // Looked at before, it may have become another class's meanwhile.
+            // It may have become another class's since the caller looked.
             match self.class_of_segment(segment) {
                 Some(of) if of == class => marked.push(segment),
                 _ => self.give_up(segment),
             }
         }
-        // After they were marked: whoever sets a slot aside looks at that under the reserve's lock.
+        // After they were marked: a thread that sets a slot aside checks the mark under the reserve's lock.
         marked.sort_unstable();
         let is_marked = |slot: Offset| marked.binary_search(&(slot.0 >> self.segment_log2)).is_ok();
         let given_up = reserve.give_up(is_marked);
@@ -260,7 +261,7 @@ impl<M: Medium> Heap<M> {
         marked
     }
 
-    /// Where items of a segment begin that is marked.
+    /// Where the items of a marked segment begin.
     fn taken_slots(&self, segment: u64) -> Vec<Offset> {
         let state = self.state(segment);
         let size = self.class_of_segment(segment).and_then(|class| self.classes.size(class));

@@ -1,4 +1,4 @@
-//! Items whose space is taken before they are written: in between, its lines come into the caches, several at once.
+//! Items whose space is taken before they are written. In between, its lines come into the caches, several at once.
 
 use super::Heap;
 use super::checksum::checksum;
@@ -6,7 +6,7 @@ use super::item::item_bytes;
 use crate::medium::Medium;
 use crate::offset::{LINE, Offset};
 
-/// Lines of a new item that are asked for. Processors foresee those behind them by themselves.
+/// Lines of a new item that are prefetched. Processors foresee the next ones by themselves.
 const LINES_FETCHED: u64 = 4;
 
 /// Space for an item, given back if the item is never written.
@@ -18,9 +18,8 @@ pub struct Draft<'a, M: Medium> {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Takes space for an item of which it is not known whether it replaces another. `None` if it is not a small one,
-    /// or if there is no space at hand. `key` and `value` must be within their limits. The caller is pinned until the
-    /// item is published.
+    /// Takes space for an item that may or may not replace another. `None` if the item is not small, or if there is no
+    /// space at hand. `key` and `value` must be within their limits. The caller is pinned until the item is published.
     #[inline]
     pub fn draft<'a>(&'a self, key: &'a [u8], value: &'a [u8]) -> Option<Draft<'a, M>> {
         let bytes = item_bytes(key, value);
@@ -33,7 +32,7 @@ impl<M: Medium> Heap<M> {
 }
 
 impl<M: Medium> Draft<'_, M> {
-    /// Writes the item; as [`Heap::write_item`].
+    /// Writes the item, like [`Heap::write_item`].
     #[inline]
     pub fn write(mut self) -> Offset {
         let at = self.at.take().unwrap_or_default();

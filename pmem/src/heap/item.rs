@@ -5,8 +5,8 @@
 //! group   | items: u32     | crc: u32 | GROUP mark       | item offset | item offset | ... |
 //! ```
 //!
-//! The checksum covers key and value, or the offsets; [`Audit`](super::Audit) verifies it,
-//! reading an item does not. Both are immutable once published.
+//! The checksum covers key and value, or the offsets. Reading a group verifies it; reading an item does not, but
+//! [`Item::is_sound`] does. Both are immutable once published.
 
 use super::checksum::checksum;
 use super::{Corrupt, Heap};
@@ -23,7 +23,7 @@ pub const VALUE_BYTES_MAX: usize = 256 << 20;
 pub const GROUP_MAX: usize = 1 << 12;
 
 pub(super) const HEADER_BYTES: u64 = 16;
-/// Stands where an item has its value's length, and is no length.
+/// A group has this in place of the length of a value. No value has this length.
 pub(super) const GROUP_MARK: u64 = u64::from_le_bytes(*b"GROUP\0\0\xff");
 
 /// An item in place.
@@ -37,7 +37,7 @@ pub struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Whether it has this key. One of eight bytes is compared as a word, without a call.
+    /// Whether the item has this key. A key of eight bytes is compared as a word, without a call.
     #[inline(always)]
     fn has_key(&self, key: &[u8]) -> bool {
         match (self.key.as_array::<8>(), key.as_array::<8>()) {
@@ -62,12 +62,12 @@ pub(super) fn item_bytes(key: &[u8], value: &[u8]) -> u64 {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Writes an item and starts writing it back; it is durable after the thread's next fence,
-    /// and must not be published before. `key` and `value` must be within their limits.
+    /// Writes an item and starts writing it back. It is durable after the thread's next fence, and must not be
+    /// published before. `key` and `value` must be within their limits.
     ///
-    /// `replaced` is the item or group whose place it will take, if any. In a full heap it is written all
-    /// the same if it needs no more space than that one, unless too many that were replaced can still be
-    /// held by somebody; of items of more than a megabyte that is not promised.
+    /// `replaced` is the item or group whose place it will take, if any. Even a full heap then has room for it if it
+    /// needs no more space than that one, unless too many that were replaced may still be held. Items of more than a
+    /// megabyte have no such promise.
     pub fn write_item(
         &self,
         key: &[u8],
@@ -79,8 +79,7 @@ impl<M: Medium> Heap<M> {
         Ok(at)
     }
 
-    /// Writes a copy of an item, with the checksum that it has, if there is space at hand; as
-    /// [`Heap::write_item`].
+    /// Writes a copy of an item, with the checksum that it has, if there is space at hand. Like [`Heap::write_item`].
     pub fn write_copy(&self, item: &Item<'_>) -> Option<Offset> {
         let at = self.allocate_for_copy(item_bytes(item.key, item.value))?;
         self.store_item(at, item.key, item.value, item.crc);
@@ -103,12 +102,12 @@ impl<M: Medium> Heap<M> {
         self.medium().flush_range(at, item_bytes(key, value));
     }
 
-    /// Whether an item needs no more space than what lies at `replaced` has.
+    /// Whether an item fits into the space of what lies at `replaced`.
     pub fn fits_in_place_of(&self, key: &[u8], value: &[u8], replaced: Offset) -> bool {
         self.capacity_at(replaced).is_some_and(|capacity| item_bytes(key, value) <= capacity)
     }
 
-    /// Writes a group of items and starts writing it back; as [`Heap::write_item`].
+    /// Writes a group of items and starts writing it back, like [`Heap::write_item`].
     pub fn write_group(
         &self,
         items: &[Offset],
@@ -136,20 +135,20 @@ impl<M: Medium> Heap<M> {
         if !at.0.is_multiple_of(16) {
             return None;
         }
-        // By word: in a damaged pool a slot may lead to where others write.
+        // By words: in a damaged pool, a slot may lead to where others write.
         let [low, high] = self.medium().try_load_two(at)?.map(u64::from_le);
         Some((low as u32, (low >> 32) as u32, high))
     }
 
-    /// The item at `at`, which a slot read under `guard` led to. Whatever a damaged pool
-    /// contains, the result lies in the pool.
+    /// The item at `at`, to which a slot that was read under `guard` led. Whatever a damaged pool contains, the result
+    /// lies in the pool.
     #[inline(always)]
     pub fn item<'a>(&'a self, at: Offset, _guard: &Guard<'a>) -> Result<Item<'a>, Corrupt> {
         self.item_within(at).ok_or_else(|| self.no_item(at))
     }
 
-    /// The item at `at` if it has this key; as [`Heap::item`]. What follows from what was loaded is
-    /// little: where loads miss the caches, that decides with how many further ones they overlap.
+    /// The item at `at` if it has this key, like [`Heap::item`]. Little here depends on what was loaded: if loads miss
+    /// the caches, that decides with how many further loads they overlap.
     #[inline(always)]
     pub fn item_of_key<'a>(
         &'a self,
@@ -168,7 +167,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Key and value of the item at `at` that has so many bytes of them.
+    /// Key and value of the item at `at`, which have these lengths.
     #[inline(always)]
     fn key_and_value(
         &self,
@@ -178,8 +177,8 @@ impl<M: Medium> Heap<M> {
     ) -> Option<(&[u8], &[u8])> {
         let padded_bytes = padded(key_bytes);
         let bytes = padded_bytes.checked_add(value_bytes)?;
-        // SAFETY: published items are immutable, and the guard that callers have keeps this one from
-        // being reclaimed while the slices live.
+        // SAFETY: published items are immutable, and the callers' guard keeps this one from being reclaimed while the
+        // slices live.
         let bytes = unsafe { self.medium().bytes(at.add(HEADER_BYTES), bytes) }?;
         let (key, value) = bytes.split_at_checked(padded_bytes as usize)?;
         Some((key.get(..key_bytes as usize)?, value))
@@ -195,7 +194,7 @@ impl<M: Medium> Heap<M> {
         Some(Item { key, value, crc })
     }
 
-    /// What is wrong at `at`, where there is no item.
+    /// Says what is wrong at `at`, where there is no item.
     #[cold]
     #[inline(never)]
     fn no_item(&self, at: Offset) -> Corrupt {
@@ -208,7 +207,7 @@ impl<M: Medium> Heap<M> {
         Corrupt { at, found }
     }
 
-    /// The offsets in the group at `at`; as [`Heap::item`].
+    /// The offsets in the group at `at`, like [`Heap::item`].
     pub fn group(&self, at: Offset, _guard: &Guard<'_>) -> Result<Vec<Offset>, Corrupt> {
         let header = self.header(at).ok_or_else(|| self.no_item(at))?;
         let (count, crc, mark) = header;
@@ -233,7 +232,7 @@ impl<M: Medium> Heap<M> {
         Ok(body.chunks_exact(8).map(offset).collect())
     }
 
-    /// Hints that the item at `at`, with a key of so many bytes, is about to be read.
+    /// Hints that the item at `at`, whose key has `key_bytes` bytes, is about to be read.
     #[inline]
     pub fn prefetch(&self, at: Offset, key_bytes: usize) {
         self.medium().prefetch(at);
@@ -241,8 +240,7 @@ impl<M: Medium> Heap<M> {
         self.medium().prefetch(at.add(HEADER_BYTES + key_bytes as u64));
     }
 
-    /// Gives back an item or group that was never published, or that was retired and can be
-    /// held by nobody any more.
+    /// Gives back an item or group that was never published, or that was retired and that nobody can hold any more.
     pub fn reclaim(&self, at: Offset) {
         self.release(at);
     }

@@ -1,15 +1,16 @@
 //! Slots that a thread has freed and will fill again. Their lines are still in its caches, and no bitmap changes.
 //!
-//! A thread's magazine for a class is a *count* and the slots. The count has a version in its upper bits.
+//! A thread's magazine for a class is a *count* and the slots. The upper bits of the count are a version.
 //!
 //! Protocol. The owner adds slots: it writes them behind those that are there, and then shows them by a
-//! compare-and-swap of the count, with a new version. It takes the last slot by a compare-and-swap to one less. Whoever
-//! needs what others have copies all slots, and then empties the magazine by a compare-and-swap. That one fails if the
-//! owner has taken or added a slot meanwhile: a count does not come back with its version. So each slot goes to one of
-//! them. Nobody waits.
+//! compare-and-swap of the count, with a new version. It takes the last slot by a compare-and-swap to one less. A
+//! thread that needs what others have copies all slots, and then empties the magazine by a compare-and-swap. That fails
+//! if the owner has taken or added a slot meanwhile, since a count never comes back with its version. So each slot goes
+//! to one thread. Nobody waits.
 //!
-//! While a slot is in a magazine its bit says that it is taken, so its segment does not become free. A segment that is
-//! to be emptied gives its slots to no magazine any more; see [`compact`](super::compact) for those that have some.
+//! While a slot is in a magazine, its bit says that it is taken, so its segment does not become free. A segment that is
+//! to be emptied gives no more slots to magazines; [`compact`](super::compact) says what happens to those already
+//! there.
 
 use super::{Heap, Room};
 use crate::epoch::Guard;
@@ -20,26 +21,26 @@ use crate::sync::{Array, AtomicU64, Ordering, THREADS_MAX, thread_index, thread_
 use std::io;
 
 /// Most slots of a magazine: more than come free at once, after a scan of the epochs. Few on the crash lab's machine,
-/// whose histories are short: bitmaps are to be used as well.
+/// whose histories are short and are to use bitmaps as well.
 const SLOTS_MAX: usize = if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 255 };
 /// ... and most bytes of them.
 const BYTES_MAX: u64 = 128 << 10;
-/// Slots of the largest classes.
+/// At least this many slots, even of the largest classes.
 const SLOTS_MIN: u64 = 2;
-/// Slots that come free together and are added in one step.
+/// Most slots that are added in one step.
 const TOGETHER: usize = 32;
 
-/// In a count.
+/// The low bits of a count: the number of slots.
 const LEN_MASK: u64 = 0xff;
 const VERSION: u64 = LEN_MASK + 1;
 const _: () = assert!(SLOTS_MAX as u64 <= LEN_MASK);
 
-/// The magazines of all threads with a number. Counts lie apart: whoever looks at all of them touches no memory of
+/// The magazines of all threads with a number. Counts lie apart, so that a look at all of them touches no memory of
 /// empty ones.
 pub(super) struct Magazines {
     counts: Array<AtomicU64>,
     slots: Array<AtomicU64>,
-    /// Per class, how many slots a magazine takes.
+    /// How many slots a magazine of each class takes.
     slots_max: Vec<usize>,
 }
 
@@ -47,13 +48,13 @@ pub(super) struct Magazines {
 struct Magazine<'a> {
     count: &'a AtomicU64,
     slots: &'a Array<AtomicU64>,
-    /// Where its first slot is among those of all.
+    /// Index of its first slot in `slots`.
     first: usize,
     slots_max: usize,
 }
 
 impl Magazines {
-    /// Empty ones, for classes of these sizes.
+    /// Empty magazines for classes of these sizes.
     pub(super) fn new(sizes: impl Iterator<Item = u64>) -> io::Result<Magazines> {
         let slots_of = |size: u64| (BYTES_MAX / size).clamp(SLOTS_MIN, SLOTS_MAX as u64) as usize;
         let slots_max: Vec<usize> = sizes.map(slots_of).collect();
@@ -66,7 +67,7 @@ impl Magazines {
         })
     }
 
-    /// `None` for threads without a number, and for no class.
+    /// `None` for threads without a number, and if there is no such class.
     fn of(&self, thread: usize, class: usize) -> Option<Magazine<'_>> {
         let slots_max = *self.slots_max.get(class)?;
         let index = thread * self.slots_max.len() + class;
@@ -85,7 +86,7 @@ impl Magazines {
             .flat_map(move |thread| classes.clone().filter_map(move |class| self.of(thread, class)))
     }
 
-    /// Takes the slot that came last. For the calling thread, which fills it.
+    /// Takes the slot that came last. `thread` is the calling thread, which will fill the slot.
     #[inline]
     pub(super) fn take(&self, thread: usize, class: usize) -> Option<Offset> {
         self.of(thread, class)?.take()
@@ -123,7 +124,7 @@ impl Magazine<'_> {
         }
     }
 
-    /// Adds slots; how many of them had room.
+    /// Adds slots; returns how many had room.
     fn add(&self, slots: &[Offset]) -> usize {
         loop {
             let count = self.count.load(Ordering::Relaxed);
@@ -136,7 +137,7 @@ impl Magazine<'_> {
                 self.slot(index).store(slot.0, Ordering::Relaxed);
             }
             let more = (count & !LEN_MASK).wrapping_add(VERSION) | (len + added) as u64;
-            // Release: who takes all of them sees which they are.
+            // Release: a thread that takes all of them sees which they are.
             let shown =
                 self.count.compare_exchange(count, more, Ordering::Release, Ordering::Relaxed);
             if shown.is_ok() {
@@ -168,12 +169,12 @@ impl Magazine<'_> {
 }
 
 impl<M: Medium> Heap<M> {
-    /// As [`Heap::reclaim`], for a thread that is pinned until this returns. It keeps small slots for its next items.
+    /// Like [`Heap::reclaim`], for a thread that is pinned until this returns. It keeps small slots for its next items.
     pub fn reclaim_pinned(&self, at: Offset, guard: &Guard<'_>) {
         self.reclaim_many(std::iter::once(at), guard);
     }
 
-    /// [`Heap::reclaim_pinned`] for many, with overlapped cache misses.
+    /// [`Heap::reclaim_pinned`] for many items, with overlapped cache misses.
     pub fn reclaim_many(&self, items: impl Iterator<Item = Offset> + Clone, _guard: &Guard<'_>) {
         items.clone().for_each(|at| self.prefetch_state(at.0 >> self.segment_log2));
         let mut kept = Kept { class: 0, slots: [Offset(0); TOGETHER], len: 0 };
@@ -192,12 +193,13 @@ impl<M: Medium> Heap<M> {
         self.keep(&mut kept);
     }
 
-    /// The class of a slot that a magazine may have.
+    /// The class of the slot at `at`, if a magazine may have that slot.
     #[inline]
     fn class_to_keep(&self, at: Offset) -> Option<usize> {
         let (segment, class) = self.slot_at(at)?;
         let is_missing = self.reserves.get(class)?.missing() != 0;
-        // The pin holds until the slot is in the magazine: who empties the segment waits for it, and then takes it out.
+        // The pin lasts until the slot is in the magazine. A thread that empties the segment waits for it, then takes
+        // the slot out.
         (!is_missing && self.stays(segment) && !self.damaged.load(Ordering::Relaxed))
             .then_some(class)
     }
@@ -218,7 +220,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Frees what is in magazines, whether their threads live or have ended.
+    /// Frees what is in the magazines of all threads, living or ended.
     pub(super) fn recall_magazines(&self) {
         self.magazines.take_all().into_iter().for_each(|at| self.release(at));
     }

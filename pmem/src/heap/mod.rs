@@ -1,18 +1,17 @@
 //! Variable-length items without a log.
 //!
-//! An item is written and persisted first and published afterwards, by the engine's own 8-byte
-//! store. A crash in between leaves a slot that nothing leads to: no record of allocations is
-//! kept, and what is reachable is found by walking the table when the pool is opened
-//! ([`Sweep`]). So an allocation writes nothing but the item, save for one word when a thread
-//! takes a new segment.
+//! An item is first written and persisted, then published by the engine's own 8-byte store. A crash in between leaves a
+//! slot to which nothing leads. Allocations are not recorded: when the pool is opened, a walk through the table finds
+//! what is reachable ([`Sweep`]). So an allocation writes nothing but the item, and one word when a thread takes a new
+//! segment.
 //!
 //! ```text
 //! extent   | segment 0 | segment 1 | ... | segment k-1 | k descriptor words, to a full line |
 //! small    | slot | slot | ... |            large   | item over one or more segments |
 //! ```
 //!
-//! A segment is sealed from open until the sweep has passed it; allocation would take fresh
-//! segments meanwhile. Each thread allocates from segments of its own.
+//! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments.
+//! Each thread owns the segments from which it allocates.
 
 mod alloc;
 mod cache;
@@ -55,7 +54,7 @@ use std::sync::Arc;
 pub const SEGMENT_LOG2_DEFAULT: u32 = 16;
 /// A new extent has at least this many segments.
 const EXTENT_SEGMENTS_MIN: u64 = 4;
-/// Most extents of the heap: the engine must find records for its own.
+/// Most extents of the heap: the engine must find records for its extents.
 const EXTENTS_OF_HEAP_MAX: usize = EXTENTS_MAX / 2;
 /// A descriptor has 24 bits for the segments of a large item.
 const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
@@ -66,7 +65,7 @@ const EXTENT_FRACTION: u64 = 4;
 /// A heap is short if no more than this fraction of it is free.
 const SHORT_FRACTION: u64 = 8;
 
-/// Content of the pool that cannot be: what was found, and where.
+/// Impossible content in a pool: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
@@ -81,9 +80,9 @@ pub struct Corrupt {
 /// Space of a heap in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HeapUse {
-    /// Of all extents.
+    /// Bytes of all extents.
     pub pool_bytes: u64,
-    /// Of slots and segments that are taken.
+    /// Bytes of slots and segments that are taken.
     pub used_bytes: u64,
 }
 
@@ -96,7 +95,7 @@ enum Room {
         /// Its number in the segment.
         slot: u64,
     },
-    /// Segments of its own, of which this is the first.
+    /// Whole segments, of which this is the first.
     Run { segment: u64, segments: u64 },
 }
 
@@ -107,34 +106,34 @@ pub struct Heap<M: Medium> {
     incarnation: u64,
     classes: Classes,
     segments: Array<SegmentState>,
-    /// Per class: segments with free slots that nobody owns.
+    /// Segments of each class with free slots and no owner.
     partial: Vec<Mutex<Vec<u64>>>,
-    /// Per class: slots that only replacements get.
+    /// Slots of each class that only replacements get.
     reserves: Vec<Reserve>,
     reserved_run: ReservedRun,
     free_runs: Mutex<FreeRuns>,
-    /// Segments of all extents.
+    /// Number of segments in all extents.
     segments_taken: AtomicU64,
-    /// Segments in free runs.
+    /// Number of segments in free runs.
     segments_free: AtomicU64,
-    /// Held by who writes a descriptor word, and by who puts all of them elsewhere.
+    /// Held by a thread that writes a descriptor word, and by one that moves all of them.
     describing: Mutex<()>,
-    /// Held by who empties segments.
+    /// Held by a thread that empties segments.
     compacting: Mutex<()>,
-    /// Serialises growth, so that threads in need together add one extent and not several.
+    /// Serialises growth, so that threads in need at the same time add one extent and not several.
     growing: Mutex<()>,
-    /// Per thread and class, the two words of a [`cache`].
+    /// The two words of a [`cache`], for each thread and class.
     caches: Array<AtomicU64>,
     magazines: Magazines,
-    /// For threads without a cache of their own.
+    /// Held by the thread without a number that uses the cache of all such threads.
     shared_cache: Mutex<()>,
-    /// The sweep met something that cannot be. Which slots are taken is then not known for sure:
-    /// nothing of what was there before is handed out again, and nothing is taken back.
+    /// The sweep met something impossible, so it is not certain which slots are taken. Nothing that was there before is
+    /// handed out again, and nothing is taken back.
     damaged: AtomicBool,
 }
 
 impl<M: Medium> Heap<M> {
-    /// The heap of `pool`, all of it sealed until a [`Sweep`] has passed.
+    /// The heap of `pool`. All of it is sealed until a [`Sweep`] has passed.
     pub fn open(pool: Arc<Pool<M>>) -> Result<Heap<M>, OpenError> {
         let superblock = pool.superblock();
         let segment_log2 = superblock.segment_log2;
@@ -200,7 +199,8 @@ impl<M: Medium> Heap<M> {
         self.segments.get(segment as usize)
     }
 
-    /// Hints that it is about to be asked what a segment is used for. Only read: other threads ask, too.
+    /// Hints that somebody is about to ask what a segment is used for. Prefetches only to read, since other threads
+    /// ask, too.
     #[inline]
     fn prefetch_state(&self, segment: u64) {
         if segment < self.segments.len() as u64 {
@@ -208,7 +208,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Segments of an extent and where its descriptor words begin.
+    /// Number of segments of an extent, and where its descriptor words begin.
     fn parts(&self, extent: &Extent) -> (u64, Offset) {
         // The padding after the descriptor words is less than a segment.
         let count = extent.bytes / (self.segment_bytes() + 8);
@@ -280,7 +280,7 @@ impl<M: Medium> Heap<M> {
                 reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
-        // A nearly full file system may still have what is needed now.
+        // A nearly full file system may still have the space that is needed now.
         let mut asked = self.segments_of_next_extent().max(run);
         loop {
             match self.add_segments(asked) {
@@ -290,20 +290,20 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Whether the heap is about to need another extent. Waits for nobody.
+    /// Whether the heap is about to need another extent. Does not wait.
     pub fn is_short(&self) -> bool {
         let free = self.segments_free.load(Ordering::Relaxed);
         let total = self.segments_taken.load(Ordering::Relaxed);
         total > 0 && free <= total / SHORT_FRACTION
     }
 
-    /// Bytes of the extent that the heap takes next, about.
+    /// Approximate size of the next extent that the heap takes.
     pub fn next_extent_bytes(&self) -> u64 {
         self.extent_bytes(self.segments_of_next_extent())
     }
 
-    /// Takes the next extent before anybody waits for it, if the heap is short and there is room for a whole
-    /// one. For a helper, after [`Pool::prepare`]. Needs the right to write.
+    /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole
+    /// one. A helper calls this after [`Pool::prepare`]. Needs the right to write.
     pub fn grow_ahead(&self) -> Result<(), SpaceError> {
         let _growing = self.growing.lock();
         if self.is_short() { self.add_segments(self.segments_of_next_extent()) } else { Ok(()) }
@@ -318,9 +318,9 @@ impl<M: Medium> Heap<M> {
         (count << self.segment_log2) + (count * 8).next_multiple_of(LINE)
     }
 
-    /// Adds `count` segments: to the heap's last extent, if nothing lies behind it, else as an extent.
-    /// Else a heap that grows by little at a time, near a limit or as a file system is freed, would use up
-    /// the records there are. The caller has the lock for that.
+    /// Adds `count` segments: to the heap's last extent if nothing lies behind it, otherwise as a new extent. If each
+    /// step took an extent, a heap that grows by little at a time, near a limit or as a file system is freed, would use
+    /// up the records. The caller holds the lock for growth.
     fn add_segments(&self, count: u64) -> Result<(), SpaceError> {
         match self.pool.last_extent() {
             Some(last) if last.owner == HEAP => self.lengthen(&last, count),
@@ -328,8 +328,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Adds segments to the pool's last extent. The descriptor words, which lie behind all segments, are
-    /// copied to where they lie then; until that counts nobody changes one.
+    /// Adds segments to the pool's last extent. The descriptor words lie behind all segments, so they are copied to
+    /// their new place. Nobody changes one until the new place counts.
     fn lengthen(&self, last: &Extent, count: u64) -> Result<(), SpaceError> {
         let (before, _) = self.parts(last);
         let bytes = self.extent_bytes(before + count);
@@ -354,7 +354,7 @@ impl<M: Medium> Heap<M> {
             return self.add_extent(count);
         };
         let (_, descriptors) = self.parts(&longer);
-        // Whoever joins runs compares where words are.
+        // A thread that joins runs compares where words are.
         let runs = self.free_runs.lock();
         self.place_descriptors(first, 0..before, descriptors);
         drop(runs);
@@ -373,7 +373,7 @@ impl<M: Medium> Heap<M> {
             });
         }
         let bytes = self.extent_bytes(count);
-        // Small extents would waste up to their own size by natural alignment.
+        // Aligned to their own size, small extents would waste up to that size.
         let align = if bytes < HUGE_PAGE_BYTES { self.segment_bytes() } else { HUGE_PAGE_BYTES };
         let extent = self.pool.extend(|draft| {
             let extent = draft.take_aligned_extent(HEAP, index as u8, bytes, align)?;
@@ -384,7 +384,7 @@ impl<M: Medium> Heap<M> {
         Ok(())
     }
 
-    /// Whether there is volatile state for segments that end at `end`.
+    /// Whether there is volatile state for segments up to `end`.
     fn check_reach(&self, end: u64) -> Result<(), SpaceError> {
         if end >> self.segment_log2 < self.segments.len() as u64 {
             return Ok(());
@@ -403,7 +403,7 @@ impl<M: Medium> Heap<M> {
         self.release_run(first + new.start, count);
     }
 
-    /// Notes where the words of segments are.
+    /// Notes where the descriptor words of segments are.
     fn place_descriptors(&self, first: u64, indices: Range<u64>, descriptors: Offset) {
         for index in indices {
             let at = descriptors.word(index);
@@ -415,15 +415,14 @@ impl<M: Medium> Heap<M> {
         Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed))
     }
 
-    /// Puts a run of segments, marked free, among the free ones.
+    /// Adds a run of segments, marked free, to the free runs.
     fn release_run(&self, first: u64, count: u64) {
         let mut runs = self.free_runs.lock();
         self.segments_free.fetch_add(count, Ordering::Relaxed);
         runs.add(first, count, |a, b| self.same_extent(a, b));
     }
 
-    /// Whether two segments lie in one extent: their descriptor words are then as far apart as
-    /// they are.
+    /// Whether two segments lie in one extent: then their descriptor words are as far apart as they are.
     fn same_extent(&self, a: u64, b: u64) -> bool {
         let at = |segment| self.descriptor_at(segment).0;
         at(b).wrapping_sub(at(a)) == (b - a) * WORD
@@ -436,7 +435,7 @@ impl<M: Medium> Heap<M> {
         Some(first)
     }
 
-    /// Writes a segment's surviving word and starts writing it back.
+    /// Writes a segment's descriptor word and starts writing it back.
     fn describe(&self, segment: u64, descriptor: Descriptor) {
         let _describing = self.describing.lock();
         let at = self.descriptor_at(segment);
@@ -501,7 +500,7 @@ impl<M: Medium> Heap<M> {
                 }
             }
         }
-        // Neither what is in caches and magazines nor what is set aside holds an item.
+        // What is in caches and magazines, or set aside, holds no item.
         let size_of =
             |segment| self.class_of_segment(segment).and_then(|class| self.classes.size(class));
         let cached = self.cached().into_iter().map(|(place, bits)| {

@@ -1,15 +1,15 @@
 //! Slots set aside, so that values can be replaced in a heap that is full.
 //!
-//! Each class with a segment keeps a few slots that new items do not get. What replaces an item
-//! may take one when nothing else is left; the slot of the item it replaced, once nobody can hold
-//! it any more, is set aside in its place. So replacing goes on for ever, in a heap that nothing
-//! can be added to. The same with one run of segments for large items, of the largest item's
-//! length, up to a limit: beyond it a second copy of the largest value would have to be kept free.
+//! Each class with a segment keeps a few slots that new items do not get. An item that replaces another may take one
+//! when nothing else is left. Once nobody can hold the replaced item any more, its slot is set aside in turn. So
+//! replacing can go on for ever in a heap to which nothing can be added. Large items have one run of segments set aside
+//! in the same way. It has the length of the largest item, up to a limit, so that no second copy of a huge value has to
+//! be kept free.
 
 use crate::offset::Offset;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
-/// Most slots that a class sets aside: as many threads replace values of it at a time.
+/// Most slots that a class sets aside: this many threads can replace values of the class at a time.
 const SLOTS_MAX: u64 = 8;
 /// A class sets aside at most this fraction of a segment.
 const SEGMENT_FRACTION: u64 = 3;
@@ -22,12 +22,12 @@ pub(super) struct Reserve {
     slots: Mutex<Vec<Offset>>,
     /// How many it should have.
     wanted: usize,
-    /// How many it has not; a hint for who frees a slot, exact under the lock.
+    /// How many slots are missing. A hint for threads that free a slot; exact under the lock.
     missing: AtomicU64,
 }
 
 impl Reserve {
-    /// Nothing yet, for a class with so many slots a segment.
+    /// An empty reserve, for a class with this many slots in a segment.
     pub(super) fn new(slots_of_segment: u64) -> Reserve {
         let wanted = (slots_of_segment / SEGMENT_FRACTION).clamp(1, SLOTS_MAX);
         Reserve {
@@ -41,8 +41,8 @@ impl Reserve {
         self.missing.load(Ordering::Relaxed)
     }
 
-    /// Sets a free slot aside, if one is missing and its segment `stays`: asked while nobody can take slots
-    /// out of what is set aside.
+    /// Sets a free slot aside if one is missing and the slot's segment `stays`. That is asked under the lock, while
+    /// nobody can take slots out of the reserve.
     #[inline]
     pub(super) fn put(&self, slot: Offset, stays: impl Fn() -> bool) -> bool {
         self.missing() != 0 && self.put_missing(slot, stays)
@@ -75,7 +75,7 @@ impl Reserve {
         self.slots.lock().clone()
     }
 
-    /// Gives up what is set aside where `gives_up` says so; returns it.
+    /// Gives up the slots for which `gives_up` holds; returns them.
     pub(super) fn give_up(&self, gives_up: impl Fn(Offset) -> bool) -> Vec<Offset> {
         let mut slots = self.slots.lock();
         let (given_up, kept) = slots.iter().partition(|&&slot| gives_up(slot));
@@ -90,7 +90,7 @@ impl Reserve {
 pub(super) struct ReservedRun {
     /// First segment and length.
     pub(super) run: Mutex<Option<(u64, u64)>>,
-    /// Length it should have.
+    /// The length it should have.
     wanted: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl ReservedRun {
         self.get().map_or(0, |(_, len)| len)
     }
 
-    /// Asks for room for an item of so many segments.
+    /// Asks for room for an item of this many segments.
     pub(super) fn want(&self, segments: u64) {
         if segments <= RUN_SEGMENTS_MAX {
             let more = |wanted: u64| (wanted < segments).then_some(segments);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Places for something that are compared.
+/// Most places that are compared before one is taken.
 const PLACES_LOOKED_AT: usize = 64;
 
-/// Runs of free segments, and a window of segments of which none is taken while it is being emptied.
+/// Runs of free segments, and a window of segments that is being emptied, from which none is taken.
 #[derive(Debug, Default)]
 pub(super) struct FreeRuns {
     /// First segment to length.
@@ -15,7 +15,7 @@ pub(super) struct FreeRuns {
 }
 
 impl FreeRuns {
-    /// Adds a run; it is joined with its neighbours if they are `in_one_extent` with it.
+    /// Adds a run, and joins it with its neighbours if they are `in_one_extent` with it.
     pub(super) fn add(&mut self, first: u64, count: u64, in_one_extent: impl Fn(u64, u64) -> bool) {
         let (mut start, mut len) = (first, count);
         if let Some((&before, &before_len)) = self.runs.range(..first).next_back()
@@ -34,7 +34,7 @@ impl FreeRuns {
         self.runs.insert(start, len);
     }
 
-    /// Takes `count` segments that follow each other, none of them in the window.
+    /// Takes `count` consecutive segments outside the window.
     pub(super) fn take(&mut self, count: u64) -> Option<u64> {
         let (run, first) = self.find(count)?;
         let len = self.runs.remove(&run)?;
@@ -48,8 +48,8 @@ impl FreeRuns {
         Some(first)
     }
 
-    /// A place for `count` segments outside the window: the run, and where in it. Of the first few places the one that
-    /// is the least too long, so that long ones stay for those who need them.
+    /// A place for `count` segments outside the window: the run, and where in it. It is the shortest of the first few
+    /// places that suffice, so that long ones stay for items that need them.
     fn find(&self, count: u64) -> Option<(u64, u64)> {
         let window = &self.window;
         let places = self.runs.iter().flat_map(|(&start, &len)| {
@@ -65,12 +65,12 @@ impl FreeRuns {
         fitting.min().map(|(_, start, first)| (start, first))
     }
 
-    /// Most segments that follow each other.
+    /// Length of the longest run.
     pub(super) fn longest(&self) -> u64 {
         self.runs.values().copied().max().unwrap_or(0)
     }
 
-    /// Whether so many free segments follow each other outside the window.
+    /// Whether there are `count` consecutive free segments outside the window.
     pub(super) fn has(&self, count: u64) -> bool {
         self.find(count).is_some()
     }

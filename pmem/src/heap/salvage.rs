@@ -1,4 +1,4 @@
-//! Items and groups of a heap that may be damaged anywhere, read from its file by who trusts nothing in it.
+//! Reads items and groups from the file of a heap that may be damaged anywhere. It trusts nothing in the file.
 
 use super::checksum::checksum;
 use super::class::Classes;
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// The bytes of a pool that cannot be opened.
 pub trait Remains {
-    /// Reads some of them; whether all of those are there and could be read.
+    /// Reads some of them; returns whether all of them are there and could be read.
     fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
     /// How many there are.
     fn len(&self) -> u64;
@@ -25,8 +25,8 @@ pub type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// Items begin at multiples of this.
 const ITEM_ALIGN: u64 = 16;
-/// Bytes of which checksums are computed in search of items, for each byte that there is: a damaged pool may be full of
-/// what looks like large items.
+/// Bytes of which checksums are computed in search of items, for each byte of the pool. A limit is needed because a
+/// damaged pool may be full of what looks like large items.
 const EFFORT: u64 = 64;
 
 /// The header at `at`.
@@ -40,7 +40,7 @@ fn split(head: &[u8; HEADER_BYTES as usize]) -> (u32, u32, u64) {
     (whole as u32, (whole >> 32) as u32, (whole >> 64) as u64)
 }
 
-/// Bytes of the item that this header begins, if it may.
+/// Bytes of the item that this header begins, if that is possible.
 fn item_bytes((key_bytes, _, value_bytes): (u32, u32, u64)) -> Option<u64> {
     let is_possible = key_bytes as usize <= KEY_BYTES_MAX && value_bytes <= VALUE_BYTES_MAX as u64;
     is_possible.then(|| HEADER_BYTES + padded(key_bytes.into()) + value_bytes)
@@ -76,9 +76,9 @@ pub fn read_group(remains: &dyn Remains, at: Offset) -> Option<Vec<Offset>> {
     Some(words.iter().map(|word| Offset(u64::from_le_bytes(*word))).collect())
 }
 
-/// Shows `visit` all items that fit their checksums, whether something leads to them or not: what was removed or
-/// replaced as well, if nothing else has been written there since. Without a superblock, which tells where the heap is,
-/// they are looked for everywhere.
+/// Shows `visit` all items that fit their checksums, whether something leads to them or not. Removed and replaced items
+/// are among them if nothing else has been written there since. The superblock tells where the heap is; without it,
+/// items are looked for everywhere.
 pub fn for_each_item(
     remains: &dyn Remains,
     superblock: Option<&Superblock>,
@@ -109,7 +109,7 @@ pub fn for_each_item(
             let at = extent.start.0 + (index << segment_log2);
             index += search.segment(at, descriptor).min(segments - index);
         }
-        // The rest of what was cut off.
+        // The rest of an extent that was cut off.
         let cut = extent.start.0 + (present << segment_log2);
         search.unknown(cut..remains.len().min(extent.end()));
     }
@@ -126,7 +126,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks at the segment at `at`; how many segments that were.
+    /// Searches the segment at `at`; returns how many segments that were.
     fn segment(&mut self, at: u64, descriptor: Option<Descriptor>) -> u64 {
         let size = match descriptor {
             Some(Descriptor::Small { class, .. }) => self.classes.size(class.into()),
@@ -137,7 +137,7 @@ impl Search<'_> {
                 }
                 None
             }
-            // Nothing that counts is in it, if it says the truth.
+            // If this is true, only removed or replaced items are in it.
             Some(Descriptor::Free) | None => None,
         };
         match size {
@@ -151,8 +151,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks everywhere in a segment of which nothing is known; how many segments the item takes that begins there, if
-    /// it is a large one.
+    /// Searches a whole segment of which nothing is known. If a large item begins there, returns how many segments it
+    /// takes.
     fn unknown_segment(&mut self, at: u64) -> u64 {
         if let Some(bytes) = self.item(at, u64::MAX)
             && bytes > self.segment_bytes
@@ -163,7 +163,7 @@ impl Search<'_> {
         1
     }
 
-    /// Looks everywhere in a range.
+    /// Searches a whole range.
     fn unknown(&mut self, range: Range<u64>) {
         let mut at = range.start;
         let mut chunk = vec![0; self.segment_bytes as usize];
@@ -185,11 +185,11 @@ impl Search<'_> {
         }
     }
 
-    /// Shows the item at `at`, if there is one of at most so many bytes; its bytes.
+    /// Shows the item at `at`, if there is one of at most `bytes_max` bytes; returns its size.
     fn item(&mut self, at: u64, bytes_max: u64) -> Option<u64> {
         let head = header(self.remains, at)?;
         let bytes = item_bytes(head).filter(|&bytes| bytes <= bytes_max)?;
-        // An item without anything has a checksum of 0: so has unused space.
+        // An empty item has a checksum of 0, and so has unused space.
         if bytes == HEADER_BYTES || bytes > self.effort {
             return None;
         }
@@ -248,7 +248,7 @@ mod tests {
         }
         assert_eq!(found_in(&bytes), expected);
         for (at, _) in expected.clone() {
-            // A flipped bit of an item costs that item.
+            // A flipped bit in an item costs that item.
             let mut damaged = bytes.clone();
             damaged[at.0 as usize + 5] ^= 4;
             let found = found_in(&damaged);
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Every 16 bytes something that could be the largest of all items.
+    /// Every 16 bytes there is something that could be the largest of all items.
     #[test]
     fn a_hostile_pool_is_searched_in_time() {
         let bytes: Vec<u8> = (0..1 << 22).map(|at| if at % 16 == 10 { 0x3f } else { 0 }).collect();
@@ -272,6 +272,6 @@ mod tests {
             visit: &mut |_, _| panic!("there is none"),
         };
         search.unknown(0..bytes.len() as u64);
-        assert!(search.effort < 1 << 23, "what it may do is used up: {}", search.effort);
+        assert!(search.effort < 1 << 23, "effort is left: {}", search.effort);
     }
 }

@@ -1,7 +1,6 @@
-//! Segments: runs of slots of one size, or of one large item.
+//! Segments: each has slots of one size, or is part of a run that holds one large item.
 //!
-//! What survives is one word per segment, kept apart from the segment so that no item's bytes
-//! can be taken for it:
+//! One word per segment survives. It is kept apart from the segment, so that no item's bytes can be taken for it:
 //!
 //! ```text
 //! bits  0..8   kind: 0 free, 1 small, 2 large (the first of a run)
@@ -10,13 +9,13 @@
 //!      40..64  incarnation in which the segment was taken, low 24 bits
 //! ```
 //!
-//! Everything else, above all which slots are free, is volatile and found again by a sweep.
+//! Everything else, above all which slots are free, is volatile. A sweep finds it again.
 
 use super::class::SLOT_BYTES_MIN;
 use crate::superblock::SEGMENT_LOG2_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Zeroable};
 
-/// Words of a bitmap over the slots of the largest segment, of the smallest slots.
+/// Words of a bitmap: enough for the largest segment with the smallest slots.
 pub(super) const BITMAP_WORDS: usize = 32;
 const _: () = assert!(BITMAP_WORDS as u64 * 64 * SLOT_BYTES_MIN >= 1 << SEGMENT_LOG2_MAX);
 
@@ -43,7 +42,7 @@ impl Descriptor {
         }
     }
 
-    /// `None` for a word that no descriptor has.
+    /// `None` for a word that is no descriptor.
     pub(super) fn decode(word: u64) -> Option<Descriptor> {
         let incarnation = word >> 40;
         match word & 0xff {
@@ -76,7 +75,7 @@ pub(super) mod usage {
 
 /// Who hands out a small segment's slots.
 pub(super) mod status {
-    /// A crash or close came between: sealed until a sweep has passed.
+    /// Nobody, until a sweep has passed: a crash or a close came between.
     pub(in crate::heap) const SEALED: u32 = 0;
     /// Nobody, since it had no free slot when last looked at.
     pub(in crate::heap) const FULL: u32 = 1;
@@ -133,7 +132,7 @@ impl SegmentState {
         (0..self.words()).any(|index| self.bits[index].load(Ordering::SeqCst) != 0)
     }
 
-    /// Free slots, but for those in caches and those set aside.
+    /// Free slots, except those in caches and magazines and those set aside.
     pub(super) fn free(&self) -> u64 {
         let free_of = |index: usize| self.bits[index].load(Ordering::Acquire).count_ones();
         (0..self.words()).map(|index| u64::from(free_of(index))).sum()

@@ -8,15 +8,15 @@ use crate::offset::Offset;
 use crate::sync::Ordering;
 
 impl<M: Medium> Heap<M> {
-    /// Space set aside, for an item of `bytes` bytes in place of the one at `replaced`.
+    /// Space set aside, for an item of `bytes` bytes that replaces the one at `replaced`.
     pub(super) fn take_reserved(&self, bytes: u64, replaced: Offset) -> Option<Offset> {
         let reserve = |class: usize| self.reserves.get(class).and_then(Reserve::take);
         let class = self.classes.class_of(bytes);
         if let Some(slot) = class.and_then(reserve) {
             return Some(slot);
         }
-        // No larger than what it replaces, it may have a slot of that class: the slot that it takes is
-        // made up for by the one that it frees.
+        // An item no larger than the one it replaces may have a slot of that one's class: the slot that it frees makes
+        // up for the slot that it takes.
         let capacity = self.capacity_at(replaced).filter(|&capacity| capacity >= bytes)?;
         match self.classes.class_of(capacity) {
             Some(class) => reserve(class),
@@ -28,20 +28,20 @@ impl<M: Medium> Heap<M> {
         let count = bytes.div_ceil(self.segment_bytes());
         let mut run = self.reserved_run.run.lock();
         let (first, len) = run.take_if(|&mut (_, len)| len >= count)?;
-        // What is left stays set aside: given to new items, it would be missing for ever.
+        // The rest stays set aside: if new items got it, it would be missing for ever.
         *run = (len > count).then_some((first + count, len - count));
         drop(run);
         Some(self.take_large(first, count))
     }
 
-    /// Sets aside as much for large items as is wanted, if `take` finds a run of that length.
+    /// Sets aside as many segments for large items as are wanted, if `take` finds a run of that length.
     pub(super) fn set_run_aside<E>(&self, take: impl Fn(u64) -> Result<u64, E>) -> Result<(), E> {
         let wanted = self.reserved_run.wanted();
         if self.reserved_run.len() >= wanted {
             return Ok(());
         }
         let first = take(wanted)?;
-        // Unless another thread was faster.
+        // Another thread may have been faster.
         let mut run = self.reserved_run.run.lock();
         let surplus = match *run {
             Some((_, len)) if len >= wanted => Some((first, wanted)),
@@ -59,19 +59,19 @@ impl<M: Medium> Heap<M> {
         self.state(segment).status.load(Ordering::SeqCst) != status::DRAINING
     }
 
-    /// Sets aside what is missing of each class, of the free slots of listed segments.
+    /// Sets aside what is missing in each class, from the free slots of listed segments.
     pub(super) fn set_slots_aside(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {
             self.set_slots_aside_of_listed(reserve, &list.lock());
         }
     }
 
-    /// Sets aside what is missing, of the free slots of these segments, whose list is locked.
+    /// Sets aside what is missing, from the free slots of these segments. Their list is locked.
     pub(super) fn set_slots_aside_of_listed(&self, reserve: &Reserve, listed: &[u64]) {
         listed.iter().for_each(|&segment| self.set_aside_of(reserve, segment));
     }
 
-    /// Sets aside what is missing of a class, of the free slots of a segment of the caller's.
+    /// Sets aside what is missing in a class, from the free slots of a segment that the caller owns.
     pub(super) fn set_slots_aside_of(&self, class: usize, segment: u64) {
         if let Some(reserve) = self.reserves.get(class) {
             self.set_aside_of(reserve, segment);
@@ -83,14 +83,14 @@ impl<M: Medium> Heap<M> {
             while reserve.missing() != 0 {
                 let Some((slot, at)) = self.take_free_slot(segment, word) else { break };
                 if !reserve.put(at, || self.stays(segment)) {
-                    // Others were faster.
+                    // Other threads were faster.
                     self.free_slot(segment, slot);
                 }
             }
         }
     }
 
-    /// Takes a free slot of one word of a segment's bitmap: its number in the segment, and where it begins.
+    /// Takes a free slot of one word of a segment's bitmap; returns its number in the segment, and where it begins.
     fn take_free_slot(&self, segment: u64, word: usize) -> Option<(usize, Offset)> {
         let state = self.state(segment);
         // The highest one, since owners begin with the lowest.

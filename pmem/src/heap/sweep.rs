@@ -1,4 +1,4 @@
-//! Finding what is reachable: to free the rest after an opening, or to look for leaks.
+//! Finds what is reachable: to free the rest after an opening, or to look for leaks.
 
 use super::cache::BitmapWord;
 use super::reserve::Reserve;
@@ -10,10 +10,10 @@ use crate::superblock::HEAP;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
 
-/// The walk after an opening: mark everything that the table leads to, then finish.
+/// The walk after an opening: marks everything to which the table leads, then finishes.
 ///
-/// Until it is finished nothing of what was there before is handed out again; dropped
-/// unfinished, it leaves all of that sealed.
+/// Until it is finished, nothing that was there before is handed out again. If it is dropped unfinished, all of that
+/// stays sealed.
 #[derive(Debug)]
 pub struct Sweep<'a, M: Medium> {
     heap: &'a Heap<M>,
@@ -50,10 +50,10 @@ impl<M: Medium> Heap<M> {
 }
 
 impl<M: Medium> Sweep<'_, M> {
-    /// Marks what begins at `at` as reachable. From any number of threads.
+    /// Marks what begins at `at` as reachable. Any number of threads may call this.
     ///
-    /// Fails if nothing can begin there, or if it was marked before; then the pool is damaged, and
-    /// the sweep will free nothing.
+    /// Fails if nothing can begin there, or if it was marked before. Then the pool is damaged, and the sweep will free
+    /// nothing.
     pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
         let marked = self.heap.place_of(at).and_then(|(segment, slot)| {
             let bit = 1 << (slot % 64);
@@ -119,12 +119,12 @@ impl<M: Medium> Sweep<'_, M> {
             }
         }
         heap.set_slots_aside();
-        // As far as there is room, without growth.
+        // If there is room without growth.
         let _ = heap.set_run_aside(|count| heap.take_run(count).ok_or(()));
     }
 }
 
-/// A comparison of what is reachable with what is taken.
+/// Compares what is reachable with what is taken.
 #[derive(Debug)]
 pub struct Audit<'a, M: Medium> {
     heap: &'a Heap<M>,
@@ -159,10 +159,12 @@ impl<M: Medium> Audit<'_, M> {
         super::item::item_bytes(key, value)
     }
 
-    /// Counts what is lost: slots that are taken, were not marked, are not set aside, and wait neither in a
-    /// thread's cache or magazine nor among `retired`; what was retired and is reachable, free, or retired twice; and
-    /// free space that no allocation would find. Also returns the number of slots and segments
-    /// looked at.
+    /// Counts what is lost. Also returns the number of slots and segments looked at. Lost are:
+    ///
+    /// * slots that are taken and not marked, not set aside, not in a thread's cache or magazine, and not among
+    ///   `retired`;
+    /// * retired items that are reachable, free, or retired twice;
+    /// * free space that no allocation would find.
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
         let (mut leaks, mut looked_at) = (0, 0);
         leaks += retired.iter().filter(|&&at| self.mark(Offset(at), 0).is_err()).count() as u64;
@@ -179,7 +181,7 @@ impl<M: Medium> Audit<'_, M> {
         let mut runs: Vec<(u64, u64)> = self.heap.free_runs.lock().iter().collect();
         runs.extend(self.heap.reserved_run.get());
         findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
-        // Of a damaged heap nothing is handed out, and nothing of it is meant to be found.
+        // A damaged heap hands out nothing, so nothing of it has to be found.
         let is_lost =
             |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);
         for segment in self.heap.segments_in_use() {
@@ -189,8 +191,8 @@ impl<M: Medium> Audit<'_, M> {
             match state.usage.load(Ordering::Acquire) {
                 usage::LARGE => {
                     looked_at += 1;
-                    // What was retired and not reclaimed before a sync, a pool opened for reading
-                    // keeps until it is opened to be written to.
+                    // A pool that is opened for reading keeps what was retired and not reclaimed before a sync, until
+                    // it is opened for writing.
                     leaks += u64::from(mark(0) == 0 && !self.heap.pool.is_read_only());
                 }
                 small if small >= usage::SMALL => {

@@ -309,7 +309,7 @@ fn a_heap_without_room_ahead_goes_on_with_what_is_left() {
     assert!(further > 0);
 }
 
-/// Writes items until there is no more room; no fewer than one.
+/// Writes items until there is no more room; at least one.
 fn fill(heap: &Heap<Dram>, value_bytes: usize) -> Vec<Offset> {
     let mut items = Vec::new();
     while let Ok(at) = heap.write_item(b"key", &vec![5; value_bytes], None) {
@@ -319,7 +319,7 @@ fn fill(heap: &Heap<Dram>, value_bytes: usize) -> Vec<Offset> {
     items
 }
 
-/// Sixty-four threads that live at the same time, with a segment of each class in each one's cache.
+/// Sixty-four threads live at the same time, each with a segment of each class in its cache.
 #[test]
 fn what_threads_have_cached_serves_others() {
     const LIMIT: u64 = 16 << 20;
@@ -348,7 +348,7 @@ fn what_threads_have_cached_serves_others() {
     }
 }
 
-/// Every slot is one thread's at a time, although threads in need take what others have cached.
+/// Every slot belongs to one thread at a time, although threads in need take what others have cached.
 #[test]
 fn taking_from_caches_never_shares_a_slot() {
     let heap = heap(96 << 10, SMALL_SEGMENT_LOG2);
@@ -391,7 +391,7 @@ fn a_full_heap_replaces_items_for_ever() {
         while heap.write_item(b"key", &[1], None).is_ok() {}
         for n in 0..3 * items.len() {
             let index = n * 7 % items.len();
-            // Of as many bytes, and of fewer.
+            // As many bytes, or fewer.
             let bytes = value_bytes / (1 + n % 3);
             let replaced = items[index];
             let at = heap.write_item(b"key", &vec![6; bytes], Some(replaced));
@@ -417,7 +417,7 @@ fn what_is_set_aside_is_no_room_for_more() {
     assert_eq!(leaks(&heap, &items), 0);
 }
 
-/// The limit of a pool raised a little at a time, as a file system that is freed bit by bit.
+/// The limit of a pool is raised a little at a time, like a file system that is freed bit by bit.
 #[test]
 fn growing_by_little_takes_no_extent_each() {
     let file = tempfile::tempfile().unwrap();

@@ -1,4 +1,4 @@
-//! Which segments are emptied.
+//! Chooses the segments to be emptied.
 
 use super::Heap;
 use super::segment::{status, usage};
@@ -8,8 +8,8 @@ use crate::superblock::HEAP;
 use crate::sync::Ordering;
 use std::ops::Range;
 
-/// A segment is sparse if at most this part of it is taken, in eighths. Emptying a fuller one moves more than
-/// seven bytes for each that it frees.
+/// A segment is sparse if at most this many eighths of it are taken. Emptying a fuller one moves more than seven bytes
+/// for each byte that it frees.
 const SPARSE_EIGHTHS: u64 = 7;
 
 /// A segment that could be emptied.
@@ -21,13 +21,13 @@ struct Sparse {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Whether a segment of this class has free slots and is nobody's.
+    /// Whether a segment of this class has free slots and no owner.
     pub(super) fn is_listed(&self, class: usize) -> bool {
         self.partial.get(class).is_some_and(|list| !list.lock().is_empty())
     }
 
-    /// Takes up to `enough` segments to be emptied: those with the least in them, as far as others of their class
-    /// have room for that.
+    /// Takes up to `enough` segments to be emptied: those with the least in them for which others of their class have
+    /// room.
     pub(super) fn take_sparse(&self, enough: u64) -> Vec<u64> {
         let mut sparse: Vec<Sparse> =
             (0..self.classes.count()).flat_map(|class| self.sparse_of(class)).collect();
@@ -41,7 +41,7 @@ impl<M: Medium> Heap<M> {
         sparse.chunk_by(|a, b| a.class == b.class).flat_map(of_class).collect()
     }
 
-    /// Sparse segments of a class: the emptiest, as many as the free slots of the others can make up for.
+    /// Sparse segments of a class: the emptiest, as many as the free slots of the others can take in.
     fn sparse_of(&self, class: usize) -> Vec<Sparse> {
         let (Some(list), Some(reserve)) = (self.partial.get(class), self.reserves.get(class))
         else {
@@ -73,11 +73,11 @@ impl<M: Medium> Heap<M> {
         fitting.into_iter().map(sparse).collect()
     }
 
-    /// The first window of `count` segments of one extent that can be emptied. Not the one with the least in it: chosen
-    /// anywhere, windows would leave gaps between them that are too short for the next one. What has to be moved is no
-    /// more than what it is moved for.
+    /// The first window of `count` segments of one extent that can be emptied. The one with the least in it would not
+    /// do: chosen anywhere, windows would leave gaps between them that are too short for the next one. What must be
+    /// moved is no larger than the item for which it is moved.
     pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
-        // What is as long as no free run stays where it is.
+        // An item longer than every free run stays where it is.
         let longest = self.free_runs.lock().longest();
         self.pool.extents_of(HEAP).iter().find_map(|extent| {
             let first = extent.start.0 >> self.segment_log2;
@@ -100,7 +100,7 @@ impl<M: Medium> Heap<M> {
         })
     }
 
-    /// Whether all that lies in a segment can be moved now, what is part of a large item unless that `is_fixed`.
+    /// Whether everything in a segment can be moved now. A part of a large item can, unless the item `is_fixed`.
     fn can_be_emptied(&self, segment: u64, is_fixed: bool) -> bool {
         if let Some((first, len)) = self.reserved_run.get()
             && (first..first + len).contains(&segment)
@@ -118,7 +118,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Large items of which some segment lies in a window.
+    /// Large items with a segment in a window.
     pub(super) fn large_items_in(&self, window: Range<u64>) -> Vec<Offset> {
         let usage_of = |segment: u64| self.state(segment).usage.load(Ordering::Acquire);
         let mut heads: Vec<u64> =

@@ -11,16 +11,16 @@ use crate::sync::Ordering;
 /// The space that a change needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
-    /// Bytes of the item that has yet to be written; `None` if none has: what lacks room is not the heap then.
+    /// Bytes of the item that has yet to be written. `None` if there is none: then it is not the heap that lacks room.
     pub item_bytes: Option<u64>,
-    /// Whether it takes the place of another item.
+    /// Whether the item replaces another.
     pub replaces: bool,
-    /// Whether it needs no more than what it replaces has.
+    /// Whether the item fits into the space of the one that it replaces.
     pub fits_in_place: bool,
 }
 
 impl<M: Medium> Heap<M> {
-    /// What an item needs that is written in place of the one at `replaced`, if any.
+    /// The space that an item needs which replaces the one at `replaced`, if any.
     pub fn wanted_for(&self, key: &[u8], value: &[u8], replaced: Option<Offset>) -> Wanted {
         Wanted {
             item_bytes: Some(item_bytes(key, value)),
@@ -29,7 +29,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// The refusal `full` of what was `wanted`, with all that stands against it after a compaction.
+    /// The refusal `full` of what was `wanted`, with all the reasons that are left after a compaction.
     pub fn say_why(
         &self,
         full: SpaceError,

@@ -7,7 +7,7 @@ use crate::sync::AtomicU64;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What both threads have come to.
+/// How far both threads have come.
 #[derive(Default)]
 struct Steps(AtomicU64);
 
@@ -32,12 +32,12 @@ impl Steps {
     }
 }
 
-/// One slot, and then nothing more, but not before the segments are marked.
+/// Yields one slot, and ends only after the segments are marked.
 #[derive(Clone)]
 struct Slow<'a> {
     at: Option<Offset>,
     steps: &'a Steps,
-    /// The first pass only hints.
+    /// The first pass only prefetches.
     ends: &'a AtomicU64,
 }
 
@@ -47,7 +47,7 @@ impl Iterator for Slow<'_> {
     fn next(&mut self) -> Option<Offset> {
         let at = self.at.take();
         if at.is_none() && self.ends.fetch_add(1, Ordering::SeqCst) > 0 {
-            // By now the slot's segment was looked at.
+            // By now the caller has looked at the slot's segment.
             self.steps.reach(LOOKED);
             self.steps.wait(MARKED);
         }
@@ -55,7 +55,7 @@ impl Iterator for Slow<'_> {
     }
 }
 
-/// Who empties segments: holds still after they were marked, until the other thread has come so far.
+/// Empties segments, but after they are marked waits until the other thread has come far enough.
 struct Hook<'a> {
     table: &'a Table,
     steps: &'a Steps,
@@ -78,7 +78,7 @@ impl Mover for Hook<'_> {
     }
 }
 
-/// A table with few items in its segments, fewest in one of them, and one of that one's, which leaves the table.
+/// A table with few items in its segments and fewest in one of them; and an item of that one, which leaves the table.
 fn with_a_sparse_segment() -> (Table, Offset) {
     let table = Table::new(1 << 20, SMALL_SEGMENT_LOG2);
     (0..90).for_each(|_| assert!(table.add(100).is_some()));
@@ -96,7 +96,7 @@ fn with_a_sparse_segment() -> (Table, Offset) {
     (table, at)
 }
 
-/// Frees the slot, not having seen that its segment is to be emptied.
+/// Frees the slot without having seen that its segment is to be emptied.
 fn free_late(table: &Table, at: Offset, steps: &Steps) {
     let guard = table.epochs.pin();
     table.heap.reclaim_many(Slow { at: Some(at), steps, ends: &AtomicU64::new(0) }, &guard);
@@ -131,7 +131,7 @@ fn a_slot_that_was_taken_before_it_could_be_taken_back_is_not_looked_at() {
             free_late(table, at, steps);
             steps.wait(ADVANCED);
             let guard = table.epochs.pin();
-            // As long as it is pinned it may be writing the item.
+            // While it is pinned, it may be writing the item.
             let taken = table.heap.write_item(&[0; 8], &[0; 100], None).unwrap();
             assert_eq!(taken, at);
             steps.reach(TAKEN);

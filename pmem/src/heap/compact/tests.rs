@@ -5,7 +5,7 @@ use crate::medium::Dram;
 use crate::sync::{AtomicBool, AtomicU64};
 use std::sync::Mutex;
 
-/// The simplest table there could be: a slot for each number.
+/// The simplest possible table: a slot for each number.
 pub(super) struct Table {
     pub(super) heap: Heap<Dram>,
     pub(super) epochs: Epochs,
@@ -45,7 +45,7 @@ impl Table {
         }
     }
 
-    /// Adds a value under the next number, in room that is made for it if need be.
+    /// Adds a value under the next number, and makes room for it if necessary.
     pub(super) fn add(&self, bytes: usize) -> Option<usize> {
         let index = self.slots.lock().unwrap().len();
         let (key, value) = (index.to_le_bytes(), vec![index as u8; bytes]);
@@ -62,7 +62,7 @@ impl Table {
         Some(index)
     }
 
-    /// Compacts until nothing is left to be moved.
+    /// Compacts until nothing is left to move.
     fn compact(&self) -> Compacted {
         let mut done = Compacted::default();
         loop {
@@ -109,7 +109,7 @@ fn item_bytes_of(value_bytes: usize) -> u64 {
     24 + value_bytes as u64
 }
 
-/// One in ten, in no order.
+/// About one in ten, in no order.
 fn is_kept(index: usize) -> bool {
     (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 1023 < 102
 }
@@ -145,7 +145,7 @@ fn small_values_leave_nearly_all_of_the_heap() {
     table.remove_unless(is_kept);
     let bytes = table.heap.usage().pool_bytes;
     let added = table.fill(200);
-    // 224 of a slot of 224 bytes.
+    // A pair with a value of 200 bytes takes a slot of 224.
     assert!(added as u64 * 224 > bytes * 88 / 100, "{added} of 200 in {bytes}");
     table.assert_sound();
 }
@@ -162,7 +162,7 @@ fn a_compaction_leaves_full_segments_and_free_ones() {
     assert!(compacted.freed_bytes > 0 && !compacted.is_held, "{compacted:?}");
     assert_eq!(table.heap.usage().used_bytes, used);
     let free = table.heap.segments_free.load(Ordering::Relaxed) << SMALL_SEGMENT_LOG2;
-    // A segment of each class may be full in part, and one be taken by who moves items.
+    // A segment of each class may be partly full, and the thread that moves items may have taken one.
     let taken = table.heap.usage().pool_bytes - free;
     assert!(taken < used + (8 << SMALL_SEGMENT_LOG2), "{taken} for {used}");
     assert_eq!(table.compact().freed_bytes, 0);
@@ -183,7 +183,7 @@ fn what_may_be_looked_at_stays_where_it_is() {
     table.assert_sound();
 }
 
-/// A copy with a fresh checksum would pass for what was stored.
+/// The copy keeps its checksum: with a fresh one it would pass for what was stored.
 #[test]
 fn a_damaged_item_is_as_damaged_elsewhere() {
     let table = Table::new(4 << 20, SMALL_SEGMENT_LOG2);
@@ -239,7 +239,7 @@ fn replacing_goes_on_while_items_move() {
     table.assert_sound();
 }
 
-/// Somebody whose items have no room elsewhere.
+/// A mover whose items have no room elsewhere.
 struct Stuck<'a>(&'a Table);
 
 impl Mover for Stuck<'_> {
