@@ -1,11 +1,11 @@
-//! What a suite was set to reach.
+//! The bars that suites are set.
 
 use std::io::{self, Write};
 
-/// A bar: what has to be reached, what was, and whether.
+/// A bar: what has to be reached, what was measured, and whether it was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Of what.
+    /// What the bar is about.
     pub of: &'static str,
     /// What has to be reached.
     pub wants: String,
@@ -16,19 +16,19 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for something that may be so much; `None` if it was not measured.
+    /// A bar for something that may be at most `bound`; `None` if it was not measured.
     pub(crate) fn at_most(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
         let wants = format!("at most {bound}");
         measured.map(|measured| Bar { of, wants, measured, holds: measured <= bound })
     }
 
-    /// A bar for something that has to be so much.
+    /// A bar for something that has to be at least `bound`.
     pub(crate) fn at_least(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
         let wants = format!("at least {bound}");
         measured.map(|measured| Bar { of, wants, measured, holds: measured >= bound })
     }
 
-    /// Prints bars, one after the other.
+    /// Prints bars one after another.
     pub(crate) fn print(bars: &[Bar], out: &mut dyn Write) -> io::Result<()> {
         for Bar { of, wants, measured, holds } in bars {
             let verdict = if *holds { "reached" } else { "missed" };

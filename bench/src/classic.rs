@@ -1,4 +1,4 @@
-//! The classic tables ([`baselines`]) as contenders of any suite that one thread can run and no growth is asked of.
+//! The classic tables ([`baselines`]), as contenders of every suite that needs neither several threads nor growth.
 
 use crate::contender::{Contender, Opener};
 use crate::map::{Facts, Failure, Map};
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// How full a table of a setting's capacity is, in percent: less than all of them bear.
+/// How full a table of a setting's capacity is, in percent. Every one of them can be fuller.
 const LOAD_PERCENT: u64 = 85;
 
 thread_local! {
@@ -19,10 +19,10 @@ thread_local! {
     static OPENED: RefCell<Option<(u64, Box<dyn Table>)>> = const { RefCell::new(None) };
 }
 
-/// Numbers the tables; 0 is none.
+/// Counts the tables, to number them; 0 is none.
 static OPENED_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A table behind no lock. It lies in the storage of the thread that opened it, and panics in any other. A thread has
+/// A table without a lock. It lies in the storage of the thread that opened it, and panics in any other. A thread has
 /// one at a time.
 struct Classic {
     number: u64,
@@ -69,7 +69,7 @@ impl Classic {
 
 impl Drop for Classic {
     fn drop(&mut self) {
-        // In another thread there is nothing to free: the table goes with its own.
+        // Another thread has nothing to free: the table goes with its thread.
         OPENED.with_borrow_mut(|opened| {
             if opened.as_ref().is_some_and(|(number, _)| *number == self.number) {
                 *opened = None;
@@ -125,7 +125,7 @@ impl Map for Classic {
     }
 }
 
-/// All of them, each measured where it is asked for by name.
+/// All of them. Each is measured if it is asked for by name.
 pub fn tables() -> Vec<Box<dyn Contender>> {
     let contender = |kind: Kind| -> Box<dyn Contender> {
         Box::new(Opener {

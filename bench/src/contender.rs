@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The contenders that are measured.
 
 use crate::embedded::{AfterKill, ByteStore};
 use crate::map::Map;
@@ -11,8 +11,8 @@ use anyhow::{Result, bail};
 use firndex::Engine;
 use std::path::Path;
 
-/// A map that can be measured, whatever its type: each suite is compiled for it, since a virtual
-/// call for every operation would weigh most on the fastest map.
+/// A map that can be measured, whatever its type. Each suite is compiled for it, since a virtual call for every
+/// operation would weigh most on the fastest map.
 pub trait Contender: Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;
@@ -20,46 +20,46 @@ pub trait Contender: Sync {
     /// Its version.
     fn version(&self) -> &str;
 
-    /// How many threads it bears.
+    /// The most threads that can use it.
     fn threads_max(&self) -> usize;
 
     /// Whether it can lie on this medium, with flushes that are real or not.
     fn lies_on(&self, medium: Medium, flushes: bool) -> bool;
 
-    /// Whether it grows. What does not is measured only if it is asked for by name, and where nothing has to grow.
+    /// Whether it grows. One that does not grow is measured only by name, and only where nothing has to grow.
     fn grows(&self) -> bool;
 
     /// Which of firndex's engines it is, if it is one.
     fn engine(&self) -> Option<Engine>;
 
-    /// What SIGKILL leaves of the changes of its store of byte strings; `None`: it has no such store.
+    /// What SIGKILL leaves of the changes of its store of byte strings; `None` if it has no such store.
     fn after_kill(&self) -> Option<AfterKill> {
         None
     }
 
-    /// Opens its store of byte strings with files in a directory, and makes it if it is not there.
-    /// Everything random follows from the seed.
+    /// Opens its store of byte strings with files in a directory, and creates it if necessary. Everything random
+    /// follows from the seed.
     fn open_store(&self, _directory: &Path, _seed: u64) -> Result<Box<dyn ByteStore>> {
         bail!("{} has no store of byte strings", self.name())
     }
 
-    /// Runs one round of a suite of contenders.
+    /// Runs one round of a suite that measures contenders.
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>>;
 }
 
-/// Makes maps of one type, and with that a [`Contender`].
+/// Makes maps of one type, and so is a [`Contender`].
 pub struct Opener<O> {
     /// Name on the command line.
     pub name: String,
     /// Version.
     pub version: String,
-    /// How many threads the maps bear.
+    /// The most threads that can use a map.
     pub threads_max: usize,
-    /// Which of firndex's engines, if they are built on one.
+    /// The engine of firndex on which the maps are built, if they are.
     pub engine: Option<Engine>,
     /// Whether they grow.
     pub grows: bool,
-    /// Media, with flushes that are real or not, that it makes maps on.
+    /// Whether it can make maps on a medium, with flushes that are real or not.
     pub lies_on: fn(Medium, bool) -> bool,
     /// Makes an empty map with room for a setting's [`Setting::capacity`].
     pub open: O,

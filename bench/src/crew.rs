@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::{Barrier, LockResult, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Seconds below which [`Timing::cpu_share`] would be too coarse to tell.
+/// Below this many seconds [`Timing::cpu_share`] would be too coarse.
 const CPU_SHARE_ELAPSED_MIN_S: f64 = 0.1;
 
 /// How long a crew worked.
@@ -13,7 +13,7 @@ const CPU_SHARE_ELAPSED_MIN_S: f64 = 0.1;
 pub struct Timing {
     /// From the first thread's start to the last one's end.
     pub elapsed_s: f64,
-    /// Part of the time that the threads had a processor, where the kernel tells.
+    /// Part of the time that the threads had a processor, if the kernel tells.
     pub cpu_share: Option<f64>,
 }
 
@@ -28,8 +28,7 @@ fn on_cpu_ns() -> Option<u64> {
     fs::read_to_string("/proc/thread-self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Runs `work` on each of the inputs, a thread for each, all starting together. One input is
-/// worked on by the calling thread.
+/// Runs `work` on each of the inputs, in a thread each. All start together. The calling thread works on one input.
 pub fn run<I: Send, R: Send>(
     inputs: Vec<I>,
     work: impl Fn(I) -> R + Sync,
@@ -46,12 +45,12 @@ pub fn run<I: Send, R: Send>(
     Ok((results.collect(), timing))
 }
 
-/// What a lock protects, also if its thread has panicked: the panic goes on where the thread is joined.
+/// What a lock protects, even if its thread has panicked: the panic goes on where the thread is joined.
 fn unpoisoned<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// [`run`] of a number for each thread. Compiled once, for all that is timed.
+/// [`run`] of a number for each thread. Compiled once for everything that is timed.
 fn run_numbered(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<Timing> {
     let barrier = Barrier::new(threads);
     let part = |number: usize| {
@@ -88,8 +87,8 @@ fn run_numbered(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<Timing>
     Ok(Timing { elapsed_s, cpu_share })
 }
 
-/// Works through `words` with `threads` threads, a contiguous part each; `work` returns the number
-/// of wrong answers in its part, and any is an error.
+/// Works through `words` with `threads` threads, a contiguous part each. `work` returns the number of wrong answers in
+/// its part; any wrong answer is an error.
 pub fn check<W: Sync>(
     op: &str,
     words: &[W],

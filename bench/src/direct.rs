@@ -11,7 +11,7 @@ use index::Index;
 use pmem::{Pool, SpaceError};
 use std::sync::{Arc, OnceLock};
 
-/// A table on any medium, without the facade, behind one virtual call as there.
+/// A table on any medium, without the facade but behind one virtual call, as there.
 pub struct Direct<M: pmem::Medium> {
     /// Dropped before the pool.
     index: Arc<dyn Index<u64, u64>>,
@@ -60,7 +60,7 @@ impl<M: pmem::Medium> Direct<M> {
         Ok(Direct::of(index.into(), pool))
     }
 
-    /// A table that is open.
+    /// An open table.
     pub(crate) fn of(index: Arc<dyn Index<u64, u64>>, pool: Arc<Pool<M>>) -> Self {
         Direct { index, pool, failure: OnceLock::new() }
     }

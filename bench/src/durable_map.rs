@@ -4,12 +4,12 @@ use crate::setting::Setting;
 use anyhow::Result;
 use std::path::Path;
 
-/// A map from words to words in files. Changes may go back to several threads at once.
+/// A map from words to words in files. Several threads may change it at once.
 pub(crate) trait DurableMap: Send + Sync {
-    /// Stores the pair. What survives when this has returned is what [`OnDisk::promise`] says.
+    /// Stores the pair. [`OnDisk::promise`] says what survives once this has returned.
     fn put(&self, key: u64, value: u64) -> Result<()>;
 
-    /// Stores the pairs, in one transaction where the map has such.
+    /// Stores the pairs, in one transaction if the map has transactions.
     fn put_many(&self, pairs: &[(u64, u64)]) -> Result<()>;
 
     /// The value of `key`.
@@ -21,11 +21,11 @@ pub(crate) trait DurableMap: Send + Sync {
 
 /// One way to use a map on a disk.
 pub(crate) struct OnDisk<O> {
-    /// Name on the command line: the map, and the mode behind it.
+    /// Name on the command line: the map, followed by the mode.
     pub(crate) name: String,
     /// What power loss leaves of the puts that have returned.
     pub(crate) promise: &'static str,
-    /// Whether threads that wait for the disk wait together, so that many of them are worth a row.
+    /// Whether threads wait for the disk together, so that rows of many threads are worthwhile.
     pub(crate) groups: bool,
     /// Makes an empty map with its files in a directory.
     pub(crate) open: O,

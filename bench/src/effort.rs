@@ -1,16 +1,16 @@
-//! What a thread did itself, where others use the machine, too: processor time, page faults, waits.
+//! What a thread did itself while others use the machine, too: processor time, page faults, waits.
 //!
-//! A latency tells what a caller saw. How much of it the operation is to be blamed for, and not a
-//! scheduler that ran another thread, or a host that ran another machine, is told by this.
+//! A latency is what a caller saw. This tells how much of it the operation is to blame for, rather than a scheduler
+//! that ran another thread, or a host that ran another machine.
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-/// Operations between two looks, each of which costs some microseconds.
+/// Operations between two looks. A look costs some microseconds.
 pub const OPS_PER_LOOK: u32 = 64;
-/// Where /proc/thread-self/stat has the minor page faults, counted from what follows the thread's name.
+/// Index of the minor page faults in /proc/thread-self/stat, counted from the field after the thread's name.
 const FAULTS_FIELD: usize = 7;
 
 /// What the calling thread has spent so far.
@@ -20,12 +20,12 @@ struct Spent {
     page_faults: u64,
 }
 
-/// Watches the thread that made it.
+/// Watches the thread that created it.
 #[derive(Debug)]
 pub struct Effort {
     stat: File,
     last: Spent,
-    /// Since the last look.
+    /// Operations since the last look.
     ops: u32,
     longest_ns: u64,
     waits_before: u64,
@@ -33,14 +33,14 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// From now on.
+    /// Watches from now on.
     pub fn begin() -> Result<Effort> {
         let stat = File::open("/proc/thread-self/stat").context("opening a thread's statistics")?;
         let last = spent(&stat)?;
         Ok(Effort { stat, last, ops: 0, longest_ns: 0, waits_before: waits()?, own_max_ns: 0 })
     }
 
-    /// An operation has ended that took so long.
+    /// Counts an operation that has ended and took `ns`.
     #[inline]
     pub fn count(&mut self, ns: u64) -> Result<()> {
         self.ops += 1;
@@ -52,7 +52,7 @@ impl Effort {
         }
     }
 
-    /// As [`Effort::count`], and it is looked at once.
+    /// Like [`Effort::count`], with a look at once.
     pub fn look_at(&mut self, ns: u64) -> Result<()> {
         self.longest_ns = self.longest_ns.max(ns);
         self.look()
@@ -69,10 +69,11 @@ impl Effort {
         Ok(())
     }
 
-    /// Processor time in nanoseconds that no operation exceeded, those aside that were near a page
-    /// fault; and how often the thread has waited for something: a lock, say.
+    /// Processor time in nanoseconds that no operation exceeded, except those near a page fault; and how often the
+    /// thread has waited for something, such as a lock.
     ///
-    /// An operation has at most what its thread had from one look to the next, and what it took.
+    /// An operation took at most what its thread was charged for from one look to the next, and at most its own
+    /// latency.
     pub fn end(self) -> Result<(u64, u64)> {
         Ok((self.own_max_ns, waits()? - self.waits_before))
     }
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Watches so many operations that do this.
+    /// Watches `ops` operations that do this.
     fn work(ops: u32, extra: impl Fn(u32)) -> (u64, u64) {
         let mut effort = Effort::begin().unwrap();
         for op in 0..ops {
@@ -127,7 +128,7 @@ mod tests {
         assert!(waits > 0);
         let spin = |op| {
             let started = Instant::now();
-            // Another process may have the processor for some of it.
+            // Another process may have the processor for part of it.
             while op % OPS_PER_LOOK == 3 && started.elapsed() < Duration::from_millis(20) {}
         };
         assert!(work(8 * OPS_PER_LOOK, spin).0 > 1_000_000);
@@ -140,13 +141,13 @@ mod tests {
             while started.elapsed() < Duration::from_micros(300) {}
         };
         let short = |_| work(OPS_PER_LOOK, spin).0;
-        // Fewer than half of all together, unless other processes interfere again and again.
+        // Less than half of the whole, unless other processes interfere again and again.
         assert!((0..5).map(short).any(|own_max_ns| own_max_ns < 10_000_000));
     }
 
     #[test]
     fn what_meets_page_faults_is_left_out() {
-        // So much that it is asked of the system, and is no memory that was used before.
+        // Large enough that it is asked of the system, and is not memory that was used before.
         let touch = |op| {
             let touched = if op == 3 { vec![1u8; 64 << 20] } else { Vec::new() };
             assert!(std::hint::black_box(touched).iter().all(|&byte| byte == 1));

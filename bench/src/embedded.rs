@@ -1,4 +1,4 @@
-//! Stores of byte strings in files, whoever wrote them.
+//! Stores of byte strings in files, by any author.
 
 use crate::contender::Contender;
 use crate::durable_map::{DurableMap, OnDisk};
@@ -14,20 +14,20 @@ use std::path::Path;
 /// A key and its value.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
-/// Called with the place of a key in a list, and its value or `None`.
+/// Called with the index of a key in a list, and its value or `None`.
 pub type See<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>);
 
-/// A map from byte strings to byte strings in files. Changes may go back to several threads at once.
+/// A map from byte strings to byte strings in files. Several threads may change it at once.
 ///
-/// Lists, not single keys, go to and fro: so a store has its transactions, and nobody pays a virtual call for each key.
+/// It takes lists, not single keys. So a store can use its transactions, and nobody pays a virtual call for each key.
 pub trait ByteStore: Send + Sync {
-    /// Stores the pairs, in one transaction where the store has such.
+    /// Stores the pairs, in one transaction if the store has transactions.
     fn put(&self, pairs: &[Pair<'_>]) -> Result<()>;
 
     /// Looks each key up by itself. A transaction for reading may serve all of them.
     fn get(&self, keys: &[&[u8]], see: See<'_>) -> Result<()>;
 
-    /// Whether [`get_many`](ByteStore::get_many) is a call of the store's own.
+    /// Whether the store itself has a call for [`get_many`](ByteStore::get_many).
     fn has_get_many(&self) -> bool {
         false
     }
@@ -37,7 +37,8 @@ pub trait ByteStore: Send + Sync {
         self.get(keys, see)
     }
 
-    /// Removes the keys, in one transaction where the store has such. How many there were, if the store tells.
+    /// Removes the keys, in one transaction if the store has transactions. Returns how many there were, if the store
+    /// tells.
     fn remove(&self, keys: &[&[u8]]) -> Result<Option<usize>>;
 
     /// Returns when everything that was put before survives power loss.
@@ -49,23 +50,23 @@ pub trait ByteStore: Send + Sync {
 pub struct AfterKill {
     /// In words.
     pub text: &'static str,
-    /// Whether that is all of them.
+    /// Whether all changes survive.
     pub is_all: bool,
 }
 
-/// One way to use a store: a contender of the suites whose promise it has.
+/// One way to use a store: a contender of the suites whose promise it keeps.
 pub struct Embedded<O> {
-    /// Name on the command line: the store, and the mode behind it.
+    /// Name on the command line: the store, followed by the mode.
     pub name: String,
     /// Version of the store.
     pub version: String,
-    /// What power loss leaves of the puts that have returned; `None`: no contender of suite `durable`.
+    /// What power loss leaves of the puts that have returned; `None`: not a contender of suite `durable`.
     pub after_power_loss: Option<&'static str>,
-    /// What SIGKILL leaves; `None`: no contender of suite `values`.
+    /// What SIGKILL leaves; `None`: not a contender of suite `values`.
     pub after_kill: Option<AfterKill>,
-    /// Whether threads that wait for the disk wait together, so that many of them are worth a row.
+    /// Whether threads wait for the disk together, so that rows of many threads are worthwhile.
     pub groups: bool,
-    /// Opens the store with its files in a directory, and makes it if it is not there.
+    /// Opens the store with its files in a directory, and creates it if necessary.
     pub open: O,
 }
 

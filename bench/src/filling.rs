@@ -1,4 +1,4 @@
-//! Bringing a map into the state in which it is to be measured, off the clock.
+//! Brings a map into the state in which it is to be measured, off the clock.
 
 use crate::crew;
 use crate::keys::{Keys, Writer};
@@ -7,7 +7,7 @@ use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use std::ops::Range;
 
-/// Pairs that are looked at again after the clock has stopped, at most.
+/// At most this many pairs are looked at again after the clock has stopped.
 const CHECKS_MAX: u64 = 1 << 20;
 
 /// Inserts the keys of these numbers.
@@ -21,7 +21,7 @@ pub fn fill<M: Map>(map: &M, keys: Keys, numbers: Range<u64>, threads: usize) ->
     crew::refuse_wrong("filling", wrong.into_iter().sum(), count)
 }
 
-/// Looks a sample of the stored keys up, which have kept their first values.
+/// Looks up a sample of the stored keys, which have kept their first values.
 pub fn check<M: Map>(map: &M, keys: Keys) -> Result<()> {
     if let Some(facts) = map.facts() {
         let (found, expected) = (facts.pairs, keys.count());
@@ -36,7 +36,7 @@ pub fn check<M: Map>(map: &M, keys: Keys) -> Result<()> {
     Ok(())
 }
 
-/// A result with what the map knows of why answers were wrong.
+/// A result, with what the map knows about why answers were wrong.
 pub fn explained<M: Map, T>(map: &M, setting: &Setting, result: Result<T>) -> Result<T> {
     match (result, map.failure()) {
         (Err(error), Some(failure)) => {

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use workload::ranks::{Ranks, Uniform};
 use workload::{Part, Random};
 
-/// Bytes that a table takes per pair, about: the array read from is as large as the table.
+/// About how many bytes a table takes per pair: the array that is read is as large as the table.
 pub const BYTES_PER_PAIR: u64 = 20;
-/// Reads ahead of the one waited for: what a core has under way at most, about.
+/// Reads ahead of the one waited for: about as many as a core has under way at most.
 const IN_FLIGHT: usize = 16;
-/// Lines accessed for each figure and thread, at most.
+/// At most this many lines are accessed for each figure and thread.
 const READS: u64 = 4 << 20;
-/// Reads that wait for each other, at most.
+/// At most this many reads that wait for each other.
 const DEPENDENT_READS: u64 = 1 << 20;
 /// Persists, at most.
 const PERSISTS: u64 = 1 << 19;
@@ -31,7 +31,7 @@ const PERSISTS: u64 = 1 << 19;
 const BARE_INSERTS: u64 = 2 << 20;
 /// Bytes of a block of 64 slots, which has a line in the sidecar.
 const BLOCK_BYTES: u64 = 1024;
-/// Bytes of a bucket of two lines, of which a key has two. It has a record in the sidecar.
+/// Bytes of a bucket of two lines. A key has two buckets. Each has a record in the sidecar.
 const BUCKET_BYTES: u64 = 2 * LINE;
 /// Bytes of a pair of words.
 const PAIR: u64 = 2 * WORD;
@@ -39,15 +39,15 @@ const PAIR: u64 = 2 * WORD;
 type Record = [AtomicU64; 2];
 /// Locks by hash, few enough to stay in the caches.
 const HOMES: usize = 1 << 13;
-/// What spreads second choices: an odd number near 2^64 divided by the golden ratio.
+/// Spreads second choices: an odd number near 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A fingerprint that no line here holds.
 const ABSENT: u8 = 0xee;
-/// The bit of a line that is its lock.
+/// The bit of a line that locks it.
 const LOCK: u64 = 1 << 7;
-/// How long gaps are looked for, per line of the table; a table of 64 M pairs gets 4 s.
+/// How long to look for gaps, per line of the table; a table of 64 M pairs gets 4 s.
 const STALL_TIME_PER_LINE: Duration = Duration::from_nanos(200);
-/// How often it looks what it is charged for.
+/// How often the loop looks what it is charged for.
 const STALL_LOOK: Duration = Duration::from_micros(50);
 
 /// Memory to measure on, with flushes or without.
@@ -55,15 +55,15 @@ pub struct Ground {
     kept: Memory,
     flushed: Option<Memory>,
     lines: u64,
-    /// A line for each block, as a table's sidecar.
+    /// A line for each block, like a table's sidecar.
     sidecar: Array<Line>,
-    /// A record for each bucket, likewise.
+    /// A record for each bucket, like a table's sidecar.
     records: Array<AtomicU64>,
     homes: Array<AtomicU64>,
 }
 
 impl Ground {
-    /// As much memory as tables of this setting take, on the same medium, all of it touched.
+    /// As much memory as tables of this setting take, on the same medium. All of it is touched.
     pub fn new(setting: &Setting) -> Result<Ground> {
         let bytes = (setting.pairs * BYTES_PER_PAIR).next_multiple_of(2 << 20);
         let flush = CacheFlush::detect();
@@ -91,7 +91,7 @@ impl Ground {
         kept.populate(0..bytes);
         let flushed = match (flushed, flush) {
             (None, Some(flush)) => {
-                // A few lines are as good as many: the fence is what takes long.
+                // A few lines are as good as many: the fence takes the time.
                 let flushed = Memory::dram(bytes.min(256 << 20))?.flushed(flush);
                 touched(flushed.grow(bytes.min(256 << 20)))?;
                 Some(flushed)
@@ -107,7 +107,7 @@ impl Ground {
         Ok(Ground { kept, flushed, lines: bytes / LINE, sidecar, records, homes })
     }
 
-    /// Measures with so many threads at once.
+    /// Measures with this many threads at once.
     pub fn measure(&self, threads: usize, seed: u64) -> Result<Ceilings> {
         let rate = |count: u64, lines: u64, work: &(dyn Fn(&[u64]) -> u64 + Sync)| {
             let count = count * threads as u64;
@@ -145,7 +145,7 @@ impl Ground {
         let mut gaps_ns: Vec<f64> = stalls.into_iter().flat_map(|(gaps_ns, _)| gaps_ns).collect();
         gaps_ns.sort_by(f64::total_cmp);
         let microseconds = stall_time.as_micros() as usize * threads;
-        // Gaps are kept from a microsecond up: 1 in 10,000 microseconds had one as long as this.
+        // Gaps of a microsecond and more are kept: 1 in 10,000 microseconds had one as long as this.
         let rank = gaps_ns.len().saturating_sub(microseconds / 10_000 + 1);
         Ok(Ceilings {
             reads_1_per_s,
@@ -162,11 +162,11 @@ impl Ground {
         })
     }
 
-    /// Gaps of a microsecond and more between two stores to cold lines, in nanoseconds; and the longest of what the
+    /// Gaps of a microsecond and more between two stores to cold lines, in nanoseconds; and the longest time that the
     /// thread is charged for in such a gap, page faults aside, although it stored one word.
     ///
-    /// A thread that touches no memory is charged for a hundredth of that: where the machine is a guest, its host's
-    /// work on memory is the thread's own time.
+    /// A thread that touches no memory is charged for a hundredth of that. If the machine is a guest, its host's work
+    /// on memory counts as the thread's time.
     fn stalls(&self, seed: u64, time: Duration) -> Result<(Vec<f64>, u64)> {
         let mut random = Random::new(seed);
         let mut gaps_ns = Vec::with_capacity(1 << 16);
@@ -184,11 +184,11 @@ impl Ground {
             }
             gap_max = gap_max.max(gap);
             last = now;
-            // As often as a thread that does something is looked at.
+            // As often as a thread that does real work.
             if now - began >= STALL_LOOK {
                 effort.look_at(gap_max.as_nanos() as u64)?;
                 gap_max = Duration::ZERO;
-                // What the look took is no gap.
+                // The time of the look is no gap.
                 last = Instant::now();
                 began = last;
             }
@@ -196,7 +196,7 @@ impl Ground {
         Ok((gaps_ns, effort.end()?.0))
     }
 
-    /// Word 0 of every line is 0, so a wrong answer is any other.
+    /// Word 0 of every line is 0, so any other answer is wrong.
     fn dependent(&self, offsets: &[u64]) -> u64 {
         let mut last = 0;
         for &at in offsets {
@@ -210,7 +210,7 @@ impl Ground {
         let mut sum = 0;
         for &at in offsets {
             let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
-            // Whatever it finds, the processor has to wait for it; word 0 of either line is 0.
+            // Whatever this finds, the processor has to wait for it; word 0 of either line is 0.
             let matches = match_line(isa, line, ABSENT);
             sum |= self.kept.load(Offset(at ^ matches & LINE));
         }
@@ -254,7 +254,7 @@ impl Ground {
             let prints = both.map(|bucket| record(bucket)[1].load(Ordering::Acquire));
             sum |= u64::from(match_two_words(prints, ABSENT));
             let empty = match_two_words(prints, EMPTY);
-            // Always: nobody stores a fingerprint. But the processor has to wait for both records to know.
+            // Always true: nobody stores a fingerprint. But the processor has to wait for both records to know it.
             let is_first = (empty & 0xff).count_ones() >= (empty >> 8).count_ones();
             let bucket = select_unpredictable(is_first, both[0], both[1]);
             let slot = Offset(bucket * BUCKET_BYTES + u64::from(empty.trailing_zeros() & 3) * PAIR);

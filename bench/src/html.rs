@@ -1,7 +1,7 @@
 //! Rows as one page that needs nothing else.
 //!
-//! The page is the template `page.html` with the rows in it as JSON: a script in the template draws
-//! their charts and tables. Who runs no scripts reads the figures as text.
+//! The page is the template `page.html` with the rows in it as JSON. A script in the template draws their charts and
+//! tables. Without scripts, a reader sees the figures as text.
 
 use crate::machine::Machine;
 use crate::report;
@@ -13,18 +13,18 @@ use std::path::Path;
 
 const TEMPLATE: &str = include_str!("page.html");
 
-/// The page. `command` is what was run, as its reader could type it.
+/// The page. `command` is what was run, in a form that its reader could type.
 pub fn page(machine: &Machine, command: &str, rows: &[Row]) -> Result<String> {
     let mut text = Vec::new();
     report::text(&mut text, machine, rows)?;
     let data = json!({ "command": command, "machine": machine.lines(), "rows": rows });
-    // In JSON this character stands in strings only: no text can end the script.
+    // In JSON this character occurs only in strings, so no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
     let page = TEMPLATE.replacen("{text}", &escape(&String::from_utf8_lossy(&text)), 1);
     Ok(page.replacen("{data}", &data, 1))
 }
 
-/// Text as it may stand between tags, and is no place to fill in.
+/// Escapes text so that it may stand between tags and is no placeholder.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('{', "&#123;")
 }
@@ -70,12 +70,12 @@ mod tests {
         Machine { processor: processor.into(), ..Machine::look(Path::new("/")) }
     }
 
-    /// What a page holds between two marks, the first of its kind.
+    /// What a page holds between two marks, each the first of its kind.
     fn between<'a>(page: &'a str, begin: &str, end: &str) -> &'a str {
         page.split_once(begin).unwrap().1.split_once(end).unwrap().0
     }
 
-    /// What the script of a page reads. Fails if anything but the template makes the page.
+    /// What the script of a page reads. Fails if the page is made of anything but the template.
     fn data(page: &str) -> Value {
         let (before, after) = TEMPLATE.split_once("{text}").unwrap();
         let (middle, after) = after.split_once("{data}").unwrap();
@@ -104,12 +104,12 @@ mod tests {
     #[test]
     fn a_page_needs_nothing_else() {
         let page = page(&machine("Example 9000"), "firndex bench all", &rows()).unwrap();
-        // The name of the shapes' language is no link.
+        // The namespace of SVG is no link.
         let page = page.replacen("\"http://www.w3.org/2000/svg\"", "", 1);
         for outside in ["http:", "https:", "src=", "@import", "url(", "<link", "fetch("] {
             assert!(!page.contains(outside), "{outside} is in the page");
         }
-        // Text is set as text.
+        // Text must be set as text.
         for markup in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
             assert!(!page.contains(markup), "{markup} is in the page");
         }

@@ -1,8 +1,8 @@
-//! The keys of a run, and the values that tell who stored them.
+//! The keys of a run, and the values that tell which operation stored them.
 
 use workload::{Permutation, Scatter};
 
-/// Values told apart by who wrote them.
+/// Operations that store values, which differ for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// The first insertion.
@@ -14,7 +14,7 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// The value that it stores under `key`.
+    /// The value that this operation stores under `key`.
     #[inline(always)]
     pub fn value(self, key: u64) -> u64 {
         match self {
@@ -56,8 +56,8 @@ impl Keys {
         self.scatter.absent_key(number)
     }
 
-    /// The stored keys' numbers in the order that `salt` names. Look-ups in the order of insertion
-    /// would walk through the nodes of a map that allocates them as through an array.
+    /// The stored keys' numbers in the order that `salt` names. If look-ups went in the order of insertion, they would
+    /// walk through the nodes of a map that allocates them as through an array.
     pub fn order(&self, salt: u64) -> Permutation {
         Permutation::new(self.count, self.seed.wrapping_add(salt))
     }

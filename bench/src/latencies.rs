@@ -1,8 +1,8 @@
 //! How long single operations take.
 //!
-//! The clock is the processor's time-stamp counter, read twice around an operation. That costs
-//! some nanoseconds (suite `latency` measures how many), which are in every latency; and the
-//! rate of operations that are timed one by one includes them and the keeping of the histogram.
+//! The clock is the processor's time-stamp counter, read twice around an operation. That costs some nanoseconds (suite
+//! `latency` measures how many), which are part of every latency. The rate of operations that are timed one by one
+//! includes them and the upkeep of the histogram.
 
 use crate::crew::{self, Timing};
 use crate::row::Row;
@@ -10,9 +10,9 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
-/// The longest latency that is told from longer ones.
+/// Longer latencies are not told apart.
 const LONGEST_NS: u64 = 100_000_000_000;
-/// Decimal digits that a latency is known to.
+/// Decimal digits to which a latency is known.
 const DIGITS: u8 = 3;
 
 /// A distribution of latencies.
@@ -22,32 +22,32 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// None yet.
+    /// No latencies yet.
     pub fn new() -> Result<Latencies> {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .context("making room for a histogram")?;
         Ok(Latencies { histogram })
     }
 
-    /// Adds one.
+    /// Adds a latency.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
     }
 
-    /// Adds those of another thread.
+    /// Adds the latencies of another thread.
     pub fn merge(&mut self, other: &Latencies) -> Result<()> {
         self.histogram.add(&other.histogram).context("adding up histograms")
     }
 
-    /// The row with the percentiles that say something of a disk.
+    /// Adds the percentiles that are meaningful for a disk.
     #[must_use]
     pub(crate) fn on_disk(&self, row: Row) -> Row {
         let p999_ns = Some(self.histogram.value_at_quantile(0.999) as f64);
         Row { p999_ns, ..self.on(row) }
     }
 
-    /// The row with the percentiles.
+    /// Adds the percentiles.
     #[must_use]
     pub fn on(&self, row: Row) -> Row {
         let at = |quantile| Some(self.histogram.value_at_quantile(quantile) as f64);
@@ -94,8 +94,7 @@ pub fn observe<const EVERY: usize, W: Copy>(
     wrong
 }
 
-/// Works through `words` with `threads` threads, timing every `EVERY`-th operation; any wrong
-/// answer is an error.
+/// Works through `words` with `threads` threads, timing every `EVERY`-th operation. Any wrong answer is an error.
 pub fn measure<const EVERY: usize>(
     op: &str,
     words: &[u64],

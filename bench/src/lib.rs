@@ -1,10 +1,10 @@
-//! How fast the engines are, beside the machine's ceilings and what else a user would pick.
+//! How fast the engines are, beside the machine's ceilings and the other maps that a user might pick.
 //!
-//! * [`Map`] is what is measured, [`Contender`] how to make one; other authors' maps join by
-//!   implementing the one and wrapping it in an [`Opener`].
-//! * A *suite* measures contenders in turn, round after round, and checks every answer while the
-//!   clock runs. Each round begins with the [`ceilings`] of the same machine, medium and size.
-//! * What comes of it is a list of [`Row`]s: medians over the rounds, with their spread.
+//! * [`Map`] is what is measured, [`Contender`] how to make one. Other authors' maps join by implementing `Map` and
+//!   wrapping it in an [`Opener`].
+//! * A *suite* measures contenders in turn, round after round, and checks every answer while the clock runs. Each round
+//!   begins with the [`ceilings`] of the same machine, medium and size.
+//! * The result is a list of [`Row`]s: medians over the rounds, with their spread.
 
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// The machine's facts; what could not be found out says so.
+/// The machine's facts. A fact that could not be found out says so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// Processor's name.
@@ -13,7 +13,7 @@ pub struct Machine {
     pub processors: usize,
     /// Sizes of the caches of the first processor, by level.
     pub caches: Vec<String>,
-    /// Memory, all of it.
+    /// Total memory.
     pub memory: String,
     /// Kernel's release.
     pub kernel: String,
@@ -28,7 +28,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Facts of this machine; `directory` is where pools are made.
+    /// Facts of this machine; `directory` is where pools are created.
     pub fn look(directory: &Path) -> Machine {
         const CACHES: &str = "/sys/devices/system/cpu/cpu0/cache";
         const PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -51,7 +51,7 @@ impl Machine {
         }
     }
 
-    /// All of it, a fact a line.
+    /// All facts, one per line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
             ("processor", format!("{}, {} processors", self.processor, self.processors)),
@@ -77,7 +77,7 @@ fn chosen(path: &str) -> Option<String> {
     Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
-/// Type of the file system that a directory is on, as the longest mount point above it says.
+/// Type of the file system that a directory is on, according to the longest mount point above it.
 fn file_system(directory: &Path) -> Option<String> {
     let directory = directory.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;

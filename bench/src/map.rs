@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// For which operations a map has a call of its own that takes many keys.
+/// The operations for which a map has a call that takes many keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Batched {
     /// For none.
@@ -13,18 +13,18 @@ pub enum Batched {
     Everything,
 }
 
-/// What a map knows of itself.
+/// What a map knows about itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     /// Pairs stored.
     pub pairs: u64,
-    /// Slots that the load factor is relative to.
+    /// Slots on which the load factor is based.
     pub capacity: u64,
     /// Taken slots per slot of capacity.
     pub load_factor: f64,
     /// Resizes begun since it was opened.
     pub resizes: u64,
-    /// Bytes taken, in the pool and beside it, space prepared ahead included.
+    /// Bytes taken, in the pool and beside it, including space prepared ahead.
     pub bytes: u64,
     /// Pairs in each level, in the order in which a search visits them.
     pub level_pairs: Vec<u64>,
@@ -33,7 +33,7 @@ pub struct Facts {
 /// Why a map answered wrongly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// It had no room for a pair, and said so; it is as it was.
+    /// It had no room for a pair and reported that; it is unchanged.
     Full(String),
     /// Anything else.
     Other(String),
@@ -49,10 +49,10 @@ impl fmt::Display for Failure {
 
 /// A map from words to words, used by several threads at once.
 ///
-/// Nothing here fails: a map that can, answers wrongly and tells why in [`Map::failure`].
+/// Nothing here fails. A map that can fail answers wrongly and tells why in [`Map::failure`].
 ///
-/// The `*_many` calls answer entry by entry; `out` must be as long as the keys. Their defaults
-/// are loops: [`Map::batched`] says which are more.
+/// The `*_many` calls answer entry by entry; `out` must be as long as the keys. Their defaults are loops;
+/// [`Map::batched`] says which ones are more.
 pub trait Map: Sync {
     /// The value of `key`.
     fn get(&self, key: u64) -> Option<u64>;
@@ -82,14 +82,14 @@ pub trait Map: Sync {
         }
     }
 
-    /// [`Map::insert`] for each pair; tells the values that were there before.
+    /// [`Map::insert`] for each pair; returns the values before.
     fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
         for (&(key, value), out) in pairs.iter().zip(out) {
             *out = if self.insert(key, value) { None } else { self.get(key) };
         }
     }
 
-    /// [`Map::update`] for each pair; tells the values that were there before.
+    /// [`Map::update`] for each pair; returns the values before.
     fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
         for (&(key, value), out) in pairs.iter().zip(out) {
             *out = self.get(key);
@@ -97,7 +97,7 @@ pub trait Map: Sync {
         }
     }
 
-    /// [`Map::remove`] for each key; tells the values that were there before.
+    /// [`Map::remove`] for each key; returns the values before.
     fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
         for (&key, out) in keys.iter().zip(out) {
             *out = self.get(key);
@@ -105,13 +105,13 @@ pub trait Map: Sync {
         }
     }
 
-    /// What firndex's maps know of themselves.
+    /// What firndex's maps know about themselves.
     fn facts(&self) -> Option<Facts> {
         None
     }
 
-    /// Why the first wrong answer was wrong, if the map knows. An insertion that was refused for
-    /// want of room is one: that is [`Failure::Full`].
+    /// Why the first wrong answer was wrong, if the map knows. An insertion that was refused for want of room counts as
+    /// a wrong answer: [`Failure::Full`].
     fn failure(&self) -> Option<Failure> {
         None
     }

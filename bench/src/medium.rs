@@ -1,33 +1,32 @@
-//! The media that contenders lie on.
+//! The media on which contenders lie.
 
 use pmem::medium::Latency;
 use std::fmt;
 
-/// What a contender lies on.
+/// The medium on which a contender lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
     /// Anonymous memory.
     Dram,
     /// A file mapped shared.
     Mapped,
-    /// Anonymous memory behind latencies of so many nanoseconds per line read and per line
-    /// written back.
+    /// Anonymous memory behind these latencies per line read and per line written back.
     Delay {
         /// Per line read.
         read_ns: u64,
         /// Per line written back.
         write_back_ns: u64,
     },
-    /// Anonymous memory behind what is known of Optane modules: [`pmem::medium::Latency::OPTANE`].
+    /// Anonymous memory with the latencies known of Optane modules: [`pmem::medium::Latency::OPTANE`].
     Optane,
-    /// Anonymous memory that counts what is done to it; suite `writes` alone is for it.
+    /// Anonymous memory that counts what is done to it. Only suite `writes` is for it.
     Count,
-    /// Files of whatever kind: suites `durable`, on a disk that keeps them through power loss, and `values`.
+    /// Files of any kind: for suite `durable`, on a disk that keeps them through power loss, and for suite `values`.
     Disk,
 }
 
 impl Medium {
-    /// The latencies of a medium that adds some.
+    /// The latencies, if the medium adds some.
     pub(crate) fn latency(self) -> Option<Latency> {
         match self {
             Medium::Delay { read_ns, write_back_ns } => {

@@ -134,8 +134,8 @@ pub struct Options {
     /// Write a report to this file: one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
-    /// Arguments with which this program comes to [`crate::run`] again: suites `recovery` and
-    /// `values` start it once more, to be killed. `None`: those it was started with.
+    /// Arguments with which this program gets to [`crate::run`] again. Suites `recovery` and `values` start it once
+    /// more, to be killed. `None`: those it was started with.
     #[arg(skip)]
     pub again: Option<Vec<OsString>>,
 }
@@ -144,7 +144,7 @@ pub struct Options {
 const PAIRS_DEFAULT: u64 = 14_000_000;
 /// Default number of pairs from which growth is measured.
 const GROW_FROM_DEFAULT: u64 = 1_000_000;
-/// ... and the part of all pairs that this is at most.
+/// ... and at most this part of all pairs.
 const GROW_FROM_PART: u64 = 16;
 /// Default number of operations of each kind.
 const OPS_DEFAULT: u64 = 16 << 20;
@@ -168,12 +168,12 @@ impl Options {
             .unwrap_or_else(|| GROW_FROM_DEFAULT.min(self.pairs(Suite::Resize) / GROW_FROM_PART))
     }
 
-    /// What can be chosen of suite `durable`.
+    /// The choices for suite `durable`.
     pub fn durable(&self) -> Choices {
         Choices { parts: self.parts.clone(), pools: self.pools.clone() }
     }
 
-    /// Where pools are made.
+    /// Where pools are created.
     pub fn directory(&self) -> PathBuf {
         self.directory.clone().unwrap_or_else(std::env::temp_dir)
     }

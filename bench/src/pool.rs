@@ -1,4 +1,4 @@
-//! Making pools: through the facade that users have, and on media that only a laboratory needs.
+//! Makes pools: through the facade that users have, and on media that only a laboratory needs.
 
 use crate::map::{Facts, Failure};
 use crate::medium::Medium;
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Load factor at which a table grows that shall not.
+/// Load factor at which a table grows that must not grow.
 pub(crate) const NEVER: f64 = 2.0;
 
 /// Options of a table for this setting.
@@ -28,8 +28,8 @@ pub(crate) fn options(engine: Engine, setting: &Setting) -> Options {
     if setting.grows { options } else { options.resize_at(NEVER) }
 }
 
-/// A new pool on `dram` or `mapped` through the facade: made by `in_file` in a directory of its own,
-/// which goes when the handle does, or by `in_memory`.
+/// A new pool on `dram` or `mapped` through the facade. It is made by `in_file` in a new directory, which is removed
+/// with the handle, or by `in_memory`.
 pub(crate) fn through_facade<T>(
     engine: Engine,
     setting: &Setting,
@@ -57,7 +57,7 @@ pub(crate) fn failure(error: &Error) -> Failure {
     }
 }
 
-/// What a pool knows of itself.
+/// What a pool knows about itself.
 pub(crate) fn facts(stats: &Stats) -> Facts {
     Facts {
         pairs: stats.pairs,
@@ -84,7 +84,7 @@ pub(crate) fn flushed_memory(flushes: bool) -> Result<Memory> {
     Ok(memory()?.flushed(flush))
 }
 
-/// Anonymous memory that adds latencies, or counts. One type, since engines are compiled for each that a medium has.
+/// Anonymous memory that adds latencies, or counts. It is one type, since engines are compiled for each type of medium.
 pub(crate) type Laboratory = Either<Delay<Memory>, Count<Dram>>;
 
 /// Anonymous memory that counts what is done to it.
@@ -92,20 +92,20 @@ pub(crate) fn counted_memory() -> Result<Laboratory> {
     Ok(Either::Other(Count::new(memory()?)))
 }
 
-/// Anonymous memory behind the latencies of a medium; those of write-backs only where flushes are real.
+/// Anonymous memory behind the latencies of a medium. Those of write-backs apply only if flushes are real.
 pub(crate) fn delayed_memory(medium: Medium, flushes: bool) -> Result<Laboratory> {
     let Some(mut latency) = medium.latency() else { bail!("medium {medium} has no latencies") };
     if !flushes {
         latency.write_back_ns = 0;
         latency.blocks.iter_mut().for_each(|blocks| blocks.write_busy_ns = 0);
     }
-    // A latency of write-backs stands for the whole of a flush; without one, it costs what DRAM's does.
+    // A latency of write-backs stands for a whole flush; without one, a flush costs what DRAM's does.
     let flushes_too = flushes && medium == Medium::Optane;
     Ok(Either::One(Delay::new(flushed_memory(flushes_too)?, latency)))
 }
 
-/// A new pool on `medium`, without the facade, for a table of keys and values of so many bytes.
-/// `engine` is the engine's number and its parameters; everything random follows from `seed`.
+/// A new pool on `medium`, without the facade, for a table of keys and values of these sizes. `engine` is the engine's
+/// number and its parameters. Everything random follows from `seed`.
 pub(crate) fn without_facade<M: pmem::Medium>(
     medium: M,
     engine: (u32, [u64; 16]),

@@ -1,4 +1,4 @@
-//! What can be known to fail before an hour was spent on measuring.
+//! Finds errors that can be known before an hour is spent on measuring.
 
 use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
@@ -47,7 +47,7 @@ pub(crate) fn check(
 }
 
 fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<()> {
-    // A contender is there once for every type of map that it takes.
+    // There is one contender for each type of map that it takes.
     let mut names: Vec<&str> = contenders.iter().map(|contender| contender.name()).collect();
     names.dedup();
     for name in &options.engines {
@@ -60,13 +60,13 @@ fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<(
     Ok(())
 }
 
-/// Leaves what is there as it is, and an empty file where there was none.
+/// Leaves an existing file unchanged, and an empty file if there was none.
 fn check_writable(path: &Path) -> Result<()> {
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map(|_| ()).with_context(|| format!("writing {}", path.display()))
 }
 
-/// What a table and the list of its keys take is the least that a run needs at once.
+/// A run needs at least what a table and the list of its keys take at once.
 fn check_memory(pairs: u64, bytes_per_pair: u64) -> Result<()> {
     let needed = pairs.saturating_mul(bytes_per_pair + 8);
     let Some(available) = available_bytes() else { return Ok(()) };

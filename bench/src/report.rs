@@ -13,7 +13,7 @@ use std::path::Path;
 /// A column: its title, and what it says of a row.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// All that a table may say. A suite's table leaves out what none of its rows has.
+/// All columns that a table may have. A suite's table leaves out those that none of its rows has.
 const COLUMNS: &[Column] = &[
     ("op", |row| row.op.clone()),
     ("step", |row| count(row.step.map(u64::from))),
@@ -57,8 +57,8 @@ const COLUMNS: &[Column] = &[
     ("after power loss", |row| row.promise.unwrap_or_default().to_owned()),
     ("pairs in levels", |row| levels(row.level_pairs.as_deref())),
 ];
-/// With a processor for less of the time than this, threads were held up by others: only that is
-/// worth a column.
+/// If threads had a processor for less of the time than this, others held them up. Only then is the share worth a
+/// column.
 const CPU_SHARE_EXPECTED: f64 = 0.9;
 /// Columns that are aligned to the left.
 const TEXTS: [&str; 4] = ["op", "contender", "medium", "after kill -9"];
@@ -71,7 +71,7 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
     for rows_of_suite in rows.chunk_by(|one, next| one.suite == next.suite) {
         let suite = rows_of_suite[0].suite;
         writeln!(out, "\n{suite}")?;
-        // A series in time is for a chart.
+        // A series in time is for charts.
         let (series, rows): (Vec<&Row>, Vec<&Row>) =
             rows_of_suite.iter().partition(|row| row.at_s.is_some());
         table(out, &rows)?;
@@ -131,7 +131,7 @@ fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
 }
 
-/// Percents of something of which a millionth may be missing, and then it is not all.
+/// A part in percent, rounded down: if a millionth is missing, it is not 100 %.
 fn part(part: Option<f64>) -> String {
     match finite(part) {
         Some(part) if part < 1.0 => format!("{:.2}%", (part * 1e4).floor() / 100.0),
@@ -139,13 +139,13 @@ fn part(part: Option<f64>) -> String {
     }
 }
 
-/// Millions a second; a disk does thousands.
+/// Millions a second, or thousands for a disk.
 fn rate(ops_per_s: Option<f64>) -> String {
     let is_of_a_disk = ops_per_s.is_some_and(|rate| rate < 1e5);
     number(ops_per_s.map(|rate| rate / 1e6), if is_of_a_disk { 4 } else { 2 })
 }
 
-/// A time of so many nanoseconds in the unit that suits it.
+/// A time in the unit that suits it.
 fn time(ns: Option<f64>) -> String {
     match finite(ns) {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! What a run says, row by row.
+//! The results of a run, row by row.
 
 use pmem::medium::{Cost, MediaWrites};
 use serde::Serialize;
@@ -10,10 +10,10 @@ use serde::Serialize;
 pub struct Row {
     /// The suite that measured it.
     pub suite: &'static str,
-    /// The operation; with the suffix `_durable` where flushes are real.
+    /// The operation; with the suffix `_durable` if flushes are real.
     pub op: String,
-    /// Who did it: an engine under its command-line name (in suite `level` with its variant after
-    /// it, as in `level-static`), a peer, or `machine` for ceilings.
+    /// Who did it: an engine under its command-line name (in suite `level` followed by its variant, as in
+    /// `level-static`), a peer, or `machine` for ceilings.
     pub contender: String,
     /// The medium it lay on.
     pub medium: Option<String>,
@@ -27,30 +27,30 @@ pub struct Row {
     pub load_factor: Option<f64>,
     /// Operations a second, all threads together; the median over the rounds.
     pub ops_per_s: Option<f64>,
-    /// Largest less smallest of the rounds' `ops_per_s`, as a part of the median.
+    /// Largest less smallest of the rounds' `ops_per_s`, as a fraction of the median.
     pub spread: Option<f64>,
-    /// The ceiling in operations a second and thread: for look-ups and unflushed changes half
-    /// the random lines a thread reads a second with 16 in flight, as many threads reading; for
-    /// durable changes the persists a thread does a second.
+    /// The ceiling in operations a second and thread. For look-ups and unflushed changes it is half the random lines
+    /// that a thread reads a second with 16 in flight, while as many threads read. For durable changes it is the
+    /// persists that a thread does a second.
     pub ceiling: Option<f64>,
-    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` says what it is
-    /// there.
+    /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` defines it
+    /// differently.
     pub ratio: Option<f64>,
-    /// Processor time per operation: of the whole process, or of the row's thread where others do something else.
+    /// Processor time per operation: of the whole process, or of the row's thread if others do something else.
     pub cpu_ns: Option<f64>,
-    /// Processor time with a log, in units of that without.
+    /// Processor time with a log, in units of that without a log.
     pub cpu_ratio: Option<f64>,
     /// Checkpoints made meanwhile.
     pub checkpoints: Option<f64>,
     /// What power loss leaves of the operations that have returned.
     pub promise: Option<&'static str>,
-    /// Bytes of a value, where a suite has values of several sizes.
+    /// Bytes of a value, if a suite has values of several sizes.
     pub value_bytes: Option<usize>,
     /// What SIGKILL leaves of the operations that have returned.
     pub after_kill: Option<&'static str>,
-    /// Part of the pairs whose puts had returned that were there after SIGKILL.
+    /// Part of the pairs that survived SIGKILL, of those whose puts had returned.
     pub kept: Option<f64>,
-    /// Mean latency: the time of all threads together per operation, under one clock for all.
+    /// Mean latency: the time of all threads together per operation, by one clock for all.
     pub mean_ns: Option<f64>,
     /// How long one thing took as a whole, in seconds.
     pub took_s: Option<f64>,
@@ -62,12 +62,12 @@ pub struct Row {
     pub p999_ns: Option<f64>,
     /// Latency that 1 operation in 10,000 exceeds.
     pub p9999_ns: Option<f64>,
-    /// The longest.
+    /// Longest latency.
     pub max_ns: Option<f64>,
-    /// Processor time that no operation exceeded, those near a page fault aside: what the longest can
-    /// have taken by itself, held up by nobody.
+    /// Processor time that no operation exceeded, except those near a page fault: what the longest can have taken by
+    /// itself.
     pub own_max_ns: Option<f64>,
-    /// How often threads waited for something, a lock say.
+    /// How often threads waited for something, such as a lock.
     pub waits: Option<f64>,
     /// Lines of the pool loaded from.
     pub lines_read: Option<f64>,
@@ -81,23 +81,23 @@ pub struct Row {
     pub fences: Option<f64>,
     /// Bytes the media write per byte of lines written back.
     pub write_amplification: Option<f64>,
-    /// Part of the updates that wrote no record to the log.
+    /// Part of the updates that wrote no log record.
     pub log_free: Option<f64>,
     /// Bytes per pair, everything included.
     pub bytes_per_pair: Option<f64>,
-    /// Writes by the count of the paper that the suite is of.
+    /// Writes, counted as the suite's paper counts them.
     pub writes: Option<f64>,
-    /// Part of the slots that is in a stash.
+    /// Part of the slots that are in a stash.
     pub stashed: Option<f64>,
-    /// What the paper has for the row: writes, or bytes per pair.
+    /// The paper's figure for the row: writes, or bytes per pair.
     pub paper: Option<f64>,
-    /// Part of the time that the threads had a processor: well below 1, others used the machine.
+    /// Part of the time that the threads had a processor. If it is well below 1, others used the machine.
     pub cpu_share: Option<f64>,
     /// Seconds from the beginning of the measurement, for rows of a series.
     pub at_s: Option<f64>,
     /// Which row of a series, from 0.
     pub step: Option<u32>,
-    /// Expansions of the table so far, the one included that the row is of.
+    /// Expansions of the table so far, including the one that the row is about.
     pub expansions: Option<u32>,
     /// Pairs in each level.
     pub level_pairs: Option<Vec<u64>>,
@@ -109,7 +109,7 @@ impl Row {
         Row { suite, op: op.into(), contender: contender.into(), ..Row::default() }
     }
 
-    /// Whether `other` is of the same thing, in another round.
+    /// Whether `other` measures the same thing in another round.
     pub fn is_of(&self, other: &Row) -> bool {
         self.suite == other.suite
             && self.op == other.op
@@ -121,7 +121,7 @@ impl Row {
             && self.value_bytes == other.value_bytes
     }
 
-    /// Sets what each of so many operations cost; blocks are those that the media wrote for all of them.
+    /// Sets the cost of each of `ops` operations. `media` is what the media wrote for all of them.
     #[must_use]
     pub fn with_costs(self, ops: u64, cost: Cost, media: MediaWrites) -> Row {
         let mean = |count: u64| Some(count as f64 / ops.max(1) as f64);
@@ -136,7 +136,7 @@ impl Row {
         }
     }
 
-    /// Sets the rate, and what it is relative to a ceiling per thread.
+    /// Sets the rate, and its ratio to a ceiling per thread.
     #[must_use]
     pub fn with_rate(mut self, ops_per_s: f64, ceiling: Option<f64>) -> Row {
         self.ops_per_s = Some(ops_per_s);
@@ -204,7 +204,7 @@ fn median_of(group: &[Row]) -> Row {
     }
 }
 
-/// The middle value, or the mean of the two; `None` of none.
+/// The middle value, or the mean of the two; `None` if there are no values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

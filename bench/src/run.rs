@@ -17,8 +17,7 @@ use std::path::Path;
 /// Suites in the order in which `all` has them.
 const SUITES: [Suite; 15] = [
     Suite::Ceilings,
-    // What maps that do not know their size take can only be told in a process that has not
-    // measured others.
+    // The space of maps that do not know their size can only be measured in a process that has not measured others.
     Suite::Space,
     Suite::Micro,
     Suite::Store,
@@ -47,13 +46,13 @@ impl Suite {
         }
     }
 
-    /// Whether its rows are held against the machine's ceilings.
+    /// Whether its rows are compared with the machine's ceilings.
     fn has_ceilings(self) -> bool {
         let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Recovery);
         !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && Paper::of(self).is_none()
     }
 
-    /// The media that it is run on.
+    /// The media on which it runs.
     fn media(self, options: &Options) -> Vec<Medium> {
         match self {
             Suite::Recovery => vec![Medium::Mapped],
@@ -82,10 +81,10 @@ impl Suite {
         }
     }
 
-    /// The numbers of threads that it is run with.
+    /// The numbers of threads with which it runs.
     fn threads(self, options: &Options) -> Vec<usize> {
         match self {
-            // Suite `durable` has its own.
+            // Suite `durable` chooses its threads itself.
             Suite::Space | Suite::Writes | Suite::Durable => vec![1],
             // Several of the stores have one writer at a time.
             Suite::Values => vec![1],
@@ -93,7 +92,7 @@ impl Suite {
         }
     }
 
-    /// The sizes of values that it is run with.
+    /// The sizes of values with which it runs.
     fn value_bytes(self, options: &Options) -> Vec<Option<usize>> {
         match self {
             Suite::Values => options.value_bytes.iter().copied().map(Some).collect(),
@@ -104,7 +103,7 @@ impl Suite {
     /// Whether it can measure this contender.
     fn takes(self, contender: &dyn Contender, options: &Options) -> bool {
         match self {
-            // Engines differ little there, so that one stands for all.
+            // Engines differ little there, so one stands for all.
             Suite::Durable | Suite::Values
                 if options.engines.is_empty() && contender.engine().is_some() =>
             {
@@ -122,10 +121,10 @@ impl Suite {
     }
 }
 
-/// Measures, prints the rows as a table to `out`, and writes the files that were asked for.
-/// `progress` is told what is being measured.
+/// Measures, prints the rows as a table to `out`, and writes the requested files. `progress` is told what is being
+/// measured.
 ///
-/// In a process that suite `recovery` or `values` has started it fills a pool instead and waits to be killed.
+/// In a process that suite `recovery` or `values` has started, this fills a pool instead and waits to be killed.
 pub fn run(
     suite: Suite,
     options: &Options,
@@ -149,7 +148,7 @@ pub fn run(
         rows.extend(runner.round(round, &suites)?);
     }
     let mut rows = row::merge(rows);
-    // Rounds go from medium to medium, a reader from suite to suite.
+    // Rounds go from medium to medium, but a reader from suite to suite.
     rows.sort_by_key(|row| suites.iter().position(|suite| name(*suite) == row.suite));
     report::text(out, &machine, &rows)?;
     if let Some(path) = &options.json {
@@ -161,7 +160,7 @@ pub fn run(
     Ok(rows)
 }
 
-/// What this program was started with; of its own path only the name, which says enough elsewhere.
+/// The command that started this program. Of the program's path it has only the name, which is enough elsewhere.
 fn command() -> String {
     let mut words: Vec<String> = std::env::args().collect();
     if let Some(program) = words.first_mut()
@@ -245,7 +244,7 @@ impl Runner<'_> {
         Ok(rows)
     }
 
-    /// A paper's suite measures its engine and whatever else it compares that with.
+    /// A paper's suite measures its engine and everything that it compares the engine with.
     fn paper(&self, paper: &Paper, setting: &Setting, said: &str) -> Result<Vec<Row>> {
         let is_chosen = |contender: &&dyn Contender| match (contender.engine(), paper.engine()) {
             (Some(chosen), Some(engine)) => chosen == engine,
@@ -289,10 +288,10 @@ impl Runner<'_> {
     }
 }
 
-/// Bytes of a value where no others are asked for.
+/// Bytes of a value if no other size is asked for.
 const WORD_BYTES: usize = 8;
 
-/// The setting with values of this size, and no more pairs than fit the bytes of a store.
+/// The setting with values of this size, and no more pairs than fit into a store's limit.
 fn with_values(setting: &Setting, value_bytes: Option<usize>) -> Setting {
     let Some(value_bytes) = value_bytes else { return setting.clone() };
     let pairs = values::pairs(setting.pairs, value_bytes);
@@ -330,7 +329,7 @@ fn name(suite: Suite) -> &'static str {
     }
 }
 
-/// The contenders asked for; all that grow if none was.
+/// The contenders asked for; if none were, all that grow.
 fn choose<'a>(options: &Options, contenders: &'a [Box<dyn Contender>]) -> Vec<&'a dyn Contender> {
     let is_wanted = |contender: &&dyn Contender| {
         let is_named = options.engines.iter().any(|name| name == contender.name());

@@ -10,19 +10,19 @@ use std::path::PathBuf;
 /// What one measurement is of.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// What the contender lies on.
+    /// The medium on which the contender lies.
     pub medium: Medium,
-    /// Where files are made.
+    /// Where files are created.
     pub directory: PathBuf,
     /// Whether flushes are real.
     pub flushes: bool,
     /// Pairs to store.
     pub pairs: u64,
-    /// Pairs that a contender is made large enough for in advance.
+    /// Pairs for which a contender is made large enough in advance.
     pub capacity: u64,
     /// Whether a contender that leaves the choice may grow.
     pub grows: bool,
-    /// Stores so many pairs instead that a contender which knows its capacity is this full.
+    /// If set, fills contenders that know their capacity to this load factor instead of storing `pairs`.
     pub load_factor: Option<f64>,
     /// Operations of each kind.
     pub ops: u64,
@@ -30,19 +30,19 @@ pub struct Setting {
     pub threads: usize,
     /// Keys per call.
     pub batch: usize,
-    /// Bytes of a value; only suite `values` has others than a word's.
+    /// Bytes of a value. Only suite `values` has values larger or smaller than a word.
     pub value_bytes: usize,
     /// Skew of zipfian requests.
     pub skew: f64,
-    /// Everything follows from it.
+    /// Everything random follows from it.
     pub seed: u64,
-    /// Pairs from which growth is measured on.
+    /// Pairs from which on growth is measured.
     pub grow_from: u64,
-    /// Arguments with which this program comes to [`crate::run`]; see [`crate::Options::again`].
+    /// Arguments with which this program gets to [`crate::run`]; see [`crate::Options::again`].
     pub again: Option<Vec<OsString>>,
-    /// What can be chosen of suite `durable`.
+    /// The choices for suite `durable`.
     pub durable: Choices,
-    /// What to hold the rates against.
+    /// What to compare the rates with.
     pub ceilings: Option<Ceilings>,
 }
 

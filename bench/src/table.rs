@@ -1,5 +1,5 @@
-//! firndex's own contenders: tables through the facade that users have, and engines on media that
-//! only a laboratory needs.
+//! firndex's own contenders: tables through the facade that users have, and engines on media that only a laboratory
+//! needs.
 
 use crate::contender::{Contender, Opener};
 use crate::direct::Direct;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// A table through the facade, in a file that goes when it does, or in memory.
+/// A table through the facade, in a file that is removed with it, or in memory.
 pub struct Facade {
     table: Table<u64, u64>,
     failure: OnceLock<Failure>,
@@ -37,7 +37,7 @@ impl Facade {
 
     #[cold]
     fn fail(&self, error: &Error) {
-        // The first one says why; those after it follow from it.
+        // The first failure says why; later ones follow from it.
         let _ = self.failure.set(failure(error));
     }
 }
@@ -114,7 +114,7 @@ fn opener<O>(engine: Engine, lies_on: fn(Medium, bool) -> bool, open: O) -> Open
     }
 }
 
-/// firndex's engines: each once for every type of map that its media need.
+/// firndex's engines, each once for every type of map that its media need.
 pub fn engines() -> Vec<Box<dyn Contender>> {
     let contenders = |&engine: &Engine| -> [Box<dyn Contender>; 2] {
         [

@@ -1,7 +1,7 @@
-//! A process of its own that fills something, says so, and is then killed with SIGKILL.
+//! A process that fills something, reports that, and is then killed with SIGKILL.
 //!
-//! It is this program once more: an environment variable holds its order, and [`crate::run`] obeys before it does
-//! anything else.
+//! It is this program started once more: an environment variable holds its order, and [`crate::run`] obeys before it
+//! does anything else.
 
 use crate::contender::Contender;
 use crate::setting::Setting;
@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 
 /// Environment variable that tells a process what to fill.
 const ORDER: &str = "FIRNDEX_BENCH_FILL";
-/// What that process says when it has done so, at the beginning of a line.
+/// What that process prints when it has done so, at the beginning of a line.
 const FILLED: &str = "firndex bench: filled";
-/// What it says if it could not; the reason follows.
+/// What it prints if it could not; the reason follows.
 const FAILED: &str = "firndex bench: failed: ";
 
 /// What to fill.
@@ -27,7 +27,7 @@ pub(crate) enum Order {
     Store(values::Order),
 }
 
-/// Has a process fill something, and kills it when it has said so.
+/// Makes a process fill something, and kills it when it has reported that.
 pub(crate) fn fill_and_kill(order: &Order, setting: &Setting) -> Result<()> {
     let program = std::env::current_exe().context("finding this program")?;
     let arguments = match &setting.again {
@@ -69,14 +69,14 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        // Both fail only if it has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// If this process was started to fill something: does so, says so on standard output, and waits to
-/// be killed (or for its parent's end). Returns whether it was.
+/// If this process was started to fill something, does so, says so on standard output, and waits to be killed (or for
+/// its parent's end). Returns whether it was started for that.
 pub(crate) fn fill_if_ordered(contenders: &[Box<dyn Contender>]) -> Result<bool> {
     let Ok(order) = std::env::var(ORDER) else { return Ok(false) };
     let mut output = io::stdout();

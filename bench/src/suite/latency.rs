@@ -1,8 +1,7 @@
 //! How long each operation takes, up to the slowest.
 //!
-//! Every operation is timed by itself. Its rate therefore includes the clock; row `clock` tells
-//! what timing nothing costs. `insert` fills the table, less the first [`WARM_UP`] of the pairs;
-//! the other operations meet it full.
+//! Every operation is timed by itself, so its rate includes the clock; row `clock` tells what timing nothing costs.
+//! `insert` fills the table, except the first [`WARM_UP`] of the pairs. The other operations run on the full table.
 
 use super::micro::{WARM_UP, pairs_for};
 use crate::filling::{check, explained, fill};

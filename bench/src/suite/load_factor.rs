@@ -1,13 +1,11 @@
-//! How an engine fares as it fills up, when it may not grow.
+//! How an engine performs as it fills up, when it may not grow.
 //!
-//! The table is filled in steps of [`STEP`] of its capacity. At each step: `insert`, the step's
-//! insertions; `get_hit` and `get_miss` at the fill that they led to, a sixteenth of the run's
-//! operations each. Every 16th operation is timed, so that the rates remain those of operations
-//! that overlap.
+//! The table is filled in steps of [`STEP`] of its capacity. Each step has rows `insert`, the step's insertions, and
+//! `get_hit` and `get_miss` at the fill that they led to, each with a sixteenth of the run's operations. Every 16th
+//! operation is timed, so that the rates remain those of operations that overlap.
 //!
-//! A table that refuses a pair for want of room ends the series: row `full` has the load factor at
-//! its first refusal, and the step that was begun has no rows. All that it took must then be there,
-//! and nothing that it refused.
+//! A table that refuses a pair for want of room ends the series. Row `full` has the load factor at its first refusal;
+//! the step that had begun has no rows. Then everything that the table took must be there, and nothing that it refused.
 
 use crate::filling::{check, explained};
 use crate::keys::{Keys, Writer};
@@ -23,9 +21,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// Part of the capacity that each step fills.
 pub const STEP: f64 = 0.05;
-/// How full the table becomes if nothing is said.
+/// How full the table becomes by default.
 pub const LOAD_FACTOR_DEFAULT: f64 = 0.95;
-/// One operation in so many is timed.
+/// One operation in this many is timed.
 const EVERY: usize = 16;
 /// Look-ups at each step, as a part of the run's operations.
 const GETS_PART: u64 = 16;
@@ -51,7 +49,7 @@ pub fn round<M: Map>(
     let done = staircase.steps();
     let rows = staircase.rows;
     match (done, map.failure()) {
-        // What is wrong is not that it was full.
+        // Being full is not the error here.
         (Err(error), Some(Failure::Full(_))) => Err(error),
         (done, _) => explained(&map, setting, done.map(|()| rows)),
     }
@@ -85,13 +83,12 @@ impl<M: Map> Staircase<'_, M> {
         };
         let ceiling = self.setting.ceilings.and_then(|ceilings| ceilings.of(self.setting.flushes));
         let row = latencies.on(row.with_rate(words.len() as f64 / timing.elapsed_s, ceiling));
-        // So few samples say nothing about what is this seldom.
+        // There are too few samples for such rare events.
         self.rows.push(Row { p9999_ns: None, max_ns: None, ..row });
         Ok(())
     }
 
-    /// Times the insertion of `words`, unless the table refuses one: then it returns those that it
-    /// has not taken, and there is no row.
+    /// Times the insertion of `words`. If the table refuses one, returns those that it has not taken, and adds no row.
     fn insert(&mut self, step: u32, words: &[u64]) -> Result<HashSet<u64>> {
         let is_full = AtomicBool::new(false);
         let refused = Mutex::new(HashSet::new());
@@ -115,8 +112,8 @@ impl<M: Map> Staircase<'_, M> {
         Ok(refused)
     }
 
-    /// Adds row `full`, and looks at everything in the table: it took those of the first `begun` keys
-    /// that are not among `refused`.
+    /// Adds row `full`, and looks at everything in the table: it took those of the first `begun` keys that are not
+    /// among `refused`.
     fn full(&mut self, keys: Keys, begun: u64, refused: &HashSet<u64>) -> Result<()> {
         let (facts, taken) = (self.facts()?, begun - refused.len() as u64);
         refuse_growth(&facts)?;

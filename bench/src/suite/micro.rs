@@ -1,8 +1,8 @@
 //! Every operation by itself, on a table that was sized in advance.
 //!
-//! `insert` fills the empty table, less the first [`WARM_UP`] of the pairs, which touch its pages:
-//! these have a row of their own (`warm_up`). The other operations meet the table full. Look-ups
-//! and changes go through the stored keys in other orders than insertion did.
+//! `insert` fills the empty table, except the first [`WARM_UP`] of the pairs, which touch its pages and have a separate
+//! row (`warm_up`). The other operations run on the full table. Look-ups and changes go through the stored keys in
+//! other orders than insertion did.
 
 use crate::crew::{self, Timing};
 use crate::filling::explained;
@@ -14,7 +14,7 @@ use anyhow::{Result, bail, ensure};
 
 /// Part of the pairs that are inserted before the clock of `insert` starts.
 pub const WARM_UP: f64 = 0.05;
-/// Answers that are looked at again after the clock has stopped, at most.
+/// At most this many answers are looked at again after the clock has stopped.
 const CHECKS_MAX: u64 = 1 << 20;
 
 /// Orders of the keys, one per operation.
@@ -23,7 +23,7 @@ const UPDATES: u64 = 2;
 const UPSERTS: u64 = 3;
 const REMOVALS: u64 = 4;
 
-/// One map on trial: it is filled, and each operation then meets it full.
+/// One map on trial: it is filled, and then each operation runs on the full map.
 struct Trial<'a, M> {
     suite: &'static str,
     map: &'a M,
@@ -78,7 +78,7 @@ pub fn round_of<M: Map>(
     Ok(rows)
 }
 
-/// The pairs to store in a map: as many as asked for, or as fill it as far as asked for.
+/// The pairs to store in a map: as many as asked for, or as many as fill it as far as asked for.
 pub fn pairs_for<M: Map>(map: &M, setting: &Setting) -> u64 {
     let capacity = map.facts().map(|facts| facts.capacity);
     match (setting.load_factor, capacity) {
@@ -187,8 +187,7 @@ impl<M: Map> Trial<'_, M> {
                 |pairs, out| map.update_many(pairs, out),
             )
         })?;
-        // Which of them were updated before depends on both orders: any answer is looked at by
-        // `check` only.
+        // Which of them were updated before depends on both orders, so only `check` looks at the answers.
         self.time("remove_many", Some(batch), 0..ops, &stored(REMOVALS), &move |map, words| {
             let mut out = vec![None; batch];
             let mut wrong = 0;
@@ -206,8 +205,7 @@ impl<M: Map> Trial<'_, M> {
         self.check(&[(UPDATES, Writer::Update)])
     }
 
-    /// Looks up what the operations should have left, off the clock: `writers` in their order,
-    /// then the removals.
+    /// Looks up what the operations should have left, off the clock: `writers` in their order, then the removals.
     fn check(&self, writers: &[(u64, Writer)]) -> Result<()> {
         let mut left = vec![Some(Writer::Insert); self.pairs as usize];
         let writers = writers.iter().map(|&(salt, writer)| (salt, Some(writer)));
@@ -239,7 +237,7 @@ fn wrong(keys: &[u64], right: impl Fn(u64) -> bool) -> u64 {
     keys.iter().map(|&key| u64::from(!right(key))).sum()
 }
 
-/// Looks keys up in batches; the number of wrong answers.
+/// Looks keys up in batches; returns the number of wrong answers.
 #[inline(always)]
 fn found<M: Map>(map: &M, words: &[u64], batch: usize, right: impl Fn(u64) -> Option<u64>) -> u64 {
     let mut out = vec![None; batch];
@@ -252,7 +250,7 @@ fn found<M: Map>(map: &M, words: &[u64], batch: usize, right: impl Fn(u64) -> Op
     wrong as u64
 }
 
-/// Changes keys in batches; the number of wrong answers.
+/// Changes keys in batches; returns the number of wrong answers.
 #[inline(always)]
 fn changed(
     words: &[u64],

@@ -1,4 +1,4 @@
-//! What is measured, a suite each.
+//! The suites: each measures one thing.
 
 pub mod durable;
 pub mod latency;
@@ -18,9 +18,9 @@ pub mod ycsb;
 
 pub use paper::{Claim, Paper};
 
-/// All papers that have a suite of their own.
+/// All papers that have a suite.
 pub const PAPERS: [&Paper; 3] = [&level::PAPER, &rewo::PAPER, &pfht::PAPER];
 
-/// The engine whose doublings are measured beside those of another paper's.
+/// The engine whose doublings are measured beside those of another paper's engine.
 pub(crate) use level::ENGINE as DOUBLES_TOO;
 pub(crate) use level::open_to_double;

@@ -1,10 +1,9 @@
 //! Opening a pool again.
 //!
-//! A process of its own fills a pool in a file and is then killed with SIGKILL. Row `open` is the
-//! whole opening after that, `scan` the part of it in which the engine rebuilt its sidecar,
-//! `open_clean` the opening of the same pool after it was closed, where it is rebuilt as well. Recovery uses as many
-//! threads as the row says, so pairs a second and thread are the rate divided by them. The file is in the page cache
-//! throughout.
+//! Another process fills a pool in a file and is then killed with SIGKILL. Row `open` is the whole opening after that,
+//! and `scan` the part of it in which the engine rebuilt its sidecar. Row `open_clean` is the opening of the same pool
+//! after it was closed, where the sidecar is rebuilt as well. Recovery uses as many threads as the row says, so the
+//! pairs a second and thread are the rate divided by the threads. The file is in the page cache throughout.
 
 use crate::crew;
 use crate::keys::{Keys, Writer};
@@ -19,10 +18,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 use workload::Part;
 
-/// Pairs that are looked up after opening, at most.
+/// At most this many pairs are looked up after opening.
 const CHECKS_MAX: u64 = 1 << 20;
 
-/// What the process that will be killed is to do.
+/// The order for the process that will be killed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     path: PathBuf,
@@ -89,7 +88,7 @@ fn open(
     Ok((rows, table))
 }
 
-/// Makes the table of an order, which stays open.
+/// Makes the table of an order, and leaves it open.
 pub(crate) fn fill(order: &Order) -> Result<Table> {
     let engine: Engine = order.engine.parse().map_err(anyhow::Error::msg)?;
     let table = Options::new()

@@ -1,20 +1,18 @@
 //! What growth costs.
 //!
-//! A table that was not sized in advance is filled to [`Setting::grow_from`] off the clock; the
-//! rest of the pairs is then inserted on it. That happens on several tables:
+//! A table that was not sized in advance is filled to [`Setting::grow_from`] off the clock; the rest of the pairs is
+//! then inserted on the clock. This happens on several tables:
 //!
-//! * `insert_presized`: one that was sized for all pairs, for comparison. What was filled before has
-//!   touched most of its pages, those of 64 M pairs from 1 M on; those of a table that grows can
-//!   only be touched meanwhile.
+//! * `insert_presized`: one that was sized for all pairs, for comparison. The filling has touched most of its pages
+//!   (those of 64 M pairs from 1 M on). The pages of a table that grows can only be touched while it grows.
 //! * `insert_growing`: its ceiling is the rate of `insert_presized`.
-//! * `insert_growing_latency`: with a clock around every operation, for the percentiles; its rate
-//!   includes that clock and the looks of [`crate::effort`]. The same table gives the series `timeline`: rate and
-//!   longest latency in each interval of [`INTERVAL`]. Beside the longest latency stands what the threads did
-//!   themselves: the processor time that no insertion exceeded, those near a page fault aside, and how often they
-//!   waited for anything ([`crate::effort`]).
+//! * `insert_growing_latency`: with a clock around every operation, for the percentiles. Its rate includes that clock
+//!   and the looks of [`crate::effort`]. The same table gives the series `timeline`: rate and longest latency in each
+//!   interval of [`INTERVAL`]. Next to the longest latency is what the threads did themselves ([`crate::effort`]): the
+//!   processor time that no insertion exceeded, except those near a page fault, and how often they waited for anything.
 //!
-//! Row `stall` has the gaps that threads see which store a word to one cold line after the other, and what they are
-//! charged for in such a gap: no table is better than that.
+//! Row `stall` has the gaps seen by threads that store a word to one cold line after the other, and what they are
+//! charged for in such a gap. No table is better than that.
 
 use crate::crew;
 use crate::effort::Effort;
@@ -31,7 +29,7 @@ use std::time::Duration;
 /// Time that one row of the timeline stands for.
 pub const INTERVAL: Duration = Duration::from_millis(50);
 const INTERVAL_NS: u64 = INTERVAL.as_nanos() as u64;
-/// From this much growth on, a table that has not grown was not measured growing.
+/// If a table that should grow by this factor or more has not grown, its growth was not measured.
 const GROWTH_MIN: u64 = 4;
 
 /// What happened in one interval.
@@ -179,7 +177,7 @@ fn timed<M: Map>(name: &str, map: &M, setting: &Setting, words: &[u64]) -> Resul
     for (step, interval) in (0u32..).zip(&timeline) {
         pairs += interval.ops;
         let at_s = f64::from(step) * INTERVAL.as_secs_f64();
-        // The last one is cut short.
+        // The last interval is cut short.
         let lasted_s = (timing.elapsed_s - at_s).clamp(1e-9, INTERVAL.as_secs_f64());
         let row = Row {
             step: Some(step),

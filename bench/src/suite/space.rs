@@ -1,11 +1,10 @@
 //! Bytes per pair, everything included.
 //!
-//! `grown` is a table that began small, `presized` one made for all pairs; each is looked at when
-//! it holds a quarter, a half, three quarters and all of the pairs. Engines tell what they take,
-//! in the pool (with what they prepared ahead) and beside it. For other maps the anonymous memory
-//! of this process is compared with what it was before the map was made. That misses what an
-//! earlier map left behind in the allocator, so a figure below the size of a bare pair is left
-//! out; measure such maps in a process of their own.
+//! `grown` is a table that began small, `presized` one made for all pairs. Each is looked at when it holds a quarter, a
+//! half, three quarters and all of the pairs. Engines report what they take, in the pool (including what they prepared
+//! ahead) and beside it. For other maps, the anonymous memory of this process is compared with what it was before the
+//! map was made. That misses what an earlier map left behind in the allocator, so a figure below the size of a bare
+//! pair is left out; measure such maps in separate processes.
 
 use crate::filling::{check, explained, fill};
 use crate::keys::Keys;
@@ -17,7 +16,7 @@ use std::fs;
 
 /// States in which a table is looked at.
 const STEPS: u64 = 4;
-/// What no map can do with less of.
+/// No map can do with less.
 const BYTES_PER_PAIR_MIN: f64 = 16.0;
 
 /// One round: two maps.

@@ -1,7 +1,7 @@
-//! Every operation of a `Store` by itself, with keys and values of 8 bytes: suite `micro` on byte
-//! strings, and without batches.
+//! Every operation of a `Store` by itself, with keys and values of 8 bytes: suite `micro` on byte strings, without
+//! batches.
 //!
-//! A store on one engine stands beside those on the others; values are compared where they lie.
+//! A store on one engine stands beside those on the others. Values are compared in place.
 
 use super::micro;
 use crate::map::{Facts, Failure, Map};
@@ -42,12 +42,12 @@ impl Words {
 
     #[cold]
     fn fail(&self, error: &Error) {
-        // The first one says why; those after it follow from it.
+        // The first failure says why; later ones follow from it.
         let _ = self.failure.set(failure(error));
     }
 }
 
-/// The word that a value is. One of another length is none: a wrong answer.
+/// The word in a value. A value of another length has none: a wrong answer.
 #[inline(always)]
 fn word(record: &Record<'_>) -> Option<u64> {
     record.as_ref().try_into().ok().map(u64::from_le_bytes)

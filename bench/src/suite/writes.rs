@@ -1,9 +1,8 @@
 //! What each operation costs the memory: lines, media blocks, flushes, fences.
 //!
-//! Medium `count` counts them, in one thread. Lines are counted once per operation (per batch, for
-//! the operations that take many), however often they are touched; figures are means per pair.
-//! What the media write comes from [`pmem::medium::media_writes`], the model of a small
-//! write-combining buffer, over the whole run of an operation.
+//! Medium `count` counts them, in one thread. A line counts once per operation (per batch, for the operations that take
+//! many), however often it is touched. Figures are means per pair. What the media write comes from
+//! [`pmem::medium::media_writes`], the model of a small write-combining buffer, over the whole run of an operation.
 
 use super::micro::pairs_for;
 use crate::filling::{explained, fill};
@@ -14,7 +13,7 @@ use crate::setting::Setting;
 use anyhow::{Result, ensure};
 use pmem::medium::{Cost, measure, media_writes};
 
-/// Operations of each kind, at most: the figures are means of counts, which settle soon.
+/// At most this many operations of each kind: means of counts settle soon.
 const OPS_MAX: u64 = 1 << 18;
 
 /// Orders of the keys, one per operation.
@@ -57,8 +56,7 @@ pub fn round<M: Map>(
 }
 
 impl<M: Map> Tally<'_, M> {
-    /// Counts what `work` costs on each chunk of `batch` words; it returns the number of wrong
-    /// answers.
+    /// Counts what `work` costs on each chunk of `batch` words. `work` returns the number of wrong answers.
     fn count(
         &mut self,
         op: &str,
@@ -146,7 +144,7 @@ impl<M: Map> Tally<'_, M> {
         self.check(keys, ops)
     }
 
-    /// What the removals should have left is left.
+    /// Fails unless the removals have left what they should.
     fn check(&self, keys: Keys, ops: u64) -> Result<()> {
         let removed =
             stored(keys, REMOVALS, ops).into_iter().find(|&key| self.map.get(key).is_some());

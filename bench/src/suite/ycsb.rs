@@ -1,17 +1,16 @@
 //! YCSB: Load, and A to F.
 //!
-//! The operations come from [`workload::operations`], made before the clock starts, with the shares
-//! of YCSB's authors; reads, updates and scans are zipfian with the run's skew (D: latest). A, B, C,
-//! F and D run on one table in this order, which is YCSB's own; E, whose insertions would meet
-//! those of D, on another. A scan is a batch of look-ups, as hash tables have no order, and
-//! counts as one operation.
+//! The operations come from [`workload::operations`] and are made before the clock starts, with the shares of YCSB's
+//! authors. Reads, updates and scans are zipfian with the run's skew (D: latest). A, B, C, F and D run on one table in
+//! this order, which is YCSB's. E runs on another table, since its insertions would meet those of D. A scan is a batch
+//! of look-ups, as hash tables have no order, and counts as one operation.
 //!
-//! Each write stores a value that names its key and itself. A read must find a value that names the
-//! key and a write that the run has begun; afterwards the written keys are looked up, and each must
-//! hold what some write of the same phase has stored there.
+//! Each write stores a value that names its key and itself. A read must find a value that names the key and a write
+//! that the run has begun. Afterwards the written keys are looked up, and each must hold what some write of the same
+//! phase has stored there.
 //!
-//! The ceiling of a mix is that of its reads and writes in their shares, were all of them cold.
-//! Skewed requests mostly find their lines in the caches, so a ratio above 1 is no error.
+//! The ceiling of a mix is that of its reads and writes in their shares, if all of them were cold. Skewed requests
+//! mostly find their lines in the caches, so a ratio above 1 is no error.
 
 use crate::ceilings::Ceilings;
 use crate::crew::{self, Timing};
@@ -27,11 +26,11 @@ use workload::{Part, Scatter};
 /// Workloads that share a table, in order.
 const TABLES: [&[Ycsb]; 2] =
     [&[Ycsb::Load, Ycsb::A, Ycsb::B, Ycsb::C, Ycsb::F, Ycsb::D], &[Ycsb::Load, Ycsb::E]];
-/// Part of the operations of D and E that insert.
+/// Part of the operations of D and E that are insertions.
 const INSERT_SHARE: f64 = 0.05;
-/// Operations of E for each of another workload's: a scan is some fifty look-ups.
+/// E has one operation for this many of another workload's: a scan is some fifty look-ups.
 const E_PART: u64 = 16;
-/// Keys that are looked up after a phase, at most.
+/// At most this many keys are looked up after a phase.
 const CHECKS_MAX: usize = 1 << 20;
 
 /// One round: two maps.
@@ -42,18 +41,18 @@ pub fn round<M: Map>(
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for (table, workloads) in TABLES.iter().enumerate() {
-        // As there may be somewhat more insertions than their share.
+        // There may be somewhat more insertions than their share.
         let inserted = (ops_of(Ycsb::D, setting) as f64 * INSERT_SHARE * 1.1) as u64 + 1_000;
         let map = open(&Setting { capacity: setting.pairs + inserted, ..setting.clone() })?;
         let mut phases = Phases::new(&map, setting);
         for &workload in *workloads {
-            // What only reads would be the same again with flushes.
+            // A workload that only reads would be the same with flushes.
             if workload == Ycsb::C && setting.flushes {
                 continue;
             }
             let row = phases.phase(name, workload);
             let row = explained(&map, setting, row)?;
-            // The second table's loading is the first one's again.
+            // Loading the second table only repeats the first one's loading.
             if table == 0 || workload != Ycsb::Load {
                 rows.push(row);
             }
@@ -62,14 +61,14 @@ pub fn round<M: Map>(
     Ok(rows)
 }
 
-/// The operations of one phase, done.
+/// The operations of one finished phase.
 pub(crate) struct Done {
     shares: Vec<Share>,
     pub(crate) count: usize,
     pub(crate) timing: Timing,
 }
 
-/// The workloads that one map goes through, one after the other.
+/// The workloads that one map goes through, one after another.
 pub(crate) struct Phases<'a, M> {
     pub(crate) map: &'a M,
     setting: &'a Setting,
@@ -114,7 +113,7 @@ impl<'a, M: Map> Phases<'a, M> {
         Ok(row.with_rate(count as f64 / timing.elapsed_s, ceiling))
     }
 
-    /// Does so many operations of a mix for each part, a thread each, on the clock.
+    /// Does this many operations of a mix for each part, with a thread each, on the clock.
     pub(crate) fn run(
         &mut self,
         op: &str,
@@ -163,8 +162,7 @@ impl<'a, M: Map> Phases<'a, M> {
         Ok(shares)
     }
 
-    /// Looks written keys up: each must hold a value of this phase, that one of its operations on
-    /// that key has stored.
+    /// Looks written keys up. Each must hold a value that one of this phase's operations on that key has stored.
     fn check(&self, shares: &[Share], count: usize) -> Result<()> {
         if let Some(facts) = self.map.facts() {
             let (found, expected) = (facts.pairs, self.pairs);
@@ -188,7 +186,7 @@ impl<'a, M: Map> Phases<'a, M> {
     }
 }
 
-/// Operations of all threads together; as many as there are pairs in the case of Load.
+/// Operations of all threads together. Load has as many as there are pairs.
 fn ops_of(workload: Ycsb, setting: &Setting) -> u64 {
     let ops = setting.ops.min(setting.pairs);
     match workload {
@@ -229,7 +227,7 @@ pub(crate) fn mix_of(workload: Ycsb, zipfian: Distribution, latest: Distribution
     })
 }
 
-/// Low bits of a value: which write of the run stored it. The others belong to the key.
+/// Low bits of a value: which write of the run stored it. The other bits belong to the key.
 const VERSION_MASK: u64 = (1 << 40) - 1;
 
 fn value(key: u64, version: u64) -> u64 {
@@ -284,8 +282,8 @@ fn perform<M: Map>(map: &M, share: &Share, end_version: u64, scatter: Scatter) -
     wrong
 }
 
-/// Operations a second and thread, were every line that they need cold. The read of a
-/// read-modify-write is in its write.
+/// Operations a second and thread if every line that they need were cold. The write of a read-modify-write includes its
+/// read.
 fn ceiling<'a>(
     ceilings: &Ceilings,
     flushes: bool,

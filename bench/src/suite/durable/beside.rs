@@ -1,7 +1,8 @@
-//! What others notice of a log and of a checkpoint that is being made.
+//! What other operations notice of a log, and of a checkpoint that is being made.
 //!
-//! A pool that was closed makes a checkpoint when it is opened again, beside operations: that is the one measured. A
-//! thread looks keys up, or updates pairs, from the opening to the end of the checkpoint, and then for as long again.
+//! A pool that was closed makes a checkpoint when it is opened again, while operations run. That checkpoint is
+//! measured. A thread looks keys up, or updates pairs, from the opening to the end of the checkpoint, and then for as
+//! long again.
 
 use super::disk::write_blocks;
 use super::place::{LOOK_EVERY, Place, verify};
@@ -20,11 +21,11 @@ use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 use workload::Permutation;
 
-/// How long a thread looks keys up beside a writer, each time.
+/// How long a thread looks keys up each time while another one writes.
 const TURN: Duration = Duration::from_millis(250);
 /// Turns of each table.
 const TURNS: usize = 3;
-/// Checkpoints, as many as take this long, and at most so many.
+/// Makes checkpoints for this long, but at most [`CHECKPOINTS_MAX`] of them.
 const CHECKPOINTS_S: f64 = 1.0;
 const CHECKPOINTS_MAX: u32 = 10;
 /// Operations between two looks.
@@ -38,7 +39,7 @@ struct Worker<'a> {
     keys: Keys,
     order: Permutation,
     done: AtomicU64,
-    /// Its processor time, when it looked last.
+    /// Its processor time at the last look.
     cpu_ns: AtomicU64,
     is_stopping: AtomicBool,
 }
@@ -57,7 +58,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Does `operation` on key after key; how many answers were wrong.
+    /// Does `operation` on key after key; returns the number of wrong answers.
     fn work(&self, mut operation: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
         let (mut number, mut wrong) = (0, 0);
         while !self.is_stopping.load(Ordering::Relaxed) {
@@ -109,7 +110,7 @@ impl Rate {
         Row { ops_per_s: Some(self.per_s()), cpu_ns, ..row }
     }
 
-    /// What it is beside another.
+    /// This rate compared with another.
     fn beside(self, other: Rate, row: Row) -> Row {
         let row = self.on(row);
         let cpu_ns = other.on(row.clone()).cpu_ns;
@@ -120,7 +121,7 @@ impl Rate {
         }
     }
 
-    /// What the worker does while `wait` waits.
+    /// Adds what the worker does while `wait` waits.
     fn add(&mut self, worker: &Worker<'_>, wait: impl FnOnce() -> Result<()>) -> Result<()> {
         let now = || [&worker.done, &worker.cpu_ns].map(|count| count.load(Ordering::Relaxed));
         let (before, started) = (now(), Instant::now());
@@ -140,7 +141,7 @@ fn until_checkpoint(table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Look-ups beside a writer, and while a checkpoint is made.
+/// Look-ups while another thread writes, and while a checkpoint is made.
 pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
     let modes = [Durability::Process, Durability::Periodic];
     let places = [Place::new(setting)?, Place::new(setting)?];
@@ -198,7 +199,7 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
     Ok(rows)
 }
 
-/// How long updates take while a checkpoint is made, and with no log, after opening as well.
+/// How long updates take while a checkpoint is made; and without a log, also after opening.
 pub(super) fn changes(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
     let clock = Clock::new();
     let mut rows = Vec::new();

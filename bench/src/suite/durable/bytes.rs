@@ -1,8 +1,8 @@
-//! How much is written per put, once checkpoints follow one another.
+//! Bytes written per put, once checkpoints follow one another.
 //!
-//! Single puts replace values from the end of one checkpoint to the end of the next one, so that a whole log and a
-//! whole checkpoint are counted. `written` counts what goes to log and checkpoint, `written_by_process` what the kernel
-//! counts: pages of the pool's file that it writes back, too.
+//! Single puts replace values from the end of one checkpoint to the end of the next, so that a whole log and a whole
+//! checkpoint are counted. `written` counts what goes to log and checkpoint. `written_by_process` is the kernel's
+//! count, which includes the pages of the pool's file that it writes back.
 
 use super::disk::written_bytes;
 use super::place::{Place, verify};
@@ -38,8 +38,8 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
                 puts += 1;
             }
             if usage(&table)?.checkpoints > before {
-                // What was put is written a moment later: without waiting, a window would count its puts and not
-                // their bytes.
+                // Log records are written a moment after their puts. Without waiting, a window would count its puts but
+                // not their bytes.
                 table.sync()?;
                 return Ok((puts, usage(&table)?.written_bytes, written_bytes()?));
             }

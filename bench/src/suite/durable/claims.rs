@@ -1,4 +1,4 @@
-//! The bars that this suite was set, held against its rows.
+//! Compares this suite's rows with the bars that it was set.
 
 use crate::bar::Bar;
 use crate::row::Row;
@@ -19,7 +19,7 @@ impl Rows<'_> {
         self.0.iter().filter(is_it).find_map(figure)
     }
 
-    /// Batches in units of those of the best of the peers that promise the same.
+    /// The rate of batches in units of that of the best peer with the same promise.
     fn beside_peers(&self, mode: &str) -> Option<f64> {
         let own = self.find("put_many", mode, 1, |row| row.ops_per_s)?;
         let promise = |row: &&Row| row.contender.ends_with(mode);
@@ -32,7 +32,7 @@ impl Rows<'_> {
     }
 }
 
-/// All bars that the rows tell of.
+/// All bars for which there are rows.
 pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let rows = &Rows(rows);
     let cpu = |op| rows.find(op, "-periodic", 1, |row| row.cpu_ratio);

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes of a block, and what direct access has to be aligned to.
+/// Bytes of a block; direct access has to be aligned to this.
 const BLOCK_BYTES: usize = 4096;
 /// Blocks of a file that is overwritten.
 const BLOCKS: u64 = 4096;
-/// How long blocks are written.
+/// How long to write blocks.
 const DURATION: Duration = Duration::from_millis(500);
 /// Bytes that a thread reads at once.
 const READ_BYTES: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl Aligned {
     }
 }
 
-/// Opens a file past the page cache, where the file system offers that.
+/// Opens a file past the page cache, if the file system offers that.
 fn open_direct(path: &Path, more: OFlags) -> Result<File> {
     let open = |flags: OFlags| {
         let mut options = OpenOptions::new();
@@ -50,7 +50,7 @@ fn open_direct(path: &Path, more: OFlags) -> Result<File> {
         .with_context(|| format!("opening {}", path.display()))
 }
 
-/// What one way of writing blocks came to.
+/// The result of one way of writing blocks.
 pub(super) struct Blocks {
     op: &'static str,
     pub(super) per_s: f64,
@@ -83,10 +83,10 @@ impl Blocks {
     }
 }
 
-/// One thread writes blocks of 4 KiB and waits until each is durable: behind the end of a file, over blocks that were
-/// written before, and over such past the page cache.
+/// One thread writes blocks of 4 KiB and waits until each is durable: at the end of a file, over blocks that were
+/// written before, and over such blocks past the page cache.
 pub(super) fn write_blocks(directory: &Path, blocks_max: u64) -> Result<[Blocks; 3]> {
-    // With a name of its own, as others may measure in this directory.
+    // With a unique name, as others may measure in this directory.
     let named = tempfile::Builder::new().prefix("blocks-").tempfile_in(directory);
     let named = named.with_context(|| format!("making a file in {}", directory.display()))?;
     let (path, file) = (named.path(), named.as_file());
@@ -111,7 +111,7 @@ pub(super) fn write_blocks(directory: &Path, blocks_max: u64) -> Result<[Blocks;
     Ok([appended, overwritten, past_cache])
 }
 
-/// Reads all files of a directory with so many threads, past the page cache; bytes and seconds.
+/// Reads all files of a directory with `threads` threads, past the page cache; returns bytes and seconds.
 pub(super) fn read_files(directory: &Path, threads: usize) -> Result<(u64, f64)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -138,7 +138,8 @@ pub(super) fn read_files(directory: &Path, threads: usize) -> Result<(u64, f64)>
     Ok((bytes, timing.elapsed_s))
 }
 
-/// Bytes that this process has caused to be written to disks, as the kernel counts them: pages of mapped files, too.
+/// Bytes that this process has caused to be written to disks, as the kernel counts them; includes pages of mapped
+/// files.
 pub(super) fn written_bytes() -> Result<u64> {
     const SOURCE: &str = "/proc/self/io";
     let text = fs::read_to_string(SOURCE).context(SOURCE)?;

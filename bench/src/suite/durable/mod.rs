@@ -1,8 +1,8 @@
-//! What surviving power loss costs, on a disk, beside the disk itself and other authors' stores.
+//! What surviving power loss on a disk costs, beside the disk itself and other authors' stores.
 //!
-//! Contenders are called by what they promise: `NAME-commit` waits for the disk with each call, `NAME-periodic` does
-//! not and may lose the last milliseconds, `NAME-process` writes no log at all. All files lie in a directory of their
-//! own below [`Setting::directory`]. `--pools` puts the pools elsewhere, their logs stay.
+//! Contenders are named after what they promise. `NAME-commit` waits for the disk in each call. `NAME-periodic` does
+//! not, and may lose the last milliseconds. `NAME-process` writes no log at all. All files lie in a new directory below
+//! [`Setting::directory`]. `--pools` puts the pools elsewhere; their logs stay.
 //!
 //! | part | rows |
 //! |---|---|
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 /// The suite's name.
 pub(crate) const NAME: &str = "durable";
 
-/// What of the suite is measured.
+/// The parts of the suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// The disk, and durable puts beside it
@@ -52,10 +52,10 @@ pub enum Part {
     Open,
 }
 
-/// What can be chosen of this suite alone.
+/// The choices for this suite alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Parts to measure; none: all.
+    /// Parts to measure; empty: all.
     pub parts: Vec<Part>,
     /// Where pools are, if not beside their logs.
     pub pools: Option<PathBuf>,
@@ -67,7 +67,7 @@ impl Choices {
     }
 }
 
-/// One round of everything, of one of firndex's engines.
+/// One round of everything, for one of firndex's engines.
 pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let choices = &setting.durable;
@@ -94,7 +94,7 @@ pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Ro
     Ok(rows)
 }
 
-/// One round of another author's map: puts alone.
+/// One round of another author's map: only puts.
 pub(crate) fn of_map(contender: &OnDisk<impl Open>, setting: &Setting) -> Result<Vec<Row>> {
     let is_wanted = setting.durable.has(Part::Puts);
     if is_wanted { puts::round(contender, setting) } else { Ok(Vec::new()) }
@@ -153,7 +153,7 @@ fn named(name: &str, durability: Durability) -> String {
     format!("{name}-{mode}")
 }
 
-/// Processor time so far, of the process or the calling thread.
+/// Processor time so far of the process or of the calling thread.
 fn cpu_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,8 +1,8 @@
 //! Opening after power loss: the pool's file is gone, its checkpoint and log are there.
 //!
-//! The checkpoint has all pairs, and the log has grown since to half of the size at which the next one is made. Row
-//! `open_after_power_loss` is the whole opening, `read_files` the reading of all that is there, past the page cache,
-//! with as many threads; it is measured before and after. `ratio` is how many times as long as that the opening takes.
+//! The checkpoint has all pairs, and the log has since grown to half of the size at which the next one is made. Row
+//! `open_after_power_loss` is the whole opening. Row `read_files` is the reading of all these files, past the page
+//! cache and with as many threads, measured before and after. `ratio` is how many times as long the opening takes.
 //! Log and checkpoint are not in the page cache either time.
 
 use super::disk::read_files;
@@ -25,7 +25,7 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
     let place = Place::new(setting)?;
     let options = place.options(engine, setting, Durability::Periodic);
     place.filled(engine, setting, Durability::Periodic)?.close()?;
-    // Opened again, it makes a checkpoint of all pairs.
+    // When it is opened again, it makes a checkpoint of all pairs.
     let table = options.open_table(place.pool())?;
     let usage = || table.log()?.context("the table has no log");
     while usage()?.checkpoints == 0 {

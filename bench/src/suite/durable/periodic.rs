@@ -1,8 +1,8 @@
-//! What a log costs changes: the same changes of two tables, one with a log and one without, in turns.
+//! What a log costs changes: two tables, one with a log and one without, take turns with the same changes.
 //!
-//! `ratio` is the rate with a log in units of that without, `cpu_ratio` the same of processor time. Processor time is
-//! that of the whole process, so the log's threads are in it, and so are checkpoints: a turn with a log ends when
-//! everything is durable and no checkpoint is being made. The clock stops when everything is durable.
+//! `ratio` is the rate with a log in units of the rate without, `cpu_ratio` the same for processor time. Processor time
+//! is that of the whole process. It includes the log's threads, and checkpoints: a turn with a log ends when everything
+//! is durable and no checkpoint is being made. The clock stops when everything is durable.
 
 use super::place::{Place, settle};
 use super::{cpu_ns, named, row};
@@ -19,9 +19,9 @@ use workload::{Part, Permutation};
 
 /// Turns of each table.
 const TURNS: usize = 4;
-/// The first insertions touch the pages: this part of them is off the clock.
+/// This part of the insertions is off the clock: the first ones touch the pages.
 const FRESH_PART: u64 = 16;
-/// Salt of the order of all changes but the insertions.
+/// Salt of the order of all changes except the insertions.
 const ORDER: u64 = 19;
 
 /// What the changes of one table took.
@@ -32,7 +32,7 @@ struct Spent {
     checkpoints: u64,
 }
 
-/// A change, and which of the answers would be right.
+/// A change, and which answers would be right.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Insert,
@@ -91,7 +91,7 @@ impl Measured {
     }
 }
 
-/// Changes the table; how many answers were wrong.
+/// Changes the table; returns the number of wrong answers.
 fn apply(table: &Table, change: Change, keys: &[u64], batch: usize) -> Result<u64> {
     let mut wrong = 0;
     let many = |write: Writer, before: Option<Writer>| -> Result<u64> {
@@ -180,7 +180,7 @@ fn turns(
         let numbers = part.range(count).map(|number| numbers.start + number);
         let numbers = numbers.map(|number| order.map_or(number, |order| order.apply(number)));
         let words: Vec<u64> = numbers.map(|number| keys.key(number)).collect();
-        // Neither table always comes first.
+        // Each table comes first in every other turn.
         for which in [turn % 2, 1 - turn % 2] {
             tables[which].change(setting, change, &words, &mut spent[which])?;
         }

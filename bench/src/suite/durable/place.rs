@@ -10,13 +10,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 use workload::Part;
 
-/// Pairs of a call that fills a table.
+/// Pairs in a call that fills a table.
 const FILL_BATCH: usize = 4096;
-/// Pairs that are looked up where a table is verified, at most.
+/// At most this many pairs are looked up to verify a table.
 const CHECKS_MAX: u64 = 1 << 20;
-/// How often a thread looks whether a checkpoint has ended.
+/// How often a thread checks whether a checkpoint has ended.
 pub(super) const LOOK_EVERY: Duration = Duration::from_micros(500);
-/// The log's size up to which no checkpoint is made, as the facade has it.
+/// The log's size up to which no checkpoint is made, as in the facade.
 const CHECKPOINT_AT: u64 = 256 << 20;
 
 /// A pool's file and the directory of its log.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// In new directories, which go when this does.
+    /// In new directories, which are removed with this.
     pub(super) fn new(setting: &Setting) -> Result<Place> {
         let directory = temporary(&setting.directory)?;
         let mut place = Place::in_directory(setting, directory.path())?;
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// Small tables see checkpoints, too.
+/// Smaller for small tables, so that they see checkpoints, too.
 fn checkpoint_at(setting: &Setting) -> u64 {
     CHECKPOINT_AT.min(setting.pairs * 16)
 }

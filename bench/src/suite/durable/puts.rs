@@ -1,7 +1,7 @@
 //! Puts that survive power loss, by one thread and by many.
 //!
-//! Each map has all pairs; puts replace values, in an order of no pattern, each thread those of a part of its own. The
-//! clock stops when everything that was put is durable. What was put last is looked up then.
+//! Each map has all pairs. Puts replace values in random order; each thread has a separate part. The clock stops when
+//! everything that was put is durable. Then the last puts are looked up.
 
 use super::disk::write_blocks;
 use super::row;
@@ -15,19 +15,19 @@ use std::time::{Duration, Instant};
 
 /// How long a row's threads put.
 const DURATION: Duration = Duration::from_millis(1000);
-/// Puts between two looks at the clock, which costs as much as a put.
+/// Puts between two looks at the clock. A look costs as much as a put.
 const PUTS_PER_LOOK: usize = 16;
-/// Pairs of each map, at most: other authors' take minutes for more.
+/// Each map has at most this many pairs: other authors' maps take minutes for more.
 const PAIRS_MAX: u64 = 1_000_000;
-/// Pairs of a call.
+/// Pairs in a call.
 const BATCH: usize = 1000;
-/// ... and of one that fills a map.
+/// Pairs in a call that fills a map.
 const FILL_BATCH: u64 = 50_000;
 /// Threads of single puts and of batches.
 const THREADS: [usize; 2] = [1, 2];
-/// Threads of single puts where those that wait do so together.
+/// Threads of single puts if threads wait together.
 const THREADS_OF_GROUPS: [usize; 4] = [1, 2, 16, 64];
-/// Of each thread so many puts are looked up, the last ones.
+/// This many of each thread's last puts are looked up.
 const CHECKS: usize = 4096;
 /// Salt of the order of puts.
 const ORDER: u64 = 18;
@@ -36,17 +36,17 @@ struct Puts<'a> {
     map: &'a dyn DurableMap,
     /// In the order of the puts.
     keys: &'a [u64],
-    /// Of all threads, at most.
+    /// At most this many puts of all threads together.
     puts_max: u64,
 }
 
-/// What tells a put from those before it.
+/// A value that tells a put from those before it.
 fn value(key: u64, stamp: u64) -> u64 {
     (key ^ stamp).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Puts<'_> {
-    /// Puts with so many threads; how many puts a second.
+    /// Puts with this many threads; returns the puts a second.
     fn run(&self, threads: usize, batch: usize, stamp: u64) -> Result<f64> {
         let step = if batch > 1 { batch } else { PUTS_PER_LOOK };
         let pair = |keys: &[u64], put: usize| {

@@ -1,12 +1,11 @@
 //! Figure 15a: expanding in place, and into a new table.
 //!
-//! A table is filled to a load factor of [`EXPAND_AT`]. `expand_full_rehash` makes an empty table of
-//! twice the size in a new pool, with the same hash functions, and inserts every pair of the old one,
-//! in the order of the old one's buckets; the old one stays as it was. `expand_in_place` then is
-//! [`engines::level::LevelHashing::expand`] of the old one: a new top level, and the pairs of the bottom
-//! level inserted above and deleted below. Both are done by one thread, and both touch the pages of
-//! their new buckets for the first time. Rates are in pairs of the whole table; the ceiling of the one
-//! is the other, so that its ratio is how many times as fast it is.
+//! A table is filled to a load factor of [`EXPAND_AT`]. `expand_full_rehash` makes an empty table of twice the size in
+//! a new pool, with the same hash functions, and inserts every pair of the old one, in the order of the old one's
+//! buckets. The old one stays as it was. Then `expand_in_place` is [`engines::level::LevelHashing::expand`] of the old
+//! one: it adds a new top level, inserts the pairs of the bottom level above, and deletes them below. One thread does
+//! both, and both touch the pages of their new buckets for the first time. Rates are in pairs of the whole table. The
+//! ceiling of one is the other, so its ratio is how many times as fast it is.
 
 use super::table::{EXPAND_AT, Table, shape_within};
 use crate::crew;

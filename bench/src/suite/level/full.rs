@@ -33,8 +33,8 @@ fn pair(keys: Keys, number: u64) -> (u64, u64) {
     (key, Writer::Insert.value(key))
 }
 
-/// Fills a table of this design until it refuses a pair. The load factor is relative to the slots of
-/// the levels that the design uses.
+/// Fills a table of this design until it refuses a pair. The load factor is based on the slots of the levels that the
+/// design uses.
 fn full(contender: &str, design: Design, setting: &Setting) -> Result<Row> {
     let shape = shape_within(Shape { design, ..Shape::default() }, setting.pairs, 1.0);
     let table: Table<_> = Table::new(memory()?, shape, setting.seed)?;
@@ -50,7 +50,7 @@ fn full(contender: &str, design: Design, setting: &Setting) -> Result<Row> {
     })
 }
 
-/// Grows a table through six expansions, each when it has refused a pair.
+/// Grows a table through six expansions, each after it has refused a pair.
 fn expansions(contender: &str, design: Design, setting: &Setting) -> Result<Vec<Row>> {
     let shape = Shape { design, ..Shape::default() };
     let shape = shape_within(shape, setting.pairs >> (EXPANSIONS - 1), 1.0);

@@ -1,12 +1,11 @@
-//! Figure 5: searches before and after expansions, in the order of the levels and the fuller first.
+//! Figure 5: searches before and after expansions, in the order of the levels and in the fuller level first.
 //!
-//! Three tables of the same pairs grow from a 64th of the pairs through six expansions at
-//! [`EXPAND_AT`]: two that are searched as in the paper, bucket by bucket, the levels in their order
-//! (static) and the fuller one first (dynamic), and one with the engine's fingerprints. At load factors
-//! a tenth apart, all are searched in turns on the same
-//! keys, present and absent ones, going round the keys where they are fewer than the searches.
+//! Three tables of the same pairs grow from a 64th of the pairs through six expansions at [`EXPAND_AT`]. Two are
+//! searched as in the paper, bucket by bucket: one in the order of the levels (static), one in the fuller level first
+//! (dynamic). The third uses the engine's fingerprints. At load factors a tenth apart, all are searched in turns for
+//! the same keys, present and absent ones. If there are fewer keys than searches, the keys are used again.
 //!
-//! The same once more on medium `count`, with fewer pairs: lines of the pool that a search reads.
+//! The same is repeated on medium `count`, with fewer pairs, for the lines of the pool that a search reads.
 
 use super::table::{EXPAND_AT, Table, shape_within};
 use crate::crew::{self, Timing};
@@ -21,14 +20,14 @@ use pmem::Medium;
 use pmem::medium::measure;
 
 const EXPANSIONS: u32 = 6;
-/// Load factors at which is searched, in hundredths. None of them directly after an expansion: a table
-/// learns during insertions which level is the fuller one.
+/// Load factors of the searches, in hundredths. None is directly after an expansion, since a table learns during
+/// insertions which level is the fuller one.
 const LOAD_PERCENTS: [u64; 9] = [5, 15, 25, 35, 45, 55, 65, 75, 85];
 /// Slices of the searches, between which the tables take turns.
 const SLICES: usize = 4;
-/// Pairs of a table whose lines are counted, at most: how many are read does not depend on its size.
+/// At most this many pairs in a table whose lines are counted: the count does not depend on the table's size.
 const COUNTED_PAIRS_MAX: u64 = 1 << 18;
-/// Searches of which the lines are counted, at most.
+/// At most this many searches whose lines are counted.
 const COUNTED_OPS_MAX: u64 = 1 << 14;
 
 /// Tables that are compared.
@@ -39,10 +38,10 @@ struct Searched<M: Medium> {
     table: Table<M>,
 }
 
-/// Searches for these keys, which are there or not.
+/// Searches for these keys, which are present or not.
 type Search<M> = fn(&Table<M>, words: &[u64], is_hit: bool, threads: usize) -> Result<Slice>;
 
-/// What a slice of searches took.
+/// The cost of a slice of searches.
 #[derive(Debug, Clone, Copy)]
 enum Slice {
     Timed(Timing),
@@ -61,7 +60,7 @@ struct Comparison<'a, M: Medium> {
     step: u32,
 }
 
-/// On the clock.
+/// Searches on the clock.
 pub(super) fn timed(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     rows(name, setting, memory, |table, words, is_hit, threads| {
         let timing = crew::check(op(is_hit), words, threads, &|words| wrong(table, words, is_hit))?;
@@ -69,7 +68,7 @@ pub(super) fn timed(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     })
 }
 
-/// Lines read.
+/// Counts the lines read.
 pub(super) fn counted(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     let fewer = Setting {
         pairs: setting.pairs.min(COUNTED_PAIRS_MAX),
@@ -132,7 +131,7 @@ fn pair(keys: Keys, number: u64) -> (u64, u64) {
 }
 
 impl<M: Medium> Comparison<'_, M> {
-    /// Fills all tables up to [`EXPAND_AT`], or until they are full, which small ones may be before.
+    /// Fills all tables up to [`EXPAND_AT`], or until they are full; small ones may be full earlier.
     fn between_expansions(&mut self, expansions: u32) -> Result<()> {
         let capacity = self.searched[0].table.capacity();
         let is_as_large = |searched: &Searched<M>| searched.table.capacity() == capacity;
@@ -144,7 +143,7 @@ impl<M: Medium> Comparison<'_, M> {
             }
             let (keys, numbers) = (self.keys, self.count..target);
             let [first, others @ ..] = &self.searched;
-            // One thread: only who inserts often finds out which level is fuller.
+            // One thread: only a thread that inserts often finds out which level is fuller.
             let reached = first.table.fill(numbers.clone(), |number| pair(keys, number))?;
             for other in others {
                 let numbers = numbers.start..reached;
@@ -175,7 +174,7 @@ impl<M: Medium> Comparison<'_, M> {
         let mut turns = [Turns::default(); TABLES];
         let mut lines = [None; TABLES];
         for (slice, words) in words.chunks(words.len().div_ceil(SLICES)).enumerate() {
-            // Another one first each time.
+            // Each slice begins with another table.
             for turn in 0..TABLES {
                 let which = (slice + turn) % TABLES;
                 let table = &self.searched[which].table;

@@ -1,7 +1,7 @@
 //! Figure 8b: for how many updates the bucket has an empty slot.
 //!
-//! The engine does not tell, its fences do: medium `count` counts them. That they still do is tried
-//! first, on a table whose updates all have an empty slot and on one whose updates never may use it.
+//! The engine does not tell, but its fences do, which medium `count` counts. To check that they still do, this first
+//! tries a table whose updates all have an empty slot and one whose updates may never use it.
 
 use super::table::{Table, shape_within};
 use crate::keys::{Keys, Writer};
@@ -12,13 +12,13 @@ use anyhow::{Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::medium::measure;
 
-/// Pairs of a table, at most: shares settle soon.
+/// At most this many pairs in a table: shares settle soon.
 const PAIRS_MAX: u64 = 1 << 18;
-/// Updates at each load factor, at most.
+/// At most this many updates at each load factor.
 const OPS_MAX: u64 = 1 << 16;
-/// Load factors at which is counted, in twentieths.
+/// Load factors of the counts, in twentieths.
 const LOAD_TWENTIETHS: std::ops::RangeInclusive<u64> = 1..=19;
-/// Fences of an update that is written as an insertion, at most: the item's and the tokens'. One that
+/// Most fences of an update that is written like an insertion: one for the item and one for the tokens. An update that
 /// writes a log entry has a third, for that.
 const FENCES_LOG_FREE_MAX: u64 = 2;
 
@@ -36,7 +36,7 @@ impl Counted {
         Ok(Counted { table, keys })
     }
 
-    /// Inserts pairs from the `from`-th to before the `to`-th; the number at which one was refused.
+    /// Inserts the pairs from the `from`-th to before the `to`-th; returns the number at which one was refused.
     fn fill(&self, from: u64, to: u64) -> Result<u64> {
         self.table.fill(from..to, |number| {
             let key = self.keys.key(number);
@@ -44,7 +44,7 @@ impl Counted {
         })
     }
 
-    /// Updates the keys of these numbers; the part of them that wrote no log entry.
+    /// Updates the keys of these numbers; returns the part of them that wrote no log entry.
     fn log_free(&self, numbers: &[u64]) -> Result<f64> {
         let mut log_free = 0;
         for key in numbers.iter().map(|&number| self.keys.key(number)) {
@@ -59,7 +59,7 @@ impl Counted {
 
 pub(super) fn rows(name: &str, setting: &Setting) -> Result<Vec<Row>> {
     for (log_free_update, expected) in [(true, 1.0), (false, 0.0)] {
-        // A single pair has empty slots beside it.
+        // A single pair has empty slots next to it.
         let counted = Counted::new(4, log_free_update, 1, setting)?;
         counted.fill(0, 1)?;
         let found = counted.log_free(&[0])?;

@@ -12,7 +12,7 @@ use pmem::Medium;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Load factor at which the paper's tables are expanded, where they do not wait to be full.
+/// Load factor at which the paper's tables expand if they do not wait until they are full.
 pub(super) const EXPAND_AT: f64 = 0.85;
 
 /// A table that grows only when it is told to.
@@ -41,8 +41,8 @@ impl<M: Medium> Doubles for LevelHashing<M, u64, u64> {
     }
 }
 
-/// A table for the setting's capacity, which doubles when it is told to. With a `design`, of that instead of the one
-/// that users have.
+/// A table for the setting's capacity, which doubles when it is told to. Without a `design` it has that of users'
+/// tables.
 pub(crate) fn open_to_double<M: Medium>(
     medium: M,
     setting: &Setting,
@@ -62,8 +62,7 @@ pub(crate) fn open_to_double<M: Medium>(
     Ok((Direct::of(Arc::clone(&table) as _, pool), table))
 }
 
-/// The largest shape of which `pairs` pairs fill at least the part `load_factor`; where there is none,
-/// the smallest.
+/// The largest shape that `pairs` pairs fill to at least `load_factor`; if there is none, the smallest.
 pub(super) fn shape_within(shape: Shape, pairs: u64, load_factor: f64) -> Shape {
     let mut shape = Shape { initial_log2: 1, ..shape };
     let slots = |shape: &Shape| (u64::from(shape.slots) * 3) << (shape.initial_log2 - 1);

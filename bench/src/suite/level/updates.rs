@@ -1,9 +1,9 @@
 //! Figure 12: updates at growing load factors, with real flushes.
 //!
-//! Three tables of keys of 16 bytes. Values have 15 bytes where an update uses an empty slot of the
-//! bucket if there is one (`log-free`) and where it always writes a log entry (`logged`); they are words
-//! where it overwrites them (`in-place`). At each load factor the tables take turns with the same keys,
-//! none of which is updated twice.
+//! Three tables have keys of 16 bytes. Two have values of 15 bytes: updates of one use an empty slot of the bucket if
+//! there is one (`log-free`), updates of the other always write a log entry (`logged`). The third has words as values,
+//! which updates overwrite (`in-place`). At each load factor the tables take turns with the same keys. No key is
+//! updated twice.
 
 use super::table::{Table, shape_within};
 use crate::crew::{self, Timing};
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use engines::level::{Design, Shape};
 use pmem::medium::Memory;
 
-/// Load factors at which is updated, in tenths.
+/// Load factors of the updates, in tenths.
 const LOAD_TENTHS: std::ops::RangeInclusive<u64> = 1..=9;
 /// The last of them.
 const LOAD_FACTOR_MAX: f64 = 0.9;
@@ -26,10 +26,10 @@ const SLICES: usize = 6;
 
 type Key = Bytes<16>;
 
-/// A table that is updated, whatever its values are.
+/// A table that is updated, for any type of values.
 trait Updated {
-    /// Inserts the keys of these numbers with their first values until one is refused; the number
-    /// at which it stopped.
+    /// Inserts the keys of these numbers with their first values until one is refused; returns the number at which it
+    /// stopped.
     fn fill(&self, keys: Keys, numbers: std::ops::Range<u64>) -> Result<u64>;
 
     /// Gives `words`, which stand for keys, the values of `generation`, on the clock.
@@ -99,7 +99,7 @@ pub(super) fn rows(name: &str, setting: &Setting) -> Result<Vec<Row>> {
         let before = generations.len() as u64;
         let count = capacity * tenths / 10;
         for (_, table) in &tables {
-            // Small tables may be full before.
+            // Small tables may be full earlier.
             if table.fill(keys, before..count)? < count {
                 break 'steps;
             }

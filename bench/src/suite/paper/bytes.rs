@@ -28,9 +28,9 @@ impl<const N: usize> Fixed for Bytes<N> {
     }
 }
 
-/// A key or a value that a word stands for: other words, other bytes.
+/// A key or a value that stands for a word: different words give different bytes.
 pub(crate) trait OfWord: Fixed + std::fmt::Debug {
-    /// What `word` stands for. All of its bytes depend on the word.
+    /// The key or value for `word`. All of its bytes depend on the word.
     fn of_word(word: u64) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! What a paper says, beside what was measured.
+//! What a paper claims, beside what was measured.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 pub struct Claim {
     /// Table, figure or section.
     pub place: &'static str,
-    /// What is said there.
+    /// What it says.
     pub says: String,
     /// What was measured.
     pub measured: String,
@@ -16,7 +16,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Prints claims, one after the other.
+    /// Prints claims one after another.
     pub(crate) fn print(claims: &[Claim], out: &mut dyn Write) -> io::Result<()> {
         for Claim { place, says, measured, holds } in claims {
             let verdict = match holds {

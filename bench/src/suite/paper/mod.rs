@@ -1,4 +1,4 @@
-//! Suites that an engine's own paper is measured by, and what they share.
+//! Suites that repeat the measurements of an engine's paper, and what they share.
 
 pub(crate) mod bytes;
 mod claim;
@@ -17,19 +17,19 @@ use firndex::Engine;
 
 /// The suite of one engine's paper.
 pub struct Paper {
-    /// Which suite that is.
+    /// The suite itself.
     pub suite: Suite,
-    /// Its name, which is that of the engine that the paper is about.
+    /// Its name, which is that of the paper's engine.
     pub name: &'static str,
-    /// Bytes that its tables take at once per pair, about.
+    /// About how many bytes its tables take at once per pair.
     pub bytes_per_pair: u64,
-    /// Pairs if nothing is said; `None`: as many as other suites have.
+    /// Default number of pairs; `None`: as many as in other suites.
     pub pairs: Option<u64>,
-    /// The media that it measures on.
+    /// The media on which it measures.
     pub media: &'static [Medium],
-    /// One round of all that goes with the setting's medium, flushes and threads.
+    /// One round of everything that goes with the setting's medium, flushes and threads.
     pub round: fn(&str, &Setting) -> Result<Vec<Row>>,
-    /// What the paper says, held against merged rows.
+    /// The paper's claims, compared with merged rows.
     pub claims: fn(&[Row]) -> Vec<Claim>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) trait Doubles: Send + Sync {
 }
 
 impl Paper {
-    /// The paper that a suite is of, if it is of one.
+    /// The paper whose measurements a suite repeats, if it does.
     pub fn of(suite: Suite) -> Option<&'static Paper> {
         PAPERS.into_iter().find(|paper| paper.suite == suite)
     }

@@ -26,7 +26,7 @@ impl<M: Medium, I: Index<K, V>, K: Fixed + Debug, V: Fixed + Debug> Table<M, I, 
         self.index.get(key)
     }
 
-    /// Stores a pair whose key is not there. Whether there was room.
+    /// Stores a pair whose key is absent. Returns whether there was room.
     pub(crate) fn insert(&self, key: K, value: V) -> Result<bool> {
         let _write = self.pool.write()?;
         match self.index.insert(key, value) {
@@ -40,19 +40,18 @@ impl<M: Medium, I: Index<K, V>, K: Fixed + Debug, V: Fixed + Debug> Table<M, I, 
         }
     }
 
-    /// Replaces a value; whether the key was there.
+    /// Replaces a value; returns whether the key was present.
     #[inline]
     pub(crate) fn update(&self, key: K, value: V) -> bool {
         self.pool.write().is_ok_and(|_write| matches!(self.index.update(key, value), Ok(Some(_))))
     }
 
-    /// Removes a pair; whether the key was there.
+    /// Removes a pair; returns whether the key was present.
     pub(crate) fn remove(&self, key: K) -> bool {
         self.pool.write().is_ok_and(|_write| matches!(self.index.remove(key), Ok(Some(_))))
     }
 
-    /// Inserts the pairs of these numbers until one is refused; returns the number at which it
-    /// stopped.
+    /// Inserts the pairs of these numbers until one is refused; returns the number at which it stopped.
     pub(crate) fn fill(
         &self,
         numbers: std::ops::Range<u64>,
@@ -67,7 +66,7 @@ impl<M: Medium, I: Index<K, V>, K: Fixed + Debug, V: Fixed + Debug> Table<M, I, 
         Ok(numbers.end.max(numbers.start))
     }
 
-    /// Inserts all pairs of `other`, which this one has none of, in the order of its buckets.
+    /// Inserts all pairs of `other`, in the order of its buckets. This table has none of them.
     pub(crate) fn insert_all_of(&self, other: &Self) -> Result<()> {
         let _write = self.pool.write()?;
         let mut refused = 0u64;
@@ -78,7 +77,7 @@ impl<M: Medium, I: Index<K, V>, K: Fixed + Debug, V: Fixed + Debug> Table<M, I, 
         Ok(())
     }
 
-    /// Slots that the load factor is relative to.
+    /// Slots on which the load factor is based.
     pub(crate) fn capacity(&self) -> u64 {
         self.index.occupancy().capacity
     }

@@ -3,15 +3,15 @@
 use crate::crew::Timing;
 use crate::row::Row;
 
-/// Operations of a point of a series, as a part of the run's.
+/// Operations of one point of a series, as a part of the run's.
 pub(crate) const OPS_PART: u64 = 16;
 
-/// Slices of operations that several contenders took turns with, added up.
+/// The sum of the slices in which one contender had its turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Turns {
     ops: u64,
     elapsed_s: f64,
-    /// Time that a thread had a processor, of the time in slices for which that is told.
+    /// Time that threads had a processor, and the time of the slices for which that is known.
     on_cpu_s: f64,
     told_s: f64,
 }

@@ -1,4 +1,4 @@
-//! Figure 5: a cache that is looked up, and that takes what it missed in the place of a random pair.
+//! Figure 5: a cache that is searched. After a miss it takes the missing pair in place of a random one.
 
 use super::tested::{CHUNK, Clocked, Entry};
 use super::workloads::{Filled, value};
@@ -9,7 +9,7 @@ use pmem::Medium;
 use workload::operations::{Caching, Operation};
 use workload::{Part, Scatter};
 
-/// Look-ups that hit, in percent: the paper's W1 and W2.
+/// Percentage of look-ups that hit: the paper's W1 and W2.
 const HITS: [u64; 2] = [95, 90];
 
 pub(super) fn rows<M: Medium>(
@@ -27,7 +27,7 @@ pub(super) fn rows<M: Medium>(
     Ok(rows)
 }
 
-/// No row of a table that refuses a pair.
+/// No row if the table refuses a pair.
 fn row(
     table: super::tested::Tested,
     name: &str,
@@ -39,7 +39,7 @@ fn row(
     if !is_done {
         return Ok(None);
     }
-    // The same keys as those that are there.
+    // The same keys as those in the table.
     let scatter = Scatter::new(setting.seed);
     let (pairs, share) = (filled.keys.count(), hits as f64 / 100.0);
     let mut operations = Caching::new(pairs, share, scatter, setting.seed, Part::WHOLE)?;

@@ -1,10 +1,10 @@
-//! What the paper says, held against the rows.
+//! The paper's claims, compared with the rows.
 
 use super::figures::{Figures, MEMORY, WRITES};
 use crate::row::Row;
 use crate::suite::Claim;
 
-/// A figure as in the paper is within this part of it.
+/// A figure that is within this part of the paper's counts as near.
 const NEAR: f64 = 0.15;
 
 /// The columns of table 2 as operations, and those of table 3.
@@ -27,7 +27,7 @@ impl Rows<'_> {
         self.find(op, contender, |row| row.ops_per_s)
     }
 
-    /// A line of a table of the paper.
+    /// Compares one line of a table of the paper.
     fn line(
         &self,
         place: &'static str,
@@ -56,7 +56,7 @@ impl Rows<'_> {
         figures.each().map(|(name, row)| line((name, row.collect()))).collect()
     }
 
-    /// That one is so many times as fast as each of others.
+    /// Claims that one is this many times as fast as each of the others.
     fn faster(
         &self,
         place: &'static str,
@@ -173,7 +173,7 @@ pub(super) fn claims(rows: &[Row]) -> Vec<Claim> {
         measured: format!("{} of the slots", shown(&[stash])),
         holds: stash.map(|stash| stash <= 0.03),
     });
-    // What was not asked for is left out; that the paper's own table is missing is said.
+    // What was not asked for is left out, but a missing table of the paper is mentioned.
     let is_about_own = |claim: &Claim| claim.says.contains(OWN) || claim.says.contains(OWN_WORDS);
     let is_measured = |claim: &Claim| claim.measured.starts_with(|c: char| c.is_ascii_digit());
     all.retain(|claim| is_measured(claim) || is_about_own(claim));

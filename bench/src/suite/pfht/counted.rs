@@ -1,5 +1,5 @@
-//! Writes per insertion of an engine that has no log: lines that it writes back, counted on medium `count`. By the rule
-//! of [`baselines`] each would be written twice, and each operation committed and its log truncated.
+//! Writes per insertion of an engine without a log: the lines that it writes back, counted on medium `count`. By the
+//! rule of [`baselines`] each would be written twice, and each operation would be committed and its log truncated.
 
 use super::figures::{WRITES, figure};
 use crate::direct::Direct;
@@ -14,7 +14,7 @@ use firndex::Engine;
 use pmem::medium::measure;
 use workload::Random;
 
-/// Slots, at most: counts do not depend on the size.
+/// At most this many slots: counts do not depend on the size.
 const SLOTS_MAX: u64 = 1 << 20;
 
 pub(super) fn rows(engine: Engine, load: u64, setting: &Setting) -> Result<Vec<Row>> {

@@ -1,4 +1,4 @@
-//! What the paper printed.
+//! The figures that the paper printed.
 
 /// A table of the paper: the names of its columns, and rows of contenders.
 pub(super) struct Figures {
@@ -33,7 +33,7 @@ pub(super) const MEMORY: Figures = Figures {
 };
 
 impl Figures {
-    /// What there is of each contender.
+    /// The figures of each contender.
     pub(super) fn each(
         &self,
     ) -> impl Iterator<Item = (&'static str, impl Iterator<Item = (&'static str, f64)>)> {

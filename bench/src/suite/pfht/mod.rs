@@ -1,28 +1,28 @@
 //! The measurements of Debnath et al., Revisiting Hash Table Design for Phase Change Memory (INFLOW 2015): classic
-//! tables ([`baselines`]) beside the paper's own, if that engine is built, at load factors 0.90 and 0.95.
+//! tables ([`baselines`]) beside the paper's table, if that engine is built, at load factors 0.90 and 0.95.
 //!
-//! Workload `wo`, write-once: an empty table is filled. Workload `wh`, write-heavy: then pairs are removed and others
-//! inserted, so that it stays as full. The paper alternates the two; here some pairs in a row are removed and as many
-//! inserted, so that no clock is read in between (a thousandth of the slots, at most 64).
+//! Workload `wo`, write-once, fills an empty table. Workload `wh`, write-heavy, then removes pairs and inserts others,
+//! so that the table stays as full. The paper alternates the two. Here some pairs in a row are removed and as many
+//! inserted (a thousandth of the slots, at most 64), so that no clock is read in between.
 //!
 //! Without flushes, on `dram`:
 //!
-//! * `insert_wo_90` to `get_miss_wh_95` (figure 2). The column `writes` is table 2: by the rule of [`baselines`], or,
-//!   of an engine that has no log, twice the lines that it writes back and two more, as for one cell each. `paper` is
-//!   the paper's figure, `stashed` the part of the slots that is in a stash.
+//! * `insert_wo_90` to `get_miss_wh_95` (figure 2). Column `writes` is table 2, by the rule of [`baselines`]. For an
+//!   engine without a log it is twice the lines that it writes back and two more, as for one cell each. `paper` is the
+//!   paper's figure, `stashed` the part of the slots that is in a stash.
 //! * `memory_90`, `memory_95` (table 3): bytes per slot.
-//! * `stash_wo_95` and its like (section 3.1.2): the stash that hopscotch hashing needs, with room for a tenth.
+//! * `stash_wo_95` and the like (section 3.1.2): the stash that hopscotch hashing needs, with room for a tenth.
 //! * Contenders that the paper leaves out: `probing-shift`, `chained`, `array` and `path`.
 //!
-//! With flushes, on `delay-0-150`, as the paper's emulator has it:
+//! With flushes, on `delay-0-150`, like the paper's emulator:
 //!
 //! * the same operations (figure 3);
-//! * `cache_95_90` and its like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90; a miss evicts a
+//! * `cache_95_90` and the like (figure 5): look-ups of which 95 % hit, at a load factor of 0.90. A miss evicts a
 //!   random pair and inserts the missing one. A rate counts each call on the table.
 //!
-//! `--pairs` are the slots. A table that refuses a pair has a row `full_…` instead. A phase that takes longer than half
-//! a minute is cut short: linear probing that has no empty slot left visits them all. Everything is done by one thread,
-//! in the round with one thread.
+//! `--pairs` sets the slots. A table that refuses a pair has a row `full_…` instead. A phase that takes longer than
+//! half a minute is cut short: linear probing visits all slots once none is empty. One thread does everything, in the
+//! round with one thread.
 
 mod caching;
 mod claims;
@@ -46,7 +46,7 @@ use tested::Entry;
 pub const PAPER: Paper = Paper {
     suite: Suite::Pfht,
     name: "pfht",
-    // One table at a time, of which chained hashing's is the largest; keys are numbers.
+    // One table at a time, at most as large as chained hashing's; keys are numbers.
     bytes_per_pair: 48,
     pairs: Some(25_000_000),
     media: &[Medium::Dram, PCM],
@@ -60,7 +60,7 @@ const PCM: Medium = Medium::Delay { read_ns: 0, write_back_ns: 150 };
 /// Load factors, in percent.
 const LOADS: [u64; 2] = [90, 95];
 
-/// What the paper compares on phase change memory, and the same with removals that leave no marks.
+/// What the paper compares on phase change memory, and the variant whose removals leave no marks.
 const COMPARED: [Kind; 6] = [
     Kind::Probing,
     Kind::ProbingShift,
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// The paper's own may not be built; what measures it takes any engine.
+    /// The paper's engine may not be built, but its measurements work for any engine.
     #[test]
     fn engines_go_through_what_the_classic_tables_do() {
         // Not every engine gets as full as the paper's.
@@ -139,7 +139,7 @@ mod tests {
             let rows = workloads::rows(entry, 60, &setting(Medium::Dram), &memory).unwrap();
             timed += rows.iter().filter(|row| row.op == "insert_wh_60").count();
             let rows = counted::rows(engine, 60, &setting(Medium::Dram)).unwrap();
-            // A line at least, as of one cell.
+            // At least one line, counted like one cell.
             assert!(rows.iter().all(|row| row.writes.unwrap() >= 4.0), "{rows:?}");
             counted += rows.len();
             let memory = || delayed_memory(PCM, true);

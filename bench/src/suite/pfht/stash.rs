@@ -8,7 +8,7 @@ use crate::setting::Setting;
 use anyhow::Result;
 use baselines::Kind;
 
-/// The stash has room for one in so many slots: more than it needs.
+/// The stash has room for one in this many slots: more than it needs.
 const ROOM_PART: u64 = 10;
 
 pub(super) fn rows(load: u64, setting: &Setting) -> Result<Vec<Row>> {

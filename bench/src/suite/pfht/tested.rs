@@ -1,4 +1,4 @@
-//! Tables that are measured, behind one face.
+//! The tables that are measured, behind one interface.
 
 use super::LOADS;
 use crate::direct::Direct;
@@ -14,19 +14,19 @@ use std::time::{Duration, Instant};
 
 /// A phase is cut short after this time ...
 const PHASE_MAX: Duration = Duration::from_secs(30);
-/// ... and a table that is not full after this one is given up.
+/// ... and a table that is not full after this time is given up.
 const FILLING_MAX: Duration = Duration::from_secs(600);
 /// Operations between two looks at the clock.
 pub(super) const CHUNK: usize = 64;
-/// Of the slots one in so many is in the stash of hopscotch hashing: 3 %.
+/// Percentage of the slots that are in the stash of hopscotch hashing.
 const STASH_PERCENT: u64 = 3;
 
-/// What is entered.
+/// The kinds of tables.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
     /// A classic table.
     Classic(Kind),
-    /// The paper's own.
+    /// The paper's table.
     Own(Engine),
 }
 
@@ -44,7 +44,7 @@ impl Entry {
         }
     }
 
-    /// An empty table of as many slots as the setting has pairs, its pages touched.
+    /// An empty table with as many slots as the setting has pairs, its pages touched.
     pub(super) fn open<M: Medium>(self, load: u64, setting: &Setting, medium: M) -> Result<Tested> {
         match self {
             Entry::Classic(kind) => {
@@ -67,7 +67,7 @@ impl Entry {
 }
 
 impl Tested {
-    /// The same of a classic table with a stash of so many pairs, if it has one.
+    /// Like [`Entry::open`], for a classic table, with a stash of this many pairs if it has one.
     pub(super) fn classic<M: Medium>(
         kind: Kind,
         stash: u64,
@@ -89,7 +89,7 @@ impl Tested {
         }
     }
 
-    /// Stores a pair whose key is not there; whether there was room.
+    /// Stores a pair whose key is absent; returns whether there was room.
     #[inline]
     pub(super) fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
         match self {
@@ -129,7 +129,7 @@ impl Tested {
         }
     }
 
-    /// What insertions have written by the rule, where that is known.
+    /// What insertions have written by the rule, if that is known.
     pub(super) fn writes(&self) -> Option<Writes> {
         match self {
             Tested::Classic(table) => Some(table.changes().inserts),
@@ -137,7 +137,7 @@ impl Tested {
         }
     }
 
-    /// Pairs in a stash: an engine's is its last level.
+    /// Pairs in a stash. An engine's stash is its last level.
     pub(super) fn stashed(&self) -> Option<u64> {
         match self {
             Tested::Classic(table) => Some(table.stashed()).filter(|&stashed| stashed > 0),
@@ -145,7 +145,7 @@ impl Tested {
         }
     }
 
-    /// Fails unless it holds so many pairs; a small one is looked at as a whole.
+    /// Fails unless the table holds this many pairs. Looks at all of a small table.
     pub(super) fn check(&self, pairs: u64) -> Result<()> {
         let (found, slots) = self.fill();
         if found != pairs {
@@ -166,7 +166,7 @@ pub(super) struct Clocked {
 }
 
 impl Clocked {
-    /// Times so many operations; what they return.
+    /// Times `ops` operations; returns their result.
     #[inline(always)]
     pub(super) fn time<R>(&mut self, ops: usize, work: impl FnOnce() -> R) -> R {
         let started = Instant::now();

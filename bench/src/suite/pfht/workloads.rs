@@ -11,11 +11,11 @@ use pmem::Medium;
 use workload::ranks::{Distribution, RankStream, Ranks};
 use workload::{Part, Random};
 
-/// Pairs that are removed in a row, and inserted in a row: at most, and of the slots one in so many.
+/// Pairs that are removed in a row and inserted in a row: one in `BATCH_PART` slots, at most `BATCH_MAX`.
 const BATCH_MAX: u64 = 64;
 const BATCH_PART: u64 = 1024;
 
-/// A table, and the numbers of the keys that it has.
+/// A table, and the numbers of the keys in it.
 pub(super) struct Filled {
     pub(super) table: Tested,
     pub(super) keys: Keys,
@@ -30,7 +30,7 @@ pub(super) fn value(key: u64) -> u64 {
 }
 
 impl Filled {
-    /// Fills a table up to a load factor; whether it had room.
+    /// Fills a table up to a load factor; returns whether it had room.
     pub(super) fn new(
         table: Tested,
         load: u64,
@@ -52,7 +52,7 @@ impl Filled {
         Ok((filled, clocked, !is_full))
     }
 
-    /// Inserts new keys; whether there was room for all.
+    /// Inserts new keys; returns whether there was room for all.
     fn insert_new(&mut self, count: u64, clocked: &mut Clocked) -> Result<bool> {
         let new: Vec<u64> = (self.next..self.next + count).map(|n| self.keys.key(n)).collect();
         let Filled { table, .. } = self;
@@ -85,7 +85,7 @@ impl Filled {
         Ok(())
     }
 
-    /// Replaces so many pairs; the removals, the insertions, and whether there was room.
+    /// Replaces `count` pairs; returns the removals, the insertions, and whether there was room.
     pub(super) fn replace(&mut self, count: u64) -> Result<(Clocked, Clocked, bool)> {
         let batch = (self.table.fill().1 / BATCH_PART).clamp(1, BATCH_MAX);
         let (mut removals, mut insertions) = (Clocked::default(), Clocked::default());
@@ -98,7 +98,7 @@ impl Filled {
         Ok((removals, insertions, true))
     }
 
-    /// Looks so many random keys up, which are there or not.
+    /// Looks up `count` random keys, which are present or not.
     fn look_up(&mut self, count: u64, is_there: bool) -> Result<Clocked> {
         let mut clocked = Clocked::default();
         let mut places = vec![0; CHUNK];

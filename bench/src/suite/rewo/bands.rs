@@ -1,12 +1,12 @@
-//! Costs of operations, added up over load factors.
+//! Costs of operations, summed over load factors.
 
 use crate::row::Row;
 use pmem::medium::{Cost, MediaWrites};
 
-/// Load factors up to which costs are added up, in hundredths.
+/// Load factors up to which costs are summed, in hundredths.
 pub(super) const BANDS_PERCENT: [u64; 2] = [60, 80];
 
-/// What the operations of one kind cost, by band. A band has those of all lower load factors.
+/// What the operations of one kind cost, by band. A band includes all lower load factors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bands {
     sums: [Sum; BANDS_PERCENT.len()],
@@ -20,7 +20,7 @@ struct Sum {
 }
 
 impl Bands {
-    /// Adds so many operations, after which the load factor was this.
+    /// Adds `ops` operations, after which the load factor was `percent`.
     pub(super) fn add(&mut self, percent: u64, ops: usize, cost: Cost, media: MediaWrites) {
         for (sum, up_to) in self.sums.iter_mut().zip(BANDS_PERCENT) {
             if percent <= up_to {

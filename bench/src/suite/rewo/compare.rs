@@ -1,4 +1,4 @@
-//! Operations that tables take turns with.
+//! Operations for which tables take turns.
 
 use super::entrant::Entrant;
 use crate::crew;
@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use pmem::Medium;
 use quanta::Clock;
 
-/// Slices of the operations, between which tables take turns. Every other one has a clock around each operation, for
-/// the percentiles; means are those of the others.
+/// Slices of the operations, between which tables take turns. Every other slice has a clock around each operation, for
+/// the percentiles; means come from the other slices.
 const SLICES: usize = 8;
 
-/// Does an operation on each table's own words; a row for each table.
+/// Does an operation on each table's words; returns a row for each table.
 pub(super) fn compare<M: Medium>(
     op: &str,
     step: u32,
@@ -65,7 +65,7 @@ pub(super) fn row<M: Medium>(op: &str, step: u32, entrant: &Entrant<M>, setting:
     }
 }
 
-/// Some of the words, in all slices each once.
+/// One slice of the words. Each word is in one slice.
 fn slice_of(words: &[u64], slice: usize) -> &[u64] {
     let bound = |slice: usize| words.len() * slice / SLICES;
     &words[bound(slice)..bound(slice + 1)]

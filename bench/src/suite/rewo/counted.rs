@@ -1,11 +1,12 @@
 //! Lines, blocks, flushes and fences of an operation, on medium `count`.
 //!
-//! A table is filled in steps of 5 % up to a load factor of 0.8. At each step some pairs are updated, some removed (and
-//! inserted again, uncounted), some looked up, and some absent keys. Rows are means over all load factors up to 0.6
-//! (`insert_to_60`) and up to 0.8 (`insert_to_80`). Blocks are those that Optane's buffer lets through
-//! ([`pmem::medium::media_writes`]). There is no cached table, so `lines_read` is what a miss of it reads.
+//! A table is filled in steps of 5 % up to a load factor of 0.8. At each step some pairs are updated, some are removed
+//! (and inserted again, uncounted), some are looked up, and so are some absent keys. Rows are means over all load
+//! factors up to 0.6 (`insert_to_60`) and up to 0.8 (`insert_to_80`). Blocks are those that Optane's buffer lets
+//! through ([`pmem::medium::media_writes`]). There is no cached table, so `lines_read` is what a miss of the cached
+//! table reads.
 //!
-//! Then the table is doubled: costs per pair.
+//! Then the table is doubled, for the costs per pair.
 
 use super::bands::{BANDS_PERCENT, Bands};
 use crate::crew::refuse_wrong;
@@ -27,17 +28,17 @@ use std::sync::Arc;
 /// Bytes of the paper's keys and values.
 pub(super) const KEY_BYTES: usize = 16;
 pub(super) const VALUE_BYTES: usize = 15;
-/// Pairs of a table whose costs are counted, at most: they do not depend on its size.
+/// At most this many pairs in a table whose costs are counted: they do not depend on its size.
 const PAIRS_MAX: u64 = 1 << 18;
-/// Operations of a kind at each step, at most.
+/// At most this many operations of a kind at each step.
 const OPS_MAX: u64 = 1 << 13;
-/// Percents of the slots that a step fills.
+/// Percentage of the slots that a step fills.
 const STEP_PERCENT: u64 = 5;
 
 /// A table of Rewo-Hash that grows only when it is told to.
 pub(super) type Table<M, K, V> = table::Table<M, RewoHash<M, K, V>, K, V>;
 
-/// The largest empty table of this shape of which `pairs` pairs fill at least 0.8; where there is none, the smallest.
+/// The largest empty table of this shape that `pairs` pairs fill to at least 0.8; if there is none, the smallest.
 pub(super) fn table<M: Medium, K: Fixed + Debug, V: Fixed + Debug>(
     medium: M,
     shape: Shape,
@@ -77,7 +78,7 @@ pub(super) fn rows(setting: &Setting) -> Result<Vec<Row>> {
 struct Counted<K: Fixed, V: Fixed> {
     table: Table<Laboratory, K, V>,
     keys: Keys,
-    /// How many keys it has: the first.
+    /// It has this many keys: the first ones.
     pairs: u64,
     percent: u64,
 }
@@ -154,7 +155,7 @@ fn of<K: OfWord, V: OfWord>(name: &str, design: Design, setting: &Setting) -> Re
 }
 
 impl<K: OfWord, V: OfWord> Counted<K, V> {
-    /// Counts what `operation` costs on each of the words; it returns whether the answer was right.
+    /// Counts what `operation` costs on each of the words. `operation` returns whether the answer was right.
     fn count(
         &self,
         op: &str,
@@ -175,7 +176,7 @@ impl<K: OfWord, V: OfWord> Counted<K, V> {
         Ok(())
     }
 
-    /// Doubles the table: costs per pair.
+    /// Doubles the table; returns costs per pair.
     fn double(self, row: Row) -> Result<Row> {
         let Counted { table, keys, pairs, .. } = self;
         let slots = table.capacity();

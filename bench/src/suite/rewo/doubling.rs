@@ -1,9 +1,9 @@
-//! Figure 16: what a doubling takes, and what other operations do meanwhile.
+//! Figure 16: what a doubling takes, and how other operations fare meanwhile.
 //!
-//! Tables at a load factor of 0.8 are doubled by one thread with nothing beside it (`double`), and then others with a
-//! thread beside it that only reads (`during_reads`) or reads and updates by turns (`during_updates`), keys by a
-//! zipfian law. Those rows are held against the same thread's rate before the doubling; what the thread that doubles
-//! takes from it by using a processor of its own is in the figure.
+//! One thread doubles tables at a load factor of 0.8. First nothing else runs (`double`). Then another thread only
+//! reads (`during_reads`), or reads and updates by turns (`during_updates`), with zipfian keys. Those rows are compared
+//! with the same thread's rate before the doubling. The figure includes what the doubling thread takes from it by using
+//! a processor.
 
 use super::compare::row;
 use super::entrant::{EIGHTH, Entrant, Kind, UNCACHED};
@@ -24,9 +24,9 @@ use workload::ranks::{Distribution, RankStream, Ranks};
 
 /// Engines that double when they are told to.
 const KINDS: [Kind; 3] = [EIGHTH, UNCACHED, Kind::Other(DOUBLES_TOO)];
-/// Tables that are doubled beside operations hold this part of the pairs.
+/// Tables that are doubled while operations run hold this part of the pairs.
 const BESIDE_PART: u64 = 4;
-/// Operations between two looks at whether the doubling is over.
+/// Operations between two checks whether the doubling is over.
 const OPS_PER_LOOK: usize = 64;
 
 pub(super) fn rows<M: Medium>(
@@ -104,7 +104,7 @@ fn beside<M: Medium>(
         };
         words.iter().enumerate().filter(|&word| is_wrong(word)).count() as u64
     };
-    // The first time fills the cached table.
+    // The first pass fills the cached table.
     crew::check(op, &words, 1, &work)?;
     let before = words.len() as f64 / crew::check(op, &words, 1, &work)?.elapsed_s;
 

@@ -1,4 +1,4 @@
-//! Tables that are compared.
+//! The tables that are compared.
 
 use crate::direct::{Direct, settings};
 use crate::filling::{explained, fill};
@@ -17,38 +17,39 @@ use index::Index as _;
 use pmem::Medium;
 use std::sync::Arc;
 
-/// Load factor at which a table is as full as it gets here.
+/// The highest load factor that a table reaches here.
 pub(super) const LOAD_FACTOR_MAX: f64 = 0.8;
 
-/// What is entered.
+/// The kinds of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Rewo-Hash with a cached table of this size.
     Rewo(Cached),
-    /// The same, brought up to date by a thread beside the writers.
+    /// The same, with a thread that brings the cached table up to date for the writers.
     Synchronized(Cached),
-    /// Another engine, as users have it.
+    /// Another engine, as users get it.
     Other(Engine),
-    /// Level hashing as its paper has it: without fingerprints, and without overwriting a value where it is.
+    /// [`DOUBLES_TOO`] as in its paper: without fingerprints, and without overwriting values in place.
     PapersLevel,
 }
 
 /// Rewo-Hash without a cached table.
 pub(super) const UNCACHED: Kind = Kind::Rewo(Cached::Nothing);
-/// Rewo-Hash as the paper has it.
+/// Rewo-Hash as in the paper.
 pub(super) const EIGHTH: Kind = Kind::Rewo(Cached::SmallerLog2(3));
-/// Rewo-Hash with a cached table as large as the other.
+/// Rewo-Hash with a cached table as large as the table in the pool.
 pub(super) const WHOLE: Kind = Kind::Rewo(Cached::SmallerLog2(0));
 
-/// The same, brought up to date by a thread beside the writers.
+/// The same, with a thread that brings the cached table up to date for the writers.
 const WHOLE_SYNCHRONIZED: Kind = Kind::Synchronized(Cached::SmallerLog2(0));
 
-/// What is compared in writing: also with a cached table that has everything while the table is emptier.
+/// The tables compared in writing. Two more of them have a cached table that holds every pair while the table is
+/// emptier.
 pub(super) fn writers() -> Vec<Kind> {
     lineup().into_iter().chain([WHOLE, WHOLE_SYNCHRONIZED]).collect()
 }
 
-/// Rewo-Hash with and without its cached table, all other engines, and Level hashing as the paper compares with it.
+/// Rewo-Hash with and without its cached table, all other engines, and the table with which the paper compares.
 pub(super) fn lineup() -> Vec<Kind> {
     let others = Engine::ALL.iter().filter(|engine| **engine != Engine::Rewo);
     let others = others.map(|&engine| Kind::Other(engine));
@@ -72,14 +73,14 @@ impl Kind {
 pub(super) struct Entrant<M: Medium> {
     pub(super) name: String,
     pub(super) map: Direct<M>,
-    /// The same table, if it is of Rewo-Hash.
+    /// The same table, if it is a Rewo-Hash.
     pub(super) own: Option<Arc<RewoHash<M>>>,
     /// The same table, if it doubles when it is told to.
     pub(super) doubles: Option<Arc<dyn Doubles>>,
     pub(super) capacity: u64,
-    /// Keys that it may have: as many as it has room for.
+    /// The keys that it may have: as many as it has room for.
     pub(super) keys: Keys,
-    /// How many of them it has: the first.
+    /// It has this many of them: the first ones.
     pub(super) pairs: u64,
 }
 
@@ -90,7 +91,7 @@ impl<M: Medium> Doubles for RewoHash<M, u64, u64> {
 }
 
 impl<M: Medium> Entrant<M> {
-    /// The largest empty table of which the setting's pairs fill [`LOAD_FACTOR_MAX`] or more; where there is none, the
+    /// The largest empty table that the setting's pairs fill to at least [`LOAD_FACTOR_MAX`]; if there is none, the
     /// smallest.
     pub(super) fn new(
         kind: Kind,
@@ -138,7 +139,7 @@ impl<M: Medium> Entrant<M> {
         }
     }
 
-    /// As [`Entrant::new`], filled to [`LOAD_FACTOR_MAX`].
+    /// Like [`Entrant::new`], filled to [`LOAD_FACTOR_MAX`].
     pub(super) fn filled(
         kind: Kind,
         setting: &Setting,

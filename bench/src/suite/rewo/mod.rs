@@ -2,8 +2,8 @@
 //! medium `optane`, which is a model of Optane modules ([`pmem::medium::Latency::OPTANE`]).
 //!
 //! `rewo-c8` is Rewo-Hash with a cached table of an eighth of the table in the pool, as in the paper; `rewo-c4`,
-//! `rewo-c2` and `rewo-c1` have a larger one, `rewo-c0` has none. `level-paper` is Level hashing without fingerprints in
-//! DRAM, as the paper compares with it. Keys and values are words.
+//! `rewo-c2` and `rewo-c1` have a larger one, `rewo-c0` has none. `level-paper` is the table with which the paper
+//! compares, without fingerprints in DRAM. Keys and values are words.
 //!
 //! Without flushes:
 //!
@@ -50,7 +50,7 @@ use firndex::Engine;
 pub const PAPER: Paper = Paper {
     suite: Suite::Rewo,
     name: Engine::Rewo.name(),
-    // Seven tables at once, of which one has a cached table as large, and the keys that warm these up.
+    // Seven tables at once, one of which has a cached table of the same size, and the keys that warm these up.
     bytes_per_pair: 300,
     media: &[Medium::Dram, Medium::Optane],
     pairs: None,

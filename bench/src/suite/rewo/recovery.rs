@@ -1,8 +1,8 @@
 //! Section 3.7: opening a table again, and refilling its cached table.
 //!
-//! The table is dropped and opened again in the same pool, which stays in memory: `open`, pairs a second of all
-//! threads together. `refill` is what one thread then takes to fill a cached table as large as the other. The paper's
-//! recovery is both.
+//! The table is dropped and opened again in the same pool, which stays in memory. `open` is in pairs a second of all
+//! threads together. `refill` is the time in which one thread then fills a cached table as large as the table. The
+//! paper's recovery includes both.
 
 use super::entrant::{Entrant, Kind, UNCACHED, WHOLE};
 use crate::direct::settings;
@@ -17,7 +17,7 @@ use pmem::Medium;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Pairs that are looked up after opening, at most.
+/// At most this many pairs are looked up after opening.
 const CHECKS_MAX: u64 = 1 << 18;
 
 pub(super) fn rows<M: Medium>(

@@ -1,11 +1,11 @@
 //! Figures 10 and 11 and table 5: searches as tables fill up.
 //!
-//! At each load factor every table is searched in turns, for present keys by a zipfian law with the run's skew
-//! (`get_hit_zipf`) and each as often as the others (`get_hit_uniform`), and for absent keys (`get_miss`). Before each
-//! of these, other keys by the same law are looked up off the clock: they fill the cached tables.
+//! At each load factor all tables are searched in turns: for present keys by a zipfian law with the run's skew
+//! (`get_hit_zipf`), for present keys with equal frequency (`get_hit_uniform`), and for absent keys (`get_miss`).
+//! Before each of these, other keys by the same law are looked up off the clock, to fill the cached tables.
 //!
-//! One table more has a cached table as large as itself, which is refilled at each load factor. If it holds every pair
-//! then, its rows are of contender `rewo-full`, else of `rewo-c1`.
+//! One more table has a cached table as large as itself, which is refilled at each load factor. If it then holds every
+//! pair, its rows are of contender `rewo-full`, otherwise of `rewo-c1`.
 
 use super::compare::compare;
 use super::entrant::{Entrant, WHOLE, lineup};
@@ -20,10 +20,10 @@ use pmem::Medium;
 use workload::Part;
 use workload::ranks::{Distribution, RankStream, Ranks};
 
-/// Load factors at which is searched, in tenths.
+/// Load factors of the searches, in tenths.
 const LOAD_TENTHS: [u32; 4] = [2, 4, 6, 8];
-/// Look-ups that warm up a cached table, for each pair. At every load factor other keys are the popular ones, and a
-/// cached table drops those from before as slowly as the unpopular ones come by.
+/// Look-ups per pair that warm up a cached table. At every load factor other keys are popular, and a cached table drops
+/// the formerly popular ones as slowly as unpopular ones come by.
 const WARM_UPS_PER_PAIR: u64 = 8;
 
 pub(super) fn rows<M: Medium>(
@@ -69,7 +69,7 @@ pub(super) fn rows<M: Medium>(
     Ok(rows)
 }
 
-/// Keys that a table has, as often as a law wants them.
+/// Keys of a table, as often as a law requires them.
 fn stored<M: Medium>(
     entrant: &Entrant<M>,
     law: Distribution,

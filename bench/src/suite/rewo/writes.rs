@@ -1,7 +1,7 @@
 //! Figure 12 and table 6: insertions, updates and removals in an emptier and in a fuller table.
 //!
-//! Insertions end at the load factor. Then each of some random pairs is updated, and each of some others removed; those
-//! are inserted again before the table is filled further. All that an operation changed is looked up after it.
+//! Insertions end at the load factor. Then some random pairs are updated, and others are removed, which are inserted
+//! again before the table is filled further. Everything that an operation changed is looked up after it.
 
 use super::compare::compare;
 use super::entrant::{Entrant, writers};
@@ -13,7 +13,7 @@ use crate::suite::paper::turns::OPS_PART;
 use anyhow::{Result, ensure};
 use pmem::Medium;
 
-/// Load factors at which is written, in tenths.
+/// Load factors of the writes, in tenths.
 const LOAD_TENTHS: [u32; 2] = [2, 8];
 /// Operations of a kind are at most this part of a table.
 const CAPACITY_PART: u64 = 50;
@@ -67,7 +67,7 @@ pub(super) fn rows<M: Medium>(
     Ok(rows)
 }
 
-/// Random keys of each table, as many as `like` has, and none twice.
+/// Random keys of each table, as many as `like` has, without duplicates.
 fn some<M: Medium>(
     entrants: &[Entrant<M>],
     like: &[Vec<u64>],
@@ -81,7 +81,7 @@ fn some<M: Medium>(
     entrants.iter().zip(like).map(of).collect()
 }
 
-/// Fails unless the tables hold for these words what is `expected`, and lack `removed` pairs for each of them.
+/// Fails unless the tables hold `expected` for these words and lack `removed` pairs for each of them.
 fn check<M: Medium>(
     op: &str,
     entrants: &[Entrant<M>],

@@ -1,7 +1,7 @@
 //! Figures 13, 14 and 15: YCSB C, B and A at a load factor of 0.6.
 //!
-//! A table is loaded and then goes through the workloads, of each a slice off the clock and others in turns with the
-//! other tables. All slices have the same popular keys, and other requests.
+//! A table is loaded and then goes through the workloads. The first slice of each is off the clock; for the others it
+//! takes turns with the other tables. All slices have the same popular keys, but other requests.
 
 use super::compare::row;
 use super::entrant::{EIGHTH, Entrant, Kind, UNCACHED, WHOLE, lineup};
@@ -17,11 +17,11 @@ use workload::Part;
 use workload::operations::{Mix, Ycsb};
 use workload::ranks::Distribution;
 
-/// Load factor that tables are loaded to.
+/// Load factor to which tables are loaded.
 const LOAD_FACTOR: f64 = 0.6;
-/// Slices of a workload, of which the first is off the clock.
+/// Slices of a workload. The first is off the clock.
 const SLICES: usize = 5;
-/// Workloads in order; what only reads comes first.
+/// Workloads in order; the one that only reads comes first.
 const WORKLOADS: [(&str, Ycsb); 3] = [("c", Ycsb::C), ("b", Ycsb::B), ("a", Ycsb::A)];
 
 /// Figures 13 and 15: beside the other engines.
@@ -97,8 +97,7 @@ fn rows<M: Medium>(
     Ok(rows)
 }
 
-/// A part for each thread, and how many of a slice's operations are its own. Each of `of` slices draws from parts of
-/// its own.
+/// A part for each thread, and how many of a slice's operations it does. Each of `of` slices draws from separate parts.
 fn parts(slice: usize, of: usize, ops: u64, threads: usize) -> Vec<(Part, u64)> {
     let share = |part: Part| {
         let range = part.range(ops);

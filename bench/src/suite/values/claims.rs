@@ -1,4 +1,4 @@
-//! The rows of firndex's stores in units of those of others, and the bars that the suite was set.
+//! Compares the rows of firndex's stores with those of others, and with the bars that the suite was set.
 
 use super::NAME;
 use crate::bar::Bar;
@@ -13,14 +13,14 @@ const BAR_PEER: &str = "lmdb-nosync";
 /// Rows that are compared.
 const OPS: [&str; 6] = ["load", "get", "get_many", "miss", "overwrite", "remove"];
 
-/// One of firndex's rates beside that of the fastest peer.
+/// One of firndex's rates, compared with that of the fastest peer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside<'a> {
     /// The row of an engine.
     pub own: &'a Row,
-    /// The row of the peer that does most operations of the kind a second.
+    /// The row of the peer with the highest rate of the operation.
     pub peer: &'a Row,
-    /// The one's rate in units of the other's.
+    /// The engine's rate in units of the peer's.
     pub times: f64,
 }
 
@@ -28,7 +28,7 @@ fn is_own(row: &Row) -> bool {
     row.contender.parse::<Engine>().is_ok()
 }
 
-/// What there is to compare, in the order of the rows.
+/// All comparisons, in the order of the rows.
 pub fn beside(rows: &[Row]) -> Vec<Beside<'_>> {
     let of_engines = rows.iter().filter(|row| is_own(row) && OPS.contains(&row.op.as_str()));
     of_engines
@@ -43,7 +43,7 @@ pub fn beside(rows: &[Row]) -> Vec<Beside<'_>> {
         .collect()
 }
 
-/// All bars that the rows tell of, for the default engine.
+/// All bars for which there are rows, for the default engine.
 pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let rate = |contender: &str, op: &str| {
         let is_it = |row: &&Row| {
@@ -67,7 +67,7 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
     all.into_iter().flatten().collect()
 }
 
-/// Prints what the rows come to.
+/// Prints the comparisons and bars.
 pub(crate) fn print(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     for Beside { own, peer, times } in beside(rows) {
         let (op, engine, bytes) = (&own.op, &own.contender, own.value_bytes.unwrap_or(0));

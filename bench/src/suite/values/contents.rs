@@ -1,4 +1,4 @@
-//! What the stores hold: which keys, and under each of them which value.
+//! The contents of the stores: which keys, and which value under each.
 
 use crate::embedded::Pair;
 use crate::keys::{Keys, Writer};
@@ -6,15 +6,15 @@ use workload::{Permutation, Random};
 
 /// Bytes of a key.
 pub(super) const KEY_BYTES: usize = 16;
-/// Bytes of a word, with which keys and values begin.
+/// Bytes of the word with which a key or a value begins.
 const WORD_BYTES: usize = 8;
-/// Where a value's noise may begin. As much noise stays in a cache near the processor, so comparing costs little.
+/// Where a value's noise may begin. This much noise stays in a cache near the processor, so comparing costs little.
 const NOISE_STARTS: usize = 1 << 16;
-/// An odd number whose products with words differ in their high bits: 2^64 divided by the golden ratio.
+/// An odd number near 2^64 divided by the golden ratio: its products with words differ in their high bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Keys and values of one size. A key follows from a word; a value from that and from who wrote it: a word first, then
-/// noise from a place that the word tells. So no value is another's, and none compresses.
+/// Keys and values of one size. A key follows from a word. A value follows from the word and its writer: first another
+/// word, then noise from a place that the word selects. So no two values are alike, and none compresses.
 pub(super) struct Contents {
     keys: Keys,
     noise: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// So many pairs.
+    /// Contents of `pairs` pairs.
     pub(super) fn new(seed: u64, pairs: u64, value_bytes: usize) -> Contents {
         let words = (NOISE_STARTS + value_bytes).div_ceil(WORD_BYTES);
         let mut random = Random::new(seed);
@@ -30,7 +30,7 @@ impl Contents {
         Contents { keys: Keys::new(seed, pairs), noise, value_bytes }
     }
 
-    /// How many pairs.
+    /// Number of pairs.
     pub(super) fn pairs(&self) -> u64 {
         self.keys.count()
     }
@@ -77,7 +77,7 @@ impl Contents {
         List { keys: keys.collect(), values: Vec::new(), value_bytes: self.value_bytes }
     }
 
-    /// The keys of these words, and what the writer stores under them.
+    /// The keys of these words, and the values that the writer stores under them.
     pub(super) fn pairs_of(&self, words: &[u64], writer: Writer) -> List {
         let mut list = self.keys(words);
         list.values.reserve_exact(words.len() * self.value_bytes);
@@ -90,7 +90,7 @@ impl Contents {
     }
 }
 
-/// Keys, and values if it is a list of pairs.
+/// Keys, and their values if it is a list of pairs.
 pub(super) struct List {
     keys: Vec<[u8; KEY_BYTES]>,
     values: Vec<u8>,

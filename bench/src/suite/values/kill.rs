@@ -1,4 +1,4 @@
-//! What SIGKILL leaves, and how long it takes to open that.
+//! What SIGKILL leaves, and how long opening it takes.
 
 use super::contents::Contents;
 use super::{files_in, lists, row};
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Bytes of a block as `stat` counts them.
 const BLOCK_BYTES: u64 = 512;
 
-/// What the process that will be killed is to load.
+/// The order for the process that will be killed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     contender: String,
@@ -29,7 +29,7 @@ pub(crate) struct Order {
     seed: u64,
 }
 
-/// Loads what was ordered into the store of a contender, which stays open.
+/// Loads what was ordered into the store of a contender, and leaves it open.
 pub(crate) fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn ByteStore>> {
     let is_it = |contender: &&dyn Contender| {
         contender.name() == order.contender && contender.lies_on(Medium::Disk, false)
@@ -45,7 +45,7 @@ pub(crate) fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<B
     Ok(store)
 }
 
-/// Loads a store in a process that is killed then, and opens it.
+/// Loads a store in a process that is then killed, and opens the store.
 pub(super) fn rows(
     contender: &dyn Contender,
     after_kill: AfterKill,
@@ -92,7 +92,7 @@ pub(super) fn rows(
     ])
 }
 
-/// How many of the pairs are there. Fails if one has another value.
+/// Counts the pairs that are there. Fails if one has another value.
 fn count(store: &dyn ByteStore, contents: &Contents) -> Result<u64> {
     let (mut right, mut wrong) = (0, 0u64);
     for numbers in lists(contents.pairs()) {
@@ -108,7 +108,7 @@ fn count(store: &dyn ByteStore, contents: &Contents) -> Result<u64> {
     Ok(right)
 }
 
-/// What the files below a directory take.
+/// Size of the files below a directory.
 fn bytes_in(directory: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {

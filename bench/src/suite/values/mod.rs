@@ -1,4 +1,4 @@
-//! Stores of byte strings in files, by the size of their values: firndex's, and embedded databases beside them.
+//! Stores of byte strings in files, by the size of their values: firndex's, and other embedded databases.
 //!
 //! Keys have 16 bytes. One thread does everything. Rows of one size:
 //!
@@ -8,13 +8,13 @@
 //! | `get`, `miss` | keys that are there, in an order of no pattern, and keys that are not; each looked up by itself |
 //! | `get_many` | keys that are there, several with one call, where the store has such a call |
 //! | `overwrite`, `remove` | keys that are there, in other orders; half of the pairs are removed |
-//! | `open_after_kill` | a process of its own has loaded the pairs, and SIGKILL has ended it: opening, and which part of the pairs is there |
+//! | `open_after_kill` | another process has loaded the pairs and was ended by SIGKILL: opening, and which part of the pairs is there |
 //! | `first_get` | the first look-up after that |
 //! | `on_disk` | what the files take after the kill, before they are opened |
 //!
-//! Changes come in lists of 1,000 pairs: a transaction or a batch, where a store has such. firndex gets each pair by
-//! a call of its own. The clock runs during calls only: keys and values are made between them. Answers are compared
-//! while it runs.
+//! Changes come in lists of 1,000 pairs, as a transaction or a batch if a store has them. firndex gets each pair in a
+//! separate call. The clock runs during calls only: keys and values are made between them. Answers are compared while
+//! it runs.
 
 pub mod claims;
 mod contents;
@@ -39,14 +39,14 @@ use trial::Trial;
 pub(crate) const NAME: &str = "values";
 /// Pairs by default.
 pub(crate) const PAIRS: u64 = 500_000;
-/// Bytes of a value, at most.
+/// Most bytes of a value.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of all keys and values of a store, at most: a run of large values should end, too.
+/// Most bytes of all keys and values of a store, so that a run of large values ends, too.
 const BYTES_MAX: u64 = 640 << 20;
 /// Pairs of a list, which may become a transaction.
 const LIST: u64 = 1000;
 
-/// The pairs to store of so many that were asked for.
+/// The pairs to store if `asked` pairs were asked for.
 pub fn pairs(asked: u64, value_bytes: usize) -> u64 {
     asked.min(BYTES_MAX / (contents::KEY_BYTES + value_bytes) as u64)
 }
@@ -58,19 +58,19 @@ pub(crate) fn round(contender: &dyn Contender, setting: &Setting) -> Result<Vec<
     let directory = files_in(&setting.directory)?;
     let store = contender.open_store(directory.path(), setting.seed)?;
     let mut rows = Trial::new(&*store, &contents, contender.name(), setting).run()?;
-    // The files of the one are gone before the other's come.
+    // Removes the files of this store before those of the next are made.
     drop(store);
     drop(directory);
     rows.extend(kill::rows(contender, after_kill, &contents, setting)?);
     Ok(rows)
 }
 
-/// A new directory, which goes when this does.
+/// A new directory, which is removed with this.
 fn files_in(directory: &Path) -> Result<TempDir> {
     tempfile::tempdir_in(directory).with_context(|| format!("files in {}", directory.display()))
 }
 
-/// The places of so many pairs, list by list.
+/// The places of `count` pairs, list by list.
 fn lists(count: u64) -> impl Iterator<Item = Range<u64>> {
     (0..count).step_by(LIST as usize).map(move |from| from..count.min(from + LIST))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 /// What SIGKILL leaves.
 pub(crate) const AFTER_KILL: AfterKill = AfterKill { text: "every put", is_all: true };
 
-/// A pool of durability `process` in a directory, opened or made. It is not told how many pairs will come.
+/// A pool of durability `process` in a directory, opened or created. It is not told how many pairs will come.
 pub(crate) fn open_own(engine: Engine, directory: &Path, seed: u64) -> Result<Box<dyn ByteStore>> {
     let options = Options::new()
         .engine(engine)

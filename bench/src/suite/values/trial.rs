@@ -15,7 +15,7 @@ const GETS: u64 = 31;
 const GETS_MANY: u64 = 32;
 const OVERWRITES: u64 = 33;
 const REMOVALS: u64 = 34;
-/// Pairs that are looked at again after the clock has stopped, at most.
+/// At most this many pairs are looked at again after the clock has stopped.
 const CHECKS_MAX: u64 = 1 << 17;
 
 /// One store on trial.
@@ -28,7 +28,7 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Of a store that is empty.
+    /// A trial of an empty store.
     pub(super) fn new(
         store: &'a dyn ByteStore,
         contents: &'a Contents,
@@ -79,7 +79,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Looks keys up; each must have what the writer stored, or be absent.
+    /// Looks keys up. Each must have what the writer stored, or be absent.
     fn get(
         &mut self,
         op: &str,
@@ -94,7 +94,7 @@ impl<'a> Trial<'a> {
             (writer, found) => writer.is_none() && found.is_none(),
         };
         let mut spent = Duration::ZERO;
-        // Right answers are counted, so a store that says nothing of a key is found, too.
+        // Right answers are counted, so a store that does not answer for a key is noticed, too.
         let mut right = 0;
         for places in lists(ops) {
             let words: Vec<u64> = places.map(word).collect();
