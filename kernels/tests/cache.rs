@@ -1,7 +1,7 @@
 //! A thread's cache of free slots, and another thread that empties it: `Cache::take`, `lock` and `set`, and
 //! `Heap::recall_caches`, of `pmem/src/heap/cache.rs`.
 //!
-//! Property: no slot is two threads'. A slot is plain memory, which whoever gets it writes.
+//! Property: no slot belongs to two threads. A slot is plain memory, which the thread that gets it writes.
 
 use crate::explore::{breaks, holds};
 use crate::plain::{Plain, RACE};
@@ -97,7 +97,7 @@ impl Heap {
             while self.try_lock(true).is_none() && self.place.load(Ordering::Acquire) != NO_PLACE {
                 thread::yield_now();
             }
-            // With a place or without, on to the second segment: the first has nothing more for it.
+            // With or without a place, go on to the second segment: the first one has nothing left.
             let bits = self.free[1].swap(0, Ordering::Acquire);
             if bits == 0 {
                 return self.set(NO_PLACE, 0);
@@ -120,7 +120,7 @@ impl Heap {
     }
 }
 
-/// The owner takes so many slots beside the other thread.
+/// The owner takes this many slots while the other thread empties its cache.
 fn owner_and_thief(protocol: Protocol, allocations: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let heap = Heap::new(protocol);

@@ -1,8 +1,8 @@
-//! A number whose thread has ended and still holds a guard: `Epochs::unpin` of `pmem/src/epoch.rs`,
-//! `Number` of `pmem/src/sync/native/thread.rs`.
+//! The number of a thread that has ended while it still holds a guard: `Epochs::unpin` of `pmem/src/epoch.rs`, `Number`
+//! of `pmem/src/sync/native/thread.rs`.
 //!
-//! Property: two threads never use the line of one number at the same time, and what the earlier owner
-//! stored there comes before whatever the later one does.
+//! Property: two threads never use the line of one number at the same time, and what the earlier owner stored there
+//! comes before whatever the later one does.
 
 use crate::explore::{breaks, holds};
 use crate::plain::{Plain, RACE};
@@ -22,9 +22,9 @@ const PRODUCTION: Protocol =
 
 struct Number {
     protocol: Protocol,
-    /// 1: somebody has the number.
+    /// 1 if somebody has the number.
     taken: AtomicU64,
-    /// The words of its line, which its owner stores to plainly.
+    /// The words of its line, to which the owner makes plain stores.
     line: Plain,
 }
 

@@ -8,9 +8,9 @@ use pmem::sync::loom::{Plain, begin, end, explore, spawn};
 use pmem::sync::{AtomicU64, Ordering, THREADS_MAX};
 use std::sync::Arc;
 
-/// An item so large that whoever retires it scans for pins.
+/// An item so large that a thread that retires it scans for pins.
 const LARGE_BYTES: u64 = 1 << 40;
-/// The item that the slot leads to; others stand for nothing.
+/// The item to which the slot leads; others stand for nothing.
 const ITEM: u64 = 1;
 const OTHER: u64 = 2;
 
@@ -39,7 +39,7 @@ impl Model {
         guard.retire(ITEM, bytes, |item| self.reclaim(item));
     }
 
-    /// Scans, and reclaims what can be reclaimed of what this thread retired.
+    /// Scans, and reclaims what this thread retired, if that is possible.
     fn retire_another(&self) {
         self.epochs.pin().retire(OTHER, LARGE_BYTES, |item| self.reclaim(item));
     }
@@ -53,7 +53,7 @@ impl Model {
 
 type Work = fn(&Model);
 
-/// Threads with these numbers beside the model's first one, which has number 0.
+/// Runs threads with these numbers along with the model's first one, which has number 0.
 fn model<const N: usize>(
     first: Work,
     others: [(usize, Work); N],
@@ -134,8 +134,8 @@ fn an_item_in_use_under_the_outer_one_of_two_pins_is_not_reclaimed() {
     }
 }
 
-/// The reader holds the item, which is retired. What the one collector learns of its end, it learns by the
-/// other one's scans alone.
+/// The reader holds the item, which is retired. One collector learns of the reader's end only from the scans of the
+/// other collector.
 #[test]
 fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
     explore(Some(3), || {

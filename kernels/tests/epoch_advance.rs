@@ -2,7 +2,7 @@
 //! ordering.
 //!
 //! `epoch.rs` runs that code itself, but does not notice if the exchange that advances the epoch is relaxed: loom
-//! backtracks to the last load of the epoch only, and there that is not the one that matters.
+//! backtracks only to the last load of the epoch, and there that is not the one that matters.
 //!
 //! Property: an item is not reclaimed while a reader that pinned before it was unlinked may still
 //! use it. The item is plain memory: its use and its reclamation must not race.
@@ -33,8 +33,8 @@ impl Epochs {
     }
 }
 
-/// The reader holds the item, which is retired, and the one scan that its pin lets pass has
-/// passed. Two threads do the other scans, the retiring one none.
+/// The reader holds the item, which is retired, and the one scan that its pin lets pass has passed. Two threads do the
+/// other scans; the retiring thread does none.
 fn scanned_by_two_others(advance: Ordering) -> impl Fn() + Send + Sync + 'static {
     move || {
         let epochs = Arc::new(Epochs {
@@ -54,7 +54,7 @@ fn scanned_by_two_others(advance: Ordering) -> impl Fn() + Send + Sync + 'static
             let shared = Arc::clone(&epochs);
             thread::spawn(move || shared.try_advance())
         });
-        // Of the loads of the epoch loom backtracks to the last one only: this one is to be it.
+        // Loom backtracks only to the last load of the epoch. This one must be the last.
         thread::yield_now();
         if tag + 2 <= epochs.global.load(Ordering::Acquire) {
             epochs.item.write();

@@ -1,14 +1,12 @@
-//! Segment status and freed bits: `take_bits`, `list_if_full` and `release` of
-//! `pmem/src/heap/alloc.rs`, `has_free` of `pmem/src/heap/segment.rs`.
+//! Segment status and freed bits: `refill`, `list_if_full` and `free_slot` of `pmem/src/heap/alloc.rs`, `give_up` of
+//! `pmem/src/heap/cache.rs`, `has_free` of `pmem/src/heap/segment.rs`.
 //!
-//! Property: a slot that is freed while its segment is given up is not lost: its owner takes the
-//! bit, or the segment is listed, once. And whoever takes the bit comes after the last use of the
-//! slot, which is plain memory.
+//! Property: a slot that is freed while its segment is given up is not lost. Either the owner takes the bit, or the
+//! segment is listed, once. The thread that takes the bit comes after the last use of the slot, which is plain memory.
 //!
-//! Production relies on the one order of all `SeqCst` accesses, which loom does not know: to it
-//! they acquire and release. What that order gives here is that of two threads which each change
-//! one word and then read the other's, one sees the other; so a `SeqCst` fence stands between the
-//! two `SeqCst` accesses of each.
+//! Production relies on the one order of all `SeqCst` accesses, which loom does not know: it treats them as acquire and
+//! release. The order matters here for two threads that each change one word and then read the other's: one of them
+//! sees the other's change. So a `SeqCst` fence stands between the two `SeqCst` accesses of each thread.
 
 use crate::explore::{breaks, holds};
 use crate::plain::{Plain, RACE};
@@ -46,7 +44,7 @@ struct Segment {
     protocol: Protocol,
     status: AtomicU32,
     bits: AtomicU64,
-    /// How often the segment was put on its list; the list is under a mutex.
+    /// How often the segment was put on its list; a mutex protects the list.
     listings: AtomicU32,
     slots: [Plain; 2],
 }
@@ -98,8 +96,7 @@ impl Segment {
     }
 }
 
-/// The owner looks at its segment so often, while slots of it are freed, one by each of so many
-/// threads.
+/// The owner looks at its segment `looks` times, while each of `freers` threads frees one slot of it.
 fn model(protocol: Protocol, freers: usize, looks: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let segment = Arc::new(Segment {

@@ -1,8 +1,8 @@
 //! The gate: the code of `pmem/src/pool` itself.
 //!
-//! Property: a writer that got in is waited for, and one that comes after the gate has been opened
-//! again sees what the closer did. What writers and closer do is plain memory, which they must
-//! not use at once: writers write it, and a sync reads it when it has closed the gate.
+//! Property: a closer waits for a writer that got in, and a writer that comes after the gate has been opened again sees
+//! what the closer did. What writers and closer do is plain memory, which they must not use at the same time: writers
+//! write it, and a sync reads it when it has closed the gate.
 
 use pmem::Pool;
 use pmem::medium::watched::Watched;
@@ -13,7 +13,7 @@ use pmem::sync::loom::{Plain, begin, end, explore, spawn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Syncs of the pool's memory before the one that the gate is closed for: when the pool is created, and while
+/// Syncs of the pool's memory before the one for which the gate is closed: one when the pool is created, and one while
 /// writers go on.
 const SYNCS_BEFORE: usize = 2;
 
@@ -55,7 +55,7 @@ impl Model {
     }
 }
 
-/// Writers with these numbers, which write so often, beside one sync.
+/// Writers with these numbers, each with `writes` writes, during one sync.
 fn model(writers: &'static [usize], writes: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let model = Model::new();

@@ -1,6 +1,6 @@
 //! The line log: the code of `pmem/src/line_log` itself.
 //!
-//! Property: what a cut shows rests on nothing that it lacks; what was appended before it, it shows; and of two
+//! Property: a cut shows nothing without what it rests on; it shows everything that was appended before it; and of two
 //! records of a word the newer one counts.
 
 use pmem::line_log::{Cut, Flushed, LineLog};
@@ -41,8 +41,7 @@ impl Model {
         self.words[(at.0 / WORD) as usize].load(Ordering::Acquire)
     }
 
-    /// Adds one to words 0 and 1, as who holds a lock on them does, if that is free: the number is drawn before the
-    /// stores.
+    /// Adds one to words 0 and 1 under their lock, if that is free. The number is drawn before the stores.
     fn add_locked(&self) -> bool {
         let lock = &self.words[BEYOND];
         if lock.fetch_or(1, Ordering::Acquire) != 0 {
@@ -58,7 +57,7 @@ impl Model {
         true
     }
 
-    /// Does for whoever holds that lock what that one has not done yet, and stores what it has seen.
+    /// Does for the lock's holder what it has not done yet, and stores what it has seen.
     fn observe(&self) {
         let seen = self.words[0].load(Ordering::Acquire);
         if self.words[BEYOND].load(Ordering::Acquire) != 0 {
@@ -82,8 +81,8 @@ fn replay(cuts: &[Cut]) -> [u64; WORDS] {
     image
 }
 
-/// Two threads with these numbers beside a flusher, which closes one epoch beside them and one after them. `judge`
-/// sees what the first cut leaves, and then what both do.
+/// Two threads with these numbers, and a flusher that closes one epoch while they run and one after them. `judge` sees
+/// what the first cut leaves, and then what both leave.
 fn model(
     numbers: [usize; 2],
     threads: [fn(&Model); 2],
@@ -139,12 +138,12 @@ fn what_was_seen_of_another_thread_is_in_the_cut() {
         assert_eq!(last[0], 1);
     };
     explore(Some(3), model([0, 1], threads, judge));
-    // The ring of threads without a number is sealed last, and in any case.
+    // The ring of threads without a number is sealed last, and always.
     explore(Some(2), model([THREADS_MAX, 1], threads, judge));
     explore(Some(3), model([1, THREADS_MAX], threads, judge));
 }
 
-/// A thread helps: what it logs is another one's store, made after that one's fence.
+/// A thread helps: it logs another thread's store, which that thread made after its fence.
 #[test]
 fn what_a_helper_logs_is_not_in_an_earlier_cut_than_what_it_rests_on() {
     let threads: [fn(&Model); 2] = [
@@ -162,7 +161,7 @@ fn what_a_helper_logs_is_not_in_an_earlier_cut_than_what_it_rests_on() {
     explore(Some(3), model([1, THREADS_MAX], threads, judge));
 }
 
-/// A thread that flushes a line of which another one has changed a word.
+/// A thread flushes a line of which another thread has changed a word.
 #[test]
 fn the_newer_one_of_two_records_counts() {
     let threads: [fn(&Model); 2] = [|model| model.store(0, 1), |model| model.append(0, 2)];
@@ -170,7 +169,7 @@ fn the_newer_one_of_two_records_counts() {
     explore(Some(3), model([0, 1], threads, judge));
 }
 
-/// The second word of a line is stored after the first one, and so is not there without it.
+/// The second word of a line is stored after the first one, so no cut has it without the first one.
 #[test]
 fn a_line_is_as_it_was_at_one_moment() {
     let threads: [fn(&Model); 2] = [
@@ -186,7 +185,7 @@ fn a_line_is_as_it_was_at_one_moment() {
     explore(Some(3), model([0, 1], threads, judge));
 }
 
-/// Each draws its number as soon as it has the lock.
+/// Each thread draws its number as soon as it has the lock.
 #[test]
 fn holders_of_a_lock_are_ordered_as_they_held_it() {
     let threads: [fn(&Model); 2] = [
@@ -197,8 +196,8 @@ fn holders_of_a_lock_are_ordered_as_they_held_it() {
         },
         |model| _ = model.add_locked(),
     ];
-    // Who has had the lock has seen what the other one did under it before, and perhaps what it is doing: no more than
-    // one store, to word 1.
+    // A thread that has had the lock has seen what the other one did under it before, and perhaps what the other one is
+    // doing: at most one store, to word 1.
     let judge = |first: [u64; WORDS], last: [u64; WORDS]| {
         assert!(first[0] >= first[SEEN] && last[0] >= last[SEEN], "{first:?} {last:?}");
         assert!(last[0] >= 1 && last[0] == last[1], "{last:?}");
@@ -206,7 +205,7 @@ fn holders_of_a_lock_are_ordered_as_they_held_it() {
     explore(Some(3), model([0, 1], threads, judge));
 }
 
-/// A reader beside one who holds the lock and has drawn its number already.
+/// A reader, while another thread holds the lock and has already drawn its number.
 #[test]
 fn what_an_observer_logs_is_no_newer_than_the_holder_s_own() {
     let judge = |first: [u64; WORDS], last: [u64; WORDS]| {

@@ -1,11 +1,11 @@
 //! Link-and-persist, for engines that publish by one word: no production code yet.
 //!
-//! A word carries a bit DIRTY until it is known to be durable. Whoever meets the bit flushes,
-//! fences and clears it by compare-and-swap, and only then answers.
+//! A word carries a bit DIRTY until it is known to be durable. A thread that meets the bit flushes, fences and clears
+//! it by compare-and-swap, and only then answers.
 //!
-//! Property: once a reader has answered a value, the durable copy has that value or a newer one.
-//! The durable copy is another atomic, brought up to the word by a flush with its fence, and read
-//! relaxed: so a reader must know of the flush, not only come after it.
+//! Property: once a reader has answered a value, the durable copy has that value or a newer one. The durable copy is
+//! another atomic, which a flush with its fence brings up to the word. It is read relaxed, so a reader must know of the
+//! flush, not only come after it.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,7 @@ impl Word {
     }
 }
 
-/// A writer of so many values beside so many readers.
+/// A writer of `values` values, and `readers` readers.
 fn model(protocol: Protocol, values: u64, readers: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let word = Arc::new(Word { protocol, word: AtomicU64::new(0), durable: AtomicU64::new(0) });

@@ -1,9 +1,9 @@
-//! A thread's magazine of freed slots, another thread that takes all of them, and a third use of it: the emptying of a
-//! segment whose slots a magazine has. `Magazine::take`, `add` and `take_all` of `pmem/src/heap/magazine.rs`, and
-//! `Heap::drain` of `pmem/src/heap/compact.rs`.
+//! A thread's magazine of freed slots, another thread that takes all of them, and the emptying of a segment whose slots
+//! are in a magazine: `Magazine::take`, `add` and `take_all` of `pmem/src/heap/magazine.rs`, and `Heap::drain` of
+//! `pmem/src/heap/compact.rs`.
 //!
-//! Property: no slot is two threads', and what who empties a segment reads in it does not change meanwhile. A slot is
-//! plain memory, which whoever gets it writes.
+//! Property: no slot belongs to two threads, and what a thread reads in a segment that it empties does not change
+//! meanwhile. A slot is plain memory, which the thread that gets it writes.
 
 use crate::explore::{breaks, holds};
 use crate::plain::{Plain, RACE};
@@ -16,7 +16,7 @@ struct Protocol {
     takes_by_exchange: bool,
     adds_a_version: bool,
     add: Ordering,
-    /// Of who empties the segment.
+    /// What the thread that empties the segment does.
     waits_before_recall: bool,
     waits_after_recall: bool,
     recalls: bool,
@@ -38,7 +38,7 @@ struct Heap {
     protocol: Protocol,
     count: AtomicU64,
     slots: [AtomicU64; 2],
-    /// Per slot its bit in the segment's bitmap.
+    /// Each slot's bit in the segment's bitmap.
     free: [AtomicBool; 3],
     memory: [Plain; 3],
     is_draining: AtomicBool,
@@ -116,7 +116,7 @@ impl Heap {
 
     fn pinned(&self, act: impl FnOnce()) {
         self.is_pinned.store(true, Ordering::Relaxed);
-        // As the barriers of an epoch's pin and scan.
+        // Like the barriers of an epoch's pin and scan.
         fence(Ordering::SeqCst);
         act();
         self.is_pinned.store(false, Ordering::Release);
@@ -137,7 +137,7 @@ impl Heap {
         }
     }
 
-    /// Empties the segment of all slots; gives up where the owner would have to be waited for.
+    /// Empties the segment of all slots; gives up if it would have to wait for the owner.
     fn empty_segment(&self) {
         self.is_draining.store(true, Ordering::SeqCst);
         if self.protocol.waits_before_recall && !self.has_passed() {
@@ -152,13 +152,13 @@ impl Heap {
             return;
         }
         for (is_free, memory) in self.free.iter().zip(&self.memory) {
-            // What is free is the segment's next user's, what is taken holds a whole item.
+            // A free slot is the segment's next user's; a taken one holds a whole item.
             if is_free.load(Ordering::Acquire) { memory.write() } else { memory.read() }
         }
     }
 }
 
-/// The owner has the last slot in hand, takes one, and frees the one in hand; another thread takes all.
+/// The owner holds the last slot, takes another one, and frees the one it held; another thread takes all.
 fn owner_and_thief(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
     move || {
         let heap = Heap::new(protocol, 2);
@@ -174,7 +174,7 @@ fn owner_and_thief(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
     }
 }
 
-/// The owner frees a slot, and later fills one, each time pinned; another thread empties their segment.
+/// The owner frees a slot, and later fills one, pinned each time; another thread empties their segment.
 fn owner_and_compactor(protocol: Protocol) -> impl Fn() + Send + Sync + 'static {
     move || {
         let heap = Heap::new(protocol, 1);
@@ -201,7 +201,7 @@ fn spoilt_take_by_a_store() {
     breaks(RACE, None, owner_and_thief(Protocol { takes_by_exchange: false, ..PRODUCTION }));
 }
 
-/// A count that is found again may have other slots under it.
+/// A count that comes back may have other slots under it.
 #[test]
 fn spoilt_count_without_version() {
     breaks(RACE, None, owner_and_thief(Protocol { adds_a_version: false, ..PRODUCTION }));
@@ -213,20 +213,20 @@ fn spoilt_relaxed_add() {
     breaks(RACE, None, owner_and_thief(Protocol { add: Ordering::Relaxed, ..PRODUCTION }));
 }
 
-/// A slot that is freed by who has not seen the mark comes into the magazine after the recall.
+/// A thread that has not seen the mark adds a slot to the magazine after the recall.
 #[test]
 fn spoilt_recall_at_once() {
     let protocol = Protocol { waits_before_recall: false, ..PRODUCTION };
     breaks(RACE, None, owner_and_compactor(protocol));
 }
 
-/// Who took a slot before the recall may still fill it.
+/// A thread that took a slot before the recall may still fill it.
 #[test]
 fn spoilt_look_at_once() {
     breaks(RACE, None, owner_and_compactor(Protocol { waits_after_recall: false, ..PRODUCTION }));
 }
 
-/// What stays in a magazine may be filled at any time.
+/// A slot that stays in a magazine may be filled at any time.
 #[test]
 fn spoilt_magazines_not_recalled() {
     breaks(RACE, None, owner_and_compactor(Protocol { recalls: false, ..PRODUCTION }));

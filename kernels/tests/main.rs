@@ -1,4 +1,4 @@
-//! All kernels in one program: their times differ much, and so they share the processors.
+//! All kernels in one program. Their times differ much, and this way they share the processors.
 
 mod cache;
 mod clevel;

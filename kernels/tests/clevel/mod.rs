@@ -16,7 +16,7 @@ fn small() -> Made {
 
 #[test]
 fn changes_are_ordered() {
-    // Its descriptors have too many accesses for two.
+    // Its descriptors have too many accesses for two preemptions.
     changes_of_one_key_are_ordered(small(), 1);
 }
 

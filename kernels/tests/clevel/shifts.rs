@@ -1,11 +1,11 @@
 //! Shifts of Clevel hashing: `take_to` and `complete_move` with `Fingerprints::set` against
 //! `search_fast` and `probe`, in `engines/src/clevel`.
 //!
-//! Property: a search does not miss a key whose item is shifted from the front level to the back one,
-//! even if another insertion claims the slot that becomes free and writes its own fingerprint there.
+//! Property: a search does not miss a key whose item is shifted from the front level to the back one, even if another
+//! insertion claims the slot that becomes free and writes another fingerprint there.
 //!
-//! One slot stands for each level's, and a store for the addition by which a byte of a fingerprint word is
-//! set: that is weaker, since additions to the other bytes go on with what a release has begun.
+//! One slot stands for each level. A store stands for the addition that sets a byte of a fingerprint word. It is
+//! weaker, since additions to the other bytes go on with what a release has begun.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering};

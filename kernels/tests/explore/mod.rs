@@ -3,15 +3,15 @@
 use loom::model::Builder;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Explores all executions of `model`, with any number of preemptions or at most so many.
+/// Explores all executions of `model`, with any number of preemptions or at most `preemptions_max`.
 pub(crate) fn holds(preemptions_max: Option<usize>, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = preemptions_max;
     builder.check(model);
 }
 
-/// Asserts that loom finds an execution of `model` that panics with `complaint`, and not one
-/// that fails in some other way.
+/// Asserts that loom finds an execution of `model` that panics with `complaint`, rather than one that fails in another
+/// way.
 pub(crate) fn breaks(
     complaint: &str,
     preemptions_max: Option<usize>,

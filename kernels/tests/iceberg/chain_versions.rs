@@ -1,9 +1,9 @@
 //! Versions of level-3 chains: `find`, `walk`, `link`, `unlink`, `remove`, `insert` and `split` of
 //! `engines/src/iceberg/level_3.rs`.
 //!
-//! Property: a reader without locks does not miss a key that is there all the time, neither when
-//! the node before it is unlinked and linked into another chain, so that the reader strays, nor
-//! when a resize moves it from the chain of the source to that of the destination.
+//! Property: a reader without locks does not miss a key that is there all the time. That holds when the node before the
+//! key is unlinked and linked into another chain, so that the reader strays, and when a resize moves the key from the
+//! chain of the source to that of the destination.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -147,8 +147,8 @@ fn level_3(protocol: Protocol) -> Arc<Level3> {
     })
 }
 
-/// The node before the key's is removed and used again in the chain `to`; it is the first of its
-/// chain, or there is one before it.
+/// The node before the key's is removed, and used again in the chain `to`. It is the first of its chain, or another one
+/// comes before it.
 fn reuse(protocol: Protocol, is_first: bool, to: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let level_3 = level_3(protocol);
@@ -228,7 +228,7 @@ fn spoilt_unlinked_before_linked() {
 
 #[test]
 fn spoilt_walk_that_acquires_nothing() {
-    // Either of the two does: the acquiring loads of links, or the fence before the check.
+    // Either of the two suffices: the acquiring loads of links, or the fence before the check.
     holds(None, stray(Protocol { check_fence: false, ..PRODUCTION }));
     holds(None, stray(Protocol { load_next: Ordering::Relaxed, ..PRODUCTION }));
     let load_next = Ordering::Relaxed;

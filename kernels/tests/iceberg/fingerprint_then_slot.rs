@@ -1,17 +1,15 @@
-//! Fingerprint, then slot, then lock bit: `fill_slot`, `change_slot`, `set_lane` and
-//! `matches_1` of `engines/src/iceberg/block.rs`, `read` and `persist_if_locked` of
-//! `engines/src/iceberg/search.rs`.
+//! Fingerprint, then slot, then lock bit: `fill_slot`, `change_slot`, `set_lane` and `matches_1` of
+//! `engines/src/iceberg/block.rs`, `read`, `is_locked` and `persist_observed` of `engines/src/iceberg/search.rs`.
 //!
-//! Property: what a look-up answers, be it a value or an absence, is durable by then, and it never
-//! answers a value that was not stored with the key. A reader that meets a pair whose writer is
-//! not done sees the lock bit and persists the pair itself.
+//! Property: what a look-up answers, a value or an absence, is durable by then, and it never answers a value that was
+//! not stored with the key. A reader that meets a pair whose writer is not done sees the lock bit and persists the pair
+//! itself.
 //!
-//! A slot's pair is read in one step and changed word by word, which loom has no access for. Here
-//! one atomic holds the number of the stage that the pair has reached in a mutation. That takes for
-//! granted that both words of a pair are coherent as one, which the medium promises of
-//! `load_pair` and `store_release`. The durable copy is another atomic, brought up to the slot by a
-//! flush with its fence, and read relaxed: so a reader must know of the writer's flush, not only
-//! come after it. The fingerprint is in another word than the lock bit, the weaker of both cases.
+//! A slot's pair is read in one step and changed word by word, for which loom has no access. Here one atomic holds the
+//! number of the stage that the pair has reached in a mutation. This assumes that both words of a pair are coherent as
+//! one, which the medium promises for `load_pair` and `store_release`. The durable copy is another atomic, which a
+//! flush with its fence brings up to the slot. It is read relaxed, so a reader must know of the writer's flush, not
+//! only come after it. The fingerprint is not in the word of the lock bit, which is the weaker of the two cases.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -20,7 +18,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct Protocol {
-    /// The key's or value's store by which a mutation takes effect.
+    /// The store of the key or value by which a mutation takes effect.
     store: Ordering,
     show: Ordering,
     unlock: Ordering,
@@ -52,7 +50,7 @@ struct Mutation {
 
 const INSERTION: Mutation =
     Mutation { stages: &[(0, OLD), (0, NEW), (KEY, NEW)], shown_before: false, shown_after: true };
-/// Into a slot under whose old fingerprint, the same, a reader may still look.
+/// An insertion into a slot under whose old, equal fingerprint a reader may still look.
 const REINSERTION: Mutation = Mutation { shown_before: true, ..INSERTION };
 const UPDATE: Mutation =
     Mutation { stages: &[(KEY, OLD), (KEY, NEW)], shown_before: true, shown_after: true };
@@ -95,7 +93,7 @@ impl Block {
         self.flags.store(flags & !LOCK, self.protocol.unlock);
     }
 
-    /// Looks the key up; fails if the answer may be taken back by a crash.
+    /// Looks the key up; fails if a crash may take the answer back.
     fn look_up(&self) {
         let is_shown = self.fingerprint.load(Ordering::Relaxed) == 1;
         if self.protocol.match_fence {

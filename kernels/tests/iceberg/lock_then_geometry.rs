@@ -1,14 +1,13 @@
 //! Lock, then geometry: `Locked`, `lock_home` of `engines/src/iceberg/ops.rs` against
 //! `begin_resize`, `ensure_moved_1` and `move_if_unmoved_1` of `engines/src/iceberg/resize.rs`.
 //!
-//! Property: a writer that has locked its block and then finds the geometry unchanged does not
-//! write to a block that has been moved, writes to a destination only after the move, and then
-//! knows where the destination is (`base` stands for the area's new extent).
+//! Property: a writer that has locked its block and then finds the geometry unchanged does not write to a block that
+//! has been moved. It writes to a destination only after the move, and then knows where the destination is (`base`
+//! stands for the area's new extent).
 //!
-//! One block is doubled, and every key in it goes to the destination. What is in the blocks is
-//! plain memory. Nobody waits: who does not get a lock gives up, since those who would wait and
-//! then get it do in another execution what they would have done. An attempt at a lock is a
-//! compare-and-swap here, where production sets the bit whatever it was: loom does not order a
+//! One block is doubled, and every key in it goes to the destination. What is in the blocks is plain memory. Nobody
+//! waits: a thread that does not get a lock gives up, since other executions cover what it would do after waiting. An
+//! attempt at a lock is a compare-and-swap here. Production sets the bit whatever it was, but loom does not order a
 //! store that leaves a locked word as it is against the holder's unlocking.
 
 use crate::explore::{breaks, holds};
@@ -122,7 +121,7 @@ impl Table {
     }
 }
 
-/// Writers, each with so many writes, beside a resize.
+/// Writers, each with `writes` writes, during a resize.
 fn model(protocol: Protocol, writers: usize, writes: usize) -> impl Fn() + Send + Sync + 'static {
     move || {
         let table = Arc::new(Table {

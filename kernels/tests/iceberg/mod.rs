@@ -49,7 +49,7 @@ fn key_is_found_beside_a_doubling() {
 /// The node before the key's is removed and used again in another chain.
 #[test]
 fn key_is_found_behind_a_node_in_reuse() {
-    // Of the last keys all are in level 3, the newest at the front of their chains.
+    // The last keys are all in level 3, the newest at the front of their chains.
     const COUNT: u64 = 84;
     let hasher = Hasher::new(HASH_SEED);
     let home = move |key: u64| h0(hasher.first_u64(key)) & 1;

@@ -1,11 +1,11 @@
 //! Moving a pair: `carry_out` and `move_block_1` of `engines/src/iceberg/resize.rs` against
 //! `search` and `search_1` of `engines/src/iceberg/search.rs`.
 //!
-//! Property: a reader that looks at the source and then at the destination does not miss a key
-//! that is there all the time. It may pass the source by because the fingerprint is gone or
-//! because the key is; either way it must then find the copy.
+//! Property: a reader that looks at the source and then at the destination does not miss a key that is there all the
+//! time. It may pass by the source because the fingerprint is gone or because the key is gone. Either way it must then
+//! find the copy.
 //!
-//! Slots are one atomic each, as in the kernel of fingerprints and slots: the key, 0 if empty.
+//! Each slot is one atomic, as in `fingerprint_then_slot.rs`: the key, or 0 if it is empty.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};

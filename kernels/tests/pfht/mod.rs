@@ -15,8 +15,8 @@ fn small() -> Made {
     (Engine::Pfht, engine_params(&shape))
 }
 
-// With one preemption: an operation loads more words than those of other engines, and loom tries all that each load may
-// return. Moves between places are the kernel in `moves`.
+// With one preemption: an operation loads more words than those of other engines, and loom tries everything that each
+// load may return. Moves between places are the kernel in `moves`.
 
 #[test]
 fn changes_are_ordered() {

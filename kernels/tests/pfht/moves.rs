@@ -2,12 +2,12 @@
 //! `empty_slot`, `show_locked`, `delete_copied` and `show_node` (`bucket.rs`), `link`, `unlink`, `erase` and `find`
 //! (`stash.rs`), `probe` and `find_slow` (`search.rs`).
 //!
-//! Property: a key that is there all the time is found, with its value, whether it goes from one bucket to another
-//! and another item takes its slot, or from a node of the stash to a slot, and another item takes the node.
+//! Property: a key that is there all the time is found, with its value, while it goes from one bucket to another and
+//! another item takes its slot, or from a node of the stash to a slot and another item takes the node.
 //!
-//! Two places, a slot or a node each, of one bucket each. What was moved from is `From`, and has a version; a node is
-//! shown by its link instead of a fingerprint, and its chain has the version of its bucket here. A look-up that would
-//! look again gives up: in another execution it comes later.
+//! Two places, each a slot or a node, and each of one bucket. The place `from`, which the item leaves, has a version. A
+//! node is shown by its link instead of a fingerprint; the version of its chain is that of its bucket here. A look-up
+//! that would look again gives up: in another execution it comes later.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct Protocol {
-    /// The item is hidden where it was before another one takes its place.
+    /// The item is hidden in its old place before another one takes that place.
     hides: bool,
-    /// The place is given to another item only after the new version.
+    /// The place goes to another item only after the new version.
     gives_back_last: bool,
-    /// The copy is shown before what was copied is erased.
+    /// The copy is shown before the original is erased.
     shows_first: bool,
-    /// A negative search looks at the versions again.
+    /// A negative search checks the versions again.
     rechecks: bool,
-    /// Of the key that is erased, or the state of the node.
+    /// The erasure of the key, or of the state of the node.
     erase: Ordering,
     version: Ordering,
 }
@@ -78,7 +78,7 @@ impl Place {
         self.new_version(protocol);
     }
 
-    /// What this says of the key, and the version; `None`: it is to be asked again.
+    /// What this place says of the key, and the version; `None`: ask again.
     fn probe(&self) -> Option<(Option<u64>, u64)> {
         let version = self.version.load(Ordering::Acquire);
         let is_there =
@@ -96,7 +96,7 @@ struct Places {
 }
 
 impl Places {
-    /// A displacement: the slot is filled again by the same thread.
+    /// A displacement: the same thread fills the slot again.
     fn displace(&self) {
         let Places { protocol, from, to } = self;
         self.copy();
@@ -111,7 +111,7 @@ impl Places {
         from.show(*protocol, 1);
     }
 
-    /// A move out of a node, which another key of another bucket takes when it is free.
+    /// A move out of a node. Another key of another bucket takes the node when it is free.
     fn move_out_of_node(&self) {
         let Places { protocol, from, to } = self;
         self.copy();
@@ -155,7 +155,7 @@ impl Places {
     }
 }
 
-/// A look-up beside a move, which probes first where the item was, or where it goes to.
+/// A look-up during a move. It first probes where the item was, or where it goes.
 fn model(
     protocol: Protocol,
     is_from_first: bool,

@@ -3,12 +3,11 @@
 use loom::cell::UnsafeCell;
 use std::sync::{Mutex, PoisonError};
 
-/// What loom says of two accesses, one of them a write, of which neither happens before the
-/// other.
+/// Loom's message for two accesses, one of them a write, neither of which happens before the other.
 pub(crate) const RACE: &str = "Causality violation";
 
-/// A place that loom watches for accesses that race; it holds nothing. The mutex makes it
-/// shareable without unsafe code: loom does not know of it, so it orders nothing in a model.
+/// A place that loom watches for racing accesses; it holds nothing. The mutex makes it shareable without unsafe code.
+/// Loom does not know of the mutex, so it orders nothing in a model.
 #[derive(Default)]
 pub(crate) struct Plain(Mutex<UnsafeCell<()>>);
 

@@ -1,12 +1,12 @@
 //! Fills of the cached table: `fill_cache` of `engines/src/rewo/search.rs`, `mark_busy`, `complete`, `insert` and
 //! `search` of `engines/src/rewo/cache/mod.rs`, and the steps of a writer in `engines/src/rewo/ops.rs` and `bucket.rs`.
 //!
-//! Property: a look-up that comes after one that found the new value does not find the old one, whatever a fill by
-//! another look-up does meanwhile; nor does anybody find a value that is not durable.
+//! Property: a look-up that comes after one that found the new value does not find the old one, whatever another
+//! look-up's fill does meanwhile. Nobody finds a value that is not durable.
 //!
 //! One bucket of each table, one slot in each, and one key, whose value is two words in the cached table. A look-up
-//! that meets a bucket in the midst of a change gives up instead of looking again: in another execution it comes later.
-//! So do fills that do not get the home, as they do in production.
+//! that meets a bucket in the middle of a change gives up instead of looking again: in another execution it comes
+//! later. Fills that do not get the home give up, too, as in production.
 
 use crate::explore::{breaks, holds};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 struct Protocol {
     /// The writer marks the entry before its change can be seen.
     marks_busy: bool,
-    /// The writer makes the entry right only when its change is durable.
+    /// The writer corrects the entry only when its change is durable.
     completes_last: bool,
-    /// The fill takes the home.
+    /// The fill takes the home's lock.
     locks_home: bool,
-    /// The fill looks at the bucket's version again, under the home.
+    /// The fill checks the bucket's version again, under that lock.
     looks_again: bool,
-    /// A look-up looks at the entry's version again.
+    /// A look-up checks the entry's version again.
     rechecks: bool,
     lock: Ordering,
     unlock: Ordering,
@@ -56,11 +56,11 @@ const STALE: &str = "the old value is left in the cached table";
 struct Tables {
     protocol: Protocol,
     home: AtomicBool,
-    /// Of the bucket in the pool: its version, 1 while it is locked.
+    /// The bucket in the pool: its version, 1 while it is locked.
     state: AtomicU64,
     value: AtomicU64,
     is_durable: AtomicBool,
-    /// Of the entry: version, busy, used.
+    /// The entry: version, busy, used.
     head: AtomicU64,
     cached: [AtomicU64; 2],
 }
@@ -123,7 +123,7 @@ impl Tables {
         Some(value)
     }
 
-    /// What the pool says, and the version; whoever meets the writer in its change makes it durable.
+    /// What the pool says, and the version. A thread that meets the writer in its change makes it durable.
     fn search_pool(&self) -> Option<(u64, u64)> {
         let state = self.state.load(Ordering::Acquire);
         let value = self.value.load(Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Tables {
     }
 }
 
-/// A writer beside a thread that looks up twice; at first the entry is there or not.
+/// A writer, and a thread that looks up twice. At first the entry is there or not.
 fn model(protocol: Protocol, is_cached: bool) -> impl Fn() + Send + Sync + 'static {
     move || {
         let tables = Arc::new(Tables {

@@ -18,8 +18,8 @@ fn small(in_place_update: bool) -> Made {
     )
 }
 
-// With one preemption, and without a cached table: an operation loads more words than those of other engines, and
-// loom tries all that each load may return. The cached table's kernel is `fills`.
+// With one preemption, and without a cached table: an operation loads more words than those of other engines, and loom
+// tries everything that each load may return. The cached table's kernel is `fills`.
 
 #[test]
 fn changes_are_ordered() {

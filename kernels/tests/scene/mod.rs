@@ -11,7 +11,7 @@ use pmem::sync::loom::{begin, end, explore, spawn};
 use std::sync::Arc;
 
 const POOL_BYTES: u64 = 24 << 10;
-/// Segments of the heap: their state is long, so there are few.
+/// log2 of a heap segment's size. Their state is long, so there are few.
 const SEGMENT_LOG2: u32 = 11;
 /// Seed of all hashing here.
 pub(crate) const HASH_SEED: u64 = 7;
@@ -22,13 +22,13 @@ pub(crate) struct Table {
     pool: Arc<Pool<Watched>>,
 }
 
-/// Which engine, and its parameters.
+/// An engine and its parameters.
 pub(crate) type Made = (Engine, [u64; ENGINE_PARAMS]);
 
 impl Table {
     pub(crate) fn new((engine, params): Made, resize_at: f64) -> Table {
         let pool = new_pool(engine.description().id, params);
-        // Helpers are threads of the operating system. What they do, operations do in small steps.
+        // Helpers are threads of the operating system. Operations do the same work in small steps.
         let settings =
             Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() };
         let index = engine.open_words(Arc::clone(&pool), settings).unwrap().engine;
@@ -44,7 +44,7 @@ impl Table {
         self.index.upsert(key, value).unwrap()
     }
 
-    /// As [`Table::put`], if there is room.
+    /// Like [`Table::put`], if there is room.
     pub(crate) fn try_put(&self, key: u64, value: u64) {
         let _write = self.pool.write().unwrap();
         let _ = self.index.upsert(key, value);
@@ -72,7 +72,7 @@ fn new_pool(engine: u32, engine_params: [u64; ENGINE_PARAMS]) -> Arc<Pool<Watche
     Arc::new(Pool::create(Watched::new(POOL_BYTES).unwrap(), &spec, place).unwrap())
 }
 
-/// Explores `first` and `second` beside each other, on a table that `setup` makes.
+/// Explores `first` and `second` running concurrently, on a table that `setup` makes.
 pub(crate) fn beside<T: Send + 'static, U: Send + 'static>(
     preemptions_max: usize,
     setup: impl Fn() -> Table + Send + Sync + 'static,

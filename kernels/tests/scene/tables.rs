@@ -1,17 +1,17 @@
-//! Whole operations of the engines, beside each other.
+//! Whole operations of the engines, run concurrently.
 //!
-//! Properties: a key that is there all the time is found, with a value that it had meanwhile; of two changes of one
-//! key one comes after the other.
+//! Properties: a key that is there all the time is found, with a value that it had meanwhile. Of two changes of one
+//! key, one comes after the other.
 
 use super::{Made, Table, beside};
 
 pub(crate) const KEY: u64 = 1000;
 const OLD: u64 = 1;
 pub(crate) const NEW: u64 = 2;
-/// What keys hold that stand about.
+/// The value of keys that only fill the table.
 pub(crate) const FILLING: u64 = 9;
 
-/// A table in which so many keys are, from 1 on.
+/// A table with `count` keys, from 1 on.
 pub(crate) fn filled(made: Made, resize_at: f64, count: u64) -> impl Fn() -> Table {
     move || {
         let table = Table::new(made, resize_at);
@@ -20,7 +20,7 @@ pub(crate) fn filled(made: Made, resize_at: f64, count: u64) -> impl Fn() -> Tab
     }
 }
 
-/// Looks a key up beside changes of others.
+/// Looks a key up during changes of other keys.
 pub(crate) fn bystander_is_found(
     setup: impl Fn() -> Table + Send + Sync + 'static,
     key: u64,
@@ -37,8 +37,8 @@ pub(crate) fn bystander_is_found(
     );
 }
 
-/// Looks a key up twice beside a change of it: who has found the new value does not find the old one later. The
-/// first look-up may cache what it finds.
+/// Looks a key up twice during a change of it. A thread that has found the new value does not find the old one later.
+/// The first look-up may cache what it finds.
 pub(crate) fn look_ups_do_not_go_back(made: Made, preemptions_max: usize) {
     let with_key = move || {
         let table = Table::new(made, 2.0);
