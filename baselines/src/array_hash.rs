@@ -10,11 +10,12 @@
 //!
 //! An array of *n* pairs has room for *n* rounded up to a power of two, as a general allocator would round it. An
 //! insertion into a full array takes one of twice the size and copies all pairs. A removal moves the last pair into the
-//! gap, or, if half the size suffices then, copies all pairs into such an array; where there is none, the upper half is
-//! given back in place. All of it, the allocator's words included, is in one transaction, so a crash loses no array.
+//! gap. If half the size suffices then, it copies all pairs into such an array instead; if there is none, it gives the
+//! upper half back in place. All of this, including the allocator's words, is in one transaction, so a crash loses no
+//! array.
 //!
-//! An array is freed by linking it: its first word names the next one. Taking an array of a size of which none is free
-//! takes new units, or halves a larger one. Halves are not joined again.
+//! An array is freed by linking it: its first word names the next one. If no array of a size is free, taking one takes
+//! new units, or halves a larger array. Halves are not joined again.
 //!
 //! Departures:
 //!
@@ -28,11 +29,11 @@ use crate::table::{Full, Scheme};
 use index::hash::Hasher;
 use pmem::{LINE, Medium, Offset, WORD};
 
-/// Pairs of an array, at most.
+/// Most pairs of an array.
 pub const PAIRS_MAX: u64 = 64;
 /// Sizes of arrays: 1, 2, 4 and so on.
 const SIZES: u64 = PAIRS_MAX.ilog2() as u64 + 1;
-/// Cells of a transaction, at most: all pairs, the new one, directory, and the allocator's words for each size.
+/// Most cells of a transaction: all pairs, the new one, directory, and the allocator's words for each size.
 pub(crate) const RECORDS_MAX: u64 = PAIRS_MAX + 2 + 2 * SIZES;
 /// No array.
 const NONE: u64 = 0;
@@ -45,12 +46,12 @@ pub struct ArrayHash {
     hasher: Hasher,
 }
 
-/// A bucket's array: the number of its first unit, from 1 on, and how many pairs it has.
+/// A bucket's array: the number of its first unit, from 1 on, and its number of pairs.
 type Array = (u64, u64);
 
 impl ArrayHash {
-    /// A table that is full with about `slots` pairs: so many units are there twice, since arrays are larger than
-    /// their pairs.
+    /// A table that is full with about `slots` pairs. It has twice as many units, since arrays are larger than their
+    /// pairs.
     pub fn new(slots: u64, buckets: u64, seed: u64) -> Self {
         ArrayHash { slots, buckets, units: 2 * slots, hasher: Hasher::new(seed) }
     }
@@ -78,7 +79,7 @@ impl ArrayHash {
         self.allocator(region).add(words + (number - 1) * PAIR_BYTES)
     }
 
-    /// Sets what takes an array of this size.
+    /// Sets the cells that take an array of this size.
     fn take<M: Medium>(&self, region: &mut Region<M>, size_log2: u64) -> Result<u64, Full> {
         if size_log2 == SIZES {
             return Err(Full);
@@ -99,7 +100,7 @@ impl ArrayHash {
         Ok(twice)
     }
 
-    /// Sets what gives an array back.
+    /// Sets the cells that give an array back.
     fn give<M: Medium>(&self, region: &mut Region<M>, array: u64, size_log2: u64) {
         let head = self.freed(region, size_log2);
         region.set_word(self.unit(region, array), region.load(head));
@@ -121,7 +122,7 @@ impl ArrayHash {
     }
 }
 
-/// log2 of the room that so many pairs have; none have none.
+/// log2 of the room of an array of `pairs` pairs; `None` for no pairs.
 fn size_log2(pairs: u64) -> Option<u64> {
     (pairs > 0).then(|| u64::from(pairs.next_power_of_two().ilog2()))
 }

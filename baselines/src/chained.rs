@@ -1,6 +1,6 @@
 //! Chained hashing: an array of buckets, each the head of a linked list; Debnath et al., Revisiting Hash Table Design
 //! for Phase Change Memory, section 2.1. [`Chains`] is also the stash of [hopscotch hashing](crate::hopscotch), which
-//! the paper has "chaining-based" (table 3).
+//! is "chaining-based" in the paper (table 3).
 //!
 //! ```text
 //!  allocator: last freed node, nodes used so far      16 bytes
@@ -12,7 +12,7 @@
 //! `next`, and are used before those that never were. The allocator's words change in the same transaction as the list,
 //! so a crash loses no node. An insertion writes four cells: pair, `next`, head, allocator. A removal writes three.
 //!
-//! Departure: the paper allocates nodes from a general heap, each allocation a transaction of its own.
+//! Departure: the paper allocates nodes from a general heap, each in a separate transaction.
 
 use crate::linear_probing::scaled;
 use crate::region::Region;
@@ -28,22 +28,22 @@ const NONE: u64 = 0;
 
 /// Lists of nodes in a part of a table's memory.
 pub struct Chains {
-    /// Where they begin, from the table on: at a line.
+    /// Where they begin, counted from the start of the table: at a line.
     start: u64,
     buckets: u64,
     nodes: u64,
-    /// Nodes in use: tells whether a search is needed at all.
+    /// Nodes in use. If there are none, no search is needed.
     used: u64,
     hasher: Hasher,
 }
 
 impl Chains {
-    /// So many nodes in so many lists, `start` bytes behind the beginning of the table.
+    /// `nodes` nodes in `buckets` lists, `start` bytes behind the beginning of the table.
     pub fn new(start: u64, buckets: u64, nodes: u64, seed: u64) -> Self {
         Chains { start, buckets, nodes, used: 0, hasher: Hasher::new(seed) }
     }
 
-    /// Pairs in them.
+    /// Number of pairs.
     pub fn len(&self) -> u64 {
         self.used
     }
@@ -54,7 +54,7 @@ impl Chains {
         self.used == 0
     }
 
-    /// Whether a pair lies in here.
+    /// Whether the pair at `at` lies in a list.
     pub fn has<M: Medium>(&self, region: &Region<M>, at: Offset) -> bool {
         (self.node(region, 1).0..self.node(region, self.nodes + 1).0).contains(&at.0)
     }

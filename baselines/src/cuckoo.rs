@@ -3,12 +3,12 @@
 //! 3.1.2: cuckoo-2-4, cuckoo-2-8 and cuckoo-3-4 (functions, slots).
 //!
 //! A pair lies in one of the buckets that two or three functions choose for its key. Buckets of 4 slots are a line. An
-//! insertion takes an empty slot of a bucket chosen at random, or of another of its buckets. If all are full, it puts
-//! its pair in the place of one chosen at random, and that one is inserted into its other buckets in turn: a random
-//! walk. After 512 displacements the table counts as full. The whole walk is one transaction, so one that fails leaves
-//! the table as it was, and so does a crash.
+//! insertion takes an empty slot of a bucket chosen at random, or else of another of its buckets. If all are full, it
+//! puts its pair in the place of a pair chosen at random, and inserts that one into its other buckets in turn: a random
+//! walk. After 512 displacements the table counts as full. The whole walk is one transaction, so a walk that fails
+//! leaves the table as it was, and so does a crash.
 //!
-//! An insertion writes one cell, and one more for each pair that is displaced. A slot that the walk comes to twice is
+//! An insertion writes one cell, and one more for each pair that is displaced. A slot that the walk meets twice is
 //! written once.
 //!
 //! Departure: the paper does not say whether its functions may choose one bucket twice. Here they may.
@@ -18,7 +18,7 @@ use crate::table::{EMPTY, Full, Scheme};
 use index::hash::{Hasher, h1, h2};
 use pmem::{Medium, Offset};
 
-/// Functions, at most.
+/// Most functions.
 const FUNCTIONS_MAX: usize = 3;
 
 /// Buckets of slots.
@@ -33,7 +33,7 @@ pub struct Cuckoo {
 }
 
 impl Cuckoo {
-    /// A table of at least so many slots.
+    /// A table of at least `slots` slots.
     pub fn new(functions: usize, bucket_slots: u64, slots: u64, moves_max: u64, seed: u64) -> Self {
         let functions = functions.clamp(2, FUNCTIONS_MAX);
         let buckets = slots.div_ceil(bucket_slots).max(1);
@@ -55,7 +55,7 @@ impl Cuckoo {
         (0..self.bucket_slots).map(move |slot| first.add(slot * PAIR_BYTES))
     }
 
-    /// An empty slot. One that the transaction under way has set was full before, and is.
+    /// An empty slot. A slot that the current transaction has set was full before, and still is.
     fn empty<M: Medium>(&self, region: &Region<M>, bucket: u64) -> Option<Offset> {
         self.slots(region, bucket).find(|&at| region.load_in_place(at) == EMPTY)
     }
@@ -97,7 +97,7 @@ impl Scheme for Cuckoo {
                 count += 1;
             }
             if count == 0 {
-                // All functions choose the bucket that it was displaced from.
+                // All functions choose the bucket from which it was displaced.
                 (choices[0], count) = (all[0], 1);
             }
             let first = self.below(count as u64) as usize;

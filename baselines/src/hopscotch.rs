@@ -8,19 +8,19 @@
 //! ```
 //!
 //! A pair lies within a neighbourhood of 64 slots from its home on, cyclically, and its home's bitmap says where. An
-//! insertion takes the nearest empty slot. While that is too far away, a pair that lies before it and whose
-//! neighbourhood reaches it moves there, and leaves an empty slot nearer to the home. If there is none, the pair goes
+//! insertion takes the nearest empty slot. While that is too far away, a pair moves there that lies before it and whose
+//! neighbourhood reaches it, and leaves an empty slot nearer to the home. If there is no such pair, the new pair goes
 //! to the stash. An empty stash is not searched.
 //!
 //! An insertion writes two cells, slot and bitmap, and two more for each pair that moves: its new slot, and its home's
-//! bitmap. Its old slot is written by what comes there next. In the write-heavy workload the paper counts twice as many
-//! writes for moves, as if each were an insertion and a removal.
+//! bitmap. The old slot is written by the pair that comes there next. In the write-heavy workload the paper counts
+//! twice as many writes for moves, as if each were an insertion and a removal.
 //!
 //! Departures:
 //!
 //! 1. The paper does not say how far it looks for an empty slot. Here at most [`Hopscotch::new`]'s `moves_max` pairs
 //!    move, since all of them are in one transaction.
-//! 2. The load factor is relative to the slots; the stash comes on top of them.
+//! 2. The load factor is based on the slots; the stash comes on top of them.
 
 use crate::chained::Chains;
 use crate::linear_probing::scaled;
@@ -29,7 +29,7 @@ use crate::table::{EMPTY, Full, Scheme};
 use index::hash::Hasher;
 use pmem::{LINE, Medium, Offset, WORD};
 
-/// Slots of a neighbourhood, at most: the bits of a word.
+/// Most slots of a neighbourhood: the bits of a word.
 pub const NEIGHBOURS_MAX: u64 = 64;
 
 /// Slots with their bitmaps, and the stash.
@@ -42,7 +42,7 @@ pub struct Hopscotch {
 }
 
 impl Hopscotch {
-    /// A table with a stash of so many pairs.
+    /// A table with a stash of `stash` pairs.
     pub fn new(slots: u64, neighbours: u64, stash: u64, moves_max: u64, seed: u64) -> Self {
         let neighbours = neighbours.min(NEIGHBOURS_MAX).min(slots);
         // As many lists as nodes, so that they are short.
@@ -65,14 +65,14 @@ impl Hopscotch {
         region.table().add(slots_bytes(self.slots)).word(home)
     }
 
-    /// The slot so many behind another.
+    /// The slot `distance` slots behind another.
     #[inline(always)]
     fn behind(&self, slot: u64, distance: u64) -> u64 {
         let sum = slot + distance;
         if sum < self.slots { sum } else { sum - self.slots }
     }
 
-    /// Sets what moves a pair into the empty slot `distance` behind `home`, from as far before it as possible.
+    /// Sets the cells that move a pair into the empty slot `distance` behind `home`, from as far before it as possible.
     /// Returns the distance of the slot that is empty then.
     fn hop<M: Medium>(&self, region: &mut Region<M>, home: u64, distance: u64) -> Option<u64> {
         let empty = self.behind(home, distance);
@@ -80,7 +80,7 @@ impl Hopscotch {
             let other = self.behind(empty, self.slots - back);
             let bitmap = region.load(self.bitmap(region, other));
             let bit = u64::from(bitmap.trailing_zeros());
-            // Nearer to the home than to the empty slot, or there is none.
+            // There is no such pair, or none before the empty slot.
             if bit >= back {
                 continue;
             }
@@ -93,7 +93,7 @@ impl Hopscotch {
         None
     }
 
-    /// Sets what stores a pair in its neighbourhood; false if that does not go.
+    /// Sets the cells that store a pair in its neighbourhood; returns `false` if that is impossible.
     fn place_near<M: Medium>(&self, region: &mut Region<M>, key: u64, value: u64) -> bool {
         let home = self.home(key);
         let reach = self.slots.min(self.neighbours.saturating_mul(self.moves_max + 1));
@@ -115,7 +115,7 @@ impl Hopscotch {
     }
 }
 
-/// Bytes of so many slots, up to the bitmaps.
+/// Bytes of the slots, up to the bitmaps.
 fn slots_bytes(slots: u64) -> u64 {
     (slots * PAIR_BYTES).next_multiple_of(LINE)
 }
@@ -125,7 +125,7 @@ fn main_bytes(slots: u64) -> u64 {
     slots_bytes(slots) + (slots * WORD).next_multiple_of(LINE)
 }
 
-/// Cells of a transaction that moves so many pairs: slots and bitmaps.
+/// Cells of a transaction that moves `moves_max` pairs: slots and bitmaps.
 pub(crate) fn records_max(moves_max: u64) -> u64 {
     2 * (moves_max + 1)
 }
@@ -190,7 +190,7 @@ impl Scheme for Hopscotch {
             }
             marked += bitmap.count_ones();
         }
-        // Each pair is found by a bit, so with as many bits none is a bit too many.
+        // Each pair is found by a bit, so if the numbers are equal, there is no bit too many.
         if taken != marked {
             return Err(format!("{taken} slots are taken, {marked} are in bitmaps"));
         }

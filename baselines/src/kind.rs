@@ -1,4 +1,4 @@
-//! All tables by name, and how one is made.
+//! All tables by name, and how they are created.
 
 use crate::array_hash::{self, ArrayHash};
 use crate::chained::Chains;
@@ -34,13 +34,13 @@ pub enum Kind {
     Path,
 }
 
-/// Pairs that an insertion or a removal moves, at most, as Debnath et al. have it for cuckoo hashing.
+/// Most pairs that an insertion or a removal moves, as in Debnath et al. for cuckoo hashing.
 const MOVES_MAX: u64 = 512;
-/// Pairs of the stash of hopscotch hashing up to a load factor of 0.90, as there.
+/// Pairs of the stash of hopscotch hashing up to a load factor of 0.90, as in that paper.
 pub const STASH_PAIRS: u64 = 8192;
 /// Slots for each bucket of the array hash.
 const SLOTS_PER_ARRAY: u64 = 4;
-/// Cells of a transaction of chained hashing, at most.
+/// Most cells of a transaction of chained hashing.
 const CHAIN_RECORDS: u64 = 4;
 
 impl Kind {
@@ -73,26 +73,26 @@ impl Kind {
     }
 }
 
-/// A table before it is made. The memory remembers it.
+/// The parameters with which a table is created. Its memory keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Which table.
     pub kind: Kind,
-    /// Slots that the load factor is relative to.
+    /// Slots on which the load factor is based.
     pub slots: u64,
     /// Pairs of the stash of hopscotch hashing.
     pub stash: u64,
     /// Slots of a neighbourhood of hopscotch hashing, buckets of chained hashing and array hash, levels of path
     /// hashing.
     pub width: u64,
-    /// Pairs that an insertion or a removal moves, at most.
+    /// Most pairs that an insertion or a removal moves.
     pub moves_max: u64,
     /// Seed of hashing and of random choices.
     pub seed: u64,
 }
 
 impl Shape {
-    /// A table of about so many slots, as its paper has it.
+    /// A table of about `slots` slots, as in its paper.
     pub fn new(kind: Kind, slots: u64, seed: u64) -> Shape {
         let width = match kind {
             Kind::Hopscotch => hopscotch::NEIGHBOURS_MAX,
@@ -120,7 +120,7 @@ impl Shape {
         Ok(Shape { kind, slots, stash, width, moves_max, seed })
     }
 
-    /// The table of this shape on `medium`, which is empty or holds it already.
+    /// The table of this shape on `medium`, which is empty or already holds it.
     fn over<M: Medium>(&self, medium: Arc<M>, is_new: bool) -> Result<Box<dyn Table>, OpenError> {
         let Shape { kind, slots, stash, width, moves_max, seed } = *self;
         let over = Over { medium, words: is_new.then(|| self.words()) };
@@ -148,7 +148,7 @@ impl Shape {
 /// Memory for a table.
 struct Over<M> {
     medium: Arc<M>,
-    /// What to write of the shape, if the table is new.
+    /// The words of the shape, to be written if the table is new.
     words: Option<[u64; SHAPE_WORDS]>,
 }
 
@@ -167,12 +167,12 @@ impl<M: Medium> Over<M> {
     }
 }
 
-/// Makes a table on empty memory.
+/// Creates a table on empty memory.
 pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Table>, OpenError> {
     shape.over(medium, true)
 }
 
-/// Opens the table that lies on `medium`, whatever ended its last use. What lies there is trusted to be a table.
+/// Opens the table on `medium`, however its last use ended. What lies there is trusted to be a table.
 pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Table>, OpenError> {
     Shape::on(&*medium)?.over(medium, false)
 }

@@ -1,4 +1,4 @@
-//! The classic hash tables that papers on persistent hash tables compare with.
+//! The classic hash tables with which papers on persistent hash tables compare.
 //!
 //! | name | table | file |
 //! |---|---|---|
@@ -9,22 +9,23 @@
 //! | `cuckoo-2-4`, `cuckoo-2-8`, `cuckoo-3-4` | bucketized cuckoo hashing | [`cuckoo`] |
 //! | `path` | path hashing | [`path`] |
 //!
-//! They are for comparison, not for use: one thread, keys and values of 8 bytes, a size that is set once. They lie on
-//! any [`Medium`](pmem::Medium) and survive a crash anywhere: each change is one transaction of a small redo log
-//! ([`region`]), as Debnath et al. have it by Mnemosyne (Revisiting Hash Table Design for Phase Change Memory, INFLOW
-//! 2015, section 3.1). A table is created on empty memory and opened again over the same memory, which is the recovery.
+//! They are for comparison, not for use: one thread, keys and values of 8 bytes, a fixed size. They lie on any
+//! [`Medium`](pmem::Medium) and survive a crash at any point. Each change is one transaction of a small redo log
+//! ([`region`]), for which Debnath et al. use Mnemosyne (Revisiting Hash Table Design for Phase Change Memory, INFLOW
+//! 2015, section 3.1). A table is created on empty memory, and opened again over the same memory, which is the
+//! recovery.
 //!
 //! # Writes
 //!
 //! The paper counts writes per insertion (table 2) without saying how. This rule gives its 4.0 for linear probing,
-//! where an insertion changes one slot: **a cell costs two writes** (its log record, and it in place), **a transaction
-//! two more** (the commit, and the truncation of the log). A cell is a pair of key and value, or one word of metadata.
-//! Each of these writes is one flush here, so medium `count` counts the same.
+//! where an insertion changes one slot: **a cell costs two writes** (its log record, and the cell in place), **a
+//! transaction two more** (the commit, and the truncation of the log). A cell is a pair of key and value, or one word
+//! of metadata. Each of these writes is one flush here, so medium `count` counts the same.
 //!
 //! # Empty slots
 //!
 //! Every bit pattern is a legal key and value. A slot is empty if its key is 0, so an insertion needs no second cell to
-//! mark the slot as taken. Key 0 itself lies in a cell of its own beside the table ([`table`]), and so does each other
+//! mark the slot as taken. Key 0 itself lies in a separate cell beside the table ([`table`]), and so does every other
 //! key that a table uses as a mark.
 
 #![forbid(unsafe_code)]

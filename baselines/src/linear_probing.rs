@@ -4,22 +4,22 @@
 //! A pair lies in the first free slot from its home on, cyclically. A search goes from the home to the pair or to an
 //! empty slot. What a removal leaves decides how long searches get:
 //!
-//! * [`Removal::Mark`], as the paper has it: the slot gets a mark, which insertions use again and no search ends at. So
-//!   as pairs come and go the empty slots run out, and in the end an unsuccessful search visits every slot.
+//! * [`Removal::Mark`], as in the paper: the slot gets a mark, which insertions reuse and at which no search ends. So
+//!   the empty slots run out as pairs come and go, and in the end an unsuccessful search visits every slot.
 //! * [`Removal::Shift`], Knuth's algorithm R: pairs behind the slot move back as long as that brings them nearer to
 //!   their homes. Searches stay short. Each move writes a cell.
 //!
 //! Departures:
 //!
-//! 1. An insertion first looks whether the key is there, which the paper leaves open.
-//! 2. A shift of more pairs than the log has room for leaves a mark instead.
+//! 1. An insertion first checks whether the key is present, which the paper leaves open.
+//! 2. A shift of more pairs than fit into the log leaves a mark instead.
 
 use crate::region::{PAIR_BYTES, Region};
 use crate::table::{EMPTY, Full, Scheme};
 use index::hash::Hasher;
 use pmem::{Medium, Offset};
 
-/// The key of a slot whose pair was removed and may be passed by searches.
+/// The key of a slot whose pair was removed. Searches go past it.
 const REMOVED: u64 = u64::MAX;
 
 /// What a removal leaves.
@@ -31,7 +31,7 @@ pub enum Removal {
     Shift,
 }
 
-/// A table of so many slots.
+/// A table of `slots` slots.
 pub struct LinearProbing {
     slots: u64,
     removal: Removal,
@@ -39,7 +39,7 @@ pub struct LinearProbing {
 }
 
 impl LinearProbing {
-    /// Slots that are hashed to with this seed.
+    /// Slots whose keys are hashed with this seed.
     pub fn new(slots: u64, removal: Removal, seed: u64) -> Self {
         LinearProbing { slots, removal, hasher: Hasher::new(seed) }
     }
@@ -71,11 +71,11 @@ impl LinearProbing {
         (slot + self.slots - self.home(key)) % self.slots
     }
 
-    /// Sets what closes the gap in `hole`; false if the log has no room for all of it.
+    /// Sets the cells that close the gap in `hole`; returns `false` if the log has no room for all of them.
     fn shift<M: Medium>(&self, region: &mut Region<M>, mut hole: u64) -> bool {
         let first = hole;
         let mut slot = self.next(hole);
-        // Pairs behind `slot` are as they were: only what lies before has moved.
+        // Pairs behind `slot` are unchanged: only pairs before it have moved.
         while slot != first {
             let key = region.load_in_place(Self::at(region, slot));
             if key == EMPTY {

@@ -8,7 +8,7 @@
 //!
 //! The levels near the root are left out, as they have few slots: "the path hash table has about log(N)/2 levels".
 //!
-//! Departure: the leaves are any number, not a power of two, so that a table can have the size that it is to have.
+//! Departure: the number of leaves need not be a power of two, so that a table can have any size.
 
 use crate::region::{PAIR_BYTES, Region};
 use crate::table::{EMPTY, Full, Scheme};
@@ -17,13 +17,13 @@ use pmem::{Medium, Offset};
 
 /// Levels of slots.
 pub struct Path {
-    /// The first slot of each level; after the last the end of all.
+    /// The first slot of each level; after the last one the end of all.
     levels: Vec<u64>,
     hasher: Hasher,
 }
 
 impl Path {
-    /// The largest table of so many levels and at most `slots` slots, or the smallest.
+    /// The largest table of this many levels and at most `slots` slots, or the smallest.
     pub fn new(slots: u64, levels: u64, seed: u64) -> Self {
         let levels_of = |leaves: u64| {
             let widths = (0..levels.max(1)).map(|level| leaves.div_ceil(1 << level));
@@ -58,7 +58,7 @@ impl Path {
     }
 }
 
-/// Levels of a table of so many slots.
+/// Levels of a table of `slots` slots.
 pub(crate) fn levels(slots: u64) -> u64 {
     u64::from(slots.max(2).ilog2().div_ceil(2))
 }

@@ -14,24 +14,24 @@
 //! 3. each cell is written in place and flushed; a fence;
 //! 4. the commit word becomes 0, which truncates the log; flush, fence.
 //!
-//! A crash before the end of 2 leaves the commit word 0: nothing has happened. After it, opening does 3 and 4 again,
-//! as often as it takes: cells are set, not changed. The fence of 4 is needed, since the next transaction's records
-//! overwrite these.
+//! A crash before the end of step 2 leaves the commit word 0: nothing has happened. After it, opening repeats steps 3
+//! and 4 as often as necessary: cells are set, not changed. Step 4 needs its fence, since the next transaction's
+//! records overwrite these.
 //!
-//! What opening reads as the commit word may not be durable, if a process was killed. Were cells written in place then,
-//! a crash could leave some of them without the commit; or, if it is 0, the old commit with the next records. So
+//! If a process was killed, the commit word that opening reads may not be durable. If cells were then written in place,
+//! a crash could leave some of them without the commit; or, if the word is 0, the old commit with the next records. So
 //! opening first persists line 0.
 
 use pmem::{LINE, Medium, Offset, SpaceError};
 use std::sync::Arc;
 
-/// Words that say what table this is.
+/// Words of a table's shape.
 pub const SHAPE_WORDS: usize = 6;
 
 /// Bytes of a pair of key and value.
 pub(crate) const PAIR_BYTES: u64 = 16;
 
-/// Says that there is a table, and in which format.
+/// Marks a table, and the version of its format.
 const MAGIC: u64 = u64::from_le_bytes(*b"baseln01");
 const MAGIC_AT: Offset = Offset(0);
 const COMMIT_AT: Offset = Offset(8);
@@ -39,7 +39,7 @@ const SHAPE_AT: Offset = Offset(16);
 const ASIDE_AT: Offset = Offset(LINE);
 const LOG_AT: Offset = Offset(2 * LINE);
 
-/// A cell of two words: its offset in a record has this bit.
+/// Bit of the offset in a record: the cell has two words.
 const IS_PAIR: u64 = 1;
 
 /// Why a table did not open.
@@ -47,7 +47,7 @@ const IS_PAIR: u64 = 1;
 pub enum OpenError {
     /// The memory holds no table.
     NoTable,
-    /// It holds one of another number than any known.
+    /// It holds a table of an unknown number.
     Unknown(u64),
     /// There is not enough memory.
     Space(SpaceError),
@@ -117,7 +117,7 @@ pub struct Changes {
     pub removes: Writes,
 }
 
-/// What a cell is to hold.
+/// The new content of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     at: Offset,
@@ -125,7 +125,8 @@ struct Record {
     words: [u64; 2],
 }
 
-/// A table's memory. What a transaction has set is read by [`Region::load`], and in place once it is committed.
+/// A table's memory. [`Region::load`] reads what a transaction has set; it is in place once the transaction is
+/// committed.
 #[derive(Debug)]
 pub struct Region<M> {
     medium: Arc<M>,
@@ -135,7 +136,7 @@ pub struct Region<M> {
 }
 
 impl<M: Medium> Region<M> {
-    /// Makes a table of `table_bytes` on empty memory, whose transactions write up to `records_max` cells.
+    /// Creates a table of `table_bytes` on empty memory, whose transactions write up to `records_max` cells.
     pub fn create(
         medium: Arc<M>,
         shape: [u64; SHAPE_WORDS],
@@ -147,13 +148,13 @@ impl<M: Medium> Region<M> {
         for (index, word) in (0..).zip(shape) {
             medium.store(SHAPE_AT.word(index), word);
         }
-        // In one line: where the magic is, the shape is.
+        // In one line with the shape: if the magic is there, so is the shape.
         medium.store_release(MAGIC_AT, MAGIC);
         medium.persist(MAGIC_AT);
         Ok(region)
     }
 
-    /// The shape of the table that lies on `medium`.
+    /// The shape of the table on `medium`.
     pub fn shape(medium: &M) -> Result<[u64; SHAPE_WORDS], OpenError> {
         if medium.size() < LINE || medium.load(MAGIC_AT) != MAGIC {
             return Err(OpenError::NoTable);
@@ -161,7 +162,7 @@ impl<M: Medium> Region<M> {
         Ok(std::array::from_fn(|index| medium.load(SHAPE_AT.word(index as u64))))
     }
 
-    /// Opens a table after whatever ended its last use. `records_max` and `table_bytes` are as they were.
+    /// Opens a table, however its last use ended. `records_max` and `table_bytes` are as at its creation.
     pub fn open(
         medium: Arc<M>,
         records_max: u64,
@@ -175,7 +176,7 @@ impl<M: Medium> Region<M> {
             let is_pair = at & IS_PAIR != 0;
             region.pending.push(Record { at: Offset(at & !IS_PAIR), is_pair, words: [low, high] });
         }
-        // Whichever it is, it may be what a killed process stored last.
+        // In either case it may be what a killed process stored last.
         region.medium.persist(COMMIT_AT);
         if records > 0 {
             region.finish();
@@ -201,12 +202,12 @@ impl<M: Medium> Region<M> {
         &self.medium
     }
 
-    /// Cells that a transaction may write, at most.
+    /// Most cells that a transaction may write.
     pub fn records_max(&self) -> u64 {
         self.records_max
     }
 
-    /// Cells that the transaction under way will write.
+    /// Cells that the current transaction will write.
     pub fn records(&self) -> u64 {
         self.pending.len() as u64
     }
@@ -216,24 +217,24 @@ impl<M: Medium> Region<M> {
         self.changes
     }
 
-    /// The cell of a key that is the mark of this number.
+    /// The cell of the key that is the mark of this number.
     pub fn aside(&self, mark: usize) -> Offset {
         ASIDE_AT.word(2 * mark as u64)
     }
 
-    /// The word at `at` as the transaction under way leaves it.
+    /// The word at `at` as the current transaction leaves it.
     #[inline(always)]
     pub fn load(&self, at: Offset) -> u64 {
         if self.pending.is_empty() { self.medium.load(at) } else { self.load_pending(at) }
     }
 
-    /// The word at `at` without what the transaction under way has set.
+    /// The word at `at` without what the current transaction has set.
     #[inline(always)]
     pub fn load_in_place(&self, at: Offset) -> u64 {
         self.medium.load(at)
     }
 
-    /// The key and value at `at` as the transaction under way leaves them.
+    /// The key and value at `at` as the current transaction leaves them.
     pub fn load_pair(&self, at: Offset) -> (u64, u64) {
         (self.load(at), self.load(at.word(1)))
     }
@@ -257,7 +258,7 @@ impl<M: Medium> Region<M> {
         self.set(Record { at, is_pair: false, words: [word, 0] });
     }
 
-    /// A cell that is set twice is written once, as it was set last.
+    /// A cell that is set twice is written once, with its last content.
     fn set(&mut self, record: Record) {
         match self.pending.iter_mut().find(|earlier| earlier.at == record.at) {
             Some(earlier) => *earlier = record,
@@ -270,7 +271,7 @@ impl<M: Medium> Region<M> {
         self.pending.clear();
     }
 
-    /// Makes what was set happen, as a whole and durably.
+    /// Carries out what was set, as a whole and durably.
     pub fn commit(&mut self, change: Change) {
         let cells = self.pending.len() as u64;
         assert!((1..=self.records_max).contains(&cells), "a transaction of {cells} cells");

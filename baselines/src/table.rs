@@ -1,4 +1,4 @@
-//! What all tables have in common: the trait, and what is the same whatever the scheme.
+//! What all tables have in common: the trait, and everything that does not depend on the scheme.
 
 use crate::region::{Change, Changes, Region};
 use pmem::{Medium, Offset};
@@ -15,7 +15,7 @@ pub trait Table: Send + Sync {
     /// Stores the pair if `key` is absent. Returns the value that was there.
     fn insert(&mut self, key: u64, value: u64) -> Result<Option<u64>, Full>;
 
-    /// Replaces the value if `key` is present. Returns the one before.
+    /// Replaces the value if `key` is present. Returns the value before.
     fn update(&mut self, key: u64, value: u64) -> Option<u64>;
 
     /// Removes `key`. Returns its value.
@@ -29,13 +29,13 @@ pub trait Table: Send + Sync {
         self.len() == 0
     }
 
-    /// Slots that the load factor is relative to. A stash is not among them.
+    /// Slots on which the load factor is based, without a stash.
     fn capacity(&self) -> u64;
 
-    /// Bytes of the table, a stash included; not the log, which is as large in a table of any size.
+    /// Bytes of the table, including a stash. The log is not included, since it is as large for a table of any size.
     fn bytes(&self) -> u64;
 
-    /// Pairs in the stash, where there is one.
+    /// Pairs in the stash, if there is one.
     fn stashed(&self) -> u64;
 
     /// What changes have written since the table was opened.
@@ -48,21 +48,20 @@ pub trait Table: Send + Sync {
     fn check(&self) -> Result<(), String>;
 }
 
-/// The key of an empty slot, where a scheme has such.
+/// The key of an empty slot, if a scheme has empty slots.
 pub(crate) const EMPTY: u64 = 0;
 
 /// A paper's way to place pairs. A pair is 16 aligned bytes wherever it lies: the key, then the value.
 ///
-/// Changes are set in a transaction that the caller has begun and ends.
+/// Changes are set in a transaction that the caller begins and ends.
 pub trait Scheme: Send + Sync {
-    /// Keys that mean something else in a slot. A pair of such a key never comes here: it lies in a cell beside the
-    /// table.
+    /// Keys with another meaning in a slot. A pair of such a key never comes here: it lies in a cell beside the table.
     const MARKS: &'static [u64];
 
     /// Where the pair of `key` lies.
     fn find<M: Medium>(&self, region: &Region<M>, key: u64) -> Option<Offset>;
 
-    /// Sets what stores a pair whose key is absent. On `Full` the caller forgets what was set.
+    /// Sets the cells that store a pair whose key is absent. On `Full` the caller forgets what was set.
     fn place<M: Medium>(
         &mut self,
         region: &mut Region<M>,
@@ -70,29 +69,29 @@ pub trait Scheme: Send + Sync {
         value: u64,
     ) -> Result<(), Full>;
 
-    /// Sets what removes the pair of `key`, which lies at `at`.
+    /// Sets the cells that remove the pair of `key`, which lies at `at`.
     fn erase<M: Medium>(&mut self, region: &mut Region<M>, key: u64, at: Offset);
 
     /// Visits where each pair lies.
     fn for_each<M: Medium>(&self, region: &Region<M>, visit: &mut dyn FnMut(Offset));
 
-    /// Verifies what is the scheme's alone.
+    /// Verifies the invariants of the scheme alone.
     fn check<M: Medium>(&self, _region: &Region<M>) -> Result<(), String> {
         Ok(())
     }
 
-    /// As [`Table::capacity`].
+    /// Like [`Table::capacity`].
     fn capacity(&self) -> u64;
 
-    /// As [`Table::bytes`].
+    /// Like [`Table::bytes`].
     fn bytes(&self) -> u64;
 
-    /// As [`Table::stashed`].
+    /// Like [`Table::stashed`].
     fn stashed(&self) -> u64 {
         0
     }
 
-    /// Reads what is not in the shape, when the table is opened.
+    /// Reads what the shape does not contain, when the table is opened.
     fn opened<M: Medium>(&mut self, _region: &Region<M>) {}
 }
 
@@ -109,7 +108,7 @@ pub struct Baseline<M, S> {
 const PRESENT: u64 = 1;
 
 impl<M: Medium, S: Scheme> Baseline<M, S> {
-    /// The table that is in `region`.
+    /// The table in `region`.
     pub fn of(region: Region<M>, mut scheme: S) -> Self {
         scheme.opened(&region);
         let mut baseline = Baseline { region, scheme, len: 0 };

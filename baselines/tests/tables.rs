@@ -1,4 +1,4 @@
-//! All tables by one suite: against a model, to the last slot, opened again, and what they write.
+//! One suite for all tables: against a model, to the last slot, opened again, and what they write.
 
 use baselines::{Full, Kind, Shape, Table, create, open};
 use pmem::medium::{Count, Dram, Memory, measure};
@@ -10,7 +10,7 @@ fn dram() -> Arc<Dram> {
     Arc::new(Memory::dram(1 << 30).unwrap())
 }
 
-/// A table with a small stash, on memory of its own.
+/// A table with a small stash, in separate memory.
 fn small(kind: Kind, slots: u64) -> (Arc<Dram>, Box<dyn Table>) {
     let medium = dram();
     let shape = Shape { stash: slots / 8, ..Shape::new(kind, slots, slots) };
@@ -27,7 +27,7 @@ fn compare(kind: Kind, table: &dyn Table, model: &HashMap<u64, u64>) {
     assert_eq!(table.is_empty(), model.is_empty());
 }
 
-/// A key of few, so that operations meet; the ends of the range are among them.
+/// One of a few keys, so that operations meet; the ends of the range are among them.
 fn some_key(random: &mut Random, keys: u64) -> u64 {
     match random.below(keys) {
         key if key < keys / 2 => key,
@@ -44,7 +44,7 @@ fn tables_do_as_a_map_does() {
             let (mut random, mut model) = (Random::new(slots + keys), HashMap::new());
             for step in 0..20_000 {
                 let (key, value) = (some_key(&mut random, keys), random.word());
-                // It fills up, and empties a little.
+                // The table fills up, and empties a little.
                 match random.below(10) {
                     0..4 => match table.insert(key, value) {
                         Ok(found) => {
@@ -65,7 +65,7 @@ fn tables_do_as_a_map_does() {
                 }
                 if step % 1000 == 999 {
                     compare(kind, &*table, &model);
-                    // As after a crash: from the memory alone.
+                    // From the memory alone, as after a crash.
                     table = open(Arc::clone(&medium)).unwrap();
                     compare(kind, &*table, &model);
                 }
@@ -105,14 +105,14 @@ fn a_full_table_refuses_and_is_as_it_was() {
             assert_eq!(table.remove(key), Some(value), "{kind:?}");
         }
         compare(kind, &*table, &HashMap::new());
-        // All of its room is there again.
+        // All of its room is available again.
         for key in 1..=table.capacity() / 2 {
             assert_eq!(table.insert(key, key), Ok(None), "{kind:?}");
         }
     }
 }
 
-/// Inserts up to a load factor; the writes of an insertion, by the rule, and by the flushes that were counted.
+/// Inserts up to a load factor; returns the writes of an insertion, by the rule and by the counted flushes.
 fn writes_per_insertion(kind: Kind, slots: u64, load_percent: u64) -> f64 {
     let medium = Arc::new(Count::new(Memory::dram(1 << 30).unwrap()));
     let mut table = create(medium, &Shape::new(kind, slots, 3)).unwrap();
@@ -150,7 +150,7 @@ fn insertions_write_what_the_rule_says() {
         let [emptier, fuller] = [50, 90].map(|load| writes_per_insertion(kind, slots, load));
         assert!((4.0..4.2).contains(&emptier) && (4.1..5.5).contains(&fuller), "{kind:?}");
     }
-    // Slot and directory, and all that is copied.
+    // Slot and directory, and everything that is copied.
     assert!(writes_per_insertion(Kind::Array, slots, 90) > 8.0);
 }
 
@@ -171,7 +171,7 @@ fn removals_and_updates_write_what_the_rule_says() {
         (0..600).for_each(|key| assert_eq!(table.remove(key), Some(!key)));
         let changes = table.changes();
         assert_eq!(changes.updates.per_transaction(), 4.0, "{kind:?}");
-        // Keys that are marks lie in a cell by themselves.
+        // Keys that are marks lie in separate cells.
         let writes = changes.removes.per_transaction();
         assert!((writes - removal).abs() < 0.02, "{kind:?}: {writes}");
     }
@@ -181,7 +181,7 @@ fn removals_and_updates_write_what_the_rule_says() {
     assert!(table.changes().removes.per_transaction() > 4.5);
 }
 
-/// Marks are used again, and end no search; pairs that shift back leave none.
+/// Marks are reused and end no search; pairs that shift back leave no marks.
 #[test]
 fn marks_make_unsuccessful_searches_long() {
     let lines_of_a_miss = |kind| {
