@@ -1,2 +1,2 @@
-//! The conformance suite: what every engine owes on every medium. All of it is tests, in `suite`:
-//! `cargo test -p firndex-conformance`.
+//! The conformance suite: what every engine must do on every medium. It consists of tests, in `suite`: `cargo test -p
+//! firndex-conformance`.

@@ -1,5 +1,4 @@
-//! What operations cost in the pool, counted line by line in a table as full as its engine's budget
-//! says.
+//! What operations cost in the pool, counted line by line in a table that is as full as its engine's budget says.
 
 use crate::harness::{Backing, Engine, NEVER, Random, Setup, Table, spread, within};
 use crate::threads::together;
@@ -9,13 +8,13 @@ use pmem::medium::{Cost, measure};
 /// An operation on a batch of keys, with room for what it finds.
 type BatchOperation<'a> = dyn FnMut(&[u64], &mut [Option<u64>]) + 'a;
 
-/// Operations that an average is over.
+/// Number of operations for an average.
 const OPERATIONS: u64 = 100_000;
-/// Pairs that a table grows to.
+/// Number of pairs to which a table grows.
 const GROWN_PAIRS: u64 = 400_000;
 
-/// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys
-/// are the even numbers from 2 on, spread.
+/// A table that does not grow, filled to a load factor; returns how many keys that took. Its keys are the even numbers
+/// from 2 on, spread.
 fn filled<B: Backing>(engine: &'static Engine, pairs: u64, load_factor: f64) -> (Table<B>, u64) {
     let setup = Setup { pairs, resize_at: NEVER, helpers: 0, ..Setup::of(engine) };
     let table = Table::<B>::new(setup);
@@ -34,7 +33,7 @@ fn absent(index: u64) -> u64 {
     spread(2 * index + 1)
 }
 
-/// The cost of `OPERATIONS` operations, each measured by itself.
+/// The cost of `OPERATIONS` operations, each measured separately.
 fn total(mut operation: impl FnMut(u64)) -> Cost {
     let mut total = Cost::default();
     for round in 0..OPERATIONS {
@@ -43,8 +42,8 @@ fn total(mut operation: impl FnMut(u64)) -> Cost {
     total
 }
 
-/// Asserts that `operations` wrote as many lines and media blocks, and flushed and fenced as often,
-/// as a multiple of their number between 1 and `most` allows.
+/// Asserts that lines and media blocks written, flushes and fences are each between `operations` and `most` times as
+/// many.
 fn assert_writes(what: &str, cost: Cost, operations: u64, most: f64) {
     for count in [cost.lines_written, cost.blocks_written, cost.flushes, cost.fences] {
         let mean = count as f64 / operations as f64;
@@ -79,7 +78,7 @@ pub(crate) fn mutations_write_few_lines<B: Backing>(engine: &'static Engine) {
             assert_eq!(table.compare_exchange(key, found, Some(3)).unwrap(), Ok(()));
         }),
     );
-    // Out with the oldest and in with a new one, so that the load factor stays.
+    // The oldest key goes and a new one comes, so that the load factor stays.
     let (mut removal, mut insertion) = (Cost::default(), Cost::default());
     for index in 0..OPERATIONS {
         removal += measure(|| assert!(table.remove(key_of(index)).unwrap().is_some())).1;
@@ -136,8 +135,8 @@ pub(crate) fn what_changes_nothing_writes_nothing<B: Backing>(engine: &'static E
 
 pub(crate) fn batches_fence_no_more_than_they_must<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    // Enough room that two keys of a batch seldom share a bucket, and hardly one spills: an insertion
-    // writes no more than an update.
+    // The table has so much room that two keys of a batch seldom share a bucket and hardly any key spills. So an
+    // insertion writes no more than an update.
     let (table, _) = filled::<B>(engine, 1_000_000, 0.05);
     let batches = 2000;
     let batch = |number: u64| (0..32).map(move |index| key_of(1 << 30 | number << 5 | index));
@@ -184,7 +183,7 @@ pub(crate) fn no_insertion_does_the_work_of_many<B: Backing>(engine: &'static En
     for (writers, helpers) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
         let setup = Setup { helpers, limit_bytes: 8 << 30, ..Setup::of(engine) };
         let table = Table::<B>::new(setup);
-        // Of each writer, by log2 of the pairs that were there: the most that one insertion cost.
+        // For each writer, by log2 of the pairs that were there: the most that one insertion cost.
         let most = together(writers, |writer| {
             let mut most = vec![Cost::default(); GROWN_PAIRS.ilog2() as usize + 1];
             for index in (writer as u64..GROWN_PAIRS).step_by(writers) {
@@ -215,7 +214,7 @@ pub(crate) fn no_insertion_does_the_work_of_many<B: Backing>(engine: &'static En
     }
 }
 
-/// The greater of each count.
+/// The greater value of each count.
 fn greater(one: Cost, other: Cost) -> Cost {
     Cost {
         lines_read: one.lines_read.max(other.lines_read),

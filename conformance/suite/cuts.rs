@@ -1,5 +1,5 @@
-//! Kills at every moment, one after another: each beginning of the journal is recovered and
-//! judged. See [`Journal`](crate::harness::Journal).
+//! Kills at every moment, one after another: each prefix of the journal is recovered and judged. See
+//! [`Journal`](crate::harness::Journal).
 
 use crate::harness::{Backing, Engine, Image, Journal, PLACE, Random, Setup, Slow, Table, within};
 use crate::threads::together;
@@ -64,8 +64,8 @@ fn mutate<B: Backing<Medium = Slow>>(
     }
 }
 
-/// Asserts that a recovered table holds what its history says, an operation under way at the cut
-/// having happened or not.
+/// Asserts that a recovered table holds what its history says. An operation under way at the cut may have happened or
+/// not.
 fn judge<B: Backing>(table: &Table<B>, changes: &[Change], cut: usize) {
     let mut certain: HashMap<u64, Option<u64>> = HashMap::new();
     let mut possible: HashMap<u64, Option<u64>> = HashMap::new();
@@ -116,7 +116,7 @@ fn keys_of(engine: &'static Engine, thread: usize, count: u64) -> Vec<u64> {
     keys
 }
 
-/// Every cut of a journal up to `end` if there are few, else every now and then one.
+/// Every cut of a journal up to `end` if there are at most `most`, otherwise one now and then.
 fn some_cuts(end: usize, most: usize, random: &mut Random) -> Vec<usize> {
     let step = (end / most).max(1) as u64;
     let next = |cut: &usize| Some(cut + 1 + random.below(2 * step - 1) as usize);
@@ -220,7 +220,7 @@ pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Slow>>(engine: 
     }
 }
 
-/// Recovers an image, cuts that recovery now and then, and recovers what it leaves.
+/// Recovers an image, cuts that recovery now and then, and recovers what the cuts leave.
 fn judge_cut_recovery<B: Backing<Medium = Slow>>(
     image: &Image,
     setup: Setup,

@@ -1,5 +1,5 @@
-//! Pools that no process left behind: damaged ones, hostile ones. They may be refused, or fail
-//! their check; nothing more may happen to who opens them.
+//! Pools that no process left behind: damaged and hostile ones. They may be refused or fail their check, but nothing
+//! worse may happen to a process that opens them.
 
 use crate::harness::{Backing, Engine, Image, PLACE, Random, Setup, Table, within};
 use index::Index;
@@ -26,7 +26,7 @@ fn sample<B: Backing>(engine: &'static Engine) -> (Image, Superblock) {
     (table.image(), table.pool().superblock())
 }
 
-/// Opens an image and does everything with it that can be done. Whether it was opened.
+/// Opens an image and does everything possible with it. Returns whether it could be opened.
 fn survive<B: Backing>(engine: &'static Engine, image: &Image) -> bool {
     let table = match Table::<B>::from_image(image, setup(engine)) {
         Ok(table) => table,
@@ -68,7 +68,7 @@ pub(crate) fn random_words_are_refused_or_survived<B: Backing>(engine: &'static 
             image.0[at] = match random.below(4) {
                 0 => 0,
                 1 => random.below(2000),
-                // What is somewhere else.
+                // The content of another place.
                 2 => image.0[(first + random.below(words)) as usize],
                 _ => random.word(),
             };
@@ -78,7 +78,7 @@ pub(crate) fn random_words_are_refused_or_survived<B: Backing>(engine: &'static 
     assert!(opened > 0, "nothing at all was opened");
 }
 
-/// Puts a superblock into an image, in both copies, with checksums that fit.
+/// Puts a superblock into both copies of an image, with valid checksums.
 fn with_superblock(image: &Image, superblock: &Superblock) -> Image {
     let mut image = image.clone();
     let words = superblock.encode();
@@ -102,7 +102,7 @@ pub(crate) fn a_damaged_superblock_is_refused_or_survived<B: Backing>(engine: &'
         let opened = survive::<B>(engine, &damaged);
         assert_eq!(opened, round % 2 == 0, "one sound copy is enough, none is not");
     }
-    // Lies with a checksum that fits.
+    // Lies with a valid checksum.
     let lies = [0, 1, 2, 5, 31, 32, 33, 63, 64, 1 << 20, 1 << 32, 1 << 40, 1 << 63, u64::MAX];
     for _ in 0..600 {
         let mut hostile = superblock.clone();
@@ -148,8 +148,8 @@ pub(crate) fn a_cut_off_pool_is_refused<B: Backing>(engine: &'static Engine) {
     for page in 0..pages {
         let mut cut = image.clone();
         cut.0.truncate((page * 4096 / WORD) as usize);
-        // What is missing comes back as zeros at best: keys are lost, and nothing can tell. But
-        // without a superblock there is no pool.
+        // The missing part comes back as zeros at best: keys are lost, and nothing can tell. But without a superblock
+        // there is no pool.
         if page == 0 {
             let (_backing, medium) = B::holding(&cut, LIMIT_BYTES);
             assert!(matches!(Pool::open(medium, PLACE), Err(OpenError::NotAPool { .. })));

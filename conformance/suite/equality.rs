@@ -1,5 +1,5 @@
-//! Keys and values whose type calls equal what differs in bytes, or different what does not: an
-//! engine asks the bytes alone. Of every engine that keeps such types itself, and not words alone.
+//! Keys and values whose type calls equal what differs in bytes, or different what does not. An engine must decide by
+//! the bytes alone. Tested on every engine that keeps such types itself, and not only words.
 
 use crate::common::assert_sound;
 use crate::engines::ALL;
@@ -10,7 +10,7 @@ use pmem::Pool;
 use pmem::pool::Spec;
 use std::sync::Arc;
 
-/// Set in the number of what is equal to any bytes; what lacks it is equal to none.
+/// Set in the number of a value that is equal to any bytes. A value without it is equal to none.
 const IS_ALIKE: u64 = 1 << 62;
 
 /// `N` bytes.
@@ -38,14 +38,14 @@ impl<const N: usize> Fixed for Strange<N> {
 /// Enough for keys that share bucket and fingerprint, and for several doublings.
 const KEYS: u64 = 2000;
 
-/// No pair of words: an engine that takes these keeps whatever it is given.
+/// Not a pair of words: an engine that takes these keeps whatever it is given.
 const NO_WORDS: PairSizes = PairSizes { key_bytes: 9, value_bytes: 12 };
 
 fn nth<T: Fixed>(number: u64) -> T {
     T::of_words(|index| if index == 0 { number } else { !number })
 }
 
-/// Tries pairs of these types on every engine that takes them: numbers from `first` on.
+/// Tries pairs of these types, from number `first` on, on every engine that takes them.
 fn bytes_decide_on_all<K: Fixed, V: Fixed>(first: u64) {
     let sizes = PairSizes { key_bytes: K::BYTES as u32, value_bytes: V::BYTES as u32 };
     let mut engines = 0;

@@ -1,4 +1,4 @@
-//! The faults that were found in published codes of these tables, one test each.
+//! One test for each fault that was found in published code of these tables.
 
 use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, within};
 use crate::threads::{growing_setups, together};
@@ -26,8 +26,8 @@ pub(crate) fn no_key_is_lost_while_growing_under_two_threads<B: Backing>(engine:
 
 pub(crate) fn readers_beside_a_remove_see_stored_values_only<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    // In turn in the first level, in crowded tables, and key 0. Two keys share the slots, so that
-    // a reader who mixes the key of one with the value of the other is found out.
+    // In turn in the first level, in crowded tables, and with key 0. Two keys share the slots, so that a reader who
+    // mixes the key of one with the value of the other is found out.
     for fill in [0, 300] {
         for keys in
             [[1, 2], [0, u64::MAX], [engine.colliding_keys()[0], engine.colliding_keys()[1]]]
@@ -154,7 +154,7 @@ pub(crate) fn opening_an_existing_pool_keeps_it<B: Backing>(engine: &'static Eng
         table.assert_holds(&model);
         assert_eq!(table.pool().superblock().incarnation, opening + 2);
     }
-    // What is not a pool is refused and stays what it is.
+    // What is not a pool is refused and stays unchanged.
     let foreign = Image((1..5000u64).map(|word| word * 0x0101_0101).collect());
     let (mut backing, medium) = B::holding(&foreign, setup.limit_bytes);
     backing.keep(&medium);
@@ -167,9 +167,9 @@ pub(crate) fn opening_an_existing_pool_keeps_it<B: Backing>(engine: &'static Eng
 
 pub(crate) fn no_lock_outlives_a_crash<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    // The process ends at any moment of four writers: whatever they hold, nobody gives back.
-    // An image takes a while. Values that are replaced where they are make none inconsistent. A pair that moves
-    // could be copied from neither place, so an engine of which every pair moves rests meanwhile.
+    // The process ends at any moment of four writers, and nobody releases what they hold. Copying an image takes a
+    // while. Values that are replaced in place make no image inconsistent. But the copy could miss a moving pair in
+    // both places, so an engine whose updates move pairs rests meanwhile.
     let in_place = (1..engine.variants).find(|&variant| (engine.updates_in_place)(variant));
     let setup = Setup { variant: in_place.unwrap_or(1), ..Setup::of(engine) };
     let at_rest = RwLock::new(());
@@ -214,7 +214,7 @@ pub(crate) fn a_crash_in_initialization_leaves_a_table_or_none<B: Backing>(
 ) {
     let _watchdog = within(60);
     let setup = Setup { limit_bytes: 64 << 20, ..Setup::of(engine) };
-    // Between the pool's making and the table's.
+    // Between the creation of the pool and that of the table.
     let (mut backing, medium) = B::empty(setup.limit_bytes);
     let pool = Pool::create(medium, &setup.spec(), PLACE).unwrap();
     let bare = Image::of(pool.medium());

@@ -1,4 +1,4 @@
-//! Keys that somebody has chosen who knows the pool's seed: they share blocks and buckets.
+//! Keys chosen by somebody who knows the pool's seed: they share blocks and buckets.
 //!
 //! They are stored, or refused for what they are. The pool grows no further than its pairs allow, nothing is lost, and
 //! keys that nobody has chosen are stored beside them.
@@ -10,23 +10,24 @@ use pmem::SpaceError;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Chosen keys of each sort.
+/// Number of chosen keys of each sort.
 const KEYS: usize = 3000;
 /// Other keys, before and after them.
 const OTHERS: u64 = 5000;
-/// One in so many other keys may be refused beside the chosen ones.
+/// One in this many other keys may be refused beside the chosen ones.
 const REFUSED_OF: u64 = 50;
-/// Pairs that share one chain, at most, where an engine has chains.
+/// Most pairs that share one chain, if an engine has chains.
 const CHAIN_MAX: u64 = 512;
-/// A table doubles for a key without room if it has 16 slots for each pair, or 4096; then it has twice as many.
+/// A table doubles for a key without room if it has at most 16 slots for each pair, or at most 4096 slots; then it has
+/// twice as many.
 const SLOTS_PER_PAIR: u64 = 2 * 16;
 const SLOTS_MIN: u64 = 2 * 4096;
-/// Bytes of the pool for each of these slots, with levels that are being emptied, and space allocated ahead.
+/// Bytes of the pool for each of these slots, including levels that are being emptied and space allocated ahead.
 const BYTES_PER_SLOT: u64 = 64;
 
 type Shares = fn(&Hasher, u64) -> bool;
 
-/// Sorts of chosen keys: what they share.
+/// Sorts of chosen keys, by what they share.
 const SORTS: [(&str, Shares); 3] = [
     ("the 12 low bits of the first output", |hasher, key| hasher.first_u64(key) & 0xfff == 0x5a5),
     ("the 8 low bits of each half of the second", |hasher, key| {
@@ -80,13 +81,13 @@ pub(crate) fn chosen_keys_are_stored_or_refused<B: Backing>(engine: &'static Eng
             let slots = SLOTS_MIN.max(SLOTS_PER_PAIR * taken);
             assert!(occupancy.capacity <= slots, "{of_engine}");
             assert!(end <= slots * BYTES_PER_SLOT, "{of_engine}");
-            // As many chains are full as the shared bits leave apart.
+            // As many chains are full as the shared bits tell apart.
             let is_of_chains = |level: &&Level| ["level 3", "stash"].contains(&level.name);
             let in_chains = occupancy.levels.iter().filter(is_of_chains).map(|level| level.pairs);
             assert!(in_chains.sum::<u64>() <= 8 * CHAIN_MAX, "{of_engine}");
             let before = model.len() as u64;
             (others..others + OTHERS).for_each(|key| insert(&table, spread(key), &mut model));
-            // Few of those that nobody has chosen belong to the same block as those that somebody has.
+            // Few of the other keys belong to the same block as the chosen ones.
             let refused = OTHERS - (model.len() as u64 - before);
             assert!(refused <= OTHERS / REFUSED_OF, "{of_engine}: {refused} others are refused");
             table.assert_holds(&model);

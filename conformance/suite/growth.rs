@@ -1,4 +1,4 @@
-//! Growth beside readers and writers, and its end when no space is left.
+//! Growth while others read and write, and its end when no space is left.
 
 use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
 use crate::threads::together;
@@ -7,12 +7,12 @@ use pmem::SpaceError;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pairs that a table grows to. 16 millions take longer than a test should with its assertions
-/// on; every doubling from nothing is passed through all the same.
+/// Number of pairs to which a table grows. With assertions, 16 million would take longer than a test should. The table
+/// goes through every doubling from nothing all the same.
 const PAIRS: u64 = 2_000_000;
-/// Reads that each reader has to get through while the table grows.
+/// Number of reads that each reader must do while the table grows.
 const READS: u64 = 500_000;
-/// What undoes [`spread`], by multiplication modulo 2^64.
+/// Undoes [`spread`], by multiplication modulo 2^64.
 pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(spread(GATHER) == 1);
 
@@ -24,7 +24,7 @@ pub(crate) fn from_nothing_to_millions<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(240);
     let table = Table::<B>::new(Setup { limit_bytes: 8 << 30, ..Setup::of(engine) });
     let total = PAIRS / B::THRIFT;
-    // Keys of writer w are w, w + 2, w + 4 and so on, spread; these are stored so far.
+    // Keys of writer w are w, w + 2, w + 4 and so on, spread. This many are stored so far.
     let stored = [AtomicU64::new(0), AtomicU64::new(0)];
     let reads = together(4, |thread| {
         if thread < 2 {
@@ -70,7 +70,7 @@ pub(crate) fn from_nothing_to_millions<B: Backing>(engine: &'static Engine) {
 
 pub(crate) fn a_table_doubles_under_every_thread_at_once<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    // Small tables again and again: all threads want the same resize at the same moment.
+    // Small tables, again and again: all threads want the same resize at the same moment.
     for round in 0..150 / B::THRIFT {
         let setup = Setup {
             variant: round as usize % engine.variants,
@@ -109,7 +109,7 @@ pub(crate) fn a_table_doubles_under_every_thread_at_once<B: Backing>(engine: &'s
 pub(crate) fn readers_need_nobody_to_finish_a_resize<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
     for variant in 0..engine.variants {
-        // Nobody moves anything but the writer, and the writer stops in the middle.
+        // Only the writer moves pairs, and it stops in the middle.
         let table = Table::<B>::new(Setup { variant, helpers: 0, ..Setup::of(engine) });
         let mut stored = 0;
         while !(stored > 5000 / B::THRIFT && table.occupancy().resizing) {
@@ -130,7 +130,7 @@ pub(crate) fn readers_need_nobody_to_finish_a_resize<B: Backing>(engine: &'stati
         });
         assert_eq!(met, [stored; 3]);
         assert!(table.occupancy().resizing, "reading finished the resize");
-        // Nor do a few writes to what has not been moved yet.
+        // Writes to what has not been moved yet do not need anybody either.
         for index in 0..stored {
             let key = spread(index);
             assert_eq!(table.update(key, index).unwrap(), Some(value_of(key)));
@@ -169,7 +169,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<B: Backing>(engine: &'static Engi
         assert!(model.len() > engine.budget.pairs_in_300_kib, "full at {} pairs", model.len());
         assert_eq!(table.get(refused), None);
         table.assert_holds(&model);
-        // What needs no space is done.
+        // Operations that need no space succeed.
         let some: Vec<u64> = model.keys().copied().take(500).collect();
         for &key in &some {
             match table.upsert(key, 1) {
@@ -189,7 +189,7 @@ pub(crate) fn a_full_pool_refuses_and_works_on<B: Backing>(engine: &'static Engi
             assert_eq!(table.remove(key).unwrap(), model.remove(&key));
         }
         table.assert_holds(&model);
-        // A batch that fails half way has stored what it says, each pair whole.
+        // A batch that fails half way has stored what it reports, each pair whole.
         let pairs: Vec<_> = (1..5000u64).map(|key| (key << 8, key)).collect();
         let changes: Vec<_> = pairs.iter().map(|&(key, value)| (key, None, Some(value))).collect();
         let untouched = Some(u64::MAX);

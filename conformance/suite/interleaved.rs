@@ -1,7 +1,7 @@
 //! Interleavings made on purpose: a whole operation inside another one, at each of its accesses.
 //!
-//! Readers take no lock, so they can run in the middle of a writer, and any writer in the middle
-//! of a reader, all in one thread. What needs the right moment elsewhere happens here each time.
+//! Readers take no lock, so they can run in the middle of a writer, and any writer in the middle of a reader, all in
+//! one thread. What otherwise needs the right moment happens here each time.
 
 use crate::harness::{Access, Backing, Engine, Journal, Random, Setup, Slow, Table, within};
 use index::Index;
@@ -13,7 +13,7 @@ fn setup(engine: &'static Engine, variant: usize, resize_at: f64) -> Setup {
     Setup { variant, resize_at, helpers: 0, limit_bytes: 64 << 20, ..Setup::of(engine) }
 }
 
-/// A table in one of the setups, filled so far.
+/// A table in one of the setups, filled with this many pairs.
 fn filled<B: Backing>(setup: Setup, pairs: usize) -> (Rc<Table<B>>, HashMap<u64, u64>) {
     let table = Table::<B>::new(setup);
     let keys = [0, u64::MAX]
@@ -27,7 +27,7 @@ fn filled<B: Backing>(setup: Setup, pairs: usize) -> (Rc<Table<B>>, HashMap<u64,
     (Rc::new(table), model)
 }
 
-/// Calls `look` before each store, flush and fence of `operation`; returns how often that was.
+/// Calls `look` before each store, flush and fence of `operation`; returns the number of calls.
 fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
     let steps = Rc::new(Cell::new(0));
     let counted = Rc::clone(&steps);
@@ -44,7 +44,7 @@ fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
 pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
     for variant in 0..engine.variants {
-        // Few pairs, and so many that every level is in use.
+        // From few pairs to so many that every level is in use.
         for pairs in [3, 60, 200] {
             let (table, model) =
                 filled::<B>(setup(engine, variant, engine.as_late_as_possible), pairs);
@@ -57,8 +57,8 @@ pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Slow>>(engine
     }
 }
 
-/// Takes one key through its states; at each step a reader must see the state before or after,
-/// and once it has seen the one after, not the one before again.
+/// Takes one key through its states. At each step a reader must see the state before or after. Once it has seen the
+/// state after, it must not see the one before again.
 fn readers_beside_mutations_of<B: Backing<Medium = Slow>>(
     table: &Rc<Table<B>>,
     model: &HashMap<u64, u64>,
@@ -106,7 +106,7 @@ pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Slow>>(engine
             let shown = model.clone();
             let random = Cell::new(1);
             let look = move || {
-                // All of them would be too many; which ones changes from step to step.
+                // All of them would be too many; the choice changes from step to step.
                 random.set(random.get() + 1);
                 let mut random = Random::new(random.get());
                 for (&key, &value) in shown.iter().skip(random.below(100) as usize).step_by(11) {
@@ -128,7 +128,7 @@ pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Slow>>(engine
     }
 }
 
-/// Runs `write` at the `at`-th load of `read`, if it comes to that many; whether it did.
+/// Runs `write` at the `at`-th load of `read`, if `read` makes that many; returns whether it did.
 fn at_load<R>(at: u64, write: impl Fn() + 'static, read: impl FnOnce() -> R) -> (R, bool) {
     let loads = Rc::new(Cell::new(0));
     let counted = Rc::clone(&loads);
@@ -155,8 +155,7 @@ pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(engine
                 let before = table.get(key);
                 for (at, second) in (1..40).flat_map(|at| [(at, None), (at, Some(9))]) {
                     table.upsert(key, 8).unwrap();
-                    // The key goes, and perhaps comes back, perhaps elsewhere; another one takes
-                    // the place that it had.
+                    // The key goes, and may come back, perhaps elsewhere. Another key takes its place.
                     let writer = Rc::clone(&table);
                     let write = move || {
                         writer.remove(key).unwrap();
@@ -199,7 +198,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Slow>>(
             let mut gone: Vec<u64> = (1 << 30..(1 << 30) + 40).collect();
             for _ in 0..4000 {
                 let key = *random.of(&there);
-                // One goes and another one comes, in its place or not.
+                // One key goes and another one comes, in its place or elsewhere.
                 let leaving = random.below(there.len() as u64) as usize;
                 let coming = random.below(gone.len() as u64) as usize;
                 let (leaver, comer) = (there[leaving], gone[coming]);
@@ -242,8 +241,8 @@ pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(
     }
 }
 
-/// Reads every key of a table, a resize being begun, carried on or finished at the `at`-th load
-/// of each search. Whether any search had so many loads.
+/// Reads every key of a table. A resize begins, goes on or ends at the `at`-th load of each search. Returns whether any
+/// search had that many loads.
 fn a_resize_at_load<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
     variant: usize,
@@ -260,7 +259,7 @@ fn a_resize_at_load<B: Backing<Medium = Slow>>(
         let inserted = Rc::clone(&next);
         let from = next.get();
         let write = move || {
-            // Either on to the next resize, or to the end of this one.
+            // On to the next resize, or to the end of this one.
             let resizing = writer.occupancy().resizing;
             if resizing {
                 writer.settle();

@@ -1,9 +1,8 @@
 //! Processes killed with SIGKILL while they write to a mapped file.
 //!
-//! The test starts its own binary again, to run [`process_to_be_killed`] alone, kills it at a
-//! random moment and judges what is in the file. What had returned is known from a second mapped
-//! file: each writer counts the operations that it has begun and that have returned. Operations
-//! follow from their number, so the test can replay them.
+//! The test starts its own binary again, to run [`process_to_be_killed`] alone, kills it at a random moment and judges
+//! what is in the file. A second mapped file tells what had returned: each writer counts the operations that it has
+//! begun and those that have returned. Operations follow from their number, so the test can replay them.
 
 use crate::harness::{Engine, FileBacking, Random, Setup, within};
 use index::Index;
@@ -17,14 +16,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tells the process to be killed what to do: mode and directory.
+/// Tells the process that will be killed what to do: mode and directory.
 const ORDERS: &str = "FIRNDEX_TEST_PROCESS_TO_BE_KILLED";
 const WRITERS: usize = 2;
-/// Held while one of these tests runs: a child that another test has forked and that has not
-/// come to its `exec` yet has copies of this process's descriptors, and with them of the locks
-/// on pool files that this process believes to have closed.
+/// Held while one of these tests runs. A child that another test has forked has copies of this process's descriptors
+/// until it comes to its `exec`. With them it has the locks on pool files that this process believes it has closed.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// Bytes that pools may grow to.
+/// Bytes to which pools may grow.
 const LIMIT_BYTES: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl Mode {
     }
 }
 
-/// What the writers have begun and what has returned, in a mapped file.
+/// The number of operations that each writer has begun and that have returned, in a mapped file.
 struct Progress(Mapped);
 
 impl Progress {
@@ -83,7 +81,7 @@ fn setup(engine: &'static Engine, variant: usize) -> Setup {
     Setup { variant, limit_bytes: LIMIT_BYTES, ..Setup::of(engine) }
 }
 
-/// An open table in a pool file, made first if there is none.
+/// An open table in a pool file, created first if there is none.
 struct FileTable {
     index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<Mapped>>,
@@ -162,7 +160,7 @@ impl Operation {
         }
     }
 
-    /// The keys that it sets, and to what, given what is there.
+    /// The keys that it sets, and their new states, given the present ones.
     fn effects(&self, state: impl Fn(u64) -> Option<u64>) -> Vec<(u64, Option<u64>)> {
         match self {
             &Operation::Insert(key, value) => vec![(key, state(key).or(Some(value)))],
@@ -173,13 +171,13 @@ impl Operation {
     }
 }
 
-/// What the killed process does; nothing if this one is not to be killed.
+/// What the killed process does; nothing if this process is not to be killed.
 pub(crate) fn process_to_be_killed<B: FileBacking>(engine: &'static Engine) {
     let Ok(orders) = std::env::var(ORDERS) else { return };
     let (mode, directory) = orders.split_once(':').expect("mode and directory");
     let directory = PathBuf::from(directory);
     let progress = Progress::open(&directory);
-    // Whoever is to kill it holds the other end; should that process be gone, this one goes, too.
+    // The process that will kill this one holds the other end. If it is gone, this process ends, too.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(1);
@@ -231,7 +229,7 @@ fn write_on(engine: &'static Engine, mode: Mode, directory: &Path, progress: &Pr
 struct Victim(Child);
 
 impl Victim {
-    /// Starts the process, which runs the test that is beside the calling one.
+    /// Starts the process, which runs the sibling of the calling test.
     fn start(mode: Mode, directory: &Path) -> Victim {
         let this_test =
             std::thread::current().name().expect("tests run in named threads").to_owned();
@@ -245,7 +243,7 @@ impl Victim {
         Victim(command.spawn().expect("the process is started"))
     }
 
-    /// Waits until something is so that the process is sure to come to.
+    /// Waits until a condition holds that the process is sure to reach.
     fn wait_until(&mut self, is_so: impl Fn() -> bool) {
         while !is_so() {
             self.assert_lives();
@@ -271,19 +269,19 @@ impl Drop for Victim {
     }
 }
 
-/// Starts a process, waits until it has got on, and kills it a little later.
+/// Starts a process, waits until it is under way, and kills it a little later.
 fn run_and_kill(mode: Mode, directory: &Path, progress: &Progress, random: &mut Random) {
     let writers = if mode == Mode::Create { 1 } else { WRITERS };
     let begun = || (0..writers).map(|writer| progress.get(Progress::begun(writer))).sum::<u64>();
     let before = begun();
     let mut victim = Victim::start(mode, directory);
-    // Some are killed on their way, perhaps in recovery; most when they have got going.
+    // Some are killed early, perhaps in recovery, most of them later.
     if random.percent(80) {
         let most = if mode == Mode::Create { 6 } else { 3000 };
         let further = 1 + random.below(most);
         victim.wait_until(|| begun() >= before + further);
     }
-    // So that it is not always at the same place in what it does. How long this takes is of no matter.
+    // So that kills hit different places. How long this takes does not matter.
     std::thread::sleep(Duration::from_micros(random.below(3000)));
     victim.kill();
 }

@@ -1,7 +1,7 @@
 //! Linearizability of keys that every thread changes.
 //!
-//! Many short histories on tables that begin with nothing: there a resize comes every few dozen
-//! operations, and each of them moves blocks under everybody's hands.
+//! Many short histories on tables that begin with nothing. There a resize comes every few dozen operations, and each
+//! one moves blocks that every thread is using.
 
 use crate::harness::{
     Backing, Call, Clock, Engine, Event, History, Random, Setup, THREADS_MAX, Table, within,
@@ -14,12 +14,12 @@ use std::sync::Barrier;
 struct Round {
     setup: Setup,
     seed: u64,
-    /// Load factor to which the table is filled before.
+    /// Load factor to which the table is filled first.
     filled_to: f64,
     operations: u32,
-    /// Keys of its own that a thread inserts, in per cent of its operations.
+    /// Unshared keys that a thread inserts, in per cent of its operations.
     fillers_percent: u64,
-    /// Whether a filler is taken out again now and then, making room in the lower levels.
+    /// Whether fillers are removed now and then, to make room in the lower levels.
     fillers_go: bool,
     batches: bool,
 }
@@ -77,11 +77,11 @@ fn perform(table: &dyn Index<u64, u64>, key: u64, call: Call) -> Option<u64> {
     }
 }
 
-/// Does a batch of one kind; returns the calls, and the states that they found.
+/// Does a batch of one kind; returns the calls and the states that they found.
 ///
-/// Two mutations of one key are two operations of this thread, in order; mutations of different
-/// keys need no order. Look-ups of one batch have none at all, which the search for an order does
-/// not know: there each key stands once.
+/// Two mutations of one key are two operations of this thread, in order; mutations of different keys need no order.
+/// Look-ups in one batch have no order at all, which the search for an order does not know. So a batch of look-ups has
+/// each key once.
 fn perform_batch(
     table: &dyn Index<u64, u64>,
     keys: &mut Vec<u64>,
@@ -218,7 +218,7 @@ pub(crate) fn contended_keys_while_growing_from_nothing<B: Backing>(engine: &'st
 pub(crate) fn contended_keys_in_every_level<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for seed in 0..36 / B::THRIFT {
-        // Without growth every level is in use; fillers that go make room in the first ones.
+        // Without growth, every level is in use; fillers that go make room in the first ones.
         run::<B>(Round {
             setup: Setup {
                 variant: seed as usize % engine.variants,

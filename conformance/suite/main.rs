@@ -1,8 +1,8 @@
-//! The conformance suite: what every engine owes on every medium (design, section 5).
+//! The conformance suite: what every engine must do on every medium (design, section 5).
 //!
-//! The tests are generic over the medium and are given the engine; `conformance!` makes a test of each
-//! for every engine on every medium: `<engine>::<medium>::<theme>::<test>`. What the suite must know of an
-//! engine stands in `engines/<engine>.rs`.
+//! The tests are generic over the medium and are given the engine. `conformance!` makes a test of each for every engine
+//! on every medium: `<engine>::<medium>::<theme>::<test>`. `engines/<engine>.rs` has what the suite must know of an
+//! engine.
 
 #[path = "../../engines/tests/common/mod.rs"]
 mod common;
@@ -24,7 +24,7 @@ mod scans;
 mod space;
 mod threads;
 
-/// Tests of the engine around on a medium: `theme { test, ... }`.
+/// Tests of the enclosing engine on a medium: `theme { test, ... }`.
 macro_rules! tests {
     ($backing:ident; $($theme:ident { $($test:ident),* $(,)? })*) => {
         $(mod $theme {
@@ -39,7 +39,7 @@ macro_rules! tests {
     };
 }
 
-/// What is tested on every medium that keeps a table.
+/// The tests for every medium that keeps a table.
 macro_rules! everywhere {
     ($backing:ident) => {
         tests! { $backing;
@@ -98,7 +98,7 @@ macro_rules! everywhere {
     };
 }
 
-/// What is tested on a mapped file.
+/// The tests for a mapped file.
 macro_rules! on_files {
     ($backing:ident) => {
         everywhere! { $backing }
@@ -113,8 +113,7 @@ macro_rules! on_files {
     };
 }
 
-/// Makes tests of the suite for each engine of the list: what is tested everywhere, and what only one medium
-/// allows to ask.
+/// Makes tests of the suite for each engine of the list: those for every medium, and those that only one medium allows.
 macro_rules! conformance {
     ($($_variant:ident $engine:ident,)+) => {
         $(mod $engine {

@@ -1,4 +1,4 @@
-//! One thread beside the map of the standard library.
+//! One thread, compared with the map of the standard library.
 
 use crate::harness::{Backing, Engine, Random, Setup, Table, WHEN_FULL, within};
 use index::Index;
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     Absent,
-    /// What is there.
+    /// The present value.
     Current,
     Value(u64),
 }
@@ -33,7 +33,7 @@ enum Operation {
     Scan,
     Settle,
     Reopen,
-    /// Go on with what a killed process would have left.
+    /// Goes on with what a killed process would have left.
     Crash,
 }
 
@@ -139,7 +139,7 @@ impl Model {
     }
 }
 
-/// Something that no operation on these values returns for all entries by accident.
+/// A value that no operation here returns for all entries by accident.
 const UNTOUCHED: Option<u64> = Some(0xdead);
 
 /// Runs one operation on both and compares what they return.
@@ -215,7 +215,7 @@ fn apply<B: Backing>(table: Table<B>, model: &mut Model, operation: &Operation) 
         Operation::Reopen => return table.reopen(),
         Operation::Crash => {
             if table.setup().helpers > 0 {
-                // A helper that goes on while the pool is copied makes an image that no kill leaves.
+                // If a helper went on while the pool is copied, the image would be one that no kill leaves.
                 table.settle();
             }
             return Table::from_image(&table.image(), *table.setup()).unwrap();
@@ -323,7 +323,7 @@ pub(crate) fn a_batch_is_its_operations_in_order<B: Backing>(engine: &'static En
     let _watchdog = within(60);
     for setup in tiny_setups(engine) {
         let table = Table::<B>::new(setup);
-        // One key many times, beside keys that share its bucket.
+        // One key many times, along with keys that share its bucket.
         for key in [0, u64::MAX, engine.colliding_keys()[0]] {
             let others = engine.colliding_keys()[1..20].iter().copied();
             let keys: Vec<u64> = others.flat_map(|other| [key, other, key]).collect();

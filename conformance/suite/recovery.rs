@@ -1,5 +1,5 @@
-//! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in
-//! `cuts`, killed processes in `kills`.
+//! Closing, opening, and recovery of whole images. Cuts in the middle of operations are in `cuts`, killed processes in
+//! `kills`.
 
 use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, WHEN_FULL, spread, within};
 use index::Index;
@@ -9,12 +9,12 @@ use pmem::{Pool, WORD};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A table of so many pairs, without or with a resize under way.
+/// A table of this many pairs, without or with a resize under way.
 fn filled<B: Backing>(setup: Setup, pairs: u64, resizing: bool) -> (Table<B>, HashMap<u64, u64>) {
     let table = Table::<B>::new(setup);
     let mut model = HashMap::new();
     for index in 0.. {
-        // Now and then: in a large table a resize goes on for many insertions.
+        // Only now and then: in a large table a resize lasts for many insertions.
         let looks = index % (1 + pairs / 1000) == 0;
         if looks && index >= pairs && table.occupancy().resizing == resizing {
             return (table, model);
@@ -71,7 +71,7 @@ pub(crate) fn a_read_only_table_is_whole_and_unchanged<B: Backing>(engine: &'sta
     let mut after = Image::of(&backing.again(setup.limit_bytes));
     after.0.truncate(closed.0.len());
     assert!(after == closed, "reading changed the pool");
-    // One that was not closed needs somebody who may write.
+    // A pool that was not closed can only be opened for writing.
     let (_backing, medium) = B::holding(&crashed, setup.limit_bytes);
     assert!(Pool::open_read_only(medium, PLACE).is_err());
 }
@@ -81,8 +81,7 @@ fn content(image: &Image) -> &[u64] {
     &image.0[(SUPERBLOCK_BYTES / WORD) as usize..]
 }
 
-/// Recovers an image as it is recovered after a crash: nothing is moved by operations. Also tells
-/// whether the resize goes on after recovery.
+/// Recovers an image as after a crash: operations move nothing. Also tells whether the resize goes on after recovery.
 fn recovered<B: Backing>(
     engine: &'static Engine,
     image: &Image,
@@ -97,7 +96,7 @@ fn recovered<B: Backing>(
     (after, is_resizing)
 }
 
-/// Enough for several threads to have work, and a resize half way through.
+/// Enough pairs to keep several threads busy, and a resize half way through.
 fn half_resized<B: Backing>(engine: &'static Engine, variant: usize) -> (Image, HashMap<u64, u64>) {
     let setup = Setup { variant, helpers: 0, ..Setup::of(engine) };
     let (table, model) = filled::<B>(setup, 150_000 / B::THRIFT.min(4), true);

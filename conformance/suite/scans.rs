@@ -1,5 +1,5 @@
-//! Scans beside writers: every key that is present throughout is met exactly once, with a value
-//! that it had meanwhile.
+//! Scans while others write: every key that is present throughout is met exactly once, with a value that it had
+//! meanwhile.
 
 use crate::harness::{Backing, Engine, Random, Table, spread, within};
 use crate::threads::{growing_setups, together};
@@ -7,29 +7,29 @@ use index::Index;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Keys that stay as they are.
+/// Keys that stay unchanged.
 const STEADY: u64 = 60;
 /// Keys that stay and are updated.
 const UPDATED: u64 = 20;
 
-/// Key `number` of all; the first ones stay.
+/// Key `number` of all; the first keys stay.
 fn key_of(number: u64) -> u64 {
     spread(number)
 }
 
-/// A value that says which key's it is and how often that has been updated.
+/// A value that tells its key and how often that key has been updated.
 fn value_of(key: u64, version: u64) -> u64 {
     key & !0xffff_ffff | version
 }
 
-/// How often a key has been updated at least, and at most.
+/// The least and the most updates that a key may have had.
 #[derive(Default)]
 struct Versions {
     done: AtomicU64,
     begun: AtomicU64,
 }
 
-/// Comes and goes, so that the table grows and, if it can, shrinks; meanwhile updates what stays.
+/// Inserts and removes keys, so that the table grows and, if it can, shrinks; meanwhile updates those that stay.
 fn write<B: Backing>(table: &Table<B>, versions: &[Versions], waves: u64) {
     let mut random = Random::new(waves);
     let mut update = || {
@@ -51,15 +51,14 @@ fn write<B: Backing>(table: &Table<B>, versions: &[Versions], waves: u64) {
             assert_eq!(table.remove(key_of(number)).unwrap(), Some(number));
         }
         for _ in 0..4 {
-            // An engine may refuse while scans hold on to what it would use again.
+            // An engine may refuse while scans hold what it would reuse.
             let _refused = table.shrink();
             update();
         }
     }
 }
 
-/// One scan, with pauses in which writers go on. What it meets of a key that it meets, the key had
-/// during the scan.
+/// One scan, with pauses in which writers go on. Every value that it meets, its key had during the scan.
 fn scan<B: Backing>(table: &Table<B>, versions: &[Versions], random: &mut Random) {
     let first = versions.iter().map(|key| key.done.load(Ordering::SeqCst));
     let first: Vec<u64> = first.collect();

@@ -1,4 +1,4 @@
-//! What a table takes up while it grows by itself.
+//! How much space a table takes while it grows by itself.
 
 use crate::harness::{Backing, Engine, Setup, Table, spread, within};
 use index::Index;
@@ -10,7 +10,7 @@ pub(crate) fn a_table_that_grows_wastes_little<B: Backing>(engine: &'static Engi
     let capacities = [0, 1].map(|helpers| {
         let resize_at = engine.budget.load_factor;
         let table = Table::<B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::of(engine) });
-        // How full a table gets whose insertions leave a resize to the helper is up to the scheduler.
+        // If insertions leave a resize to the helper, the scheduler decides how full the table gets.
         if helpers == 0 || engine.insertions_end_resizes {
             watch_growth(&table, resize_at);
         } else {
@@ -26,8 +26,7 @@ fn insert<B: Backing>(table: &Table<B>, index: u64) {
     table.insert(spread(index), index).unwrap();
 }
 
-/// Fills the table, and looks at it often enough that the last look before a resize says how full it
-/// was.
+/// Fills the table, and looks at it so often that the last look before a resize tells how full it was.
 fn watch_growth<B: Backing>(table: &Table<B>, resize_at: f64) {
     let (mut last, mut last_bytes) = (table.occupancy(), 0);
     let mut doublings = 0;

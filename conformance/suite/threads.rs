@@ -1,4 +1,4 @@
-//! Several threads, and promises about all of them together.
+//! Several threads, and promises that concern all of them together.
 
 use crate::growth::GATHER;
 use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Runs `work` for each thread number at once; returns what they returned.
+/// Runs `work` for each thread number at once; returns the results.
 pub(crate) fn together<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let start = Barrier::new(threads);
     std::thread::scope(|scope| {
@@ -34,7 +34,7 @@ pub(crate) fn growing_setups(engine: &'static Engine) -> impl Iterator<Item = Se
     })
 }
 
-/// Key `index` of a thread; with key 0 among them.
+/// Key `index` of a thread; key 0 is among them.
 fn key_of(thread: usize, index: u64) -> u64 {
     spread(index * 4 + thread as u64)
 }
@@ -72,7 +72,7 @@ pub(crate) fn private_keys_behave_as_if_alone<B: Backing>(engine: &'static Engin
 
 pub(crate) fn readers_never_miss_what_stays<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    // Often from nothing, for then every resize moves what is being read.
+    // Often from nothing: then every resize moves what is being read.
     for round in 0..120 / B::THRIFT {
         let setup = Setup {
             variant: round as usize % engine.variants,
@@ -100,7 +100,7 @@ pub(crate) fn readers_never_miss_what_stays<B: Backing>(engine: &'static Engine)
                 if there == 0 {
                     continue;
                 }
-                // The latest ones too: they have just been shown.
+                // Including the latest ones, which have only just been shown.
                 let recent = random.below(there.min(8)) + 1;
                 let index = if random.percent(30) { there - recent } else { random.below(there) };
                 let key = key_of(0, index);
@@ -136,7 +136,7 @@ pub(crate) fn readers_never_miss_what_crowds_one_bucket<B: Backing>(engine: &'st
         let ended = AtomicBool::new(false);
         together(3, |thread| {
             if thread == 0 {
-                // Through the doublings that tear the crowd apart.
+                // Through the doublings that divide the crowd.
                 (0..1200).for_each(|index| assert_eq!(table.insert(index << 40, 0).unwrap(), None));
                 ended.store(true, Ordering::Release);
                 return;
@@ -184,7 +184,7 @@ pub(crate) fn one_of_many_removes_wins<B: Backing>(engine: &'static Engine) {
             (0..keys)
                 .filter(|&index| {
                     let key = key_of(0, index);
-                    // Each in its own way; all of them must agree on one remover.
+                    // Each thread removes in another way. All of them must agree on one remover.
                     let found = match thread {
                         0 => table.remove(key).unwrap(),
                         1 => table.remove_if(key, index).unwrap().is_ok().then_some(index),
@@ -205,7 +205,7 @@ pub(crate) fn one_of_many_removes_wins<B: Backing>(engine: &'static Engine) {
     }
 }
 
-/// Adds one to a counter that may not be there yet.
+/// Adds one to a counter that may not exist yet.
 fn increment(table: &dyn Index<u64, u64>, key: u64) {
     let mut expected = table.get(key);
     while let Err(found) =
@@ -228,7 +228,7 @@ pub(crate) fn counters_lose_no_increment<B: Backing>(engine: &'static Engine) {
         together(3, |thread| {
             for round in 0..each {
                 counters.iter().for_each(|&counter| increment(&table, counter));
-                // So that the counters are moved while they count.
+                // So that the counters move while they count.
                 table.insert(key_of(thread, round) | 1 << 63, 0).unwrap();
                 table.insert(key_of(thread, round) & !(1 << 63) | 1, 0).unwrap();
             }
@@ -244,7 +244,7 @@ pub(crate) fn batches_and_singles_lose_no_increment<B: Backing>(engine: &'static
     let _watchdog = within(120);
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
-        // More than a batch takes at once, and many of them in one bucket.
+        // More counters than a batch takes at once, and many of them in one bucket.
         let counters: Vec<u64> =
             (0..30).chain(engine.colliding_keys().iter().copied().take(20)).collect();
         let each = 300 / B::THRIFT;
@@ -266,7 +266,7 @@ pub(crate) fn batches_and_singles_lose_no_increment<B: Backing>(engine: &'static
     }
 }
 
-/// Adds one to each counter, by batches until none is left that another thread was faster at.
+/// Adds one to each counter, in batches, until no counter is left that another thread changed first.
 fn increment_all(table: &dyn Index<u64, u64>, counters: &[u64]) {
     let mut left = counters.to_vec();
     while !left.is_empty() {
@@ -283,8 +283,8 @@ fn increment_all(table: &dyn Index<u64, u64>, counters: &[u64]) {
 
 pub(crate) fn pairs_passed_between_threads_are_counted<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    // Two threads insert, two remove: nobody's own count says how many pairs there are, and a
-    // removal may be counted before its insertion.
+    // Two threads insert, two remove. No thread's count says how many pairs there are, and a removal may be counted
+    // before its insertion.
     let setup = Setup { pairs: 1_000_000 / B::THRIFT, helpers: 0, ..Setup::of(engine) };
     let table = Table::<B>::new(setup);
     let capacity = table.occupancy().capacity;

@@ -34,7 +34,7 @@ pub(crate) static ENGINE: Engine = Engine {
     updates_in_place: |_| true,
     updates_make_room: false,
     insertions_end_resizes: true,
-    // One level-1 block until there are 32, and one fingerprint in it.
+    // The keys share one level-1 block until there are 32 blocks, and one fingerprint in it.
     colliding: LazyLock::new(|| {
         colliding(|hasher, key| {
             let first = hasher.first_u64(key);

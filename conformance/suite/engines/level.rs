@@ -12,7 +12,7 @@ fn variants() -> [(u32, Design); VARIANTS] {
     let moved = Design { in_place_update: false, ..all };
     let logged = Design { log_free_update: false, ..moved };
     let plain = Design { dynamic_search: false, bottom_to_top: false, ..all };
-    // First what tables of words are made with.
+    // The first one is that of tables of words.
     let usual = Shape::for_pair_bytes(16).slots;
     [(usual, all), (4, moved), (4, logged), (1, all), (8, plain), (7, moved), (4, all)]
 }

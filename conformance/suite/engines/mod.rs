@@ -1,4 +1,4 @@
-//! What the suite must know of each engine: a file each, with the tests of what is its own beside it.
+//! What the suite must know of each engine, a file each, along with the tests of that engine alone.
 
 pub(crate) mod clevel;
 pub(crate) mod iceberg;
@@ -10,7 +10,7 @@ use crate::harness::Engine;
 
 macro_rules! all {
     ($($_variant:ident $engine:ident,)+) => {
-        /// What the suite must know of each.
+        /// What the suite must know of each engine.
         pub(crate) static ALL: &[&Engine] = &[$(&$engine::ENGINE),+];
     };
 }

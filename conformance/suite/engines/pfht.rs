@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 const VARIANTS: usize = 7;
 
-/// Slots of a bucket, hundredths of the stash and the design decisions, by variant.
+/// Slots of a bucket, the stash in hundredths and the design decisions, by variant.
 fn variants() -> [(u32, u32, Design); VARIANTS] {
     let all = Design::default();
     let no_displacement = Design { displaces: false, ..all };
     let always_the_stash = Design { sticky_bit: false, ..all };
-    // First what tables of words are made with.
+    // The first one is that of tables of words.
     let usual = Shape::for_pair::<u64, u64>();
     let (slots, stash) = (usual.slots, usual.stash_percent);
     [

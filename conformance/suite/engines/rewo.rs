@@ -13,7 +13,7 @@ fn variants() -> [(u32, Design, Cached); VARIANTS] {
     let one_eviction = Design { evictions: 1, ..moved };
     let none = Design { evictions: 0, ..moved };
     let as_the_paper = Design { sidecar_prints: false, ..moved };
-    // First what tables of words are made with.
+    // The first one is that of tables of words.
     let usual = Shape::for_pair_bytes(16).slots;
     let [whole, eighth] = [0, 3].map(Cached::SmallerLog2);
     [

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 /// What a pool lies on.
 pub(crate) trait Backing: Send + Sync + Sized + 'static {
     type Medium: Medium;
-    /// By how much the amount of work is cut: 1 for none.
+    /// The amount of work is divided by this.
     const THRIFT: u64 = 1;
 
-    /// Something empty.
+    /// An empty backing.
     fn empty(limit_bytes: u64) -> (Self, Self::Medium);
 
-    /// Something that holds an image.
+    /// A backing that holds an image.
     fn holding(image: &Image, limit_bytes: u64) -> (Self, Self::Medium);
 
-    /// Sees to it that [`Backing::again`] finds what `medium`, soon to be dropped, holds.
+    /// Makes sure that [`Backing::again`] finds what `medium`, soon to be dropped, holds.
     fn keep(&mut self, medium: &Self::Medium);
 
     /// What was kept.
@@ -54,15 +54,16 @@ impl Backing for Dram {
     }
 }
 
-/// Media on which nobody minds a call for each access: one type, so that the engines are compiled once for both.
+/// Media on which a call for each access does not matter. They are one type, so that the engines are compiled once for
+/// both.
 pub(crate) type Slow = Either<Count<pmem::medium::Dram>, Journal>;
 
-/// As [`Dram`], counted.
+/// Like [`Dram`], counted.
 pub(crate) struct Counted(Dram);
 
 impl Backing for Counted {
     type Medium = Slow;
-    /// Each access adds to a set of lines.
+    /// High, since each access adds to a set of lines.
     const THRIFT: u64 = 8;
 
     fn empty(limit_bytes: u64) -> (Self, Self::Medium) {
@@ -86,11 +87,11 @@ impl Backing for Counted {
 
 /// Backings that are files.
 pub(crate) trait FileBacking: Backing {
-    /// Where the files are made.
+    /// Where the files are created.
     fn directory() -> PathBuf;
 }
 
-/// A file that is mapped.
+/// A mapped file.
 pub(crate) struct MappedFile(File);
 
 impl MappedFile {
@@ -119,7 +120,7 @@ macro_rules! file_backing {
 
         impl Backing for $name {
             type Medium = Mapped;
-            /// An engine runs the code here that it runs on [`Dram`].
+            /// An engine runs the same code here as on [`Dram`].
             const THRIFT: u64 = $thrift;
 
             fn empty(limit_bytes: u64) -> (Self, Mapped) {
@@ -154,7 +155,7 @@ file_backing! {
     TempFile in std::env::temp_dir(), thrift 4
 }
 file_backing! {
-    /// A file in shared memory, or where there is none, as [`TempFile`].
+    /// A file in shared memory; if there is none, like [`TempFile`].
     SharedMemory in {
         let shared = PathBuf::from("/dev/shm");
         if shared.is_dir() { shared } else { std::env::temp_dir() }

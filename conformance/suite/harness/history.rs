@@ -1,10 +1,9 @@
-//! Was there an order in which these operations could have happened?
+//! Is there an order in which these operations could have happened?
 //!
-//! Threads record what they called and what it returned; per key, the search of Wing and Gong
-//! (with Lowe's memory of states already seen) looks for an order that explains it. Time is what
-//! the threads can prove to each other: before an operation a thread notes how many operations
-//! each other thread had finished. No shared clock is written, so recording puts no barrier into
-//! what is observed.
+//! Threads record what they called and what it returned. For each key, the search of Wing and Gong (with Lowe's memory
+//! of states already seen) looks for an order that explains it. Time is what the threads can prove to each other:
+//! before an operation, a thread notes how many operations each other thread had finished. No shared clock is written,
+//! so recording puts no barrier into what is observed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Most threads of a history.
 pub(crate) const THREADS_MAX: usize = 4;
 
-/// An operation on one key. All of them report the state that they found.
+/// An operation on one key. Every operation reports the state that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Get,
@@ -25,7 +24,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// What the operation makes of a state.
+    /// The state after the operation.
     pub(crate) fn apply(self, state: Option<u64>) -> Option<u64> {
         match (self, state) {
             (Call::Get, _) => state,
@@ -47,7 +46,7 @@ pub(crate) struct Event {
     pub(crate) call: Call,
     /// The state that it found.
     pub(crate) found: Option<u64>,
-    /// Number of operations that its thread had done before.
+    /// Number of operations that its thread had finished before.
     pub(crate) number: u32,
     /// Number of operations that each thread had finished when it began.
     pub(crate) after: [u32; THREADS_MAX],
@@ -57,17 +56,17 @@ pub(crate) struct Event {
 #[derive(Default)]
 struct Finished(AtomicU32);
 
-/// Which operations each thread has finished.
+/// How many operations each thread has finished.
 #[derive(Default)]
 pub(crate) struct Clock([Finished; THREADS_MAX]);
 
 impl Clock {
-    /// What has been finished by now, as far as the caller can see.
+    /// The operations that the caller knows to be finished by now.
     pub(crate) fn now(&self) -> [u32; THREADS_MAX] {
         std::array::from_fn(|thread| self.0[thread].0.load(Ordering::Acquire))
     }
 
-    /// The thread's operations up to and including this one are finished.
+    /// Marks the thread's operations up to and including this one as finished.
     pub(crate) fn finish(&self, thread: usize, number: u32) {
         self.0[thread].0.store(number + 1, Ordering::Release);
     }
@@ -82,8 +81,8 @@ impl History {
         self.0.entry(key).or_default().push(event);
     }
 
-    /// Asserts that what the threads recorded is explained by some order of the operations, key
-    /// by key, from the states `before` to the states `after`.
+    /// Asserts that some order of the operations explains what the threads recorded, key by key, from the states
+    /// `before` to the states `after`.
     pub(crate) fn assert_linearizable(
         threads: &[History],
         before: impl Fn(u64) -> Option<u64>,
@@ -127,8 +126,8 @@ fn explain(threads: &[&[Event]], before: Option<u64>, after: Option<u64>) -> Res
         let mut steps = (0..threads.len())
             .filter_map(|thread| step(threads, positions, state, thread))
             .collect::<Vec<_>>();
-        // An operation that fits here and changes nothing can be taken first: whatever order
-        // explains the rest with it later explains it with it here.
+        // An operation that fits here and changes nothing can be taken first: any order that explains the rest with it
+        // later also explains the rest with it here.
         if let Some(&harmless) = steps.iter().find(|(_, next)| *next == state) {
             steps = vec![harmless];
         }

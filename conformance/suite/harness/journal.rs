@@ -1,8 +1,8 @@
 //! A medium that keeps a journal of its stores, and stops at each access.
 //!
-//! What a killed process leaves is what it had stored, in the order in which it stored it: a
-//! beginning of the journal, whole. So every moment at which a process could have been killed can
-//! be tried, one after another. (What a power failure leaves is another matter, and another suite.)
+//! A killed process leaves what it had stored, in the order in which it stored it: a prefix of the journal, whole. So
+//! every moment at which a process could have been killed can be tried, one after another. (What a power failure leaves
+//! is another matter, and another suite.)
 
 use super::{Backing, Image, Slow};
 use crate::common::{Watched, Watcher, dram};
@@ -40,7 +40,7 @@ pub(crate) type Journal = Watched<Entries>;
 
 /// What a [`Journal`] has seen.
 pub(crate) struct Entries {
-    /// What was there before the journal began.
+    /// The content before the journal began.
     before: Image,
     entries: Mutex<Vec<Entry>>,
 }
@@ -70,7 +70,7 @@ impl Journal {
         Watched::new(inner, Entries { before, entries: Mutex::default() })
     }
 
-    /// The journal that a medium of [`Journaled`] is.
+    /// The journal of a medium that is a [`Journaled`] pool's.
     pub(crate) fn of(medium: &Slow) -> &Journal {
         match medium {
             Either::Other(journal) => journal,
@@ -83,8 +83,8 @@ impl Journal {
         self.watcher.entries().len()
     }
 
-    /// Runs `operation` and calls `hook` before each access that the calling thread makes in it.
-    /// Accesses made by the hook do not count.
+    /// Runs `operation` and calls `hook` before each access that the calling thread makes in it. Accesses of the hook
+    /// itself do not count.
     pub(crate) fn stopping<R>(hook: impl Fn(Access) + 'static, operation: impl FnOnce() -> R) -> R {
         HOOK.set(Some(Rc::new(hook)));
         let result = operation();
@@ -92,7 +92,7 @@ impl Journal {
         result
     }
 
-    /// Calls `visit` with the image that each cut from `cuts` leaves, `cuts` counting entries.
+    /// Calls `visit` with the image that each of `cuts` leaves. A cut is a number of entries.
     pub(crate) fn cuts(
         &self,
         cuts: impl IntoIterator<Item = usize>,

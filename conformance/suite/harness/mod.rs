@@ -1,4 +1,4 @@
-//! What the tests are given: an engine, and what its pool lies on.
+//! What the tests get: an engine, and a backing for its pool.
 
 mod backing;
 mod engine;
@@ -25,15 +25,15 @@ use std::time::Duration;
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
 pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 
-/// How a table is made.
+/// How a table is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) engine: &'static Engine,
     /// Structural variant.
     pub(crate) variant: usize,
-    /// Pairs to begin with room for.
+    /// The table begins with room for this many pairs.
     pub(crate) pairs: u64,
-    /// Bytes that the pool may grow to.
+    /// The pool may grow to this many bytes.
     pub(crate) limit_bytes: u64,
     /// Load factor at which the table grows; above 1 for never.
     pub(crate) resize_at: f64,
@@ -44,7 +44,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The default variant of an engine, made as small as it gets.
+    /// The default variant of an engine, as small as possible.
     pub(crate) const fn of(engine: &'static Engine) -> Setup {
         Setup {
             engine,
@@ -72,7 +72,7 @@ impl Setup {
     }
 }
 
-/// An open table with its pool. Its mutations take the right to write by themselves.
+/// An open table with its pool. Its mutations take the right to write themselves.
 pub(crate) struct Table<B: Backing> {
     index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<B::Medium>>,
@@ -116,8 +116,7 @@ impl<B: Backing> Table<B> {
         Self::assemble(backing, pool, setup).expect("a closed table is opened")
     }
 
-    /// The bytes of the pool as a process that is killed now would leave them. Exact if nothing
-    /// writes.
+    /// The bytes of the pool that a process would leave if it were killed now. Exact if nothing writes.
     pub(crate) fn image(&self) -> Image {
         Image::of(self.pool.medium())
     }
@@ -143,9 +142,9 @@ impl<B: Backing> Table<B> {
         pairs
     }
 
-    /// Asserts that the table holds exactly `expected`, by every way of looking at it.
+    /// Asserts that the table holds exactly `expected`, in every way of looking at it.
     pub(crate) fn assert_holds(&self, expected: &HashMap<u64, u64>) {
-        // What a helper is moving would be counted in both places.
+        // A pair that a helper is moving would be counted in both places.
         self.settle();
         assert_eq!(self.len(), expected.len() as u64, "number of pairs");
         assert_eq!(self.is_empty(), expected.is_empty());

@@ -1,5 +1,5 @@
-//! What only IcebergHT's layout allows to ask: images of resizes made by hand, and the paper's
-//! distribution of the keys over the levels.
+//! Tests that need IcebergHT's layout: images of resizes made by hand, and the paper's distribution of the keys over
+//! the levels.
 
 use super::{BLOCKS, ENGINE};
 use crate::harness::{
@@ -63,8 +63,8 @@ impl Blocks {
             .collect()
     }
 
-    /// Undoes the last resize for some pairs of the upper half: a pair goes back to the block
-    /// that it came from, or is there as well. Returns how many of each.
+    /// Undoes the last resize for some pairs of the upper half: a pair goes back to the block from which it came, or is
+    /// in both blocks. Returns how many of each.
     fn half_undo(&self, image: &mut Image, random: &mut Random) -> [u32; 2] {
         let half = self.starts.len() / 2;
         let mut counts = [0; 2];
@@ -78,7 +78,7 @@ impl Blocks {
                 let pair = image.words(from, SLOT_BYTES).to_vec();
                 image.words(to, SLOT_BYTES).copy_from_slice(&pair);
                 if what == 0 {
-                    // As an erasure leaves it: the value stays.
+                    // Like an erasure: the value stays.
                     image.words(from, SLOT_BYTES)[0] = 0;
                 }
                 counts[what] += 1;
@@ -124,7 +124,7 @@ fn resizes_that_were_half_done_are_finished() {
                 recovered.assert_holds(&model);
                 let again = Iceberg::from_image(&recovered.image(), *table.setup()).unwrap();
                 again.assert_holds(&model);
-                // Nothing is left of the copies: what is removed stays removed.
+                // The copies are gone: a removed key stays removed.
                 for &key in model.keys().take(2000) {
                     assert_eq!(again.remove(key).unwrap(), Some(!key));
                     assert_eq!(again.get(key), None);
@@ -148,7 +148,7 @@ fn keys_in_the_wrong_block_are_reported() {
             let mut image = table.image();
             let count = blocks.starts.len() as u64;
             let (from, to) = (random.below(count) as usize, random.below(count) as usize);
-            // To an odd block from an even one or the reverse: no resize connects those.
+            // From an even block to an odd one or the reverse: no resize connects those.
             let slots = blocks.taken(&mut image, from);
             let (Some(&slot), Some(free)) = (slots.first(), blocks.free_slot(&mut image, to))
             else {
@@ -199,9 +199,9 @@ fn a_key_that_is_stored_twice_is_reported() {
     }
 }
 
-/// Updates a key while level 2 doubles in the middle of it, at the `at`-th load. Level 1 stays as
-/// it is, so that the doubling needs no lock that the update holds, unless it has come to lock
-/// level 2 itself. Returns what the update found and how many loads it had.
+/// Updates a key while level 2 doubles in the middle of the update, at the `at`-th load. Level 1 stays as it is, so the
+/// doubling needs no lock that the update holds, until the update locks level 2 itself. Returns what the update found
+/// and how many loads it had.
 fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
     let setup =
         Setup { variant: 1, pairs: 250, resize_at: WHEN_FULL, helpers: 0, ..Setup::of(&ENGINE) };
@@ -211,7 +211,7 @@ fn update_while_level_2_doubles(key: u64, at: u64) -> (Option<u64>, u64) {
     let mut of_block = [0, 1].map(|block| {
         (1u64..).filter(move |&key| h0(hasher.first_u64(key)) & (blocks - 1) == block)
     });
-    // Block 0 is full and has spilled; all that comes later goes to block 1 and beyond.
+    // Block 0 is full and has spilled; all later keys go to block 1 and beyond.
     of_block[0].by_ref().take(45).for_each(|key| assert_eq!(table.insert(key, key).unwrap(), None));
     let writer = Rc::clone(&table);
     let [_, others] = of_block;
@@ -247,7 +247,7 @@ fn level_2_may_double_in_the_middle_of_a_writer() {
     let mut doublings = 0;
     for key in keys.skip(30) {
         let (_, loads) = update_while_level_2_doubles(key, u64::MAX);
-        // Level 2 is searched without locks and then with them: the first half is without.
+        // Level 2 is searched without locks and then with them. The first half of the loads is without.
         for at in 1..=loads / 2 {
             let (found, _) = update_while_level_2_doubles(key, at);
             assert_eq!(found, Some(key), "key {key:#x} at load {at}");
@@ -257,8 +257,8 @@ fn level_2_may_double_in_the_middle_of_a_writer() {
     assert!(doublings >= 10, "level 2 doubled {doublings} times");
 }
 
-/// Fills a table of 2^20 slots in level 1 to 0.95 of all slots; the parts of its pairs in level 2
-/// and level 3, in per cent.
+/// Fills a table of 2^20 slots in level 1 to 0.95 of all slots. Returns the parts of its pairs in levels 2 and 3, in
+/// per cent.
 fn overflow_percent(variant: usize) -> [f64; 2] {
     let (level_1_slots, _) = BLOCKS[variant];
     let setup =
@@ -277,7 +277,7 @@ fn overflow_percent(variant: usize) -> [f64; 2] {
 #[test]
 fn the_levels_fill_as_in_table_6() {
     let _watchdog = within(120);
-    // Per cent of the pairs in level 2 and level 3 that the paper found.
+    // Per cent of the pairs that the paper found in level 2 and in level 3.
     let paper = [
         ((64, 8), [8.7, 0.000_07]),
         ((64, 6), [7.0, 0.007]),
@@ -303,7 +303,7 @@ fn the_levels_fill_as_in_table_6() {
     assert!(found[&(32, 8)] <= found[&(32, 6)] && found[&(32, 6)] < found[&(32, 4)], "{found:?}");
 }
 
-/// The part of the pairs of level 1 that are in the line which their hash prefers.
+/// The part of the level-1 pairs that are in the line that their hash prefers.
 fn preferred_part(table: &Iceberg) -> f64 {
     let hasher = Hasher::new(SEED);
     let blocks = Blocks::of(table, 1);
@@ -335,7 +335,7 @@ fn most_pairs_are_in_the_line_they_prefer() {
         table.insert_many(together, &mut vec![None; together.len()]).unwrap();
         assert!(preferred_part(&table) > 0.75, "{}", preferred_part(&table));
 
-        // Moves place pairs anew: else what was once displaced would displace others for ever.
+        // Moves place pairs anew: otherwise a pair that was once displaced would displace others for ever.
         let (table, _) = doubled(variant, 0.85);
         assert!(preferred_part(&table) > 0.8, "doubled: {}", preferred_part(&table));
     }
