@@ -7,6 +7,7 @@ mod collection;
 mod creation;
 mod damage;
 mod durability;
+mod emptied;
 mod engines;
 mod equality;
 mod exactly_once;

@@ -41,21 +41,21 @@ impl<M: Medium> Doubles for LevelHashing<M, u64, u64> {
     }
 }
 
-/// A table for the setting's capacity, which doubles when it is told to. Without a `design` it has that of users'
-/// tables.
+/// A table for the setting's capacity, which doubles when it is told to. `as_in_paper`: without fingerprints, and without
+/// overwriting a value where it is.
 pub(crate) fn open_to_double<M: Medium>(
     medium: M,
     setting: &Setting,
-    design: Option<Design>,
+    as_in_paper: bool,
 ) -> Result<(Direct<M>, Arc<dyn Doubles>)> {
-    let pool = match design {
-        None => pool_for(Engine::Level, medium, setting)?,
-        Some(design) => {
-            let shape = Shape { design, ..Shape::default() };
-            let shape = shape.for_pairs(setting.capacity, settings(setting).resize_at);
-            let engine = (level::ENGINE_ID, level::engine_params(&shape));
-            without_facade(medium, engine, (8, 8), setting.seed)?
-        }
+    let pool = if as_in_paper {
+        let paper = Design { fingerprints: false, in_place_update: false, ..Design::default() };
+        let shape = Shape { design: paper, ..Shape::default() };
+        let shape = shape.for_pairs(setting.capacity, settings(setting).resize_at);
+        let engine = (level::ENGINE_ID, level::engine_params(&shape));
+        without_facade(medium, engine, (8, 8), setting.seed)?
+    } else {
+        pool_for(Engine::Level, medium, setting)?
     };
     let table: Arc<LevelHashing<M>> =
         Arc::new(LevelHashing::open(Arc::clone(&pool), settings(setting))?);

@@ -10,7 +10,6 @@ use crate::suite::paper::Doubles;
 use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
 use engines::engine::PairSizes;
-use engines::level;
 use engines::rewo::{self, Cached, RewoHash, Shape};
 use engines::{Engine, Settings};
 use index::Index as _;
@@ -30,7 +29,7 @@ pub(super) enum Kind {
     /// Another engine, as users get it.
     Other(Engine),
     /// [`DOUBLES_TOO`] as in its paper: without fingerprints, and without overwriting values in place.
-    PapersLevel,
+    AsInPaper,
 }
 
 /// Rewo-Hash without a cached table.
@@ -53,7 +52,7 @@ pub(super) fn writers() -> Vec<Kind> {
 pub(super) fn lineup() -> Vec<Kind> {
     let others = Engine::ALL.iter().filter(|engine| **engine != Engine::Rewo);
     let others = others.map(|&engine| Kind::Other(engine));
-    [EIGHTH, UNCACHED].into_iter().chain(others).chain([Kind::PapersLevel]).collect()
+    [EIGHTH, UNCACHED].into_iter().chain(others).chain([Kind::AsInPaper]).collect()
 }
 
 impl Kind {
@@ -64,7 +63,7 @@ impl Kind {
             Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
             Kind::Synchronized(cached) => format!("{}-s1", Kind::Rewo(cached).name()),
             Kind::Other(engine) => engine.name().into(),
-            Kind::PapersLevel => "level-paper".into(),
+            Kind::AsInPaper => format!("{DOUBLES_TOO}-paper"),
         }
     }
 }
@@ -107,17 +106,9 @@ impl<M: Medium> Entrant<M> {
                     let (map, table) = rewo_table(cached, synchronizers, memory()?, &setting)?;
                     (map, Some(Arc::clone(&table)), Some(table))
                 }
-                Kind::Other(engine) if engine == DOUBLES_TOO => {
-                    let (map, table) = open_to_double(memory()?, &setting, None)?;
-                    (map, None, Some(table))
-                }
-                Kind::PapersLevel => {
-                    let paper = level::Design {
-                        fingerprints: false,
-                        in_place_update: false,
-                        ..level::Design::default()
-                    };
-                    let (map, table) = open_to_double(memory()?, &setting, Some(paper))?;
+                Kind::Other(DOUBLES_TOO) | Kind::AsInPaper => {
+                    let as_in_paper = kind == Kind::AsInPaper;
+                    let (map, table) = open_to_double(memory()?, &setting, as_in_paper)?;
                     (map, None, Some(table))
                 }
                 Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, None, None),
