@@ -5,7 +5,7 @@ use super::ops::Changed;
 use super::scan::TagScan;
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, RecordScan, Records,
-    Shrunk,
+    Shrunk, Unfinished,
 };
 use pmem::Medium;
 use pmem::epoch::Guard;
@@ -81,8 +81,10 @@ impl<M: Medium> Records for Clevel<M> {
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
-        pairs.iter().try_for_each(|(key, value)| check_limits(key, value))?;
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
+        }
         let mut records = Vec::with_capacity(pairs.len());
         self.core.change_many(
             pairs,
@@ -94,7 +96,10 @@ impl<M: Medium> Records for Clevel<M> {
         Ok(records)
     }
 
-    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+    fn remove_many<'a>(
+        &'a self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         let mut records = Vec::with_capacity(keys.len());
         self.core.change_many(
             keys,

@@ -13,7 +13,7 @@ use super::hash::level1_fingerprint;
 use super::layout::Geometry;
 use arrayvec::ArrayVec;
 use index::fingerprint::{Isa, Work, match_line, scan_line};
-use index::{Change, Error};
+use index::{Change, Error, Unfinished};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
@@ -144,7 +144,7 @@ impl<M: Medium> Core<M> {
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Change<u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         if const { M::IS_BARE } {
             self.mutate_each(items, out, key_of, decide)
         } else {
@@ -160,8 +160,9 @@ impl<M: Medium> Core<M> {
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Change<u64>,
-    ) -> Result<(), Error> {
-        for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
+    ) -> Result<(), Unfinished<Error>> {
+        let chunks = items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS));
+        for (nth, (items, out)) in chunks.enumerate() {
             let (key_of, decide) = (&key_of, &decide);
             let mutations = Mutations { core: self, items, out: &mut *out, key_of, decide };
             let finished = self.isa.run(mutations);
@@ -170,7 +171,12 @@ impl<M: Medium> Core<M> {
             }
             for (index, item) in items.iter().enumerate() {
                 if finished & 1 << index == 0 {
-                    out[index] = self.mutate(key_of(item), |found| decide(item, found))?;
+                    let changed = self.mutate(key_of(item), |found| decide(item, found));
+                    out[index] = changed.map_err(|error| {
+                        // All before it are done by now, and so are some behind it.
+                        let done = finished | ((1 << index) - 1);
+                        Unfinished::in_chunk(nth * MUTATIONS, done, index, error)
+                    })?;
                 }
             }
         }
