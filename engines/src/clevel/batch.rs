@@ -4,7 +4,7 @@ use super::Core;
 use super::layout::{Context, load};
 use super::ops::{Changed, Fresh};
 use super::search::{Hit, slot_of};
-use index::{Change, Error, Unfinished};
+use index::{Change, Error};
 use pmem::epoch::Guard;
 use pmem::heap::Corrupt;
 use pmem::{Medium, Offset};
@@ -117,8 +117,8 @@ impl<M: Medium> Core<M> {
         puts: bool,
         decide: impl Fn(&'v T, Option<&[u8]>) -> Change<&'v [u8]>,
         mut answer: impl FnMut((Changed<'a>, Guard<'a>)),
-    ) -> Result<(), Unfinished<Error>> {
-        for (nth, entries) in entries.chunks(BATCH).enumerate() {
+    ) -> Result<(), Error> {
+        for entries in entries.chunks(BATCH) {
             let (hashes, mut written) = {
                 let guard = self.epochs.pin();
                 let hashes = self.fetch(entries, &key_of);
@@ -140,7 +140,7 @@ impl<M: Medium> Core<M> {
                     }
                     changed = self.change(hash, key_of(entry), &decide);
                 }
-                answer(changed.map_err(|error| Unfinished::at(nth * BATCH + index, error))?);
+                answer(changed?);
             }
         }
         Ok(())

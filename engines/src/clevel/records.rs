@@ -26,6 +26,17 @@ fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> 
     changed.before.map(|item| Record::new(item.value, guard))
 }
 
+/// The records of a batch, whose entries are done in order.
+fn finished<R>(
+    records: Vec<R>,
+    changed: Result<(), Error>,
+) -> Result<Vec<R>, Unfinished<ItemError>> {
+    match changed {
+        Ok(()) => Ok(records),
+        Err(error) => Err(Unfinished::at(records.len(), error.into())),
+    }
+}
+
 impl<M: Medium> Records for Clevel<M> {
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         self.core.get(key)
@@ -86,14 +97,14 @@ impl<M: Medium> Records for Clevel<M> {
             check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
         }
         let mut records = Vec::with_capacity(pairs.len());
-        self.core.change_many(
+        let changed = self.core.change_many(
             pairs,
             |&(key, _)| key,
             true,
             |&(_, value), _| Change::Put(value),
             |changed| records.push(record(changed)),
-        )?;
-        Ok(records)
+        );
+        finished(records, changed)
     }
 
     fn remove_many<'a>(
@@ -101,14 +112,14 @@ impl<M: Medium> Records for Clevel<M> {
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         let mut records = Vec::with_capacity(keys.len());
-        self.core.change_many(
+        let changed = self.core.change_many(
             keys,
             |key| *key,
             false,
             |_, _| Change::Remove,
             |changed| records.push(record(changed)),
-        )?;
-        Ok(records)
+        );
+        finished(records, changed)
     }
 
     fn scan(&self) -> Box<dyn RecordScan + '_> {

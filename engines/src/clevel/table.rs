@@ -100,6 +100,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
     ) -> Result<(), Unfinished<Error>> {
         let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
         let puts = entries.iter().any(|entry| entry.new.is_some());
+        let len = out.len();
         let mut out = out.iter_mut();
         let mut answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
             if let Some(out) = out.next() {
@@ -107,7 +108,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
             }
         };
         let (core, key_of) = (&self.table.core, key_of_entry);
-        if const { are_words::<K, V>() } {
+        let changed = if const { are_words::<K, V>() } {
             core.change_many(&entries, key_of, puts, decide, answer)
         } else {
             core.change_many(
@@ -117,7 +118,9 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
                 &decide as &DecideEntry,
                 &mut answer as &mut dyn FnMut((Changed<'_>, Guard<'_>)),
             )
-        }
+        };
+        // Those that were answered took effect.
+        changed.map_err(|error| Unfinished::at(len - out.len(), error))
     }
 }
 

@@ -169,15 +169,20 @@ impl<M: Medium> Core<M> {
             if finished.count_ones() as usize == items.len() {
                 continue;
             }
-            for (index, item) in items.iter().enumerate() {
-                if finished & 1 << index == 0 {
-                    let changed = self.mutate(key_of(item), |found| decide(item, found));
-                    out[index] = changed.map_err(|error| {
-                        // All before it are done by now, and so are some behind it.
-                        let done = finished | ((1 << index) - 1);
-                        Unfinished::in_chunk(nth * MUTATIONS, done, index, error)
-                    })?;
+            let all = u32::MAX >> (MUTATIONS - items.len());
+            let mut left = all & !finished;
+            while left != 0 {
+                let index = left.trailing_zeros() as usize;
+                let item = &items[index];
+                match self.mutate(key_of(item), |found| decide(item, found)) {
+                    Ok(found) => out[index] = found,
+                    // All before it are done by now, and so are some behind it.
+                    Err(error) => {
+                        let done = all & !left;
+                        return Err(Unfinished::in_chunk(nth * MUTATIONS, done, index, error));
+                    }
                 }
+                left &= left - 1;
             }
         }
         Ok(())
