@@ -110,7 +110,8 @@ impl Store {
         Options::new().in_memory_store()
     }
 
-    /// The value of `key`, in place. Takes no lock and never waits.
+    /// The value of `key`, in place. Takes no lock and never waits. It fails as [`Table::get`](crate::Table::get) does,
+    /// and with [`Error::Corrupt`] if the pool is damaged where the value would be.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         self.handle.read()?;

@@ -5,7 +5,7 @@ use crate::{BatchError, Record, Result, Store, StoreEntry};
 use std::iter::FusedIterator;
 
 impl Store {
-    /// Whether `key` is present. Takes no lock and never waits.
+    /// Whether `key` is present. Takes no lock and never waits. It fails as `get` does.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }

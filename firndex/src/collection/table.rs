@@ -6,7 +6,7 @@ use index::{Exchange, Fixed};
 use std::iter::FusedIterator;
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    /// Whether `key` is present. Takes no lock and never waits.
+    /// Whether `key` is present. Takes no lock and never waits. It fails as `get` does.
     pub fn contains_key(&self, key: K) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }
