@@ -137,8 +137,8 @@ impl BatchError {
         (done.first_undone()..entries).filter(move |&index| !done.contains(index))
     }
 
-    /// The index of the entry that failed: the value that is too long, say. `None` if the error concerns all of them, as
-    /// that of a log does.
+    /// The index of the entry that failed: the value that is too long, say. `None` if the error concerns all of them,
+    /// as that of a log does.
     pub fn failed(&self) -> Option<usize> {
         self.batch.failed
     }

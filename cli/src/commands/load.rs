@@ -33,8 +33,8 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 /// them. A table pool takes decimal numbers only.
 ///
 /// If a key is repeated, or is already in the pool, the last value wins; the summary counts these. A malformed record
-/// ends the load and its line number is reported. The records before it stay stored. If the pool is full, the line of the
-/// first record that was not stored is reported, and how many records behind it were.
+/// ends the load and its line number is reported. The records before it stay stored. If the pool is full, the line of
+/// the first record that was not stored is reported, and how many records behind it were.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -95,8 +95,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// Removes all pairs and returns how many. It removes the pairs that [`Table::for_each`] would visit, so one that
-    /// is inserted meanwhile may stay. The space stays with the pool. After an error some of the pairs are removed; call
-    /// it again for the rest.
+    /// is inserted meanwhile may stay. The space stays with the pool. After an error some of the pairs are removed:
+    /// call it again for the rest.
     pub fn clear(&self) -> Result<u64> {
         let mut keys = self.keys();
         let mut removed = 0;
