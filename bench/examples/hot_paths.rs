@@ -126,14 +126,14 @@ fn each<T, R>(
     })
 }
 
-fn batches<T>(
+fn batches<T, E: Into<firndex::Error>>(
     inputs: &[T],
     found: &mut [Option<u64>],
-    operation: impl Fn(&[T], &mut [Option<u64>]) -> firndex::Result<()>,
+    operation: impl Fn(&[T], &mut [Option<u64>]) -> std::result::Result<(), E>,
 ) -> firndex::Result<()> {
     counted(|| {
         for (inputs, found) in inputs.chunks(BATCH).zip(found.chunks_mut(BATCH)) {
-            operation(inputs, found)?;
+            operation(inputs, found).map_err(E::into)?;
         }
         Ok(())
     })

@@ -72,13 +72,15 @@ impl<M: pmem::Medium> Direct<M> {
 
     /// Changes the table with the right to write, as the facade does.
     #[inline(always)]
-    fn change<T>(
+    fn change<T, E: Into<index::Error>>(
         &self,
-        change: impl FnOnce(&dyn Index<u64, u64>) -> std::result::Result<T, index::Error>,
+        change: impl FnOnce(&dyn Index<u64, u64>) -> std::result::Result<T, E>,
     ) -> Option<T> {
         let changed = match self.pool.write() {
-            Ok(_write) => change(&*self.index).map_err(|error| match error {
-                index::Error::Space(SpaceError::Full { .. }) => Failure::Full(error.to_string()),
+            Ok(_write) => change(&*self.index).map_err(|error| match error.into() {
+                index::Error::Space(full @ SpaceError::Full { .. }) => {
+                    Failure::Full(full.to_string())
+                }
                 other => Failure::Other(other.to_string()),
             }),
             Err(error) => Err(Failure::Other(error.to_string())),

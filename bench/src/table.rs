@@ -31,8 +31,8 @@ impl Facade {
     }
 
     #[inline(always)]
-    fn told<T>(&self, result: firndex::Result<T>) -> Option<T> {
-        result.map_err(|error| self.fail(&error)).ok()
+    fn told<T, E: Into<Error>>(&self, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.fail(&error.into())).ok()
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 
 use crate::harness::{Backing, Engine, Image, PLACE, Setup, Table, within};
 use crate::threads::{growing_setups, together};
-use index::Index;
+use index::{Error, Index};
 use pmem::superblock::COPY_BYTES;
 use pmem::{OpenError, Pool, WORD};
 use std::collections::HashMap;
@@ -80,7 +80,9 @@ pub(crate) fn no_key_is_inserted_twice<B: Backing>(engine: &'static Engine) {
                 match thread {
                     0 => table.insert(key, key).map(|_| ()),
                     1 => table.upsert(key, key).map(|_| ()),
-                    _ => table.insert_many(&[(key, key), (key, key)], &mut [None; 2]),
+                    _ => table
+                        .insert_many(&[(key, key), (key, key)], &mut [None; 2])
+                        .map_err(Error::from),
                 }
                 .unwrap();
             }

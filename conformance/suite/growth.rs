@@ -194,8 +194,17 @@ pub(crate) fn a_full_pool_refuses_and_works_on<B: Backing>(engine: &'static Engi
         let changes: Vec<_> = pairs.iter().map(|&(key, value)| (key, None, Some(value))).collect();
         let untouched = Some(u64::MAX);
         let mut out = vec![untouched; changes.len()];
-        assert!(table.compare_exchange_many(&changes, &mut out).is_err());
-        for (&(key, value), found) in pairs.iter().zip(&out) {
+        let unfinished = table.compare_exchange_many(&changes, &mut out).unwrap_err();
+        let is_undone = |index: &usize| out[*index] == untouched;
+        let first_undone = (0..out.len()).find(is_undone).unwrap();
+        assert_eq!(
+            (unfinished.failed, unfinished.done.first_undone()),
+            (first_undone, first_undone)
+        );
+        let undone = (0..out.len()).filter(is_undone).count();
+        assert_eq!(unfinished.done.count(), out.len() - undone);
+        for (index, (&(key, value), found)) in pairs.iter().zip(&out).enumerate() {
+            assert_eq!(unfinished.done.contains(index), *found != untouched, "entry {index}");
             assert_eq!(table.get(key).is_some(), *found != untouched, "key {key:#x}: {found:?}");
             if *found != untouched {
                 assert_eq!((*found, table.get(key)), (None, Some(value)));

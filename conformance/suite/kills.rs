@@ -121,7 +121,8 @@ impl FileTable {
             &Operation::Update(key, value) => self.index.update(key, value).map(drop),
             &Operation::Remove(key) => self.index.remove(key).map(drop),
             Operation::UpsertMany(pairs) => {
-                self.index.upsert_many(pairs, &mut vec![None; pairs.len()])
+                let upserted = self.index.upsert_many(pairs, &mut vec![None; pairs.len()]);
+                upserted.map_err(index::Error::from)
             }
         };
         done.expect("there is space");

@@ -72,7 +72,7 @@ macro_rules! changes_by_mutation {
             &self,
             pairs: &[($key, $value)],
             out: &mut [Option<$value>],
-        ) -> Result<(), index::Error> {
+        ) -> Result<(), index::Unfinished<index::Error>> {
             let decide = |&(_, value): &($key, $value), found| Change::if_absent(found, value);
             self.core.mutate_many(pairs, out, key_of, Likely::Inserts, decide)
         }
@@ -81,7 +81,7 @@ macro_rules! changes_by_mutation {
             &self,
             pairs: &[($key, $value)],
             out: &mut [Option<$value>],
-        ) -> Result<(), index::Error> {
+        ) -> Result<(), index::Unfinished<index::Error>> {
             let decide = |&(_, value): &($key, $value), found| Change::if_present(found, value);
             self.core.mutate_many(pairs, out, key_of, Likely::Updates, decide)
         }
@@ -90,7 +90,7 @@ macro_rules! changes_by_mutation {
             &self,
             pairs: &[($key, $value)],
             out: &mut [Option<$value>],
-        ) -> Result<(), index::Error> {
+        ) -> Result<(), index::Unfinished<index::Error>> {
             let decide = |&(_, value): &($key, $value), _| Change::Put(value);
             self.core.mutate_many(pairs, out, key_of, Likely::Inserts, decide)
         }
@@ -99,7 +99,7 @@ macro_rules! changes_by_mutation {
             &self,
             keys: &[$key],
             out: &mut [Option<$value>],
-        ) -> Result<(), index::Error> {
+        ) -> Result<(), index::Unfinished<index::Error>> {
             self.core.mutate_many(keys, out, |&key| key, Likely::Removes, |_, _| Change::Remove)
         }
 
@@ -107,7 +107,7 @@ macro_rules! changes_by_mutation {
             &self,
             changes: &[($key, Option<$value>, Option<$value>)],
             out: &mut [Option<$value>],
-        ) -> Result<(), index::Error> {
+        ) -> Result<(), index::Unfinished<index::Error>> {
             self.core.mutate_many(
                 changes,
                 out,

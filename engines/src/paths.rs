@@ -3,7 +3,7 @@
 
 use crate::ahead::{Ahead, BATCH, Foresee};
 use crate::mutation::Likely;
-use index::{Change, Error, Fixed};
+use index::{Change, Error, Fixed, Unfinished};
 
 /// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.
 pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
@@ -94,7 +94,7 @@ pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
         key_of: impl Fn(&T) -> K,
         likely: Likely,
         decide: impl Fn(&T, Option<V>) -> Change<V>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         let key_at = |index: usize| key_of(&items[index]);
         let decide = |index: usize, found| decide(&items[index], found);
         let out = &mut out[..items.len()];
@@ -156,11 +156,11 @@ fn mutate_each_dyn<K: Fixed, V: Fixed, P: Paths<K, V>>(
     key_at: &dyn Fn(usize) -> K,
     likely: Likely,
     decide: &dyn Fn(usize, Option<V>) -> Change<V>,
-) -> Result<(), Error> {
+) -> Result<(), Unfinished<Error>> {
     mutate_each(table, out, key_at, likely, decide)
 }
 
-/// Replaces the states of as many keys as `out` has room for.
+/// Replaces the states of as many keys as `out` has room for, in order.
 #[inline(always)]
 fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
     table: &P,
@@ -168,7 +168,7 @@ fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
     key_at: impl Fn(usize) -> K,
     likely: Likely,
     decide: impl Fn(usize, Option<V>) -> Change<V>,
-) -> Result<(), Error> {
+) -> Result<(), Unfinished<Error>> {
     let mut unfenced = table.unfenced::<BATCH>();
     let mut ahead = Ahead::new(table, out.len(), key_at, likely);
     for (index, out) in out.iter_mut().enumerate() {
@@ -176,7 +176,8 @@ fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
         let decide = |found| decide(index, found);
         *out = match table.mutate_fast(&mut unfenced, key, known, likely, &decide) {
             Some(before) => before,
-            None => mutate_otherwise(table, &mut unfenced, key, likely, decide)?,
+            None => mutate_otherwise(table, &mut unfenced, key, likely, decide)
+                .map_err(|error| Unfinished::at(index, error))?,
         };
         ahead.advance(index);
     }

@@ -7,7 +7,8 @@ use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
 use std::io;
 
-/// Why an operation failed. After any error, everything stored before is unchanged.
+/// Why an operation failed. After any error, everything stored before is unchanged. Batches of changes, which may fail
+/// part-way, have a [`BatchError`](crate::BatchError).
 ///
 /// A message says what was found, what was expected and what to do. It includes the operating system's error, so that
 /// error is not repeated as a [cause](std::error::Error::source).

@@ -1,7 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
-use crate::{Engine, Error, Kind, Medium, Result};
-use index::{CacheUse, CheckReport, Level, Occupancy};
+use crate::{BatchError, Engine, Error, Kind, Medium, Result};
+use index::{CacheUse, CheckReport, Done, Level, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
@@ -234,7 +234,42 @@ impl Handle {
         Ok(result)
     }
 
-    /// As [`Handle::mutate`], for batches.
+    /// As [`Handle::mutate`], for a batch of so many entries. Those that took effect before an error survive power loss
+    /// as those of a whole batch do.
+    #[inline(always)]
+    pub(crate) fn mutate_batch<R, E: Into<Error>>(
+        &self,
+        entries: usize,
+        mutate: impl FnOnce() -> std::result::Result<R, Unfinished<E>>,
+    ) -> std::result::Result<R, BatchError> {
+        let write = self.write().map_err(|error| BatchError::none(entries, error))?;
+        match mutate() {
+            Ok(result) => match self.end(write) {
+                Ok(()) => Ok(result),
+                Err(error) => Err(BatchError::after(entries, Done::first(entries), error)),
+            },
+            Err(unfinished) => Err(self.end_unfinished(write, BatchError::of(entries, unfinished))),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_unfinished(&self, write: Write<'_>, error: BatchError) -> BatchError {
+        let done = error.entries_done();
+        let ended = if done.count() == 0 {
+            drop(write);
+            Ok(())
+        } else {
+            self.end(write)
+        };
+        // What was read as zeros may have been the cause.
+        match ended.and_then(|()| self.read()) {
+            Ok(()) => error,
+            Err(lost) => BatchError::after(error.entries(), done, lost),
+        }
+    }
+
+    /// As [`Handle::mutate`], for what changes no single key.
     #[inline(always)]
     pub(crate) fn mutate_many<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;

@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod any_engine;
+mod batch_error;
 mod bounds;
 mod collection;
 mod contents;
@@ -63,6 +64,7 @@ mod table;
 mod values;
 mod word_types;
 
+pub use batch_error::BatchError;
 pub use collection::{Entry, StoreEntry};
 pub use copies::Copied;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the

@@ -5,7 +5,7 @@ use crate::copies;
 use crate::cursor::{Runs, place_of_bytes};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::StoreIter;
-use crate::{Copied, Error, Existing, Options, Result};
+use crate::{BatchError, Copied, Error, Existing, Options, Result};
 use index::{CheckReport, Records, Shrunk};
 use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
@@ -110,7 +110,8 @@ impl Store {
         Options::new().in_memory_store()
     }
 
-    /// The value of `key`, in place. Takes no lock and never waits.
+    /// The value of `key`, in place. Takes no lock and never waits. It fails as [`Table::get`](crate::Table::get) does,
+    /// and with [`Error::Corrupt`] if the pool is damaged where the value would be.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         self.handle.read()?;
@@ -239,23 +240,28 @@ impl Store {
             .look(|| Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect()))
     }
 
-    /// [`Store::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
-    /// the pairs are stored, each of them whole.
+    /// [`Store::put`] for each pair, in order, with shared fences. Returns the replaced values. A [`BatchError`] tells
+    /// which pairs were stored before it. If a key or value is too long, none is.
     pub fn put_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
         &self,
         pairs: &[(Q, T)],
-    ) -> Result<Vec<Option<Record<'_>>>> {
+    ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
-        self.handle
-            .mutate_many(|| Ok(self.records.upsert_many(&pairs)?.into_iter().map(wrap).collect()))
+        let replaced =
+            self.handle.mutate_batch(pairs.len(), || self.records.upsert_many(&pairs))?;
+        Ok(replaced.into_iter().map(wrap).collect())
     }
 
-    /// [`Store::remove`] for each key, in order, with shared fences. Returns the removed values.
-    pub fn remove_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
+    /// [`Store::remove`] for each key, in order, with shared fences. Returns the removed values. A [`BatchError`] tells
+    /// which keys were removed before it.
+    pub fn remove_many<Q: AsRef<[u8]>>(
+        &self,
+        keys: &[Q],
+    ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
         let keys = bytes_of(keys);
-        self.handle
-            .mutate_many(|| Ok(self.records.remove_many(&keys)?.into_iter().map(wrap).collect()))
+        let removed = self.handle.mutate_batch(keys.len(), || self.records.remove_many(&keys))?;
+        Ok(removed.into_iter().map(wrap).collect())
     }
 
     /// Calls `visit` for every key and value, in no order, with the promises of

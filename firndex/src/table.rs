@@ -78,6 +78,10 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// The value of `key`. Takes no lock and never waits. It fails where `None` could be wrong: in a forked child, with
     /// [`Error::Forked`](crate::Error::Forked), and after a part of the file has vanished, with
     /// [`Error::Vanished`](crate::Error::Vanished).
+    ///
+    /// That is why the result is no bare `Option`. What another program has done to the file is no reason to panic, and
+    /// a lost pool must not pass for one without the key. Only the call that is the first to meet what has vanished may
+    /// still find a pair absent: see [`Options::survive_bus_errors`].
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {

@@ -1,7 +1,7 @@
 //! Engines on words, for all types of 8 bytes.
 
 use engines::engine::as_pairs;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk};
+use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
 use pmem::heap::HeapUse;
 use std::time::Duration;
 
@@ -31,8 +31,12 @@ impl OfWords {
         &self,
         pairs: &[(K, V)],
         out: &mut [Option<V>],
-        run: impl FnOnce(&dyn Index<u64, u64>, &[(u64, u64)], &mut [Option<u64>]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        run: impl FnOnce(
+            &dyn Index<u64, u64>,
+            &[(u64, u64)],
+            &mut [Option<u64>],
+        ) -> Result<(), Unfinished<Error>>,
+    ) -> Result<(), Unfinished<Error>> {
         let pairs: Vec<_> =
             pairs.iter().map(|&(key, value)| (key.word(0), value.word(0))).collect();
         converted(out, |out| run(&*self.0, &pairs, out))
@@ -90,19 +94,31 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
         converted(out, |out| self.0.get_many(&words_of(keys), out));
     }
 
-    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn insert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.pairs_many(pairs, out, |words, pairs, out| words.insert_many(pairs, out))
     }
 
-    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn update_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.pairs_many(pairs, out, |words, pairs, out| words.update_many(pairs, out))
     }
 
-    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn upsert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.pairs_many(pairs, out, |words, pairs, out| words.upsert_many(pairs, out))
     }
 
-    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Unfinished<Error>> {
         converted(out, |out| self.0.remove_many(&words_of(keys), out))
     }
 
@@ -110,7 +126,7 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
         &self,
         changes: &[(K, Option<V>, Option<V>)],
         out: &mut [Option<V>],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         let changes: Vec<_> = changes
             .iter()
             .map(|&(key, expected, new)| (key.word(0), expected.map(word_of), new.map(word_of)))

@@ -1,6 +1,6 @@
 //! What seeds hold: tables and stores, asked by the numbers of their keys.
 
-use firndex::{CheckReport, Fixed, Options, Result, Store, Table};
+use firndex::{CheckReport, Error, Fixed, Options, Result, Store, Table};
 use rapidhash::v3::RapidSecrets;
 use std::path::Path;
 
@@ -177,7 +177,7 @@ impl<K: Numbered, V: Numbered> Subject for Table<K, V> {
             numbers.iter().map(|&number| (K::of(number), V::of(number))).collect();
         self.put_many(&pairs)?;
         let keys: Vec<K> = pairs.iter().step_by(2).map(|pair| pair.0).collect();
-        self.remove_many(&keys).map(drop)
+        self.remove_many(&keys).map(drop).map_err(Error::from)
     }
 
     fn remove(&self, number: u32) -> Result<()> {
@@ -264,7 +264,7 @@ impl Subject for Store {
             pairs.iter().map(|(key, value)| (&key[..], &value[..])).collect();
         self.put_many(&slices).map(drop)?;
         let keys: Vec<&[u8]> = slices.iter().step_by(2).map(|pair| pair.0).collect();
-        self.remove_many(&keys).map(drop)
+        self.remove_many(&keys).map(drop).map_err(Error::from)
     }
 
     fn remove(&self, number: u32) -> Result<()> {

@@ -9,6 +9,7 @@ pub mod hash;
 mod items;
 mod report;
 mod traits;
+mod unfinished;
 
 pub use change::Change;
 pub use error::{Error, ItemError};
@@ -20,3 +21,4 @@ pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use traits::{
     Chore, Exchange, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
 };
+pub use unfinished::{Done, Unfinished};

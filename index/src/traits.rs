@@ -6,6 +6,7 @@
 use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy, Shrunk};
+use crate::unfinished::Unfinished;
 use pmem::epoch::Guard;
 use pmem::heap::{Compacted, HeapUse};
 use std::sync::Weak;
@@ -96,27 +97,29 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// may see two states in any order.
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]);
 
-    /// `insert` for each pair in order, with shared fences. `out[i]` is the result of `insert` for pair *i*. After an
-    /// error some of the pairs are stored, each of them whole.
-    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+    /// `insert` for each pair in order, with shared fences. `out[i]` is the result of `insert` for pair *i*. The error
+    /// tells which pairs took effect, each of them whole; the others leave their `out` untouched.
+    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>])
+    -> Result<(), Unfinished<Error>>;
 
     /// `update` for each pair in order; as [`Index::insert_many`].
-    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>])
+    -> Result<(), Unfinished<Error>>;
 
     /// `upsert` for each pair in order; as [`Index::insert_many`].
-    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error>;
+    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>])
+    -> Result<(), Unfinished<Error>>;
 
     /// `remove` for each key in order; as [`Index::insert_many`].
-    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error>;
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Unfinished<Error>>;
 
     /// `compare_exchange` for each `(key, expected, new)` in order, with shared fences. `out[i]` is the state that was
-    /// found; entry *i* took effect if that has the bytes of its `expected`. After an error some entries have taken
-    /// effect, each of them whole; the others leave their `out` untouched.
+    /// found; entry *i* took effect if that has the bytes of its `expected`. Errors are as in [`Index::insert_many`].
     fn compare_exchange_many(
         &self,
         changes: &[(K, Option<V>, Option<V>)],
         out: &mut [Option<V>],
-    ) -> Result<(), Error>;
+    ) -> Result<(), Unfinished<Error>>;
 
     /// Begins a scan. Others may write meanwhile. Every key that is present throughout is met exactly once, with a
     /// value that it had meanwhile. A key that is inserted or removed meanwhile may be met or not; one that is removed
@@ -257,14 +260,17 @@ pub trait Records: Send + Sync {
     /// `get` for each key, with overlapped cache misses, as [`Index::get_many`].
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
 
-    /// `upsert` for each pair in order. After an error some of the pairs are stored, each whole.
+    /// `upsert` for each pair in order. The error tells which pairs are stored, each of them whole.
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-    ) -> Result<Vec<Option<Record<'a>>>, ItemError>;
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>>;
 
     /// `remove` for each key in order; as [`Records::upsert_many`].
-    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError>;
+    fn remove_many<'a>(
+        &'a self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>>;
 
     /// Begins a scan, with the promises of [`Index::scan`].
     fn scan(&self) -> Box<dyn RecordScan + '_>;

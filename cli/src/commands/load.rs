@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use firndex::ItemError;
+use firndex::{BatchError, Error, ItemError};
 use indicatif::HumanCount;
 
 use crate::failure::{Failure, Status};
@@ -33,7 +33,8 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 /// them. A table pool takes decimal numbers only.
 ///
 /// If a key is repeated, or is already in the pool, the last value wins; the summary counts these. A malformed record
-/// ends the load and its line number is reported. The records before it stay stored.
+/// ends the load and its line number is reported. The records before it stay stored. If the pool is full, the line of
+/// the first record that was not stored is reported, and how many records behind it were.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -71,23 +72,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     // The pool before the file: stdin is not consumed for a pool that is not there.
     let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
     let (input, step) = open(&arguments.file)?;
-    let mut tally = Tally::default();
+    let (mut stored, pairs_before) = (0, pool.len());
     let loaded = read_pairs(arguments, format, input)
-        .and_then(|mut pairs| load(&pool, pairs.as_mut(), &mut tally));
+        .and_then(|mut pairs| load(&pool, pairs.as_mut(), &mut stored));
     drop(step);
+    // Nobody else writes meanwhile.
+    let new = pool.len().saturating_sub(pairs_before).min(stored);
     let closed = pool.close();
 
     output::talk(format_args!(
         "loaded {} records into {}: {} new keys, {} duplicates (the last value won)",
-        HumanCount(tally.stored),
+        HumanCount(stored),
         arguments.pool.display(),
-        HumanCount(tally.stored - tally.replaced),
-        HumanCount(tally.replaced),
+        HumanCount(new),
+        HumanCount(stored - new),
     ));
     let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
     loaded.with_context(|| format!("loading {}", source.display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
-    if tally.stored == 0 {
+    if stored == 0 {
         output::talk(format_args!("{}", nothing_loaded(format, arguments.no_header)));
     }
     Ok(Status::Done)
@@ -169,25 +172,18 @@ fn read_pairs(
     )?))
 }
 
-#[derive(Default)]
-struct Tally {
-    stored: u64,
-    /// Of those, how many found their key taken.
-    replaced: u64,
-}
-
-fn load(pool: &Pool, pairs: &mut dyn Pairs, tally: &mut Tally) -> Result<()> {
+fn load(pool: &Pool, pairs: &mut dyn Pairs, stored: &mut u64) -> Result<()> {
     match pool {
         Pool::Table(table) => load_batches(
             pairs,
-            tally,
+            stored,
             |key, value| Ok((decimal("key", &key)?, decimal("value", &value)?)),
-            |batch| Ok(count_some(&table.put_many(batch)?)),
+            |batch| table.put_many(batch).map(drop),
         ),
-        Pool::Store(store) => load_batches(pairs, tally, within_limits, |batch| {
+        Pool::Store(store) => load_batches(pairs, stored, within_limits, |batch| {
             let slices: Vec<(&[u8], &[u8])> =
                 batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
-            Ok(count_some(&store.put_many(&slices)?))
+            store.put_many(&slices).map(drop)
         }),
     }
 }
@@ -205,23 +201,39 @@ fn within_limits(key: Vec<u8>, value: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((key, value))
 }
 
-fn count_some<T>(replaced: &[Option<T>]) -> u64 {
-    replaced.iter().flatten().count() as u64
+/// Says of a batch that failed which of its records, that begin at these lines, were stored.
+fn say_what_was_stored(error: BatchError, lines: &[u64]) -> anyhow::Error {
+    let behind = error.done() - error.first_undone();
+    let what = match (lines.get(error.first_undone()), lines.last()) {
+        _ if matches!(error.error(), Error::Vanished { .. }) => "storing the records".into(),
+        (Some(line), _) if behind == 0 => {
+            format!("storing line {line}: all records before it are stored, and none behind it")
+        }
+        (Some(line), _) => {
+            format!("storing line {line}: all records before it are stored, and {behind} behind it")
+        }
+        (None, Some(line)) => {
+            format!("storing line {line}: it and all records before it are stored")
+        }
+        (None, None) => "storing the records".into(),
+    };
+    anyhow::Error::new(error.into_error()).context(what)
 }
 
-/// Stores the pairs in file order, a batch at a time. What was read before an error is stored
+/// Stores the pairs in file order, a batch at a time, and counts them. What was read before an error is stored
 /// before the error is returned.
 fn load_batches<P>(
     pairs: &mut dyn Pairs,
-    tally: &mut Tally,
+    stored: &mut u64,
     convert: impl Fn(Vec<u8>, Vec<u8>) -> Result<P>,
-    store: impl Fn(&[P]) -> Result<u64>,
+    store: impl Fn(&[P]) -> std::result::Result<(), BatchError>,
 ) -> Result<()> {
     let mut batch = Vec::with_capacity(BATCH_PAIRS);
+    let mut lines = Vec::with_capacity(BATCH_PAIRS);
     loop {
         batch.clear();
+        lines.clear();
         let mut bytes = 0;
-        let mut lines = None;
         let mut read = || -> Result<bool> {
             while batch.len() < BATCH_PAIRS && bytes < BATCH_BYTES {
                 let Some(pair) = pairs.next_pair()? else {
@@ -232,15 +244,15 @@ fn load_batches<P>(
                 let converted =
                     convert(pair.key, pair.value).with_context(|| format!("line {line}"))?;
                 batch.push(converted);
-                lines = Some((lines.map_or(line, |(first, _)| first), line));
+                lines.push(line);
             }
             Ok(true)
         };
         let more = read();
-        if let Some((first, last)) = lines {
-            tally.replaced +=
-                store(&batch).with_context(|| format!("storing lines {first} to {last}"))?;
-            tally.stored += batch.len() as u64;
+        if !batch.is_empty() {
+            let done = store(&batch);
+            *stored += done.as_ref().map_or_else(BatchError::done, |()| batch.len()) as u64;
+            done.map_err(|error| say_what_was_stored(error, &lines))?;
         }
         if !more? {
             return Ok(());

@@ -191,6 +191,56 @@ fn a_key_that_is_too_long_is_named_and_what_came_before_it_stays() {
     workspace.run(["check", "pool"]).demand(0);
 }
 
+/// The number that follows `behind`, with its commas.
+fn number_behind(text: &str, behind: &str) -> u64 {
+    let (_, number) = text.split_once(behind).unwrap_or_else(|| panic!("no {behind:?} in {text}"));
+    let digits = number.chars().take_while(|c| c.is_ascii_digit() || *c == ',');
+    digits.filter(|c| *c != ',').collect::<String>().parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+#[test]
+fn a_pool_that_fills_says_which_records_it_has() {
+    // The length of values: for a table numbers, for a store such that every seventh needs a space of its own.
+    for (kind, long, blocks) in [("table", 5, 2048), ("store", 9000, 12_288)] {
+        for &engine in Engine::ALL {
+            let workspace = Workspace::new();
+            let create = ["create", "pool", "--kind", kind, "--engine", engine.name()];
+            // A log has larger files than are allowed here.
+            workspace.run(create.into_iter().chain(["--durability", "process"])).demand(0);
+            let mut csv = String::from("k,v\n");
+            for number in 0..50_000 {
+                let len = if number % 7 == 0 { long } else { 5 };
+                writeln!(csv, "{number},{number:0len$}").unwrap();
+            }
+            workspace.write("much.csv", csv);
+            // The signal that comes with the error would end the process.
+            let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+            let load = workspace.command(["load", "pool", "much.csv"]);
+            let mut shell = workspace.command_of("sh");
+            shell.args(["-c", &limited]).arg(load.get_program()).args(load.get_args());
+            let output = shell.output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{engine}: {stderr}");
+            assert!(stderr.contains("much.csv") && stderr.contains("the pool is full"), "{stderr}");
+
+            let loaded = number_behind(&stderr, "loaded ");
+            assert_eq!(number_behind(&stderr, ": "), loaded, "all keys are new: {stderr}");
+            let line = number_behind(&stderr, "storing line ");
+            let all_before = "all records before it are stored, and ";
+            let behind = match stderr.contains(&format!("{all_before}none behind it: the pool")) {
+                true => 0,
+                false => number_behind(&stderr, all_before),
+            };
+            // Line 1 has the names.
+            assert_eq!(loaded, line - 2 + behind, "{engine}: {stderr}");
+            workspace.demand_pairs(loaded);
+            workspace.run(["get", "pool", &(line - 3).to_string()]).demand(0);
+            workspace.run(["get", "pool", &(line - 2).to_string()]).demand(1);
+            workspace.run(["check", "pool"]).demand(0);
+        }
+    }
+}
+
 #[test]
 fn files_that_cannot_be_loaded_are_errors() {
     let workspace = Workspace::with_pool("store");

@@ -49,14 +49,17 @@ impl Workspace {
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
+        let mut command = self.command_of(env!("CARGO_BIN_EXE_firndex"));
+        command.args(arguments);
+        command
+    }
+
+    /// Another command, likewise.
+    pub(crate) fn command_of(&self, program: &str) -> Command {
         let temporary = self.path("tmp");
         std::fs::create_dir_all(&temporary).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_firndex"));
-        command
-            .args(arguments)
-            .current_dir(self.dir.path())
-            .env("TMPDIR", temporary)
-            .stdin(Stdio::null());
+        let mut command = Command::new(program);
+        command.current_dir(self.dir.path()).env("TMPDIR", temporary).stdin(Stdio::null());
         command
     }
 

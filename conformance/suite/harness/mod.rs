@@ -14,7 +14,7 @@ pub(crate) use workload::{Random, spread};
 
 use crate::common;
 use engines::Settings;
-use index::{CheckReport, Error, Exchange, Index, Occupancy, Scan, Shrunk};
+use index::{CheckReport, Error, Exchange, Index, Occupancy, Scan, Shrunk, Unfinished};
 use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::{OpenError, Pool, Write};
@@ -215,22 +215,34 @@ impl<B: Backing> Index<u64, u64> for Table<B> {
         self.index.get_many(keys, out);
     }
 
-    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn insert_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         let _write = self.write();
         self.index.insert_many(pairs, out)
     }
 
-    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn update_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         let _write = self.write();
         self.index.update_many(pairs, out)
     }
 
-    fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn upsert_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         let _write = self.write();
         self.index.upsert_many(pairs, out)
     }
 
-    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Unfinished<Error>> {
         let _write = self.write();
         self.index.remove_many(keys, out)
     }
@@ -239,7 +251,7 @@ impl<B: Backing> Index<u64, u64> for Table<B> {
         &self,
         changes: &[(u64, Option<u64>, Option<u64>)],
         out: &mut [Option<u64>],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         let _write = self.write();
         self.index.compare_exchange_many(changes, out)
     }

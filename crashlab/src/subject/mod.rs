@@ -20,6 +20,7 @@ pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject
 use crate::history::{Action, Key, Op, Value};
 use crate::logbook;
 use engines::{Engine, Settings};
+use index::Unfinished;
 use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
@@ -256,6 +257,12 @@ impl From<index::Error> for Failed {
             index::Error::Space(error) => error.into(),
             error => Failed::Wrong(error.to_string()),
         }
+    }
+}
+
+impl<E: Into<Failed>> From<Unfinished<E>> for Failed {
+    fn from(unfinished: Unfinished<E>) -> Self {
+        unfinished.error.into()
     }
 }
 

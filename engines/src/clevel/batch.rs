@@ -107,9 +107,9 @@ impl<M: Medium> Core<M> {
         written
     }
 
-    /// Changes each entry's key as `decide` says, in order, and passes on what was there before. An
-    /// error ends it: what was passed on until then has been done. `decide` puts the same value whenever
-    /// it puts one, and none at all unless `puts`.
+    /// Changes each entry's key as `decide` says, in order, and passes on what was there before. An error
+    /// ends it: what was passed on until then has been done, and nothing else. `decide` puts the same value whenever it
+    /// puts one, and none at all unless `puts`.
     pub(super) fn change_many<'a, 'v, T>(
         &'a self,
         entries: &'v [T],

@@ -5,7 +5,7 @@ use super::ops::Changed;
 use super::scan::TagScan;
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, RecordScan, Records,
-    Shrunk,
+    Shrunk, Unfinished,
 };
 use pmem::Medium;
 use pmem::epoch::Guard;
@@ -24,6 +24,17 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
 
 fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
     changed.before.map(|item| Record::new(item.value, guard))
+}
+
+/// The records of a batch, whose entries are done in order.
+fn finished<R>(
+    records: Vec<R>,
+    changed: Result<(), Error>,
+) -> Result<Vec<R>, Unfinished<ItemError>> {
+    match changed {
+        Ok(()) => Ok(records),
+        Err(error) => Err(Unfinished::at(records.len(), error.into())),
+    }
 }
 
 impl<M: Medium> Records for Clevel<M> {
@@ -81,29 +92,34 @@ impl<M: Medium> Records for Clevel<M> {
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
-        pairs.iter().try_for_each(|(key, value)| check_limits(key, value))?;
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
+        }
         let mut records = Vec::with_capacity(pairs.len());
-        self.core.change_many(
+        let changed = self.core.change_many(
             pairs,
             |&(key, _)| key,
             true,
             |&(_, value), _| Change::Put(value),
             |changed| records.push(record(changed)),
-        )?;
-        Ok(records)
+        );
+        finished(records, changed)
     }
 
-    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+    fn remove_many<'a>(
+        &'a self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         let mut records = Vec::with_capacity(keys.len());
-        self.core.change_many(
+        let changed = self.core.change_many(
             keys,
             |key| *key,
             false,
             |_, _| Change::Remove,
             |changed| records.push(record(changed)),
-        )?;
-        Ok(records)
+        );
+        finished(records, changed)
     }
 
     fn scan(&self) -> Box<dyn RecordScan + '_> {

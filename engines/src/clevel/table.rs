@@ -7,7 +7,8 @@ use super::search::Hit;
 use crate::Settings;
 use crate::sizes::check_sizes;
 use index::{
-    Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Scan, Shrunk, are_words,
+    Change, CheckReport, Error, Exchange, Fixed, Index, Occupancy, Records, Scan, Shrunk,
+    Unfinished, are_words,
 };
 use pmem::epoch::Guard;
 use pmem::heap::{Compacted, HeapUse, Item};
@@ -96,9 +97,10 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
         out: &mut [Option<V>],
         bytes_of: impl Fn(&T) -> Entry,
         decide: impl for<'v> Fn(&'v Entry, Option<&[u8]>) -> Change<&'v [u8]>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         let entries: Vec<Entry> = entries.iter().map(bytes_of).collect();
         let puts = entries.iter().any(|entry| entry.new.is_some());
+        let len = out.len();
         let mut out = out.iter_mut();
         let mut answer = |(changed, _): (Changed<'_>, Guard<'_>)| {
             if let Some(out) = out.next() {
@@ -106,7 +108,7 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
             }
         };
         let (core, key_of) = (&self.table.core, key_of_entry);
-        if const { are_words::<K, V>() } {
+        let changed = if const { are_words::<K, V>() } {
             core.change_many(&entries, key_of, puts, decide, answer)
         } else {
             core.change_many(
@@ -116,7 +118,9 @@ impl<M: Medium, K: Fixed, V: Fixed> ClevelTable<M, K, V> {
                 &decide as &DecideEntry,
                 &mut answer as &mut dyn FnMut((Changed<'_>, Guard<'_>)),
             )
-        }
+        };
+        // Those that were answered took effect.
+        changed.map_err(|error| Unfinished::at(len - out.len(), error))
     }
 }
 
@@ -209,7 +213,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         };
     }
 
-    fn insert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn insert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.change_many(
             pairs,
             out,
@@ -218,7 +226,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         )
     }
 
-    fn update_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn update_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.change_many(
             pairs,
             out,
@@ -227,7 +239,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         )
     }
 
-    fn upsert_many(&self, pairs: &[(K, V)], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn upsert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> Result<(), Unfinished<Error>> {
         self.change_many(
             pairs,
             out,
@@ -236,7 +252,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         )
     }
 
-    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Error> {
+    fn remove_many(&self, keys: &[K], out: &mut [Option<V>]) -> Result<(), Unfinished<Error>> {
         self.change_many(
             keys,
             out,
@@ -249,7 +265,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         &self,
         changes: &[(K, Option<V>, Option<V>)],
         out: &mut [Option<V>],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         self.change_many(
             changes,
             out,

@@ -12,7 +12,7 @@ use super::hash::level1_fingerprint;
 use super::layout::Geometry;
 use arrayvec::ArrayVec;
 use index::fingerprint::{Isa, Work, match_line, scan_line};
-use index::{Change, Error};
+use index::{Change, Error, Unfinished};
 use pmem::Medium;
 use pmem::line_log::Sequence;
 use pmem::sync::{Ordering, fence};
@@ -143,7 +143,7 @@ impl<M: Medium> Core<M> {
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Change<u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         if const { M::IS_BARE } {
             self.mutate_each(items, out, key_of, decide)
         } else {
@@ -159,18 +159,29 @@ impl<M: Medium> Core<M> {
         out: &mut [Option<u64>],
         key_of: impl Fn(&T) -> u64,
         decide: impl Fn(&T, Option<u64>) -> Change<u64>,
-    ) -> Result<(), Error> {
-        for (items, out) in items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS)) {
+    ) -> Result<(), Unfinished<Error>> {
+        let chunks = items.chunks(MUTATIONS).zip(out.chunks_mut(MUTATIONS));
+        for (nth, (items, out)) in chunks.enumerate() {
             let (key_of, decide) = (&key_of, &decide);
             let mutations = Mutations { core: self, items, out: &mut *out, key_of, decide };
             let finished = self.isa.run(mutations);
             if finished.count_ones() as usize == items.len() {
                 continue;
             }
-            for (index, item) in items.iter().enumerate() {
-                if finished & 1 << index == 0 {
-                    out[index] = self.mutate(key_of(item), |found| decide(item, found))?;
+            let all = u32::MAX >> (MUTATIONS - items.len());
+            let mut left = all & !finished;
+            while left != 0 {
+                let index = left.trailing_zeros() as usize;
+                let item = &items[index];
+                match self.mutate(key_of(item), |found| decide(item, found)) {
+                    Ok(found) => out[index] = found,
+                    // All before it are done by now, and so are some behind it.
+                    Err(error) => {
+                        let done = all & !left;
+                        return Err(Unfinished::in_chunk(nth * MUTATIONS, done, index, error));
+                    }
                 }
+                left &= left - 1;
             }
         }
         Ok(())

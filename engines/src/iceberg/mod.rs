@@ -82,7 +82,7 @@ use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, lane_masks_for};
 use index::hash::Hasher;
 use index::{
-    Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, Shrunk,
+    Change, CheckReport, Chore, Error, Exchange, Index, Level, Occupancy, Scan, Shrunk, Unfinished,
     is_same_state,
 };
 use layout::{
@@ -498,7 +498,11 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         self.core.get_many(keys, out);
     }
 
-    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn insert_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         self.core.mutate_many(
             pairs,
             out,
@@ -507,7 +511,11 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         )
     }
 
-    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn update_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         self.core.mutate_many(
             pairs,
             out,
@@ -516,11 +524,15 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         )
     }
 
-    fn upsert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn upsert_many(
+        &self,
+        pairs: &[(u64, u64)],
+        out: &mut [Option<u64>],
+    ) -> Result<(), Unfinished<Error>> {
         self.core.mutate_many(pairs, out, |&(key, _)| key, |&(_, value), _| Change::Put(value))
     }
 
-    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Error> {
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) -> Result<(), Unfinished<Error>> {
         self.core.mutate_many(keys, out, |&key| key, |_, _| Change::Remove)
     }
 
@@ -528,7 +540,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         &self,
         changes: &[(u64, Option<u64>, Option<u64>)],
         out: &mut [Option<u64>],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Unfinished<Error>> {
         self.core.mutate_many(
             changes,
             out,

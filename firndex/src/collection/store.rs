@@ -1,11 +1,11 @@
 //! Stores.
 
 use super::BATCH;
-use crate::{Record, Result, Store, StoreEntry};
+use crate::{BatchError, Record, Result, Store, StoreEntry};
 use std::iter::FusedIterator;
 
 impl Store {
-    /// Whether `key` is present. Takes no lock and never waits.
+    /// Whether `key` is present. Takes no lock and never waits. It fails as `get` does.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }
@@ -159,12 +159,14 @@ impl Store {
     }
 
     /// [`Store::put`] for each pair, in order and in batches, as [`Table::extend`](crate::Table::extend) does.
+    /// If a key or value is too long, no pair of its batch is stored.
     pub fn extend<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
         &self,
         pairs: impl IntoIterator<Item = (Q, T)>,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), BatchError> {
         let mut pairs = pairs.into_iter();
         let mut batch = Vec::with_capacity(BATCH);
+        let mut stored = 0;
         loop {
             batch.clear();
             let mut bytes = 0;
@@ -178,7 +180,8 @@ impl Store {
             if batch.is_empty() {
                 return Ok(());
             }
-            self.put_many(&batch)?;
+            self.put_many(&batch).map_err(|error| error.behind(stored))?;
+            stored += batch.len();
         }
     }
 

@@ -1,12 +1,12 @@
 //! Tables.
 
 use super::BATCH;
-use crate::{Entry, Result, Table};
+use crate::{BatchError, Entry, Result, Table};
 use index::{Exchange, Fixed};
 use std::iter::FusedIterator;
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    /// Whether `key` is present. Takes no lock and never waits.
+    /// Whether `key` is present. Takes no lock and never waits. It fails as `get` does.
     pub fn contains_key(&self, key: K) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }
@@ -64,7 +64,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// meanwhile, `keep` sees it again: no pair is removed with a value that `keep` has not seen. `keep` runs outside
     /// every lock.
     ///
-    /// It visits the pairs that [`Table::for_each`] would. After an error some of the pairs are removed.
+    /// It visits the pairs that [`Table::for_each`] would. After an error some of the pairs are removed; call it again
+    /// for the rest.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -94,7 +95,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// Removes all pairs and returns how many. It removes the pairs that [`Table::for_each`] would visit, so one that
-    /// is inserted meanwhile may stay. The space stays with the pool. After an error some of the pairs are removed.
+    /// is inserted meanwhile may stay. The space stays with the pool. After an error some of the pairs are removed:
+    /// call it again for the rest.
     pub fn clear(&self) -> Result<u64> {
         let mut keys = self.keys();
         let mut removed = 0;
@@ -107,21 +109,26 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         }
     }
 
-    /// [`Table::put`] for each pair, in order and in batches. After an error the earlier batches are stored, and some
-    /// pairs of the last one.
+    /// [`Table::put`] for each pair, in order and in batches. A [`BatchError`] counts all pairs from the first on, and
+    /// tells which of them were stored. Up to 256 pairs were taken from the iterator and not stored.
     ///
     /// A table has no `FromIterator`, which could not report errors. Make a table and extend it.
-    pub fn extend(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Result<()> {
+    pub fn extend(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> std::result::Result<(), BatchError> {
         let mut pairs = pairs.into_iter();
         let mut replaced = [None; BATCH];
         let mut batch = Vec::with_capacity(BATCH);
+        let mut stored = 0;
         loop {
             batch.clear();
             batch.extend(pairs.by_ref().take(BATCH));
             if batch.is_empty() {
                 return Ok(());
             }
-            self.put_many_into(&batch, &mut replaced)?;
+            self.put_many_into(&batch, &mut replaced).map_err(|error| error.behind(stored))?;
+            stored += batch.len();
         }
     }
 

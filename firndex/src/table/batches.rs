@@ -1,7 +1,7 @@
 //! Operations on many keys at once.
 
 use super::Table;
-use crate::Result;
+use crate::{BatchError, Result};
 use index::Fixed;
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
@@ -33,20 +33,25 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         })
     }
 
-    /// [`Table::put`] for each pair, in order, with shared fences. Returns the replaced values. After an error some of
-    /// the pairs are stored, each of them whole.
-    pub fn put_many(&self, pairs: &[(K, V)]) -> Result<Vec<Option<V>>> {
+    /// [`Table::put`] for each pair, in order, with shared fences. Returns the replaced values. A [`BatchError`] tells
+    /// which pairs were stored before it.
+    pub fn put_many(&self, pairs: &[(K, V)]) -> std::result::Result<Vec<Option<V>>, BatchError> {
         let mut replaced = vec![None; pairs.len()];
         self.put_many_into(pairs, &mut replaced)?;
         Ok(replaced)
     }
 
     /// [`Table::put_many`] with the replaced values in the caller's memory: `replaced[i]` is the one of `pairs[i]`. If
-    /// `pairs` is longer than `replaced`, the rest is not stored.
-    pub fn put_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
+    /// `pairs` is longer than `replaced`, the rest is not stored, and is no part of the batch. After an error only the
+    /// entries of pairs that were stored have changed.
+    pub fn put_many_into(
+        &self,
+        pairs: &[(K, V)],
+        replaced: &mut [Option<V>],
+    ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(replaced.len());
         self.handle
-            .mutate_many(|| Ok(self.index.upsert_many(&pairs[..len], &mut replaced[..len])?))
+            .mutate_batch(len, || self.index.upsert_many(&pairs[..len], &mut replaced[..len]))
     }
 
     /// [`Table::insert`] for each pair, in order, with shared fences. `found[i]` is the value that was there before.
@@ -61,21 +66,30 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn insert_many_into(&self, pairs: &[(K, V)], found: &mut [Option<V>]) -> Result<()> {
+    pub fn insert_many_into(
+        &self,
+        pairs: &[(K, V)],
+        found: &mut [Option<V>],
+    ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(found.len());
-        self.handle.mutate_many(|| Ok(self.index.insert_many(&pairs[..len], &mut found[..len])?))
+        self.handle.mutate_batch(len, || self.index.insert_many(&pairs[..len], &mut found[..len]))
     }
 
     /// [`Table::update`] for each pair, in order, with shared fences. `replaced[i]` is the replaced value. Lengths and
     /// errors are as in [`Table::put_many_into`].
-    pub fn update_many_into(&self, pairs: &[(K, V)], replaced: &mut [Option<V>]) -> Result<()> {
+    pub fn update_many_into(
+        &self,
+        pairs: &[(K, V)],
+        replaced: &mut [Option<V>],
+    ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(replaced.len());
         self.handle
-            .mutate_many(|| Ok(self.index.update_many(&pairs[..len], &mut replaced[..len])?))
+            .mutate_batch(len, || self.index.update_many(&pairs[..len], &mut replaced[..len]))
     }
 
-    /// [`Table::remove`] for each key, in order, with shared fences. Returns the removed values.
-    pub fn remove_many(&self, keys: &[K]) -> Result<Vec<Option<V>>> {
+    /// [`Table::remove`] for each key, in order, with shared fences. Returns the removed values. A [`BatchError`] tells
+    /// which keys were removed before it.
+    pub fn remove_many(&self, keys: &[K]) -> std::result::Result<Vec<Option<V>>, BatchError> {
         let mut removed = vec![None; keys.len()];
         self.remove_many_into(keys, &mut removed)?;
         Ok(removed)
@@ -83,9 +97,13 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 
     /// [`Table::remove_many`] with the removed values in the caller's memory. Lengths and errors are as in
     /// [`Table::put_many_into`].
-    pub fn remove_many_into(&self, keys: &[K], removed: &mut [Option<V>]) -> Result<()> {
+    pub fn remove_many_into(
+        &self,
+        keys: &[K],
+        removed: &mut [Option<V>],
+    ) -> std::result::Result<(), BatchError> {
         let len = keys.len().min(removed.len());
-        self.handle.mutate_many(|| Ok(self.index.remove_many(&keys[..len], &mut removed[..len])?))
+        self.handle.mutate_batch(len, || self.index.remove_many(&keys[..len], &mut removed[..len]))
     }
 
     // Single calls after a fork or a bus error that may concern another pool. As batches they do not compile the hot

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-fn is_forked<T>(result: firndex::Result<T>) -> bool {
-    matches!(result, Err(Error::Forked))
+fn is_forked<T>(result: Result<T, impl Into<Error>>) -> bool {
+    matches!(result.map_err(Into::into), Err(Error::Forked))
 }
 
 fn make(options: &Options, path: &Path) -> Table {

@@ -6,8 +6,8 @@ use firndex::{Engine, Error, Options, Store, Table};
 use std::path::Path;
 use std::process::Command;
 
-fn is_full<T: std::fmt::Debug>(result: firndex::Result<T>) -> String {
-    let error = result.unwrap_err();
+fn is_full<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>) -> String {
+    let error = result.map_err(Into::into).unwrap_err();
     assert!(matches!(error, Error::PoolFull(_)), "{error:?}");
     let message = error.to_string();
     for part in ["the pool is full", "remove entries", "try again"] {

@@ -42,7 +42,8 @@ fn value_of(key: u64, round: u64) -> u64 {
 }
 
 /// The error of a log, which names one of the pool's files in its directory and says what to do.
-fn is_refused<T: std::fmt::Debug>(result: firndex::Result<T>, path: &Path) -> LogError {
+fn is_refused<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, path: &Path) -> LogError {
+    let result = result.map_err(Into::into);
     let Err(Error::Log(error)) = result else { panic!("{result:?}") };
     let message = error.to_string();
     assert!(message.contains(&format!("{}.", path.display())), "{message}");
@@ -96,6 +97,7 @@ pub(crate) fn run_out_of_log(options: &Options, path: &Path, way: u64) {
         is_refused(table.remove(key), path);
         is_refused(table.insert(KEYS + key, 1), path);
     }
+    assert_eq!(table.put_many(&[(1, 1), (KEYS, 1)]).unwrap_err().done(), 0);
     is_refused(table.put_many(&[(1, 1), (KEYS, 1)]), path);
     is_refused(table.remove_many(&[1, 2]), path);
     let synced = table.sync();
@@ -387,6 +389,10 @@ fn a_segment_whose_name_is_taken_refuses_changes_until_it_is_free() {
             break error;
         }
     };
+    // It was refused before it began, or all of it was done and only its log was not written.
+    assert!([0, KEYS as usize].contains(&refused.done()), "{refused}");
+    let is_of_round = |key| table.get(key).unwrap() == Some(value_of(key, round));
+    assert!((0..KEYS).all(|key| refused.is_done(key as usize) == is_of_round(key)), "{refused}");
     let error = is_refused::<()>(Err(refused), &path);
     assert!(error.to_string().contains("pool.log."), "{error}");
     is_refused(table.put(KEYS, 1), &path);

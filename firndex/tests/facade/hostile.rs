@@ -5,7 +5,7 @@ use crate::engines::{Anatomy, load};
 use crate::items::CutItems;
 use crate::places;
 use crate::superblocks::{PAIRS, PREFERRED, change, decode, make_store_on, make_table_on};
-use firndex::{Engine, Options, Store, Table};
+use firndex::{Engine, Error, Options, Store, Table};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -481,8 +481,8 @@ fn changes_tell_of_damage(engine: Engine) {
         |table, key| table.put(key, 1).map(drop),
         |table, key| table.update(key, 1).map(drop),
         |table, key| table.remove(key).map(drop),
-        |table, key| table.put_many(&[(key, 1)]).map(drop),
-        |table, key| table.remove_many(&[key]).map(drop),
+        |table, key| table.put_many(&[(key, 1)]).map(drop).map_err(Error::from),
+        |table, key| table.remove_many(&[key]).map(drop).map_err(Error::from),
     ];
     for change in changes {
         std::fs::write(&path, &struck).unwrap();

@@ -3,8 +3,8 @@
 use crate::byte_map::ByteMap;
 use firndex::{Error, ItemError, KEY_BYTES_MAX, Store, VALUE_BYTES_MAX};
 
-fn is_over_the_limit<T: std::fmt::Debug>(result: firndex::Result<T>, says: [&str; 3]) {
-    let error = result.unwrap_err();
+fn is_over_the_limit<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>, says: [&str; 3]) {
+    let error = result.map_err(Into::into).unwrap_err();
     let is_typed = matches!(
         error,
         Error::Limit(ItemError::KeyTooLong { .. } | ItemError::ValueTooLong { .. })
@@ -28,7 +28,13 @@ fn keys_have_64_kib_at_most() {
     is_over_the_limit(store.compare_exchange(&too_long, None, Some(b"")), says);
     is_over_the_limit(store.modify(&too_long, |_| Some(Vec::new())), says);
     // None of a batch is stored if one of it cannot be.
-    is_over_the_limit(store.put_many(&[(&b"a"[..], b""), (&too_long, b"")]), says);
+    let batch = [(&b"a"[..], &b""[..]), (&too_long, b"")];
+    let refused = store.put_many(&batch).unwrap_err();
+    assert_eq!((refused.entries(), refused.done(), refused.failed()), (2, 0, Some(1)));
+    let says_so =
+        "none of 2 entries took effect: entry 1 (counted from 0): the key has 65537 bytes";
+    assert!(refused.to_string().starts_with(says_so), "{refused}");
+    is_over_the_limit(store.put_many(&batch), says);
     assert!(store.get(&too_long).unwrap().is_none());
     assert!(store.remove(&too_long).unwrap().is_none());
     assert_eq!(store.sound_contents().len(), 1);

@@ -1,6 +1,7 @@
 //! The facade and the byte store, tried as a user would and as an enemy would.
 
 mod backups;
+mod batch_errors;
 mod bounds;
 mod byte_map;
 mod collection;

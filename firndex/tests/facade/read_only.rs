@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-fn is_read_only<T: std::fmt::Debug>(result: firndex::Result<T>) {
-    let error = result.unwrap_err();
+fn is_read_only<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>) {
+    let error = result.map_err(Into::into).unwrap_err();
     assert!(matches!(error, Error::ReadOnly), "{error:?}");
     assert!(error.to_string().contains("open it for writing"), "{error}");
 }

@@ -42,8 +42,8 @@ fn truncate(path: &Path, percent: u64) {
 }
 
 #[track_caller]
-fn demand_vanished<R>(result: firndex::Result<R>) {
-    match result {
+fn demand_vanished<R>(result: Result<R, impl Into<Error>>) {
+    match result.map_err(Into::into) {
         Err(Error::Vanished { file_bytes, pool_bytes }) => assert!(file_bytes < pool_bytes),
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it went on"),

@@ -3,11 +3,21 @@
 use super::{GROUP, Items, Unpublished};
 use crate::error::ItemError;
 use crate::traits::{Index, Record, Records};
+use crate::unfinished::Unfinished;
 use pmem::heap::Draft;
 use pmem::{Medium, Offset, SpaceError};
 
 /// Operations done together; as many as the index does.
 const BATCH: usize = 32;
+
+/// Why a chunk was not finished.
+struct Undone {
+    error: ItemError,
+    /// The entry that failed.
+    failed: usize,
+    /// Those that took effect.
+    done: u32,
+}
 
 /// What an entry of a batch puts.
 enum New<'a, M: Medium> {
@@ -56,20 +66,27 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         entries: &[T],
         key_of: impl Fn(&T) -> &[u8],
         value_of: impl Fn(&T) -> Option<&[u8]>,
-    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         let mut records = Vec::with_capacity(entries.len());
         for entries in entries.chunks(BATCH) {
             let from = records.len();
             records.extend((0..entries.len()).map(|_| None));
             let records = &mut records[from..];
-            let done = self.change_batch(entries, records, &key_of, &value_of)?;
+            let unfinished =
+                |Undone { error, failed, done }| Unfinished::in_chunk(from, done, failed, error);
+            let done =
+                self.change_batch(entries, records, &key_of, &value_of).map_err(unfinished)?;
             for (index, entry) in entries.iter().enumerate() {
                 if done & 1 << index == 0 {
                     let key = key_of(entry);
-                    records[index] = match value_of(entry) {
-                        Some(value) => self.upsert(key, value)?,
-                        None => self.remove(key)?,
+                    let changed = match value_of(entry) {
+                        Some(value) => self.upsert(key, value),
+                        None => self.remove(key),
                     };
+                    records[index] = changed.map_err(|error| {
+                        let done = done | ((1 << index) - 1);
+                        unfinished(Undone { error, failed: index, done })
+                    })?;
                 }
             }
         }
@@ -84,7 +101,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         records: &mut [Option<Record<'a>>],
         key_of: &impl Fn(&T) -> &[u8],
         value_of: &impl Fn(&T) -> Option<&[u8]>,
-    ) -> Result<u32, ItemError> {
+    ) -> Result<u32, Undone> {
+        let undone = |failed: usize, error: ItemError| Undone { error, failed, done: 0 };
         let guard = self.space.epochs.pin();
         let hashes: Vec<u64> =
             entries.iter().map(|entry| self.hasher.first_bytes(key_of(entry))).collect();
@@ -101,11 +119,13 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 continue;
             }
             let key = key_of(entry);
-            let view = self.space.view(slot, key, &guard)?;
+            let view = self.space.view(slot, key, &guard);
+            let view = view.map_err(|error| undone(index, error.into()))?;
             if !view.others.is_empty() {
                 continue;
             }
-            let Some(new) = self.new_item(key, value_of(entry))? else { continue };
+            let new = self.new_item(key, value_of(entry));
+            let Some(new) = new.map_err(|error| undone(index, error))? else { continue };
             news.push(new);
             indices.push(index);
             found.push(view.found);
@@ -131,8 +151,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         let mut states: Vec<Option<u64>> = changes.iter().map(unlike).collect();
         let outcome = self.index.compare_exchange_many(&changes, &mut states);
         let mut done = 0;
-        for ((index, (change, state)), (item, found)) in
-            indices.into_iter().zip(changes.iter().zip(states)).zip(fresh.into_iter().zip(found))
+        for ((&index, (change, state)), (item, found)) in
+            indices.iter().zip(changes.iter().zip(states)).zip(fresh.into_iter().zip(found))
         {
             if state != change.1 {
                 continue;
@@ -142,8 +162,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             self.retire(change.1, found, &guard);
             done |= 1 << index;
         }
-        outcome?;
-        Ok(done)
+        match outcome {
+            Ok(()) => Ok(done),
+            Err(Unfinished { error, failed, .. }) => {
+                Err(Undone { error: error.into(), failed: indices[failed], done })
+            }
+        }
     }
 
     /// What to put for this value. `None`: a change of this key alone may find room in what was retired.

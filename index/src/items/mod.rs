@@ -25,6 +25,7 @@ use crate::error::{Error, ItemError};
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
+use crate::unfinished::Unfinished;
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
@@ -382,12 +383,17 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-    ) -> Result<Vec<Option<Record<'a>>>, ItemError> {
-        pairs.iter().try_for_each(|(key, value)| check_limits(key, value))?;
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        for (index, (key, value)) in pairs.iter().enumerate() {
+            check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
+        }
         self.change_many(pairs, |&(key, _)| key, |&(_, value)| Some(value))
     }
 
-    fn remove_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
+    fn remove_many<'a>(
+        &'a self,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         self.change_many(keys, |key| key, |_| None)
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
-use firndex::{Existing, Options};
+use firndex::{Error, Existing, Options};
 
 use super::calls::{Call, Deed, Key, Source};
 use super::ledger::Found;
@@ -60,13 +60,17 @@ pub(super) fn perform(pool: &Pool, source: Source, call: &Call) -> firndex::Resu
                 Deed::Insert => table.insert(key.0, value).map(drop),
                 Deed::Put if keys.len() > 1 => {
                     let pair = |key: &Key| (key.0, source.word(*key, number));
-                    table.put_many(&keys.iter().map(pair).collect::<Vec<_>>()).map(drop)
+                    table
+                        .put_many(&keys.iter().map(pair).collect::<Vec<_>>())
+                        .map(drop)
+                        .map_err(Error::from)
                 }
                 Deed::Put => table.put(key.0, value).map(drop),
                 Deed::Update => table.update(key.0, value).map(drop),
-                Deed::Remove if keys.len() > 1 => {
-                    table.remove_many(&keys.iter().map(|key| key.0).collect::<Vec<_>>()).map(drop)
-                }
+                Deed::Remove if keys.len() > 1 => table
+                    .remove_many(&keys.iter().map(|key| key.0).collect::<Vec<_>>())
+                    .map(drop)
+                    .map_err(Error::from),
                 Deed::Remove => table.remove(key.0).map(drop),
                 Deed::Toggle => {
                     table.modify(key.0, |before| before.is_none().then_some(value)).map(drop)
@@ -81,13 +85,16 @@ pub(super) fn perform(pool: &Pool, source: Source, call: &Call) -> firndex::Resu
                 Deed::Insert => store.insert(bytes, value()).map(drop),
                 Deed::Put if keys.len() > 1 => {
                     let pair = |key: &Key| (key.bytes(), source.bytes(*key, number));
-                    store.put_many(&keys.iter().map(pair).collect::<Vec<_>>()).map(drop)
+                    store
+                        .put_many(&keys.iter().map(pair).collect::<Vec<_>>())
+                        .map(drop)
+                        .map_err(Error::from)
                 }
                 Deed::Put => store.put(bytes, value()).map(drop),
                 Deed::Update => store.update(bytes, value()).map(drop),
                 Deed::Remove if keys.len() > 1 => {
                     let keys: Vec<_> = keys.iter().map(|key| key.bytes()).collect();
-                    store.remove_many(&keys).map(drop)
+                    store.remove_many(&keys).map(drop).map_err(Error::from)
                 }
                 Deed::Remove => store.remove(bytes).map(drop),
                 Deed::Toggle => {

@@ -69,6 +69,18 @@ impl Anatomy {
     }
 }
 
+/// Whether entries of a batch may take effect behind one that fails for want of space, in a table and in a store.
+pub(crate) fn goes_on_behind(engine: Engine) -> (bool, bool) {
+    match engine {
+        // First come the entries that need not wait, and then the others one after the other.
+        Engine::Iceberg => (true, true),
+        // One after the other.
+        Engine::Clevel => (false, false),
+        // Items first take what space there is.
+        _ => (false, true),
+    }
+}
+
 /// Options with which a table of some 1,500 pairs has some in each of the levels that hold pairs when
 /// nothing resizes, and how many levels these are.
 pub(crate) fn filling_all_levels(engine: Engine) -> (Options, usize) {
