@@ -168,6 +168,14 @@ impl Handle {
         if self.is_disturbed() { self.look_around() } else { Ok(()) }
     }
 
+    /// Called when a look-up has found nothing. What has vanished since it began is mapped as zeros.
+    #[inline(always)]
+    pub(crate) fn confirm_absence(&self) -> Result<()> {
+        // The loss is counted before the zeros can be read.
+        fence(Ordering::Acquire);
+        self.read()
+    }
+
     #[cold]
     #[inline(never)]
     fn look_around(&self) -> Result<()> {
@@ -187,6 +195,7 @@ impl Handle {
     }
 
     /// The answer of a call that only reads, if the pool has lost no page meanwhile.
+    #[inline(always)]
     pub(crate) fn look<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
         self.read()?;
         let found = look();

@@ -391,9 +391,8 @@ impl Options {
     /// The first pool that is opened so installs a handler of SIGBUS for the whole process. The handler passes on what
     /// concerns no such pool to the one before it. A handler that is installed later must do so, too.
     ///
-    /// A call that was under way when the page vanished, or that is the first to meet what is missing, may still take
-    /// it for empty, and may find a pair absent. Batches of look-ups, scans, `check`, `sync` and `close` fail then. So
-    /// does every call that begins later.
+    /// A look-up that meets what is missing fails, and finds no pair absent for it. So do scans, `check`, `sync`, `close`,
+    /// and every call that begins later. A change that was under way may still return the wrong former value.
     pub fn survive_bus_errors(mut self, survive: bool) -> Self {
         self.survive_bus_errors = survive;
         self

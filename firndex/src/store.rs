@@ -114,8 +114,8 @@ impl Store {
     /// and with [`Error::Corrupt`] if the pool is damaged where the value would be.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
-        self.handle.read()?;
-        Ok(wrap(self.records.get(key.as_ref())?))
+        let key = key.as_ref();
+        self.handle.look(|| Ok(wrap(self.records.get(key)?)))
     }
 
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.

@@ -80,14 +80,17 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// [`Error::Vanished`](crate::Error::Vanished).
     ///
     /// That is why the result is no bare `Option`. What another program has done to the file is no reason to panic, and
-    /// a lost pool must not pass for one without the key. Only the call that is the first to meet what has vanished may
-    /// still find a pair absent: see [`Options::survive_bus_errors`].
+    /// a lost pool must not pass for one without the key.
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
             return self.get_disturbed(key);
         }
-        Ok(self.index.get(key))
+        let found = self.index.get(key);
+        if found.is_none() {
+            self.handle.confirm_absence()?;
+        }
+        Ok(found)
     }
 
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.

@@ -98,6 +98,7 @@ pub(crate) fn play_role() {
         "lose pages" => vanished::lose_pages(&options, &path, seed),
         "lose pages with a log" => vanished::lose_pages_with_a_log(&options, &path, seed),
         "lose pages unwatched" => vanished::lose_pages_unwatched(&options, &path),
+        "look up what vanished" => vanished::look_up_what_vanished(&options, &path),
         "be sent a bus error" => vanished::be_sent_a_bus_error(&options, &path),
         "keep a handler" => vanished::keep_a_handler(&options, &path),
         other => panic!("no role is called {other}"),

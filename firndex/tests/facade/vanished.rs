@@ -194,6 +194,25 @@ pub(crate) fn lose_pages_unwatched(options: &Options, path: &Path) {
     let _ = table.check();
 }
 
+/// The role of a process whose first call after the loss is a look-up.
+pub(crate) fn look_up_what_vanished(options: &Options, path: &Path) {
+    let options = options.clone().survive_bus_errors(true);
+    let (table, store) = make(&options, path);
+    truncate(&path.with_extension("table"), 0);
+    demand_vanished(table.get(PAIRS / 2));
+    truncate(&path.with_extension("store"), 0);
+    demand_vanished(store.get((PAIRS / 2).to_le_bytes()));
+}
+
+#[test]
+fn the_first_look_up_that_meets_the_loss_fails() {
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        processes::run_with_seed("look up what vanished", engine, &path, 0);
+    }
+}
+
 /// The role of a process that is sent a SIGBUS.
 pub(crate) fn be_sent_a_bus_error(options: &Options, path: &Path) {
     let options = options.clone().survive_bus_errors(true);
