@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub const BEGINS: &str = "guest begins";
 /// What the guest says before what is wrong.
 pub const WRONG: &str = "guest: wrong:";
-/// Emulation on a busy host is slow. Then there are less to judge.
+/// Emulation on a busy host is slow. Then there is less to judge.
 const TIME_MAX: Duration = Duration::from_secs(60);
 /// How often the host looks whether the guest has done enough.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -95,16 +95,12 @@ pub(crate) fn recorded_disk(disk: &Path, record: &Path) -> Vec<String> {
     let recorded =
         "driver=blklogwrites,node-name=recorded,file=disk,log=record,log-super-update-interval=1";
     let device = "virtio-blk-pci,drive=recorded,discard=off,write-zeroes=off";
-    [
+    owned([
         ["-blockdev", &file("disk", disk)],
         ["-blockdev", &file("record", record)],
         ["-blockdev", recorded],
         ["-device", device],
-    ]
-    .concat()
-    .into_iter()
-    .map(str::to_owned)
-    .collect()
+    ])
 }
 
 /// A module of persistent memory, whose content is a file of this size.
@@ -112,16 +108,16 @@ pub(crate) fn nvdimm(file: &Path, bytes: u64) -> Vec<String> {
     // Shared: the guest's stores reach the file, where the kill leaves them.
     let memory =
         format!("memory-backend-file,id=memory,share=on,mem-path={},size={bytes}", escaped(file));
-    [
+    owned([
         ["-machine", "nvdimm=on"],
         ["-m", "slots=1,maxmem=8G"],
         ["-object", &memory],
         ["-device", "nvdimm,memdev=memory"],
-    ]
-    .concat()
-    .into_iter()
-    .map(str::to_owned)
-    .collect()
+    ])
+}
+
+fn owned<const N: usize>(arguments: [[&str; 2]; N]) -> Vec<String> {
+    arguments.concat().into_iter().map(str::to_owned).collect()
 }
 
 /// A path in an argument to QEMU, where a comma is doubled.

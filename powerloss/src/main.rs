@@ -16,7 +16,7 @@ use workload::Random;
 
 const IMAGES: usize = 150;
 const SECONDS: f64 = 3.0;
-const DAX_KILLS: usize = 7;
+const DAX_KILLS: usize = 6;
 const DAX_SECONDS: f64 = 6.0;
 
 fn main() -> ExitCode {

@@ -220,8 +220,8 @@ impl Pool {
                 writers.into_iter().try_for_each(|writer| writer.join().expect("it does not panic"))
             })?;
             opened.close()?;
-            for (thread, count) in returned.into_iter().enumerate() {
-                notes.acknowledge(thread, count.into_inner())?;
+            for (thread, count) in returned.iter().enumerate() {
+                notes.acknowledge(thread, count.load(Ordering::Relaxed))?;
             }
         }
     }

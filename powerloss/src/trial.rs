@@ -110,7 +110,7 @@ impl Trial {
 }
 
 /// One line for each kind of error.
-fn print(wrong: &[Wrong]) {
+pub(crate) fn print(wrong: &[Wrong]) {
     let mut kinds: Vec<String> = wrong.iter().map(Wrong::kind).collect();
     kinds.sort();
     kinds.dedup();
