@@ -5,7 +5,7 @@ use crate::notes::Notes;
 use crate::pool::Pool;
 use anyhow::Result;
 use firndex::Durability::{Commit, Periodic};
-use firndex::{Engine, Kind};
+use firndex::{Engine, Kind, Medium};
 use std::path::Path;
 
 /// One experiment.
@@ -30,7 +30,8 @@ enum What {
 
 const CALM: Case =
     Case { name: "", starts: 1, is_killed: false, is_hasty: false, what: What::Appender };
-const TABLE: Pool = Pool { kind: Kind::Table, durability: Periodic, keys: 2000, batch: 1 };
+const TABLE: Pool =
+    Pool { kind: Kind::Table, medium: Medium::Mapped, durability: Periodic, keys: 2000, batch: 1 };
 const STORE: Pool = Pool { kind: Kind::Store, ..TABLE };
 
 /// All of them.
@@ -78,7 +79,7 @@ impl Case {
     pub fn judge(&self, engine: Engine, directory: &Path, notes: &Notes) -> Result<()> {
         match self.what {
             What::Appender => appender::judge(directory, notes),
-            What::Pool(pool) => pool.judge(engine, directory, notes),
+            What::Pool(pool) => pool.judge(engine, directory, notes).map(drop),
         }
     }
 }

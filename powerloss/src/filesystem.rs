@@ -1,23 +1,24 @@
 //! The file system on an image, made and read without mounting it.
 
 use anyhow::{Context, Result, ensure};
-use std::fs::File;
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Where the guest keeps what it writes: this directory of the file system.
 pub const DIRECTORY: &str = "data";
 
-/// Makes an image of this size with an empty file system, which ends at `end`.
-pub fn make(image: &Path, bytes: u64, end: u64) -> Result<()> {
+/// Makes an image of a disk of this size with an empty file system, which ends at `end`. The disk begins at `from` in
+/// the image.
+pub fn make(image: &Path, from: u64, bytes: u64, end: u64) -> Result<()> {
     let file =
         File::create(image).with_context(|| format!("{} cannot be made", image.display()))?;
-    file.set_len(bytes)?;
+    file.set_len(from + bytes)?;
     let blocks = (end / 4096).to_string();
     // Nothing is left to the kernel to initialise later: the record would be mostly that.
-    let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
+    let options = format!("lazy_itable_init=0,lazy_journal_init=0,nodiscard,offset={from}");
     let made = Command::new("mkfs.ext4")
-        .args(["-q", "-F", "-b", "4096", "-J", "size=4", "-N", "1024", "-E", options])
+        .args(["-q", "-F", "-b", "4096", "-J", "size=4", "-N", "1024", "-E", &options])
         .arg(image)
         .arg(blocks)
         .output();
@@ -60,6 +61,16 @@ pub fn check(image: &Path) -> Result<()> {
     let output = run.context("e2fsck does not start")?;
     ensure!(output.status.success(), "e2fsck: {}", text(&output));
     Ok(())
+}
+
+/// Copies an image for whoever looks into it later. Where to.
+pub fn keep(image: &Path, directory: &Path) -> Result<PathBuf> {
+    let kept = directory.join(image.file_name().context("it has a name")?);
+    fs::create_dir_all(directory)?;
+    // Most of it is holes.
+    let copied = Command::new("cp").arg("--sparse=always").args([image, &kept]).status();
+    ensure!(copied.context("cp does not start")?.success(), "the image cannot be kept");
+    Ok(kept)
 }
 
 fn text(output: &Output) -> String {

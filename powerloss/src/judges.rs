@@ -6,12 +6,11 @@ use crate::filesystem::{self, DIRECTORY};
 use crate::loss::Loss;
 use crate::notes::{NOTES_FROM, Notes};
 use crate::record::Entry;
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use firndex::Engine;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -137,12 +136,7 @@ impl Judges<'_> {
         let is_first = wrong.iter().all(|known| known.kind() != kind(&error));
         let mut with = image.what.clone();
         if is_first && !self.case.is_hasty {
-            let kept = self.kept.join(image.path.file_name().context("it has a name")?);
-            fs::create_dir_all(self.kept)?;
-            // Most of it is holes.
-            let copied =
-                Command::new("cp").arg("--sparse=always").args([&image.path, &kept]).status();
-            ensure!(copied.context("cp does not start")?.success(), "the image cannot be kept");
+            let kept = filesystem::keep(&image.path, self.kept)?;
             with += &format!(" (kept as {})", kept.display());
         }
         wrong.push(Wrong { with, error });

@@ -3,6 +3,7 @@
 
 mod appender;
 pub mod cases;
+pub mod dax;
 pub mod disk;
 pub mod filesystem;
 pub mod judges;
@@ -12,3 +13,4 @@ pub mod notes;
 mod pool;
 pub mod record;
 pub mod trial;
+pub mod victim;

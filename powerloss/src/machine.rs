@@ -1,6 +1,5 @@
 //! The virtual machine.
 
-use crate::record;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,18 +12,18 @@ use std::time::{Duration, Instant};
 pub const BEGINS: &str = "guest begins";
 /// What the guest says before what is wrong.
 pub const WRONG: &str = "guest: wrong:";
-/// Emulation on a busy host is slow. Then there are fewer entries.
+/// Emulation on a busy host is slow. Then there is less to judge.
 const TIME_MAX: Duration = Duration::from_secs(60);
-/// How often the host looks how much has been recorded.
+/// How often the host looks whether the guest has done enough.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// When the guest has written enough.
-#[derive(Debug, Clone, Copy)]
-pub struct Enough {
-    /// It has written so long,
-    pub time: Duration,
-    /// and the record has so many entries.
-    pub entries: u64,
+/// What the guest has said.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// All of it.
+    pub lines: Vec<String>,
+    /// What it found wrong.
+    pub wrong: Vec<String>,
 }
 
 /// What is started.
@@ -37,18 +36,17 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts the machine, lets it write until that is enough, and kills it. Every write and flush of the disk is
-    /// recorded. What the guest found wrong.
+    /// Starts the machine with these arguments to QEMU, lets it write for so long and until that is enough, and kills
+    /// it. `environment` is that of the first program.
     pub fn run(
         &self,
-        case: &str,
-        engine: &str,
-        disk: &Path,
-        record: &Path,
-        enough: Enough,
-    ) -> Result<Vec<String>> {
+        devices: Vec<String>,
+        environment: &str,
+        time: Duration,
+        is_enough: impl Fn(&Said) -> Result<bool>,
+    ) -> Result<Said> {
         let mut child =
-            self.command(case, engine, disk, record).spawn().context("QEMU does not start")?;
+            self.command(devices, environment).spawn().context("QEMU does not start")?;
         let console = child.stdout.take().context("QEMU has no console")?;
         let (sender, lines) = mpsc::channel();
         let reader = thread::spawn(move || {
@@ -58,8 +56,8 @@ impl Machine {
                 }
             }
         });
-        let said = listen(&lines, || record::count(record), enough);
-        // Killed, it finishes nothing: what was complete for the guest is in the record.
+        let said = listen(&lines, time, is_enough);
+        // Killed, it finishes nothing. What was complete for the guest is in the files of its disks.
         child.kill().context("QEMU cannot be killed")?;
         child.wait()?;
         drop(lines);
@@ -67,10 +65,9 @@ impl Machine {
         said
     }
 
-    fn command(&self, case: &str, engine: &str, disk: &Path, record: &Path) -> Command {
+    fn command(&self, devices: Vec<String>, environment: &str) -> Command {
         // The kernel makes what it does not know the environment of the first program.
-        let line =
-            format!("console=ttyS0 quiet panic=-1 no_timer_check case={case} engine={engine}");
+        let line = format!("console=ttyS0 quiet panic=-1 no_timer_check {environment}");
         let mut command = Command::new("qemu-system-x86_64");
         command
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024"])
@@ -80,11 +77,7 @@ impl Machine {
             .arg("-initrd")
             .arg(&self.initramfs)
             .args(["-append", &line])
-            // QEMU is killed, the host is not: nothing need reach the host's disk.
-            .args(["-blockdev", &file("disk", disk), "-blockdev", &file("record", record)])
-            // The record's superblock counts each entry at once: one that is not counted would be lost.
-            .args(["-blockdev", "driver=blklogwrites,node-name=recorded,file=disk,log=record,log-super-update-interval=1"])
-            .args(["-device", "virtio-blk-pci,drive=recorded,discard=off,write-zeroes=off"])
+            .args(devices)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
@@ -92,20 +85,53 @@ impl Machine {
     }
 }
 
-fn file(name: &str, path: &Path) -> String {
-    // A comma in a path is doubled.
-    let path = path.display().to_string().replace(',', ",,");
-    format!("driver=file,node-name={name},filename={path},cache.no-flush=on")
+/// A disk whose every write and flush is recorded.
+pub(crate) fn recorded_disk(disk: &Path, record: &Path) -> Vec<String> {
+    // QEMU is killed, the host is not: nothing need reach the host's disk.
+    let file = |name, path| {
+        format!("driver=file,node-name={name},filename={},cache.no-flush=on", escaped(path))
+    };
+    // The record's superblock counts each entry at once: one that is not counted would be lost.
+    let recorded =
+        "driver=blklogwrites,node-name=recorded,file=disk,log=record,log-super-update-interval=1";
+    let device = "virtio-blk-pci,drive=recorded,discard=off,write-zeroes=off";
+    owned([
+        ["-blockdev", &file("disk", disk)],
+        ["-blockdev", &file("record", record)],
+        ["-blockdev", recorded],
+        ["-device", device],
+    ])
 }
 
-/// Waits until the guest has begun to write and has written enough.
+/// A module of persistent memory, whose content is a file of this size.
+pub(crate) fn nvdimm(file: &Path, bytes: u64) -> Vec<String> {
+    // Shared: the guest's stores reach the file, where the kill leaves them.
+    let memory =
+        format!("memory-backend-file,id=memory,share=on,mem-path={},size={bytes}", escaped(file));
+    owned([
+        ["-machine", "nvdimm=on"],
+        ["-m", "slots=1,maxmem=8G"],
+        ["-object", &memory],
+        ["-device", "nvdimm,memdev=memory"],
+    ])
+}
+
+fn owned<const N: usize>(arguments: [[&str; 2]; N]) -> Vec<String> {
+    arguments.concat().into_iter().map(str::to_owned).collect()
+}
+
+/// A path in an argument to QEMU, where a comma is doubled.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+/// Waits until the guest has begun to write, for so long, and until that is enough.
 fn listen(
     lines: &mpsc::Receiver<String>,
-    recorded: impl Fn() -> Result<u64>,
-    enough: Enough,
-) -> Result<Vec<String>> {
-    let mut wrong = Vec::new();
-    let mut said = Vec::new();
+    time: Duration,
+    is_enough: impl Fn(&Said) -> Result<bool>,
+) -> Result<Said> {
+    let mut said = Said::default();
     let started = Instant::now();
     let mut begun: Option<Instant> = None;
     loop {
@@ -113,20 +139,22 @@ fn listen(
             Ok(line) if line.contains(BEGINS) => begun = Some(Instant::now()),
             Ok(line) => {
                 if line.contains(WRONG) || line.contains("panic") {
-                    wrong.push(line.trim().to_owned());
+                    said.wrong.push(line.trim().to_owned());
                 }
-                said.push(line);
+                said.lines.push(line);
             }
-            Err(RecvTimeoutError::Disconnected) => bail!("the guest ended:\n{}", said.join("\n")),
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("the guest ended:\n{}", said.lines.join("\n"))
+            }
             Err(RecvTimeoutError::Timeout) => {}
         }
         let is_late = started.elapsed() > TIME_MAX;
         if begun.is_none() && is_late {
-            bail!("the guest did not begin:\n{}", said.join("\n"));
+            bail!("the guest did not begin:\n{}", said.lines.join("\n"));
         }
-        let has_had_time = begun.is_some_and(|begun| begun.elapsed() >= enough.time);
-        if has_had_time && (is_late || !wrong.is_empty() || recorded()? >= enough.entries) {
-            return Ok(wrong);
+        let has_had_time = begun.is_some_and(|begun| begun.elapsed() >= time);
+        if has_had_time && (is_late || !said.wrong.is_empty() || is_enough(&said)?) {
+            return Ok(said);
         }
     }
 }

@@ -1,11 +1,14 @@
-//! `powerloss --kernel K --initramfs I --work DIR [OPTIONS] [CASE...]`, called by the script `run`.
+//! `powerloss --kernel K --initramfs I --work DIR --kept DIR [OPTIONS] [CASE...]`, called by the script `run`; with
+//! `dax` instead of cases by the script `tests/dax/run`.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use firndex::Engine;
 use powerloss::cases::{self, Case};
+use powerloss::dax;
 use powerloss::machine::Machine;
 use powerloss::trial::Trial;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -13,6 +16,8 @@ use workload::Random;
 
 const IMAGES: usize = 150;
 const SECONDS: f64 = 3.0;
+const DAX_KILLS: usize = 6;
+const DAX_SECONDS: f64 = 6.0;
 
 fn main() -> ExitCode {
     match run() {
@@ -28,17 +33,20 @@ fn main() -> ExitCode {
 /// Whether all is well.
 fn run() -> Result<bool> {
     let (options, names) = arguments()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+    let seed = number(&options, "seed", now)?;
+    // What the guest does when does not follow from it.
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    if names == ["dax"] {
+        return dax_trial(&options)?.run(&mut random);
+    }
     let trial = trial(&options)?;
     let cases: Vec<Case> = if names.is_empty() {
         cases::ALL.to_vec()
     } else {
         names.iter().map(|name| case(name)).collect::<Result<_>>()?
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
-    let seed = number(&options, "seed", now)?;
-    println!("seed {seed}");
-    // What the guest does when does not follow from it.
-    let mut random = Random::new(seed);
     let began = Instant::now();
     let mut engines = engines(&options, &mut random)?;
     let (mut images, mut violations, mut is_well) = (0, 0, true);
@@ -79,16 +87,31 @@ fn engines(options: &HashMap<String, String>, random: &mut Random) -> Result<Vec
 }
 
 fn trial(options: &HashMap<String, String>) -> Result<Trial> {
-    let path = |name: &str| {
-        options.get(name).map(Into::into).ok_or_else(|| anyhow!("--{name} is missing"))
-    };
     Ok(Trial {
-        machine: Machine { kernel: path("kernel")?, initramfs: path("initramfs")? },
-        work: path("work")?,
-        kept: path("kept")?,
+        machine: machine(options)?,
+        work: path(options, "work")?,
+        kept: path(options, "kept")?,
         images: number(options, "images", IMAGES)?,
         writes_for: Duration::from_secs_f64(number(options, "seconds", SECONDS)?),
     })
+}
+
+fn dax_trial(options: &HashMap<String, String>) -> Result<dax::host::Trial> {
+    Ok(dax::host::Trial {
+        machine: machine(options)?,
+        work: path(options, "work")?,
+        kept: path(options, "kept")?,
+        kills: number(options, "kills", DAX_KILLS)?,
+        writes_for: Duration::from_secs_f64(number(options, "seconds", DAX_SECONDS)?),
+    })
+}
+
+fn machine(options: &HashMap<String, String>) -> Result<Machine> {
+    Ok(Machine { kernel: path(options, "kernel")?, initramfs: path(options, "initramfs")? })
+}
+
+fn path(options: &HashMap<String, String>, name: &str) -> Result<PathBuf> {
+    options.get(name).map(Into::into).ok_or_else(|| anyhow!("--{name} is missing"))
 }
 
 fn number<T: FromStr>(options: &HashMap<String, String>, name: &str, default: T) -> Result<T> {
@@ -99,7 +122,8 @@ fn number<T: FromStr>(options: &HashMap<String, String>, name: &str, default: T)
 
 /// Options with their values, and the rest.
 fn arguments() -> Result<(HashMap<String, String>, Vec<String>)> {
-    let known = ["kernel", "initramfs", "work", "kept", "images", "seconds", "seed", "engine"];
+    let known =
+        ["kernel", "initramfs", "work", "kept", "images", "kills", "seconds", "seed", "engine"];
     let (mut options, mut names) = (HashMap::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

@@ -29,6 +29,8 @@ struct Sector([u8; SECTOR_BYTES]);
 #[derive(Debug)]
 pub struct Notes {
     disk: File,
+    /// Where the first thread's note is.
+    from: u64,
 }
 
 impl Notes {
@@ -36,12 +38,17 @@ impl Notes {
     pub fn on_device(disk: &Path) -> Result<Notes> {
         let flags = OFlags::DIRECT.bits() as i32;
         let disk = OpenOptions::new().read(true).write(true).custom_flags(flags).open(disk);
-        Ok(Notes { disk: disk.context("the disk does not open")? })
+        Ok(Notes { disk: disk.context("the disk does not open")?, from: NOTES_FROM })
     }
 
     /// The notes on an image of a disk.
     pub fn on_image(image: File) -> Notes {
-        Notes { disk: image }
+        Notes { disk: image, from: NOTES_FROM }
+    }
+
+    /// The notes of one pool among several, whose threads have the numbers from `first` on.
+    pub fn of_threads_from(self, first: usize) -> Notes {
+        Notes { from: place(self.from, first), ..self }
     }
 
     /// Notes that a thread's first `count` operations must not be lost any more.
@@ -49,13 +56,17 @@ impl Notes {
         let mut sector = Sector([0; SECTOR_BYTES]);
         sector.0[..8].copy_from_slice(&MAGIC.to_le_bytes());
         sector.0[8..16].copy_from_slice(&count.to_le_bytes());
-        self.disk.write_all_at(&sector.0, place(thread)).context("a note cannot be written")
+        self.disk
+            .write_all_at(&sector.0, place(self.from, thread))
+            .context("a note cannot be written")
     }
 
     /// How many operations of a thread must be there.
     pub fn acknowledged(&self, thread: usize) -> Result<u64> {
         let mut sector = Sector([0; SECTOR_BYTES]);
-        self.disk.read_exact_at(&mut sector.0, place(thread)).context("a note cannot be read")?;
+        self.disk
+            .read_exact_at(&mut sector.0, place(self.from, thread))
+            .context("a note cannot be read")?;
         let [magic, count] = [0, 8].map(|at| {
             let word = sector.0[at..at + 8].try_into();
             u64::from_le_bytes(word.expect("eight bytes"))
@@ -64,9 +75,10 @@ impl Notes {
     }
 }
 
-fn place(thread: usize) -> u64 {
-    assert!(thread < THREADS_MAX);
-    NOTES_FROM + (thread * SECTOR_BYTES) as u64
+fn place(from: u64, thread: usize) -> u64 {
+    let place = from + (thread * SECTOR_BYTES) as u64;
+    assert!(place < DISK_BYTES);
+    place
 }
 
 #[cfg(test)]
@@ -83,5 +95,6 @@ mod tests {
         notes.acknowledge(THREADS_MAX - 1, 9).unwrap();
         assert_eq!(notes.acknowledged(3).unwrap(), 17);
         assert_eq!(notes.acknowledged(THREADS_MAX - 1).unwrap(), 9);
+        assert_eq!(notes.of_threads_from(2).acknowledged(1).unwrap(), 17);
     }
 }

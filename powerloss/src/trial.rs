@@ -4,7 +4,7 @@ use crate::cases::Case;
 use crate::disk::Disk;
 use crate::filesystem;
 use crate::judges::{Judges, Wrong};
-use crate::machine::{Enough, Machine};
+use crate::machine::{self, Machine};
 use crate::notes::{DISK_BYTES, NOTES_FROM};
 use crate::record;
 use anyhow::{Context, Result};
@@ -46,7 +46,7 @@ impl Trial {
     pub fn run(&self, case: &Case, engine: Engine, random: &mut Random) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let base = self.work.join("base.img");
-        filesystem::make(&base, DISK_BYTES, NOTES_FROM)?;
+        filesystem::make(&base, 0, DISK_BYTES, NOTES_FROM)?;
         for start in 1..=case.starts {
             let name = format!("{}-{engine}-{start}", case.name);
             let wrong = self.start(case, engine, &name, &base, random).context(name)?;
@@ -71,14 +71,17 @@ impl Trial {
         let began = Instant::now();
         let mut disk = Disk::of(&File::open(base)?, NOTES_FROM)?;
         let [device, record] = ["device.img", "record"].map(|name| self.work.join(name));
-        let enough = Enough {
-            time: self.writes_for.mul_f64(1.0 + random.unit()),
-            entries: ENTRIES_MIN + random.below(ENTRIES_MIN),
-        };
+        let time = self.writes_for.mul_f64(1.0 + random.unit());
+        let enough = ENTRIES_MIN + random.below(ENTRIES_MIN);
         let run = || {
             disk.write_image(&File::create(&device)?, |_, _| true)?;
             File::create(&record)?;
-            self.machine.run(case.name, engine.name(), &device, &record, enough)
+            self.machine.run(
+                machine::recorded_disk(&device, &record),
+                &format!("case={} engine={engine}", case.name),
+                time,
+                |_| Ok(record::count(&record)? >= enough),
+            )
         };
         // On a busy host an emulated kernel hangs now and then before it has started.
         let said = run().or_else(|_| run())?;
@@ -90,7 +93,7 @@ impl Trial {
         let entries = record::entries(&bytes)?;
         let judges = Judges { case, engine, name, work: &self.work, kept: &self.kept };
         let mut wrong = judges.judge_all(&mut disk, &entries, self.images, random, base)?;
-        wrong.extend(said.into_iter().map(|error| Wrong { with: name.into(), error }));
+        wrong.extend(said.wrong.into_iter().map(|error| Wrong { with: name.into(), error }));
         println!(
             "{name}: {} entries, {} flushes, {} notes, {} MiB; images {}, violations {}; {:.1} s and {:.1} s",
             entries.len(),
@@ -107,7 +110,7 @@ impl Trial {
 }
 
 /// One line for each kind of error.
-fn print(wrong: &[Wrong]) {
+pub(crate) fn print(wrong: &[Wrong]) {
     let mut kinds: Vec<String> = wrong.iter().map(Wrong::kind).collect();
     kinds.sort();
     kinds.dedup();

@@ -1,17 +1,16 @@
-//! The writer, in the virtual machine: `guest CASE ENGINE` writes until the machine is stopped. What is wrong it says
-//! on the console, in lines that the host looks for.
+//! The writer, in the virtual machine: `guest CASE ENGINE` writes until the machine is stopped, and so does `guest dax`
+//! on a DAX file system. What is wrong it says on the console, in lines that the host looks for.
 
 use anyhow::{Context, Result, anyhow};
 use firndex::Engine;
 use powerloss::cases::{self, Case};
+use powerloss::dax;
 use powerloss::filesystem::DIRECTORY;
 use powerloss::machine::{BEGINS, WRONG};
 use powerloss::notes::Notes;
+use powerloss::victim;
 use std::path::Path;
-use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{env, fs, thread};
-use workload::Random;
+use std::{env, fs};
 
 const DISK: &str = "/dev/vda";
 const MOUNTED_AT: &str = "/mnt";
@@ -22,9 +21,14 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
+        ["dax"] => {
+            println!("{BEGINS}");
+            dax::guest::run(Path::new(MOUNTED_AT))
+        }
+        ["dax", pool] => dax::guest::write(Path::new(MOUNTED_AT), pool),
         [case, engine] => find(case, engine).and_then(|(case, engine)| run(case, engine)),
         [case, engine, "once"] => find(case, engine).and_then(|(case, engine)| write(case, engine)),
-        _ => Err(anyhow!("usage: guest CASE ENGINE")),
+        _ => Err(anyhow!("usage: guest CASE ENGINE, or guest dax")),
     };
     if let Err(error) = done {
         println!("{WRONG} {error:#}");
@@ -38,19 +42,10 @@ fn find(case: &str, engine: &str) -> Result<(Case, Engine)> {
 
 fn run(case: Case, engine: Engine) -> Result<()> {
     println!("{BEGINS}");
-    if !case.is_killed {
-        return write(case, engine);
+    if case.is_killed {
+        return victim::run_and_kill(&[case.name, engine.name(), "once"], LIFE_MS, |_| Ok(()));
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    let mut random = Random::new(now.as_nanos() as u64);
-    loop {
-        let mut writer =
-            Command::new(env::current_exe()?).args([case.name, engine.name(), "once"]).spawn()?;
-        let [shortest, longest] = LIFE_MS;
-        thread::sleep(Duration::from_millis(shortest + random.below(longest - shortest)));
-        writer.kill()?;
-        writer.wait()?;
-    }
+    write(case, engine)
 }
 
 fn write(case: Case, engine: Engine) -> Result<()> {
