@@ -124,6 +124,8 @@ pub(crate) struct Handle {
     /// [`upheavals`](pmem::sync::upheavals) that are known not to concern the pool. Nobody else reads it, so how
     /// its stores are ordered does not matter.
     upheavals: AtomicU64,
+    /// Whether a page may vanish and be read as zeros.
+    is_watched: bool,
     engine: Engine,
     recovery: Duration,
     /// Holds the lock; dropped last.
@@ -149,31 +151,30 @@ impl Handle {
             forks_at_open: pmem::sync::forks(),
             // None: a page may have vanished already.
             upheavals: AtomicU64::new(u64::MAX),
+            is_watched: false,
             engine,
             recovery,
             file,
         }
     }
 
-    /// Whether there was a fork or a bus error that nobody has looked into yet: it may concern this pool. Then go on in
-    /// another function, which calls [`Handle::read`]: a call on the hot path would cost it registers.
+    /// Whether there was a fork or a bus error that nobody has looked into yet: it may concern this pool. Or the pool
+    /// is [watched](Handle::watch). Then go on in another function, which calls [`Handle::read`]: a call on the hot path
+    /// would cost it registers.
     #[inline(always)]
     pub(crate) fn is_disturbed(&self) -> bool {
         pmem::sync::upheavals() != self.upheavals.load(Ordering::Relaxed)
+    }
+
+    /// Makes every call look for lost pages, before and after what it does: what it reads may be zeros for them.
+    pub(crate) fn watch(&mut self) {
+        self.is_watched = true;
     }
 
     /// Refuses a handle that a forked child has inherited, and one of a pool that has lost a page of its file.
     #[inline(always)]
     pub(crate) fn read(&self) -> Result<()> {
         if self.is_disturbed() { self.look_around() } else { Ok(()) }
-    }
-
-    /// Called when a look-up has found nothing. What has vanished since it began is mapped as zeros.
-    #[inline(always)]
-    pub(crate) fn confirm_absence(&self) -> Result<()> {
-        // The loss is counted before the zeros can be read.
-        fence(Ordering::Acquire);
-        self.read()
     }
 
     #[cold]
@@ -190,15 +191,18 @@ impl Handle {
             let pool_bytes = self.pool.size_bytes();
             return Err(Error::Vanished { file_bytes: file_bytes.unwrap_or(0), pool_bytes });
         }
-        self.upheavals.store(upheavals, Ordering::Relaxed);
+        if !self.is_watched {
+            self.upheavals.store(upheavals, Ordering::Relaxed);
+        }
         Ok(())
     }
 
     /// The answer of a call that only reads, if the pool has lost no page meanwhile.
-    #[inline(always)]
     pub(crate) fn look<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
         self.read()?;
         let found = look();
+        // The loss is counted before the zeros can be read.
+        fence(Ordering::Acquire);
         self.read()?;
         found
     }

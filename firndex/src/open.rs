@@ -80,6 +80,9 @@ fn try_table<K: Fixed, V: Fixed>(
     index.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    if options.survive_bus_errors {
+        handle.watch();
+    }
     handle.read()?;
     handle.keep_sums(options.keep_sums)?;
     Ok(Table::new(index, handle))
@@ -94,6 +97,9 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     records.count_in(&handle)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    if options.survive_bus_errors {
+        handle.watch();
+    }
     handle.read()?;
     handle.keep_sums(options.keep_sums)?;
     Ok(Store::new(records, handle))

@@ -115,6 +115,15 @@ impl Store {
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
+        if self.handle.is_disturbed() {
+            return self.get_disturbed(key);
+        }
+        Ok(wrap(self.records.get(key)?))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_disturbed(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
         self.handle.look(|| Ok(wrap(self.records.get(key)?)))
     }
 

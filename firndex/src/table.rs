@@ -86,11 +86,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         if self.handle.is_disturbed() {
             return self.get_disturbed(key);
         }
-        let found = self.index.get(key);
-        if found.is_none() {
-            self.handle.confirm_absence()?;
-        }
-        Ok(found)
+        Ok(self.index.get(key))
     }
 
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.

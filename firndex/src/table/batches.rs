@@ -106,8 +106,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.mutate_batch(len, || self.index.remove_many(&keys[..len], &mut removed[..len]))
     }
 
-    // Single calls after a fork or a bus error that may concern another pool. As batches they do not compile the hot
-    // path into their callers once more.
+    // Single calls of a pool that is watched, or after a fork or a bus error that may concern another pool. As batches
+    // they do not compile the hot path into their callers once more.
 
     #[cold]
     #[inline(never)]

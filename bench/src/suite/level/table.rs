@@ -41,8 +41,8 @@ impl<M: Medium> Doubles for LevelHashing<M, u64, u64> {
     }
 }
 
-/// A table for the setting's capacity, which doubles when it is told to. `as_in_paper`: without fingerprints, and without
-/// overwriting a value where it is.
+/// A table for the setting's capacity, which doubles when it is told to. `as_in_paper`: without fingerprints, and
+/// without overwriting a value where it is.
 pub(crate) fn open_to_double<M: Medium>(
     medium: M,
     setting: &Setting,

@@ -382,8 +382,8 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         Ok(true)
     }
 
-    /// A slot of a locked bucket, out of which it takes the entry if there is one. An entry that was of use stays. But if
-    /// all were, the bucket `may_forget` it.
+    /// A slot of a locked bucket, out of which it takes the entry if there is one. An entry that was of use stays. But
+    /// if all were, the bucket `may_forget` it.
     fn victim(
         &self,
         bucket: &LockedBucket<'_, K, V>,
