@@ -159,8 +159,8 @@ impl Handle {
     }
 
     /// Whether there was a fork or a bus error that nobody has looked into yet: it may concern this pool. Or the pool
-    /// is [watched](Handle::watch). Then go on in another function, which calls [`Handle::read`]: a call on the hot path
-    /// would cost it registers.
+    /// is [watched](Handle::watch). Then go on in another function, which calls [`Handle::read`]: a call on the hot
+    /// path would cost it registers.
     #[inline(always)]
     pub(crate) fn is_disturbed(&self) -> bool {
         pmem::sync::upheavals() != self.upheavals.load(Ordering::Relaxed)
