@@ -4,7 +4,7 @@ use crate::byte_map::ByteMap;
 use crate::{places, processes};
 use firndex::{Engine, Error, Options, Store, Table};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 fn is_full<T: std::fmt::Debug>(result: Result<T, impl Into<Error>>) -> String {
     let error = result.map_err(Into::into).unwrap_err();
@@ -348,7 +348,12 @@ fn run_limited(blocks: u64, role: &str, engine: Engine, path: &Path) {
 
 /// Runs a process to its end, which must be a good one.
 pub(crate) fn assert_well(mut command: Command, engine: Engine) {
-    let output = command.output().unwrap();
+    assert_ended_well(&command.output().unwrap(), engine);
+}
+
+/// The end of a process is a good one.
+#[track_caller]
+pub(crate) fn assert_ended_well(output: &Output, engine: Engine) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{engine}: {}: {said}", output.status);
 }
