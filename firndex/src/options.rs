@@ -395,8 +395,8 @@ impl Options {
     /// `close`, batches, and every call that begins later. A single change that was under way may still return a wrong
     /// former value.
     ///
-    /// Every call then looks for lost pages before and after what it does, which costs single calls some tens of
-    /// instructions. Pools without this option pay nothing for it.
+    /// Every call then looks for lost pages before and after what it does, and single calls go the longer way of
+    /// batches. Pools without this option pay nothing for it.
     pub fn survive_bus_errors(mut self, survive: bool) -> Self {
         self.survive_bus_errors = survive;
         self

@@ -2,20 +2,11 @@
 
 use crate::byte_map::ByteMap;
 use crate::engines::goes_on_behind;
+use crate::full::on_every_engine;
 use crate::places;
 use firndex::{BatchError, Durability, Engine, Error, Fixed, ItemError, KEY_BYTES_MAX};
 use firndex::{Options, Store, Table};
 use std::collections::HashSet;
-
-/// On all engines at once: whoever finds no room waits a while for others to let some go.
-fn on_every_engine(test: impl Fn(Engine) + Sync) {
-    std::thread::scope(|scope| {
-        for &engine in Engine::ALL {
-            let test = &test;
-            scope.spawn(move || test(engine));
-        }
-    });
-}
 
 /// Compares what an error says in its several ways with the entries that took effect; how many of them lie behind one
 /// that did not.

@@ -79,7 +79,7 @@ fn exercise_full_table(table: &Table) -> u64 {
 }
 
 /// On all engines at once: whoever finds no room waits a while for others to let some go.
-fn on_every_engine(test: impl Fn(Engine) + Sync) {
+pub(crate) fn on_every_engine(test: impl Fn(Engine) + Sync) {
     std::thread::scope(|scope| {
         for &engine in Engine::ALL {
             let test = &test;

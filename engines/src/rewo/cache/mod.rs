@@ -452,6 +452,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doubling::HOMES;
 
     fn cache() -> Cache<u64, u64> {
         Cache::new(0, 16, 2).unwrap().unwrap()
@@ -491,5 +492,35 @@ mod tests {
         for key in 0..6 {
             assert_eq!(cache.search(key, hash(key)), Answer::Hit(!key), "key {key}");
         }
+    }
+
+    /// A pair that is looked up often stays where another bucket has one that is not.
+    #[test]
+    fn what_was_of_no_use_in_either_bucket_is_dropped_first() {
+        let cache = cache();
+        let homes = Array::reserve(HOMES, HOMES).unwrap();
+        let hash = |key: u64| Hash(key.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let cached: Vec<u64> =
+            (0..1000).filter(|&key| cache.insert(key, hash(key), !key, hash, None)).collect();
+        let new = |key: &u64| {
+            let [first, second] = Cache::<u64, u64>::pair(cache.state(), hash(*key));
+            first != second && !cache.has_room(hash(*key))
+        };
+        let key = (1000..).find(new).unwrap();
+        let [first, _] = Cache::<u64, u64>::pair(cache.state(), hash(key));
+        let is_in_first = |key: &u64| {
+            let bucket = cache.bucket(first);
+            bucket.slot_of(bucket.see(), *key, hash(*key).print()).is_some()
+        };
+        let used: Vec<u64> = cached.into_iter().filter(is_in_first).collect();
+        assert_eq!(used.len(), Cache::<u64, u64>::SLOTS);
+        let assert_there = || {
+            for &key in &used {
+                assert_eq!(cache.search(key, hash(key)), Answer::Hit(!key), "key {key}");
+            }
+        };
+        assert_there();
+        assert!(cache.insert(key, hash(key), !key, hash, Some(&homes)));
+        assert_there();
     }
 }
