@@ -34,8 +34,12 @@ impl Pool {
 
     /// As [`Pool::open_to_read`], of what `inspect` has told.
     pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
-        let options = reading.log.options().read_only(info.clean || reading.read_only);
-        Self::open(path, info, options, &reading.log)
+        Self::open(path, info, reading.options(info), &reading.log)
+    }
+
+    /// As [`Pool::open_inspected`], also if pairs are missing: a check tells how many.
+    pub(crate) fn open_to_check(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
+        Self::open(path, info, reading.options(info).may_lack_pairs(true), &reading.log)
     }
 
     /// Opens a pool to change it.

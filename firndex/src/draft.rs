@@ -120,7 +120,7 @@ impl Draft {
     ) -> Result<Table<K, V>> {
         let engine = check_superblock(&pool.superblock(), None, Contents::table::<K, V>())?;
         let (mut index, handle) = table_parts(pool, engine, options)?;
-        index.count_in(&handle)?;
+        index.count_in(&handle, false)?;
         Ok(Table::new(index, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
 
@@ -133,7 +133,7 @@ impl Draft {
     pub(crate) fn store_in(&self, pool: Arc<Pool<Memory>>, options: &Options) -> Result<Store> {
         let engine = check_superblock(&pool.superblock(), None, Contents::STORE)?;
         let (mut records, handle) = store_parts(pool, engine, options)?;
-        records.count_in(&handle)?;
+        records.count_in(&handle, false)?;
         Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
 

@@ -95,6 +95,7 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
+    pub(crate) may_lack_pairs: bool,
     pub(crate) force_flushes: bool,
     pub(crate) survive_bus_errors: bool,
     pub(crate) keep_sums: Option<bool>,
@@ -137,6 +138,7 @@ impl Default for Options {
             max_bytes: None,
             hash_seed: None,
             read_only: false,
+            may_lack_pairs: false,
             force_flushes: false,
             survive_bus_errors: false,
             keep_sums: None,
@@ -381,6 +383,15 @@ impl Options {
     /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Opens a pool for reading although it holds another number of pairs than when it was closed: parts of its file
+    /// were lost. Default: no, it is refused with [`OpenError::Miscounted`](crate::OpenError::Miscounted), since a key
+    /// that was lost would seem never to have been there. It is for a look at what is left, and for `check`, which
+    /// tells both numbers. A pool opened for writing is refused in any case.
+    pub fn may_lack_pairs(mut self, may_lack_pairs: bool) -> Self {
+        self.may_lack_pairs = may_lack_pairs;
         self
     }
 

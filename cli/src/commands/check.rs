@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     // Of a table that the command line cannot open, the sums may tell enough.
     let is_opened = Pool::can_open(&info) || matches!(verified, Verified::Unknown { .. });
     if is_opened {
-        let opened = Pool::open_inspected(path, &info, reading);
+        let opened = Pool::open_to_check(path, &info, reading);
         if opened.is_err() && report.faults > 0 {
             // What keeps it from being opened lies there.
             output::data(lines(&report.findings).as_bytes())?;

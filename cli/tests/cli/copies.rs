@@ -157,3 +157,40 @@ fn a_compacted_pool_gives_its_space_back() {
         assert!(said.stderr().contains("before"), "{}", said.stderr());
     }
 }
+
+/// A key that was lost is not reported as absent, and a backup does not replace a better one.
+#[test]
+fn a_pool_that_lacks_pairs_is_refused_by_everything_but_check_and_salvage() {
+    for kind in ["store", "table"] {
+        let workspace = filled(kind);
+        workspace.run(["backup", "pool", "monday"]).demand(0);
+        let monday = std::fs::read(workspace.path("monday")).unwrap();
+        let whole = std::fs::read(workspace.path("pool")).unwrap();
+        // What is lost may be nothing, or what opening needs: then the next page is lost instead.
+        let is_miscounted = |at: &usize| {
+            let mut bytes = whole.clone();
+            bytes[*at..(at + 4096).min(whole.len())].fill(0);
+            workspace.write("pool", &bytes);
+            let said = workspace.run(["get", "pool", "1"]);
+            said.stderr().contains("pairs were found in it, and it had 400 when it was closed")
+        };
+        let lost = (8192..whole.len()).step_by(4096).find(is_miscounted);
+        assert!(lost.is_some(), "{kind}");
+        for command in [
+            &["get", "pool", "1"][..],
+            &["scan", "pool"],
+            &["dump", "pool", "-"],
+            &["stat", "pool"],
+            &["backup", "pool", "monday", "--replace"],
+            &["convert", "pool", "monday", "--replace"],
+            &["put", "pool", "1", "2"],
+            &["compact", "pool"],
+        ] {
+            let said = workspace.run(command);
+            said.demand_error(&["it had 400 when it was closed", "firndex salvage"]);
+        }
+        assert!(std::fs::read(workspace.path("monday")).unwrap() == monday);
+        let check = workspace.run(["check", "pool", "--json"]).demand(2).json();
+        assert_eq!(check["ok"], false, "{check}");
+    }
+}

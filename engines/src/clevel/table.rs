@@ -285,9 +285,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         let part = |part| {
             Box::new(move || {
                 let mut scan = TagScan::new(&self.table.core, part, threads);
-                // As in `get`.
-                while let Ok(Some(item)) = scan.next_item() {
-                    visit(value_of(item.key), value_of(item.value));
+                loop {
+                    match scan.next_item() {
+                        Ok(Some(item)) => visit(value_of(item.key), value_of(item.value)),
+                        Ok(None) => break,
+                        Err(_) => {}
+                    }
                 }
             }) as Part<'_>
         };
@@ -347,10 +350,9 @@ impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
 struct PairScan<'a, M: Medium>(TagScan<'a, M>);
 
 impl<M: Medium, K: Fixed, V: Fixed> Scan<K, V> for PairScan<'_, M> {
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
-        // As in `get`.
-        let Ok(Some(item)) = self.0.next_item() else { return false };
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error> {
+        let Some(item) = self.0.next_item()? else { return Ok(false) };
         pairs.push((value_of(item.key), value_of(item.value)));
-        true
+        Ok(true)
     }
 }

@@ -42,11 +42,14 @@ fn assert_equals<E: Kind, const K: usize, const V: usize>(
     model: &HashMap<Bytes<K>, Bytes<V>>,
 ) {
     let mut found = HashMap::new();
-    table.index.for_each(&mut |key, value| {
-        // During a resize an item may be met before and after its move.
-        let before = found.insert(key, value);
-        assert!(before.is_none_or(|before| before == value), "two values of {key:?}");
-    });
+    table
+        .index
+        .for_each(&mut |key, value| {
+            // During a resize an item may be met before and after its move.
+            let before = found.insert(key, value);
+            assert!(before.is_none_or(|before| before == value), "two values of {key:?}");
+        })
+        .unwrap();
     assert_eq!(&found, model);
     for (key, value) in model {
         assert_eq!(table.get(*key), Some(*value), "{key:?}");
