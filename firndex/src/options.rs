@@ -202,7 +202,7 @@ impl Options {
         self
     }
 
-    /// Load factor (taken slots divided by all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
+    /// Load factor (used slots / all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
     /// it never doubles by itself.
     ///
     /// The ranges of this option and those below are checked when a pool is made or opened. A value out of range gives
@@ -304,8 +304,8 @@ impl Options {
     /// operation that returned survives anyway.
     ///
     /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`. Move, copy
-    /// and delete them with it. Together they take up to about three times the pool's size, and for a small pool up to
-    /// 256 MiB ([`Options::checkpoint_at`]).
+    /// and delete them with it: if the pool alone is deleted, the next opening restores it. Together they take up to
+    /// about three times the pool's size, and for a small pool up to 256 MiB ([`Options::checkpoint_at`]).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -331,7 +331,7 @@ impl Options {
     }
 
     /// Directory of the pool's log and checkpoint. Default: the pool's directory. With one on a disk, a pool in
-    /// /dev/shm survives power loss. Each opening must name it.
+    /// /dev/shm survives power loss. Each opening for writing must name it.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
