@@ -1,6 +1,6 @@
 //! Whether a pool's pairs are of the sizes that it is opened with.
 
-use index::Fixed;
+use index::{Fixed, are_words};
 use pmem::superblock::{PoolKind, Superblock};
 use pmem::{OpenError, WORD};
 
@@ -11,7 +11,7 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
         PoolKind::Store => [WORD as u32; 2],
     };
     for (field, found, expected) in
-        [("key size", recorded[0], K::BYTES), ("value size", recorded[1], V::BYTES)]
+        [("key size", recorded[0], K::bytes()), ("value size", recorded[1], V::bytes())]
     {
         if found as usize != expected {
             return Err(OpenError::Mismatch {
@@ -22,6 +22,15 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
             });
         }
     }
+    if recorded == [WORD as u32; 2] && !are_words::<K, V>() {
+        // The code for words would have to be chosen at compile time.
+        return Err(OpenError::Mismatch {
+            field: "pair of key and value size",
+            found: "8 and 8 bytes".into(),
+            expected: "other sizes, by types that learn theirs at run time".into(),
+            advice: "open it with u64 and u64",
+        });
+    }
     Ok(())
 }
 
@@ -29,7 +38,7 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
 pub(crate) fn not_kept<K: Fixed, V: Fixed>(pair_sizes: &str) -> OpenError {
     OpenError::Mismatch {
         field: "pair of key and value size",
-        found: format!("{} and {} bytes", K::BYTES, V::BYTES),
+        found: format!("{} and {} bytes", K::bytes(), V::bytes()),
         expected: pair_sizes.into(),
         advice: "open it with the firndex version that made it",
     }
