@@ -263,9 +263,10 @@ fn words_are_not_opened_as_pairs_of_a_size_told_later() {
     for &engine in Engine::ALL {
         let _ = std::fs::remove_file(&path);
         Options::new().engine(engine).create_table(&path).unwrap().close().unwrap();
+        let options = Options::new().read_only(true);
         let says = ["8 and 8 bytes", "open it with u64 and u64"];
-        assert_refused(&path, |path| Options::new().open_table_of::<Late<8>, Late<8>>(path), &says);
-        assert_refused(&path, |path| Options::new().open_table_of::<u64, Late<8>>(path), &says);
+        assert_refused(&path, |path| options.open_table_of::<Late<8>, Late<8>>(path), &says);
+        assert_refused(&path, |path| options.open_table_of::<u64, Late<8>>(path), &says);
     }
 }
 
