@@ -36,7 +36,7 @@ impl<const WHICH: usize> Fixed for AnySize<WHICH> {
     const BYTES: usize = 1;
 
     #[inline(always)]
-    fn bytes() -> usize {
+    fn layout_bytes() -> usize {
         SIZES.get().expect("the sizes are set before the pool is opened")[WHICH]
     }
 
@@ -47,7 +47,7 @@ impl<const WHICH: usize> Fixed for AnySize<WHICH> {
 
     #[inline(always)]
     fn of_words(word: impl Fn(usize) -> u64) -> Self {
-        let bytes = Self::bytes();
+        let bytes = Self::layout_bytes();
         assert!(bytes <= COPIED_BYTES_MAX, "a value of {bytes} bytes, which no command copies");
         let mut words = [0; WORDS];
         for (index, of) in words.iter_mut().enumerate().take(bytes.div_ceil(8)) {
@@ -85,7 +85,7 @@ mod tests {
             assert!(index < 3);
             words(index)
         });
-        assert_eq!((AnyKey::bytes(), AnyValue::bytes()), (20, 256));
+        assert_eq!((AnyKey::layout_bytes(), AnyValue::layout_bytes()), (20, 256));
         let expected = [u64::MAX, u64::MAX - 1, 0xffff_fffd, 0];
         assert_eq!([0, 1, 2, 3].map(|index| key.word(index)), expected);
         assert_eq!(key.word(usize::MAX), 0);

@@ -11,15 +11,15 @@ const KEY_BYTES_MAX: usize = 512;
 /// The second output of the hash functions for a key.
 #[inline(always)]
 pub(crate) fn second_of<K: Fixed>(hasher: &Hasher, key: K) -> u64 {
-    if K::bytes() == 8 {
+    if K::layout_bytes() == 8 {
         return hasher.second_u64(key.word(0));
     }
     let mut bytes = [0; KEY_BYTES_MAX];
     let (words, _) = bytes.as_chunks_mut::<8>();
-    for (index, word) in words.iter_mut().enumerate().take(K::bytes().div_ceil(8)) {
+    for (index, word) in words.iter_mut().enumerate().take(K::layout_bytes().div_ceil(8)) {
         *word = key.word(index).to_le_bytes();
     }
-    hasher.second_bytes(&bytes[..K::bytes()])
+    hasher.second_bytes(&bytes[..K::layout_bytes()])
 }
 
 /// Items that are a `K` and then a `V`. The place of one is given by the bucket and the byte of the bucket at which it
@@ -29,26 +29,26 @@ pub(crate) struct Packed<K, V>(PhantomData<fn() -> (K, V)>);
 impl<K: Fixed, V: Fixed> Packed<K, V> {
     #[inline(always)]
     pub(crate) fn item_bytes() -> u64 {
-        (K::bytes() + V::bytes()) as u64
+        (K::layout_bytes() + V::layout_bytes()) as u64
     }
 
     /// Whether every key and value begins at a word and ends at one, if the first item does.
     #[inline(always)]
     pub(crate) fn are_whole_words() -> bool {
-        K::bytes().is_multiple_of(8) && V::bytes().is_multiple_of(8)
+        K::layout_bytes().is_multiple_of(8) && V::layout_bytes().is_multiple_of(8)
     }
 
     /// The word that is an item's value, if one word it is.
     #[inline(always)]
     pub(crate) fn value_word(bucket: Offset, at: u64) -> Option<Offset> {
-        let at = at + K::bytes() as u64;
-        (V::bytes() == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
+        let at = at + K::layout_bytes() as u64;
+        (V::layout_bytes() == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
     }
 
     /// An item's key, in as many steps as it has words.
     #[inline(always)]
     pub(crate) fn key<M: Medium>(medium: &M, bucket: Offset, at: u64) -> K {
-        K::of_words(|index| Self::word(medium, bucket, at, index, K::bytes()))
+        K::of_words(|index| Self::word(medium, bucket, at, index, K::layout_bytes()))
     }
 
     /// Whether an item's key is this one.
@@ -62,7 +62,7 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     pub(crate) fn pair<M: Medium>(medium: &M, bucket: Offset, at: u64) -> (K, V) {
         if Self::are_whole_words() && Self::item_bytes() == 2 * WORD {
             let pair = medium.load_two(bucket.add(at));
-            let value_at = K::bytes() / WORD as usize;
+            let value_at = K::layout_bytes() / WORD as usize;
             return (K::of_words(|index| pair[index]), V::of_words(|index| pair[value_at + index]));
         }
         (Self::key(medium, bucket, at), Self::value(medium, bucket, at))
@@ -71,8 +71,8 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     /// As [`Packed::key`].
     #[inline(always)]
     pub(crate) fn value<M: Medium>(medium: &M, bucket: Offset, at: u64) -> V {
-        let at = at + K::bytes() as u64;
-        V::of_words(|index| Self::word(medium, bucket, at, index, V::bytes()))
+        let at = at + K::layout_bytes() as u64;
+        V::of_words(|index| Self::word(medium, bucket, at, index, V::layout_bytes()))
     }
 
     /// Word `index` of the `bytes` bytes that begin at byte `at` of the bucket.
@@ -94,15 +94,15 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     /// Stores an item. Neighbours' bytes stay as they are; the bucket is locked.
     #[track_caller]
     pub(crate) fn fill<M: Medium>(medium: &M, bucket: Offset, at: u64, key: K, value: V) {
-        Self::store(medium, bucket, at, K::bytes(), |index| key.word(index));
+        Self::store(medium, bucket, at, K::layout_bytes(), |index| key.word(index));
         Self::fill_value(medium, bucket, at, value);
     }
 
     /// Stores an item's value; as [`Packed::fill`].
     #[track_caller]
     pub(crate) fn fill_value<M: Medium>(medium: &M, bucket: Offset, at: u64, value: V) {
-        let at = at + K::bytes() as u64;
-        Self::store(medium, bucket, at, V::bytes(), |index| value.word(index));
+        let at = at + K::layout_bytes() as u64;
+        Self::store(medium, bucket, at, V::layout_bytes(), |index| value.word(index));
     }
 
     /// Stores `bytes` bytes, whose words `source` tells, from byte `at` of the bucket on.

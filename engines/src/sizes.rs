@@ -10,9 +10,10 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
         PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
         PoolKind::Store => [WORD as u32; 2],
     };
-    for (field, found, expected) in
-        [("key size", recorded[0], K::bytes()), ("value size", recorded[1], V::bytes())]
-    {
+    for (field, found, expected) in [
+        ("key size", recorded[0], K::layout_bytes()),
+        ("value size", recorded[1], V::layout_bytes()),
+    ] {
         if found as usize != expected {
             return Err(OpenError::Mismatch {
                 field,
@@ -38,7 +39,7 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
 pub(crate) fn not_kept<K: Fixed, V: Fixed>(pair_sizes: &str) -> OpenError {
     OpenError::Mismatch {
         field: "pair of key and value size",
-        found: format!("{} and {} bytes", K::bytes(), V::bytes()),
+        found: format!("{} and {} bytes", K::layout_bytes(), V::layout_bytes()),
         expected: pair_sizes.into(),
         advice: "open it with the firndex version that made it",
     }

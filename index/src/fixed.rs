@@ -23,7 +23,7 @@ pub trait Fixed: Copy + Send + Sync + 'static {
     /// only chooses code at compile time. No such pair has 8 and 8 bytes: words have code and a layout of their own.
     #[doc(hidden)]
     #[inline(always)]
-    fn bytes() -> usize {
+    fn layout_bytes() -> usize {
         Self::BYTES
     }
 
@@ -43,7 +43,7 @@ pub const fn are_words<K: Fixed, V: Fixed>() -> bool {
 /// Whether two values have the same bytes. For integers this is one comparison, or two.
 #[inline(always)]
 pub fn is_same<T: Fixed>(one: T, other: T) -> bool {
-    (0..T::bytes().div_ceil(8)).all(|index| one.word(index) == other.word(index))
+    (0..T::layout_bytes().div_ceil(8)).all(|index| one.word(index) == other.word(index))
 }
 
 /// As [`is_same`] for two states of a key, of which absence is one.

@@ -49,7 +49,7 @@ struct Late([u8; 12]);
 impl Fixed for Late {
     const BYTES: usize = 1;
 
-    fn bytes() -> usize {
+    fn layout_bytes() -> usize {
         12
     }
 
@@ -71,7 +71,7 @@ fn sizes_told_at_run_time_count_when_values_are_compared() {
         other[at] = 8;
         assert!(!is_same(Late(value), Late(other)), "byte {at}");
     }
-    assert_eq!((u64::bytes(), <[u8; 5]>::bytes()), (8, 5));
+    assert_eq!((u64::layout_bytes(), <[u8; 5]>::layout_bytes()), (8, 5));
 }
 
 #[test]

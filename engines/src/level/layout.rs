@@ -153,12 +153,12 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
             let cost = |&bytes_of: &u64| (bytes(bytes_of), Reverse(near(bytes_of)));
             [WORD, 4, TOKENS_BYTES_MIN].into_iter().min_by_key(cost).unwrap_or(WORD)
         };
-        if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::bytes() == 0 {
+        if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::layout_bytes() == 0 {
             return Err(format!(
                 "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \
                  {BUCKET_BYTES_MAX}, and a key at least one",
-                K::bytes(),
-                V::bytes(),
+                K::layout_bytes(),
+                V::layout_bytes(),
                 bytes(tokens_bytes)
             ));
         }

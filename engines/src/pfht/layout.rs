@@ -125,11 +125,11 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
         let most = slots_for(Self::item_bytes(), Self::WORDS);
-        if K::bytes() == 0 || slots == 0 || slots > most {
+        if K::layout_bytes() == 0 || slots == 0 || slots > most {
             return Err(format!(
                 "{slots} items of {} and {} bytes; a bucket holds 1 to {most}, and a key has at least one byte",
-                K::bytes(),
-                V::bytes(),
+                K::layout_bytes(),
+                V::layout_bytes(),
             ));
         }
         Ok(Bucket { slots, pair: PhantomData })

@@ -80,11 +80,11 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     }
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
-        if K::bytes() == 0 || slots == 0 || slots > slots_for(Self::item_bytes()) {
+        if K::layout_bytes() == 0 || slots == 0 || slots > slots_for(Self::item_bytes()) {
             return Err(format!(
                 "{slots} items of {} and {} bytes; a bucket holds 1 to {}, and a key has at least one byte",
-                K::bytes(),
-                V::bytes(),
+                K::layout_bytes(),
+                V::layout_bytes(),
                 slots_for(Self::item_bytes())
             ));
         }

@@ -10,14 +10,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use workload::Random;
 
-/// `N` bytes, as a type that the compiler takes for another size: layouts and comparisons ask for [`Fixed::bytes`].
+/// `N` bytes, as a type that the compiler takes for another size: layouts and comparisons ask for
+/// [`Fixed::layout_bytes`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Late<const N: usize>([u8; N]);
 
 impl<const N: usize> Fixed for Late<N> {
     const BYTES: usize = 1;
 
-    fn bytes() -> usize {
+    fn layout_bytes() -> usize {
         N
     }
 
@@ -43,7 +44,7 @@ fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
 
 /// The bytes of a value, whatever its type calls equal.
 fn words<T: Fixed>(value: T) -> Vec<u64> {
-    (0..T::bytes().div_ceil(8)).map(|index| value.word(index)).collect()
+    (0..T::layout_bytes().div_ceil(8)).map(|index| value.word(index)).collect()
 }
 
 fn words_in<T: Fixed>(value: Option<T>) -> Option<Vec<u64>> {
@@ -59,7 +60,7 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     let options = Options::new().engine(engine);
-    let mut random = Random::new(K::bytes() as u64 * 1000 + V::bytes() as u64);
+    let mut random = Random::new(K::layout_bytes() as u64 * 1000 + V::layout_bytes() as u64);
     let mut model = Model::new();
     let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
     let first_capacity = table.stats().unwrap().capacity;
@@ -86,7 +87,12 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
                 let new = (random.below(2) == 0).then_some(value);
                 let done = table.compare_exchange(key, expected, new).unwrap();
                 if words_in(expected) == there {
-                    assert!(done.is_ok(), "{} and {} bytes on {engine}", K::bytes(), V::bytes());
+                    assert!(
+                        done.is_ok(),
+                        "{} and {} bytes on {engine}",
+                        K::layout_bytes(),
+                        V::layout_bytes()
+                    );
                     match new {
                         Some(value) => model.insert(words(key), words(value)),
                         None => model.remove(&words(key)),
@@ -158,13 +164,13 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
             assert_holds(&table, &model);
             table.close().unwrap();
             let info = inspect(&path).unwrap();
-            let sizes = (K::bytes() as u32, V::bytes() as u32);
+            let sizes = (K::layout_bytes() as u32, V::layout_bytes() as u32);
             assert_eq!((info.key_bytes, info.value_bytes, info.engine), (sizes.0, sizes.1, engine));
             table = options.open_table_of(&path).unwrap();
             assert_holds(&table, &model);
         }
     }
-    if K::bytes() > 1 {
+    if K::layout_bytes() > 1 {
         assert!(
             table.stats().unwrap().capacity > first_capacity,
             "it did not grow: {:?}",

@@ -95,12 +95,12 @@ impl Seen {
 impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
     #[inline(always)]
     fn key_words() -> usize {
-        words_of(K::bytes())
+        words_of(K::layout_bytes())
     }
 
     #[inline(always)]
     fn entry_words() -> usize {
-        words_of(K::bytes()) + words_of(V::bytes())
+        words_of(K::layout_bytes()) + words_of(V::layout_bytes())
     }
 
     /// Entries of a bucket; 0: pairs are too large to be cached.
@@ -284,7 +284,7 @@ impl<'a, K: Fixed, V: Fixed> LockedBucket<'a, K, V> {
         }
         if let Some(value) = value {
             let first = Bucket::<K, V>::key_words();
-            (0..words_of(V::bytes())).for_each(|word| store(first + word, value.word(word)));
+            (0..words_of(V::layout_bytes())).for_each(|word| store(first + word, value.word(word)));
         }
     }
 }

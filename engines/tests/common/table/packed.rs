@@ -6,14 +6,14 @@ use pmem::medium::Dram;
 use std::collections::HashMap;
 use workload::Random;
 
-/// `N` bytes. If it is `LATE`, only [`Fixed::bytes`] says so, as of types that learn their size at run time.
+/// `N` bytes. If it is `LATE`, only [`Fixed::layout_bytes`] says so, as of types that learn their size at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Bytes<const N: usize, const LATE: bool = false>(pub(crate) [u8; N]);
 
 impl<const N: usize, const LATE: bool> Fixed for Bytes<N, LATE> {
     const BYTES: usize = if LATE { 1 } else { N };
 
-    fn bytes() -> usize {
+    fn layout_bytes() -> usize {
         N
     }
 
