@@ -1,7 +1,7 @@
 //! Tables that programs make with keys and values of other sizes: the command has no type for them, and must tell of
 //! them what the library tells.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -230,7 +230,7 @@ fn write_until_killed<const K: usize, const V: usize>(engine: Engine) {
     let options = Options::new().engine(engine).durability(Durability::Process);
     let table: Of<K, V> = options.create_table_of("pool").unwrap();
     fill(&table);
-    writeln!(std::io::stderr(), "filled").unwrap();
+    eprintln!("filled");
     loop {
         std::thread::park();
     }
