@@ -9,10 +9,11 @@ use indicatif::{HumanBytes, HumanCount};
 use serde_json::json;
 
 use super::target::Target;
-use crate::failure::{Failure, Status};
+use crate::failure::Status;
 use crate::output;
 use crate::pool;
 use crate::progress;
+use crate::sizes::{self, AnyKey, AnyValue};
 
 /// Copy out of a damaged or refused pool what still reads well
 ///
@@ -45,17 +46,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let Arguments { pool: path, target, orphans } = arguments;
     let salvage = Salvage::open(path).map_err(|error| pool::explain(path, error))?;
     let (out, existing, options) = (target.out(), target.existing(), Options::default());
-    if salvage.kind() == Some(Kind::Table) && salvage.sizes() != Some((8, 8)) {
-        return Err(Failure::new(
-            format!("{} is a table whose keys or values do not have 8 bytes", path.display()),
-            "salvage it in a program, with firndex::Salvage::table_of",
-        )
-        .into());
+    let sizes = salvage.sizes().filter(|_| salvage.kind() == Some(Kind::Table));
+    if let Some((key_bytes, value_bytes)) = sizes {
+        pool::refuse_long_pairs(path, key_bytes, value_bytes)?;
     }
     let bar = progress::waiting("salvaging");
-    let saved = match salvage.kind() {
-        Some(Kind::Table) => salvage.table_of::<u64, u64>(out, existing, &options),
-        _ => {
+    let saved = match sizes {
+        Some((8, 8)) => salvage.table_of::<u64, u64>(out, existing, &options),
+        Some((key_bytes, value_bytes)) => {
+            sizes::set(key_bytes, value_bytes);
+            salvage.table_of::<AnyKey, AnyValue>(out, existing, &options)
+        }
+        None => {
             let orphans = if *orphans { Orphans::Copy } else { Orphans::Leave };
             salvage.store(out, existing, &options, orphans)
         }

@@ -115,17 +115,6 @@ fn a_salvage_tells_what_is_missing() {
 }
 
 #[test]
-fn tables_of_other_sizes_are_for_programs() {
-    let workspace = Workspace::new();
-    let options = Options::new();
-    options.create_table_of::<[u8; 16], u32>(workspace.path("pool")).unwrap().close().unwrap();
-    workspace.run(["backup", "pool", "out"]).demand_error(&["open_table_of"]);
-    workspace.run(["convert", "pool", "out"]).demand_error(&["open_table_of"]);
-    workspace.run(["salvage", "pool", "out"]).demand_error(&["Salvage::table_of"]);
-    assert!(!workspace.path("out").exists());
-}
-
-#[test]
 fn a_compacted_pool_gives_its_space_back() {
     for kind in ["store", "table"] {
         let workspace = Workspace::with_pool(kind);

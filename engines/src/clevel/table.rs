@@ -37,9 +37,10 @@ struct Bytes {
 impl Bytes {
     #[inline(always)]
     fn of<T: Fixed>(value: T) -> Bytes {
-        let mut bytes = Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::BYTES };
-        let words = T::BYTES.div_ceil(WORD as usize);
-        if T::BYTES > INLINE_BYTES {
+        let mut bytes =
+            Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::layout_bytes() };
+        let words = T::layout_bytes().div_ceil(WORD as usize);
+        if T::layout_bytes() > INLINE_BYTES {
             bytes.long = (0..words).flat_map(|index| value.word(index).to_le_bytes()).collect();
         } else {
             let (chunks, _) = bytes.inline.as_chunks_mut::<{ WORD as usize }>();
