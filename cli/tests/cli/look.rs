@@ -245,7 +245,7 @@ fn pairs_that_a_closed_pool_lost_are_told() {
         assert!(is_told || keeps_items, "{engine}: {text}");
         assert!(text.contains("not sound: "), "{engine}: {text}");
         if is_told {
-            let says = ["it had 400 when it was closed", "backup", "read-only"];
+            let says = ["it had 400 when it was closed", "backup", "firndex salvage"];
             workspace.run(["put", "pool", "1", "1"]).demand_error(&says);
             workspace.run(["check", "pool"]).demand(2);
         }
