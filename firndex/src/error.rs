@@ -6,6 +6,7 @@ use pmem::heap::Corrupt;
 use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
 use std::io;
+use std::ops::RangeInclusive;
 
 /// Why an operation failed. After any error, everything stored before is unchanged. Batches of changes, which may fail
 /// part-way, have a [`BatchError`](crate::BatchError).
@@ -50,7 +51,7 @@ pub enum Error {
         advice: String,
     },
     /// No pool was made: the engine has no such parameter, or the value is out of its range.
-    #[error("{engine} has no parameter {name} of {value} here: {advice}")]
+    #[error("{}", parameter(engine, name, *value, range.as_ref(), advice))]
     Parameter {
         /// The engine asked for. If none was, the one with the largest pairs.
         engine: &'static str,
@@ -58,6 +59,8 @@ pub enum Error {
         name: String,
         /// The value asked for.
         value: u64,
+        /// What it can be in such a pool, if the engine has the parameter.
+        range: Option<RangeInclusive<u64>>,
         /// What to do.
         advice: String,
     },
@@ -135,6 +138,23 @@ pub enum Error {
     },
 }
 
+/// What is wrong with a parameter.
+fn parameter(
+    engine: &str,
+    name: &str,
+    value: u64,
+    range: Option<&RangeInclusive<u64>>,
+    advice: &str,
+) -> String {
+    match range {
+        Some(range) => {
+            let (least, most) = (range.start(), range.end());
+            format!("`{name}` must be {least} to {most} on {engine}, not {value}: {advice}")
+        }
+        None => format!("{engine} has no parameter `{name}`: {advice}"),
+    }
+}
+
 /// What to do when a page of a pool's file has vanished.
 fn after_vanishing(is_truncated: bool) -> &'static str {
     if is_truncated {
@@ -143,6 +163,16 @@ fn after_vanishing(is_truncated: bool) -> &'static str {
     } else {
         "its device failed, or is full: drop this handle, mend that, and open the pool again; else restore a backup, or copy \
          out what is left (`firndex salvage POOL OUT`)"
+    }
+}
+
+impl Error {
+    /// The same of a pool that is being made, where a full disk leaves nothing to remove.
+    pub(crate) fn of_a_new_pool(self) -> Error {
+        match self {
+            Error::PoolFull(full) => Error::PoolFull(full.of_a_new_pool()),
+            other => other,
+        }
     }
 }
 

@@ -105,7 +105,7 @@ fn create_refuses_what_exists() {
                 if !other.description().parameters.iter().any(|of| of.name == parameter.name) {
                     let least = bounds.start().to_string();
                     let arguments = ["create", "new", "--engine", other.name(), &name, &least];
-                    let says = [parameter.name, "use the engine", engine.name()];
+                    let says = [parameter.name, "leave it out, or use ", engine.name()];
                     workspace.run(arguments).demand_error(&says);
                 }
             }
@@ -152,14 +152,23 @@ fn create_opens_what_is_there_only_if_it_is_asked_to() {
     for kind in ["store", "table"] {
         let workspace = Workspace::with_pool(kind);
         workspace.run(["put", "pool", "1", "10"]).demand(0);
-        workspace.run(["create", "pool", "--kind", kind]).demand_error(&["exists already"]);
+        let exists = ["pool exists already", "hint: ", "--or-open"];
+        workspace.run(["create", "pool", "--kind", kind]).demand_error(&exists);
         let create = ["create", "pool", "--kind", kind, "--or-open"];
         let opened = workspace.run(create).demand(0);
         assert!(opened.stderr().contains("opened pool"), "{}", opened.stderr());
         assert_eq!(workspace.run(["get", "pool", "1"]).demand(0).stdout(), b"10");
         let other = if kind == "store" { "table" } else { "store" };
         let create = ["create", "pool", "--kind", other, "--or-open"];
-        workspace.run(create).demand_error(&["kind", kind, other]);
+        let words = [&*format!("pool is a {kind}, not a {other}"), &*format!("use --kind {kind}")];
+        workspace.run(create).demand_error(&words);
+        let on_another = ["create", "pool", "--kind", kind, "--or-open", "--engine", "level"];
+        workspace.run(on_another).demand_error(&["not on level", "use --engine iceberg"]);
+        let slots = ["create", "slots", "--kind", kind, "--engine", "iceberg", "--slots", "3"];
+        let words = ["iceberg has no parameter `slots`: leave it out, or use level, rewo or pfht"];
+        workspace.run(slots).demand_error(&words);
+        let slots = ["create", "slots", "--kind", kind, "--engine", "rewo", "--slots", "99"];
+        workspace.run(slots).demand_error(&["`slots` must be 1 to 15 on rewo, not 99"]);
         let new = workspace.run(["create", "new", "--kind", kind, "--or-open"]).demand(0);
         assert!(new.stderr().contains("created new"), "{}", new.stderr());
     }
