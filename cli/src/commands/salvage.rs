@@ -92,7 +92,7 @@ fn incomplete(path: &Path, saved: &Salvaged, has_orphans: bool) -> Failure {
     let what = if saved.pairs == 0 {
         format!("nothing of {shown} could be saved")
     } else if if_closed.is_complete() {
-        format!("{shown} may have had more: what it was missing nobody can tell")
+        format!("{shown} may have had more: it was not closed, or is a checkpoint")
     } else {
         format!("not all of {shown} could be saved")
     };
