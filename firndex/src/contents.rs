@@ -62,7 +62,7 @@ impl Contents {
                 engine: engine.name(),
                 name: name.to_owned(),
                 value,
-                range: bounds(engine, name, sizes),
+                exists: bounds(engine, name, sizes).is_some(),
                 advice: self.advice_on(engine, name),
             });
         }
@@ -85,14 +85,15 @@ impl Contents {
 
     /// What to do about a parameter that the engine does not have, or not with this value.
     fn advice_on(self, engine: Engine, name: &str) -> String {
-        if bounds(engine, name, self.sizes()).is_some() {
-            return match self.kind {
-                Kind::Table => {
-                    let pair_bytes = self.sizes().pair_bytes();
-                    format!("choose one that fits pairs of {pair_bytes} bytes, or leave it out")
-                }
-                Kind::Store => "choose one of these, or leave it out".into(),
+        if let Some(bounds) = bounds(engine, name, self.sizes()) {
+            let (least, most) = bounds.into_inner();
+            let of = match self.kind {
+                Kind::Table => format!(" with pairs of {} bytes", self.sizes().pair_bytes()),
+                Kind::Store => String::new(),
             };
+            return format!(
+                "it must be {least} to {most}{of}; choose one of these, or leave it out"
+            );
         }
         let others = Engine::names(|one| one.parameters.iter().any(|of| of.name == name));
         if others.is_empty() {

@@ -6,7 +6,6 @@ use pmem::heap::Corrupt;
 use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
 use std::io;
-use std::ops::RangeInclusive;
 
 /// Why an operation failed. After any error, everything stored before is unchanged. Batches of changes, which may fail
 /// part-way, have a [`BatchError`](crate::BatchError).
@@ -51,7 +50,7 @@ pub enum Error {
         advice: String,
     },
     /// No pool was made: the engine has no such parameter, or the value is out of its range.
-    #[error("{}", parameter(engine, name, *value, range.as_ref(), advice))]
+    #[error("{}: {advice}", parameter(engine, name, *value, *exists))]
     Parameter {
         /// The engine asked for. If none was, the one with the largest pairs.
         engine: &'static str,
@@ -59,9 +58,9 @@ pub enum Error {
         name: String,
         /// The value asked for.
         value: u64,
-        /// What it can be in such a pool, if the engine has the parameter.
-        range: Option<RangeInclusive<u64>>,
-        /// What to do.
+        /// Whether the engine has the parameter.
+        exists: bool,
+        /// What it can be, and what to do.
         advice: String,
     },
     /// Nothing was made or opened: an option's value is out of range.
@@ -139,19 +138,10 @@ pub enum Error {
 }
 
 /// What is wrong with a parameter.
-fn parameter(
-    engine: &str,
-    name: &str,
-    value: u64,
-    range: Option<&RangeInclusive<u64>>,
-    advice: &str,
-) -> String {
-    match range {
-        Some(range) => {
-            let (least, most) = (range.start(), range.end());
-            format!("`{name}` must be {least} to {most} on {engine}, not {value}: {advice}")
-        }
-        None => format!("{engine} has no parameter `{name}`: {advice}"),
+fn parameter(engine: &str, name: &str, value: u64, exists: bool) -> String {
+    match exists {
+        true => format!("`{name}` cannot be {value} on {engine}"),
+        false => format!("{engine} has no parameter `{name}`"),
     }
 }
 

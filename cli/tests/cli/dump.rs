@@ -162,7 +162,7 @@ fn a_scan_goes_on_where_it_was() {
 fn a_number_that_is_no_cursor_is_refused() {
     let workspace = Workspace::with_pool("store");
     for wrong in ["12345", "1048576", "-1", "next"] {
-        let scan = ["scan", "pool".as_ref(), &*format!("--cursor={wrong}")];
+        let scan = ["scan", "pool", &*format!("--cursor={wrong}")];
         workspace.run(scan).demand_wrong_use(&["what an earlier scan printed"]);
     }
 }

@@ -168,7 +168,7 @@ fn create_opens_what_is_there_only_if_it_is_asked_to() {
         let words = ["iceberg has no parameter `slots`: leave it out, or use level, rewo or pfht"];
         workspace.run(slots).demand_error(&words);
         let slots = ["create", "slots", "--kind", kind, "--engine", "rewo", "--slots", "99"];
-        workspace.run(slots).demand_error(&["`slots` must be 1 to 15 on rewo, not 99"]);
+        workspace.run(slots).demand_error(&["`slots` cannot be 99 on rewo: it must be 1 to 15"]);
         let new = workspace.run(["create", "new", "--kind", kind, "--or-open"]).demand(0);
         assert!(new.stderr().contains("created new"), "{}", new.stderr());
     }
