@@ -43,8 +43,8 @@ fn like(handle: &Handle) -> Result<Options> {
     Ok(options.helpers(0))
 }
 
-/// `asked`, and what that leaves out as in the pool of `handle`: engine, parameters, durability and sums. Parameters that
-/// its engine does not take choose another one, as they do for a new pool.
+/// `asked`, and what that leaves out as in the pool of `handle`: engine, parameters, durability and sums. Parameters
+/// that its engine does not have choose another one, as they do for a new pool.
 fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
     let superblock = handle.superblock()?;
     let mut options = asked.clone();

@@ -516,8 +516,8 @@ pub struct Stats {
     pub medium: Medium,
     /// Pairs stored.
     pub pairs: u64,
-    /// All slots but those that only take overflow: what the load factor is relative to. A table that could not grow may
-    /// have more pairs.
+    /// All slots but those that only take overflow: what the load factor is relative to. A table that could not grow
+    /// may have more pairs.
     pub capacity: u64,
     /// Pairs divided by these slots, 1 at most.
     pub load_factor: f64,
@@ -543,8 +543,8 @@ pub struct Stats {
     pub incarnation: u64,
     /// The pool's random identity.
     pub uuid: u128,
-    /// What survives power loss while the pool is open. In a pool that is opened read-only: once it is opened for writing,
-    /// unless that asks for another durability.
+    /// What survives power loss while the pool is open. In a pool that is opened read-only: once it is opened for
+    /// writing, unless that asks for another durability.
     pub durability: Durability,
     /// Figures of log and checkpoint, if the pool has them and is open for writing.
     pub log: Option<LogUse>,

@@ -487,8 +487,8 @@ pub struct PoolInfo {
     pub value_bytes: u32,
     /// Whether it was closed and not opened for writing since.
     pub clean: bool,
-    /// What survives power loss while it is open: the durability that its last opening had or, if it was closed, that its
-    /// next one has unless it asks for another.
+    /// What survives power loss while it is open: the durability that its last opening had or, if it was closed, that
+    /// its next one has unless it asks for another.
     pub durability: Durability,
     /// Whether sums of its file are written when it is closed: [`Options::keep_sums`](crate::Options::keep_sums).
     pub keeps_sums: bool,

@@ -220,7 +220,8 @@ impl Options {
     }
 
     /// Limit of the pool's size in bytes, 8 KiB to 1 TiB. Default: 64 GiB, or four times the pool's size when it is
-    /// opened if that is more. At the limit, changes that need space fail with [`Error::PoolFull`](crate::Error::PoolFull).
+    /// opened if that is more. At the limit, changes that need space fail with
+    /// [`Error::PoolFull`](crate::Error::PoolFull).
     ///
     /// The pool reserves addresses, not memory: the next power of two, at most 1 TiB, and up to half as many for the
     /// sidecar (the engine's memory beside the pool). A process has 128 TiB of addresses, enough for a thousand pools

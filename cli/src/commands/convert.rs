@@ -16,10 +16,10 @@ use crate::safety;
 
 /// Copy a pool to another engine, or to other parameters
 ///
-/// OUT has POOL's engine, parameters, durability and sums, unless you choose others. A parameter that POOL's engine does
-/// not have chooses another engine, as in `firndex create`. OUT has a new hash seed. It is no larger than its pairs
-/// need, so a pool from which much was removed becomes smaller. OUT gets its name when it is complete and on the device,
-/// and POOL stays as it is.
+/// OUT has POOL's engine, parameters, durability and sums, unless you choose others. A parameter that POOL's engine
+/// does not have chooses another engine, as in `firndex create`. OUT has a new hash seed. It is no larger than its
+/// pairs need, so a pool from which much was removed becomes smaller. OUT gets its name when it is complete and on the
+/// device, and POOL stays as it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

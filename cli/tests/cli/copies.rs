@@ -1,7 +1,7 @@
 //! backup, convert, salvage: what they write, what they say, and what they refuse.
 
 use crate::workspace::Workspace;
-use firndex::{Durability, Engine, Options, Store};
+use firndex::{Durability, Engine, Options, PairSizes, Store};
 
 fn filled(kind: &str) -> Workspace {
     let workspace = Workspace::with_pool(kind);
@@ -167,28 +167,37 @@ fn a_salvage_says_how_orphans_are_copied() {
 
 #[test]
 fn a_conversion_keeps_what_it_is_not_told_to_change() {
+    // Not the engine that a new pool would have.
+    let with_parameter = |engine: &&Engine| !engine.description().parameters.is_empty();
+    let engine = *Engine::ALL[1..].iter().find(with_parameter).unwrap();
+    let parameter = &engine.description().parameters[0];
+    let (least, most) = (parameter.bounds)(PairSizes::WORDS).unwrap().into_inner();
+    let (name, most) = (format!("--{}", parameter.name), most.to_string());
+
     let workspace = Workspace::new();
-    let create = ["create", "pool", "--engine", "level", "--slots", "8", "--sums"];
+    let create = ["create", "pool", "--engine", engine.name(), &name, &most, "--sums"];
     workspace.run(create.iter().chain(&["--durability", "commit"])).demand(0);
     workspace.run(["put", "pool", "apple", "red"]).demand(0);
-    let what = |name: &str| {
-        let stat = workspace.run(["stat", name, "--json"]).demand(0).json();
+    let what = |pool: &str| {
+        let stat = workspace.run(["stat", pool, "--json"]).demand(0).json();
         let of = |field: &str| stat[field].to_string();
         [of("engine"), of("durability"), of("keeps_sums"), of("capacity")]
     };
+    let quoted = |name: &str| format!("{name:?}");
     let before = what("pool");
-    assert_eq!(&before[..3], ["\"level\"", "\"commit\"", "true"]);
+    assert_eq!(before[..3], [quoted(engine.name()), quoted("commit"), "true".into()]);
     for command in ["backup", "convert"] {
         workspace.run([command, "pool", command]).demand(0);
         assert_eq!(what(command), before, "after {command}");
     }
-    workspace.run(["convert", "pool", "slots", "--slots", "4"]).demand(0);
-    let slots = what("slots");
-    assert_eq!(&slots[..3], &before[..3]);
-    assert!(slots[3] != before[3], "{slots:?}");
-    let other = ["convert", "pool", "other", "--engine", "iceberg", "--durability", "process"];
-    workspace.run(other).demand(0);
-    assert_eq!(&what("other")[..3], ["\"iceberg\"", "\"process\"", "true"]);
+    workspace.run(["convert", "pool", "least", &name, &least.to_string()]).demand(0);
+    let changed = what("least");
+    assert_eq!(changed[..3], before[..3]);
+    assert!(changed[3] != before[3], "{changed:?}");
+    let other = ["convert", "pool", "other", "--engine", Engine::ALL[0].name()];
+    workspace.run(other.iter().chain(&["--durability", "process"])).demand(0);
+    let other = [quoted(Engine::ALL[0].name()), quoted("process"), "true".into()];
+    assert_eq!(what("other")[..3], other);
     assert_eq!(workspace.run(["get", "other", "apple"]).demand(0).stdout(), b"red");
 }
 

@@ -31,7 +31,8 @@ pub struct Salvaged {
     pub expected: Option<u64>,
     /// How much of the superblock was left.
     pub superblock: SuperblockState,
-    /// Whether this was a closed pool. If not, it was cut off, or is a checkpoint: what was written last may be missing.
+    /// Whether this was a closed pool. If not, it was cut off, or is a checkpoint: what was written last may be
+    /// missing.
     pub closed: bool,
     /// Slots whose key does not belong there. They were left out.
     pub misplaced: u64,
