@@ -16,6 +16,7 @@ mod progress;
 mod quote;
 mod reading;
 mod safety;
+mod sizes;
 mod waiting;
 
 use std::process::ExitCode;

@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Error, Result};
-use firndex::{CheckReport, Kind, OpenError, Options, PoolInfo, Stats, Store, Table};
+use firndex::{
+    CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Stats, Store, Table,
+};
 
 use crate::failure::Failure;
 use crate::format::Field;
@@ -14,8 +16,9 @@ use crate::progress;
 use crate::quote::quote;
 use crate::reading::Reading;
 use crate::safety::{LogPlace, Safety};
+use crate::sizes::{self, AnyKey, AnyValue};
 
-/// An open pool; which of the two it is was read from the file.
+/// An open pool whose keys and values can be told on a command line; which of the two it is was read from the file.
 pub(crate) enum Pool {
     /// Numbers to numbers.
     Table(Table<u64, u64>),
@@ -23,53 +26,61 @@ pub(crate) enum Pool {
     Store(Store),
 }
 
+/// Any open pool, for what needs no key and no value.
+pub(crate) enum AnyPool {
+    /// One whose pairs can be told.
+    Told(Pool),
+    /// A table of other sizes.
+    Other(Table<AnyKey, AnyValue>),
+}
+
+/// Whether the pool's keys and values can be told on a command line.
+fn is_told(info: &PoolInfo) -> bool {
+    info.kind == Kind::Store || (info.key_bytes, info.value_bytes) == (8, 8)
+}
+
+/// How to open a pool to look at it. One that was closed properly is opened read-only, so that a file without write
+/// permission serves as well; any other must be recovered, which writes, and is refused if nothing may be written.
+fn to_read(info: &PoolInfo, reading: &Reading) -> Options {
+    reading.log.options().read_only(info.clean || reading.read_only)
+}
+
+/// Opens a pool. If another process holds it, this waits as long as the user wants.
+fn when_free<T>(path: &Path, log: &LogPlace, open: impl Fn() -> firndex::Result<T>) -> Result<T> {
+    let _step = progress::waiting("opening");
+    log.waiting.until_free(path, open).map_err(|error| explain(path, error))
+}
+
 impl Pool {
-    /// Opens a pool to look at it. One that was closed properly is opened read-only, so that a
-    /// file without write permission serves as well; any other must be recovered, which writes, and
-    /// is refused if nothing may be written.
+    /// Opens a pool to look at its pairs; as [`to_read`].
     pub(crate) fn open_to_read(path: &Path, reading: &Reading) -> Result<Self> {
-        if !reading.read_only {
-            reading.log.restore(path)?;
-        }
-        Self::open_inspected(path, &inspect(path)?, reading)
+        let info = restored(path, reading)?;
+        Self::open(path, &info, &to_read(&info, reading), &reading.log)
     }
 
-    /// As [`Pool::open_to_read`], of what `inspect` has told.
-    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
-        let options = reading.log.options().read_only(info.clean || reading.read_only);
-        Self::open(path, info, options, &reading.log)
-    }
-
-    /// Opens a pool to change it.
+    /// Opens a pool to change its pairs.
     pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
         safety.log.restore(path)?;
-        Self::open(path, &inspect(path)?, safety.options(), &safety.log)
+        Self::open(path, &inspect(path)?, &safety.options(), &safety.log)
     }
 
-    /// Whether the pool's keys and values can be told on a command line.
-    pub(crate) fn can_open(info: &PoolInfo) -> bool {
-        info.kind == Kind::Store || (info.key_bytes, info.value_bytes) == (8, 8)
-    }
-
-    fn open(path: &Path, info: &PoolInfo, options: Options, log: &LogPlace) -> Result<Self> {
-        if !Self::can_open(info) {
-            let (keys, values) = (info.key_bytes, info.value_bytes);
+    fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
+        if !is_told(info) {
             return Err(Failure::new(
                 format!(
-                    "{} is a table of keys of {keys} and values of {values} bytes, and the command \
-                     line opens stores and tables of keys and values of 8 bytes",
-                    path.display()
+                    "{}, and the command line reads and writes the pairs of stores and of tables with keys and values \
+                     of 8 bytes",
+                    of_sizes(path, info.key_bytes, info.value_bytes)
                 ),
-                "open it in a program, with firndex::Options::open_table_of",
+                "open it in a program, with firndex::Options::open_table_of; only stat, check, shrink, backup, \
+                 convert, compact and salvage serve tables of other sizes",
             )
             .into());
         }
-        let open = || match info.kind {
+        when_free(path, log, || match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
             Kind::Store => options.open_store(path).map(Pool::Store),
-        };
-        let _step = progress::waiting("opening");
-        log.waiting.until_free(path, open).map_err(|error| explain(path, error))
+        })
     }
 
     /// Number of pairs.
@@ -78,13 +89,6 @@ impl Pool {
             Pool::Table(table) => table.len(),
             Pool::Store(store) => store.len(),
         }
-    }
-
-    pub(crate) fn stats(&self) -> Result<Stats> {
-        Ok(match self {
-            Pool::Table(table) => table.stats(),
-            Pool::Store(store) => store.stats(),
-        }?)
     }
 
     pub(crate) fn check(&self) -> Result<CheckReport> {
@@ -125,6 +129,144 @@ impl Pool {
             Pool::Store(store) => store.close(),
         }?)
     }
+}
+
+impl AnyPool {
+    /// Opens a pool, of which `inspect` has told this, to look at it; as [`to_read`].
+    pub(crate) fn open_inspected(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
+        Self::open(path, info, &to_read(info, reading), &reading.log)
+    }
+
+    /// As [`AnyPool::open_inspected`], also if pairs are missing: a check tells how many.
+    pub(crate) fn open_to_check(path: &Path, info: &PoolInfo, reading: &Reading) -> Result<Self> {
+        Self::open(path, info, &to_read(info, reading).may_lack_pairs(true), &reading.log)
+    }
+
+    /// Opens a pool to copy its pairs.
+    pub(crate) fn open_to_copy(path: &Path, reading: &Reading) -> Result<Self> {
+        let info = restored(path, reading)?;
+        refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
+        Self::open_inspected(path, &info, reading)
+    }
+
+    /// Opens a pool to change its index.
+    pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
+        safety.log.restore(path)?;
+        Self::open(path, &inspect(path)?, &safety.options(), &safety.log)
+    }
+
+    /// Opens a pool to copy its pairs into its place.
+    pub(crate) fn open_to_rewrite(path: &Path, safety: &Safety) -> Result<Self> {
+        safety.log.restore(path)?;
+        let info = inspect(path)?;
+        refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
+        Self::open(path, &info, &safety.options(), &safety.log)
+    }
+
+    fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
+        if is_told(info) {
+            return Pool::open(path, info, options, log).map(AnyPool::Told);
+        }
+        sizes::set(info.key_bytes, info.value_bytes);
+        when_free(path, log, || options.open_table_of(path)).map(AnyPool::Other)
+    }
+
+    pub(crate) fn stats(&self) -> Result<Stats> {
+        Ok(match self {
+            AnyPool::Told(Pool::Table(table)) => table.stats(),
+            AnyPool::Told(Pool::Store(store)) => store.stats(),
+            AnyPool::Other(table) => table.stats(),
+        }?)
+    }
+
+    pub(crate) fn check(&self) -> Result<CheckReport> {
+        match self {
+            AnyPool::Told(pool) => pool.check(),
+            AnyPool::Other(table) => Ok(table.check()?),
+        }
+    }
+
+    /// As [`Pool::shrink`].
+    pub(crate) fn shrink(&self) -> Result<bool> {
+        match self {
+            AnyPool::Told(pool) => pool.shrink(),
+            AnyPool::Other(table) => Ok(table.shrink()?),
+        }
+    }
+
+    /// Writes a clean copy.
+    pub(crate) fn backup(&self, out: &Path, existing: Existing) -> firndex::Result<Copied> {
+        match self {
+            AnyPool::Told(Pool::Table(table)) => table.backup(out, existing),
+            AnyPool::Told(Pool::Store(store)) => store.backup(out, existing),
+            AnyPool::Other(table) => table.backup(out, existing),
+        }
+    }
+
+    /// Writes a copy with other options.
+    pub(crate) fn convert(
+        &self,
+        out: &Path,
+        existing: Existing,
+        options: &Options,
+    ) -> firndex::Result<Copied> {
+        match self {
+            AnyPool::Told(Pool::Table(table)) => table.convert(out, existing, options),
+            AnyPool::Told(Pool::Store(store)) => store.convert(out, existing, options),
+            AnyPool::Other(table) => table.convert(out, existing, options),
+        }
+    }
+
+    /// Writes the pairs into a file no larger than they need, in place of the pool's.
+    pub(crate) fn rewrite(self) -> Result<Option<Copied>> {
+        Ok(match self {
+            AnyPool::Told(Pool::Table(table)) => table.rewrite(),
+            AnyPool::Told(Pool::Store(store)) => store.rewrite(),
+            AnyPool::Other(table) => table.rewrite(),
+        }?)
+    }
+
+    /// As [`Pool::close`].
+    pub(crate) fn close(self) -> Result<()> {
+        match self {
+            AnyPool::Told(pool) => pool.close(),
+            AnyPool::Other(table) => {
+                let _step = progress::waiting("closing");
+                Ok(table.close()?)
+            }
+        }
+    }
+}
+
+/// What a table with keys and values of other sizes is.
+fn of_sizes(path: &Path, key_bytes: u32, value_bytes: u32) -> String {
+    format!(
+        "{} is a table of keys of {key_bytes} and values of {value_bytes} bytes",
+        path.display()
+    )
+}
+
+/// Refuses a table whose keys or values are too long for [`AnyKey`] and [`AnyValue`], for a command that reads them.
+/// The sizes of a store are 0.
+pub(crate) fn refuse_long_pairs(path: &Path, key_bytes: u32, value_bytes: u32) -> Result<()> {
+    if sizes::are_copied(key_bytes, value_bytes) {
+        return Ok(());
+    }
+    let what = format!(
+        "{}, and the command line copies keys and values of at most {} bytes",
+        of_sizes(path, key_bytes, value_bytes),
+        sizes::COPIED_BYTES_MAX
+    );
+    Err(Failure::new(what, "copy them in a program, with firndex::Table or firndex::Salvage")
+        .into())
+}
+
+/// What the pool says about itself, which is restored first where it may be.
+fn restored(path: &Path, reading: &Reading) -> Result<PoolInfo> {
+    if !reading.read_only {
+        reading.log.restore(path)?;
+    }
+    inspect(path)
 }
 
 /// What the pool says about itself.

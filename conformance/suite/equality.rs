@@ -119,10 +119,12 @@ fn bytes_decide<K: Fixed, V: Fixed>(
     table.settle();
     assert_sound(&table.check(), table.len());
     let mut visits = 0;
-    table.for_each(&mut |key, value| {
-        visits += 1;
-        assert!(is_same_state(table.get(key), Some(value)));
-    });
+    table
+        .for_each(&mut |key, value| {
+            visits += 1;
+            assert!(is_same_state(table.get(key), Some(value)));
+        })
+        .unwrap();
     assert_eq!(visits, table.len());
     for key in first..first + KEYS {
         let there = (key % 3 != 0).then_some(key + 5).or((key % 2 == 1).then_some(key));

@@ -55,12 +55,14 @@ pub(crate) fn from_nothing_to_millions<B: Backing>(engine: &'static Engine) {
     table.settle();
     assert_eq!(table.len(), total);
     let mut met = vec![false; total as usize];
-    table.for_each(&mut |key, value| {
-        let index = key.wrapping_mul(GATHER) as usize;
-        assert!(index < met.len(), "key {key:#x} was never stored");
-        assert!(!std::mem::replace(&mut met[index], true), "key {key:#x} is stored twice");
-        assert_eq!(value, value_of(key));
-    });
+    table
+        .for_each(&mut |key, value| {
+            let index = key.wrapping_mul(GATHER) as usize;
+            assert!(index < met.len(), "key {key:#x} was never stored");
+            assert!(!std::mem::replace(&mut met[index], true), "key {key:#x} is stored twice");
+            assert_eq!(value, value_of(key));
+        })
+        .unwrap();
     assert!(met.into_iter().all(|met| met), "a scan missed a key");
     table.assert_sound();
     let occupancy = table.occupancy();

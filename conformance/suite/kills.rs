@@ -108,9 +108,11 @@ impl FileTable {
 
     fn pairs(&self) -> HashMap<u64, u64> {
         let mut pairs = HashMap::new();
-        self.index.for_each(&mut |key, value| {
-            assert_eq!(pairs.insert(key, value), None, "key {key:#x} twice");
-        });
+        self.index
+            .for_each(&mut |key, value| {
+                assert_eq!(pairs.insert(key, value), None, "key {key:#x} twice");
+            })
+            .unwrap();
         pairs
     }
 

@@ -63,12 +63,14 @@ fn scan<B: Backing>(table: &Table<B>, versions: &[Versions], random: &mut Random
     let first = versions.iter().map(|key| key.done.load(Ordering::SeqCst));
     let first: Vec<u64> = first.collect();
     let mut met: HashMap<u64, Vec<u64>> = HashMap::new();
-    table.for_each(&mut |key, value| {
-        met.entry(key).or_default().push(value);
-        if random.percent(10) {
-            std::thread::yield_now();
-        }
-    });
+    table
+        .for_each(&mut |key, value| {
+            met.entry(key).or_default().push(value);
+            if random.percent(10) {
+                std::thread::yield_now();
+            }
+        })
+        .unwrap();
     for number in 0..STEADY + UPDATED {
         let key = key_of(number);
         let values = met.get(&key).map(Vec::as_slice).unwrap_or_default();

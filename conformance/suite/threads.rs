@@ -331,14 +331,16 @@ pub(crate) fn scans_beside_writers_invent_nothing<B: Backing>(engine: &'static E
                 ended.store(true, Ordering::Release);
             } else {
                 while !ended.load(Ordering::Acquire) {
-                    table.for_each(&mut |key, value| {
-                        let index = key.wrapping_mul(GATHER) / 4;
-                        assert!(index < total, "key {key:#x} was never stored");
-                        assert!(
-                            value == !key || value == key.rotate_left(1),
-                            "key {key:#x} never had the value {value:#x}"
-                        );
-                    });
+                    table
+                        .for_each(&mut |key, value| {
+                            let index = key.wrapping_mul(GATHER) / 4;
+                            assert!(index < total, "key {key:#x} was never stored");
+                            assert!(
+                                value == !key || value == key.rotate_left(1),
+                                "key {key:#x} never had the value {value:#x}"
+                            );
+                        })
+                        .unwrap();
                     assert!(table.occupancy().pairs() <= 4 * total);
                 }
             }

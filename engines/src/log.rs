@@ -73,7 +73,7 @@ pub(crate) struct Written<'a> {
 }
 
 fn value_words<V: Fixed>() -> u64 {
-    V::BYTES.div_ceil(8) as u64
+    V::layout_bytes().div_ceil(8) as u64
 }
 
 impl Log {

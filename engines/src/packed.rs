@@ -11,15 +11,15 @@ const KEY_BYTES_MAX: usize = 512;
 /// The second output of the hash functions for a key.
 #[inline(always)]
 pub(crate) fn second_of<K: Fixed>(hasher: &Hasher, key: K) -> u64 {
-    if K::BYTES == 8 {
+    if K::layout_bytes() == 8 {
         return hasher.second_u64(key.word(0));
     }
     let mut bytes = [0; KEY_BYTES_MAX];
     let (words, _) = bytes.as_chunks_mut::<8>();
-    for (index, word) in words.iter_mut().enumerate().take(K::BYTES.div_ceil(8)) {
+    for (index, word) in words.iter_mut().enumerate().take(K::layout_bytes().div_ceil(8)) {
         *word = key.word(index).to_le_bytes();
     }
-    hasher.second_bytes(&bytes[..K::BYTES])
+    hasher.second_bytes(&bytes[..K::layout_bytes()])
 }
 
 /// Items that are a `K` and then a `V`. The place of one is given by the bucket and the byte of the bucket at which it
@@ -27,21 +27,28 @@ pub(crate) fn second_of<K: Fixed>(hasher: &Hasher, key: K) -> u64 {
 pub(crate) struct Packed<K, V>(PhantomData<fn() -> (K, V)>);
 
 impl<K: Fixed, V: Fixed> Packed<K, V> {
-    pub(crate) const ITEM_BYTES: u64 = (K::BYTES + V::BYTES) as u64;
-    /// Every key and value begins at a word and ends at one, if the first item does.
-    pub(crate) const WHOLE_WORDS: bool = K::BYTES.is_multiple_of(8) && V::BYTES.is_multiple_of(8);
+    #[inline(always)]
+    pub(crate) fn item_bytes() -> u64 {
+        (K::layout_bytes() + V::layout_bytes()) as u64
+    }
+
+    /// Whether every key and value begins at a word and ends at one, if the first item does.
+    #[inline(always)]
+    pub(crate) fn are_whole_words() -> bool {
+        K::layout_bytes().is_multiple_of(8) && V::layout_bytes().is_multiple_of(8)
+    }
 
     /// The word that is an item's value, if one word it is.
     #[inline(always)]
     pub(crate) fn value_word(bucket: Offset, at: u64) -> Option<Offset> {
-        let at = at + K::BYTES as u64;
-        (V::BYTES == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
+        let at = at + K::layout_bytes() as u64;
+        (V::layout_bytes() == 8 && at.is_multiple_of(WORD)).then(|| bucket.add(at))
     }
 
     /// An item's key, in as many steps as it has words.
     #[inline(always)]
     pub(crate) fn key<M: Medium>(medium: &M, bucket: Offset, at: u64) -> K {
-        K::of_words(|index| Self::word(medium, bucket, at, index, K::BYTES))
+        K::of_words(|index| Self::word(medium, bucket, at, index, K::layout_bytes()))
     }
 
     /// Whether an item's key is this one.
@@ -53,9 +60,9 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     /// An item.
     #[inline(always)]
     pub(crate) fn pair<M: Medium>(medium: &M, bucket: Offset, at: u64) -> (K, V) {
-        if Self::WHOLE_WORDS && Self::ITEM_BYTES == 2 * WORD {
+        if Self::are_whole_words() && Self::item_bytes() == 2 * WORD {
             let pair = medium.load_two(bucket.add(at));
-            let value_at = K::BYTES / WORD as usize;
+            let value_at = K::layout_bytes() / WORD as usize;
             return (K::of_words(|index| pair[index]), V::of_words(|index| pair[value_at + index]));
         }
         (Self::key(medium, bucket, at), Self::value(medium, bucket, at))
@@ -64,15 +71,15 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     /// As [`Packed::key`].
     #[inline(always)]
     pub(crate) fn value<M: Medium>(medium: &M, bucket: Offset, at: u64) -> V {
-        let at = at + K::BYTES as u64;
-        V::of_words(|index| Self::word(medium, bucket, at, index, V::BYTES))
+        let at = at + K::layout_bytes() as u64;
+        V::of_words(|index| Self::word(medium, bucket, at, index, V::layout_bytes()))
     }
 
     /// Word `index` of the `bytes` bytes that begin at byte `at` of the bucket.
     #[inline(always)]
     fn word<M: Medium>(medium: &M, bucket: Offset, at: u64, index: usize, bytes: usize) -> u64 {
         let from = at + index as u64 * WORD;
-        if Self::WHOLE_WORDS {
+        if Self::are_whole_words() {
             return medium.load(bucket.add(from));
         }
         let len = (bytes as u64).saturating_sub(index as u64 * WORD).min(WORD);
@@ -87,15 +94,15 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
     /// Stores an item. Neighbours' bytes stay as they are; the bucket is locked.
     #[track_caller]
     pub(crate) fn fill<M: Medium>(medium: &M, bucket: Offset, at: u64, key: K, value: V) {
-        Self::store(medium, bucket, at, K::BYTES, |index| key.word(index));
+        Self::store(medium, bucket, at, K::layout_bytes(), |index| key.word(index));
         Self::fill_value(medium, bucket, at, value);
     }
 
     /// Stores an item's value; as [`Packed::fill`].
     #[track_caller]
     pub(crate) fn fill_value<M: Medium>(medium: &M, bucket: Offset, at: u64, value: V) {
-        let at = at + K::BYTES as u64;
-        Self::store(medium, bucket, at, V::BYTES, |index| value.word(index));
+        let at = at + K::layout_bytes() as u64;
+        Self::store(medium, bucket, at, V::layout_bytes(), |index| value.word(index));
     }
 
     /// Stores `bytes` bytes, whose words `source` tells, from byte `at` of the bucket on.
@@ -109,7 +116,7 @@ impl<K: Fixed, V: Fixed> Packed<K, V> {
         source: impl Fn(usize) -> u64,
     ) {
         let bytes = bytes as u64;
-        if Self::WHOLE_WORDS {
+        if Self::are_whole_words() {
             for index in 0..bytes / WORD {
                 medium.store(bucket.add(at).word(index), source(index as usize));
             }

@@ -9,7 +9,7 @@
 //! only the places of an item count, not why it moves.
 
 use hashbrown::HashTable;
-use index::{Fixed, is_same};
+use index::{Error, Fixed, is_same};
 use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Part, fence, run_parts};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -266,7 +266,7 @@ struct BucketScan<'a, T, K> {
 }
 
 impl<T: Scanned<K, V>, K: Fixed, V: Fixed> index::Scan<K, V> for BucketScan<'_, T, K> {
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
-        self.table.take_some(&self.open, pairs)
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error> {
+        Ok(self.table.take_some(&self.open, pairs))
     }
 }

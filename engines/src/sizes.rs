@@ -1,6 +1,6 @@
 //! Whether a pool's pairs are of the sizes that it is opened with.
 
-use index::Fixed;
+use index::{Fixed, are_words};
 use pmem::superblock::{PoolKind, Superblock};
 use pmem::{OpenError, WORD};
 
@@ -10,9 +10,10 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
         PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
         PoolKind::Store => [WORD as u32; 2],
     };
-    for (field, found, expected) in
-        [("key size", recorded[0], K::BYTES), ("value size", recorded[1], V::BYTES)]
-    {
+    for (field, found, expected) in [
+        ("key size", recorded[0], K::layout_bytes()),
+        ("value size", recorded[1], V::layout_bytes()),
+    ] {
         if found as usize != expected {
             return Err(OpenError::Mismatch {
                 field,
@@ -22,6 +23,15 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
             });
         }
     }
+    if recorded == [WORD as u32; 2] && !are_words::<K, V>() {
+        // The code for words would have to be chosen at compile time.
+        return Err(OpenError::Mismatch {
+            field: "pair of key and value size",
+            found: "8 and 8 bytes".into(),
+            expected: "other sizes, by types that learn theirs at run time".into(),
+            advice: "open it with u64 and u64",
+        });
+    }
     Ok(())
 }
 
@@ -29,7 +39,7 @@ pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result
 pub(crate) fn not_kept<K: Fixed, V: Fixed>(pair_sizes: &str) -> OpenError {
     OpenError::Mismatch {
         field: "pair of key and value size",
-        found: format!("{} and {} bytes", K::BYTES, V::BYTES),
+        found: format!("{} and {} bytes", K::layout_bytes(), V::layout_bytes()),
         expected: pair_sizes.into(),
         advice: "open it with the firndex version that made it",
     }

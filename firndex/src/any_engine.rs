@@ -42,9 +42,14 @@ impl<T: Counted + ?Sized> AnyEngine<T> {
         AnyEngine { inlined, any, pool: None }
     }
 
-    /// Compares the number of pairs with the one recorded in `pool`, and from now on records it at the end.
-    pub(crate) fn count_in(&mut self, pool: &Arc<dyn PoolHandle>) -> Result<(), OpenError> {
-        pool.compare_pairs(&|| self.any.pairs())?;
+    /// Compares the number of pairs with the one recorded in `pool`, and from now on records it at the end. A pool for
+    /// reading may hold another number if it `may_lack_pairs`.
+    pub(crate) fn count_in(
+        &mut self,
+        pool: &Arc<dyn PoolHandle>,
+        may_lack_pairs: bool,
+    ) -> Result<(), OpenError> {
+        pool.compare_pairs(&|| self.any.pairs(), may_lack_pairs)?;
         self.pool = Some(Arc::clone(pool));
         Ok(())
     }

@@ -20,7 +20,11 @@ impl Contents {
     pub(crate) fn table<K: Fixed, V: Fixed>() -> Contents {
         // No engine takes sizes that do not fit.
         let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        Contents { kind: Kind::Table, key_bytes: bytes(K::BYTES), value_bytes: bytes(V::BYTES) }
+        Contents {
+            kind: Kind::Table,
+            key_bytes: bytes(K::layout_bytes()),
+            value_bytes: bytes(V::layout_bytes()),
+        }
     }
 
     /// What a pool holds, by its superblock.

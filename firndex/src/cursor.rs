@@ -54,7 +54,7 @@ pub fn is_cursor(number: u64) -> bool {
 
 /// The place of a key of a table.
 pub(crate) fn place_of<K: Fixed>(key: K) -> u64 {
-    let words = (0..K::BYTES.div_ceil(8)).map(|index| key.word(index));
+    let words = (0..K::layout_bytes().div_ceil(8)).map(|index| key.word(index));
     words.fold(0u64, |hash, word| HASHER.first_u64(hash.rotate_left(1) ^ word)) >> RUN_BITS
 }
 

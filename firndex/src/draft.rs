@@ -123,7 +123,7 @@ impl Draft {
         let engine = check_superblock(&pool.superblock(), None, Contents::table::<K, V>())?;
         let parts = table_parts(pool, engine, options);
         let (mut index, handle) = parts.map_err(Error::of_a_new_pool)?;
-        index.count_in(&handle)?;
+        index.count_in(&handle, false)?;
         Ok(Table::new(index, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
 
@@ -137,7 +137,7 @@ impl Draft {
         let engine = check_superblock(&pool.superblock(), None, Contents::STORE)?;
         let parts = store_parts(pool, engine, options);
         let (mut records, handle) = parts.map_err(Error::of_a_new_pool)?;
-        records.count_in(&handle)?;
+        records.count_in(&handle, false)?;
         Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
 

@@ -21,9 +21,13 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn gate(&self) -> &Arc<Gate>;
     /// As [`Pool::sync_counted`].
     fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()>;
-    /// Compares the number of pairs, from `count`, with the one recorded when the pool was closed. If they differ, a
-    /// pool opened for writing is refused.
-    fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError>;
+    /// Compares the number of pairs, from `count`, with the one recorded when the pool was closed. If they differ, the
+    /// pool is refused, unless it is open for reading only and `may_lack_pairs`.
+    fn compare_pairs(
+        &self,
+        count: &dyn Fn() -> u64,
+        may_lack_pairs: bool,
+    ) -> std::result::Result<(), OpenError>;
     /// Calls `count` at once, and records the result when the pool is closed. Until then the pool may not change; only
     /// the engine may be dropped.
     fn record_pairs(&self, count: &dyn Fn() -> u64);
@@ -54,11 +58,15 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
         self.sync_counted(|| Some(count()))
     }
 
-    fn compare_pairs(&self, count: &dyn Fn() -> u64) -> std::result::Result<(), OpenError> {
+    fn compare_pairs(
+        &self,
+        count: &dyn Fn() -> u64,
+        may_lack_pairs: bool,
+    ) -> std::result::Result<(), OpenError> {
         if let Some(expected) = self.recorded_pairs() {
             // A helper may be ending a resize already.
             let found = self.at_rest(count);
-            if found != expected && !self.is_read_only() {
+            if found != expected && !(may_lack_pairs && self.is_read_only()) {
                 return Err(OpenError::Miscounted { found, expected });
             }
         }

@@ -29,7 +29,7 @@ impl<K: Fixed, V: Fixed> Iterator for Iter<'_, K, V> {
         while self.taken.is_empty() && !self.is_over {
             let taken = self.handle.look(|| {
                 let scan = self.scan.get_or_insert_with(|| self.index.scan());
-                Ok(scan.take_some(&mut self.taken))
+                Ok(scan.take_some(&mut self.taken)?)
             });
             self.is_over = !matches!(taken, Ok(true));
             if let Err(error) = taken {

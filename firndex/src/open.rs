@@ -10,7 +10,7 @@ use engines::engine::Wanted;
 use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
 use pmem::file::{Access, PoolFile, Verified};
-use pmem::heap::SEGMENT_LOG2_DEFAULT;
+use pmem::heap::{SEGMENT_LOG2_DEFAULT, SEGMENT_LOG2_SMALL};
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind, Superblock};
@@ -77,7 +77,7 @@ fn try_table<K: Fixed, V: Fixed>(
         open(options, path, mode, Contents::table::<K, V>())?;
     let pool = Arc::new(pool);
     let (mut index, handle) = file_parts(&file, table_parts(Arc::clone(&pool), engine, options))?;
-    index.count_in(&handle)?;
+    index.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
     if options.survive_bus_errors {
@@ -94,7 +94,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
         open(options, path, mode, Contents::STORE)?;
     let pool = Arc::new(pool);
     let (mut records, handle) = file_parts(&file, store_parts(Arc::clone(&pool), engine, options))?;
-    records.count_in(&handle)?;
+    records.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
     if options.survive_bus_errors {
@@ -115,7 +115,7 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
     let (mut index, handle) =
         table_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
-    index.count_in(&handle)?;
+    index.count_in(&handle, options.may_lack_pairs)?;
     Ok(Table::new(index, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let (pool, engine) = in_memory(options, Contents::STORE)?;
     let (mut records, handle) =
         store_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
-    records.count_in(&handle)?;
+    records.count_in(&handle, options.may_lack_pairs)?;
     Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
@@ -167,6 +167,10 @@ pub(crate) fn store_parts(
     Ok((AnyEngine::new(opened.engine, opened.inlined), pool))
 }
 
+/// A pool made for so many pairs has large segments: there, a partly empty one for each size class is little, and
+/// values of up to 32 KiB share segments.
+const LARGE_CAPACITY: u64 = 1 << 16;
+
 fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
@@ -185,7 +189,10 @@ pub(crate) fn spec(options: &Options, engine: Engine, contents: Contents) -> Spe
         hash_id: HASH_ID,
         hash_seed: options.hash_seed.unwrap_or_else(random),
         uuid: random_uuid(),
-        segment_log2: SEGMENT_LOG2_DEFAULT,
+        segment_log2: match options.capacity {
+            LARGE_CAPACITY.. => SEGMENT_LOG2_DEFAULT,
+            _ => SEGMENT_LOG2_SMALL,
+        },
         engine_params: options.engine_params.unwrap_or_else(|| {
             engine.engine_params(&Wanted {
                 sizes: contents.sizes(),

@@ -95,6 +95,7 @@ pub struct Options {
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
+    pub(crate) may_lack_pairs: bool,
     pub(crate) force_flushes: bool,
     pub(crate) survive_bus_errors: bool,
     pub(crate) keep_sums: Option<bool>,
@@ -135,6 +136,7 @@ impl Default for Options {
             max_bytes: None,
             hash_seed: None,
             read_only: false,
+            may_lack_pairs: false,
             force_flushes: false,
             survive_bus_errors: false,
             keep_sums: None,
@@ -198,7 +200,7 @@ impl Options {
         self
     }
 
-    /// Load factor (taken slots divided by all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
+    /// Load factor (used slots / all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
     /// it never doubles by itself.
     ///
     /// The ranges of all options are checked when a pool is made or opened. A value out of range gives
@@ -301,8 +303,8 @@ impl Options {
     /// operation that returned survives anyway.
     ///
     /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`. Move, copy
-    /// and delete them with it. Together they take up to about three times the pool's size, and for a small pool up to
-    /// 256 MiB ([`Options::checkpoint_at`]).
+    /// and delete them with it: if the pool alone is deleted, the next opening restores it. Together they take up to
+    /// about three times the pool's size, and for a small pool up to 256 MiB ([`Options::checkpoint_at`]).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -328,7 +330,7 @@ impl Options {
     }
 
     /// Directory of the pool's log and checkpoint. Default: the pool's directory. With one on a disk, a pool in
-    /// /dev/shm survives power loss. Each opening must name it.
+    /// /dev/shm survives power loss. Each opening for writing must name it.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -380,6 +382,15 @@ impl Options {
     /// ```
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Opens a pool for reading although it holds another number of pairs than when it was closed: parts of its file
+    /// were lost. Default: no, it is refused with [`OpenError::Miscounted`](crate::OpenError::Miscounted), since a key
+    /// that was lost would seem never to have been there. It is for a look at what is left, and for `check`, which
+    /// tells both numbers. A pool opened for writing is refused in any case.
+    pub fn may_lack_pairs(mut self, may_lack_pairs: bool) -> Self {
+        self.may_lack_pairs = may_lack_pairs;
         self
     }
 

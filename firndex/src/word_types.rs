@@ -178,7 +178,7 @@ struct ScanOfWords<'a> {
 }
 
 impl<K: Fixed, V: Fixed> Scan<K, V> for ScanOfWords<'_> {
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error> {
         let goes_on = self.scan.take_some(&mut self.words);
         pairs.extend(self.words.drain(..).map(|(key, value)| (of_word(key), of_word(value))));
         goes_on

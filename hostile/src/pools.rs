@@ -45,7 +45,8 @@ impl Scratch {
 
     /// Opens the mutant for reading, which changes nothing in it.
     fn open_to_read(&self, mutant: &Mutant) -> Result<Box<dyn Subject>> {
-        let opened = mutant.seed.form.open(&options().read_only(true), &self.pool);
+        let opened =
+            mutant.seed.form.open(&options().read_only(true).may_lack_pairs(true), &self.pool);
         if opened.is_err() {
             self.assert_unchanged(mutant);
         }
@@ -73,7 +74,9 @@ pub fn open(data: &[u8]) -> bool {
         let _ = firndex::inspect(&scratch.pool);
         if choices.one_in(8) {
             let form = choices.of(&Form::ALL).unwrap_or(Form::Store);
-            let _ = form.open(&options().read_only(true), &scratch.pool).map(|other| other.len());
+            let _ = form
+                .open(&options().read_only(true).may_lack_pairs(true), &scratch.pool)
+                .map(|other| other.len());
         }
         if let Ok(subject) = scratch.open_to_read(mutant) {
             std::hint::black_box((subject.len(), subject.get(1).is_ok()));
@@ -192,7 +195,9 @@ pub fn salvage(data: &[u8]) -> bool {
         let salvaged = salvage_as(scratch, form, orphans);
         scratch.assert_unchanged(mutant);
         let Ok(saved) = salvaged else { return false };
-        let out = form.open(&options().read_only(true), &scratch.out).expect("it was just made");
+        let out = form
+            .open(&options().read_only(true).may_lack_pairs(true), &scratch.out)
+            .expect("it was just made");
         let pairs = out.pairs().expect("it was just made");
         assert_eq!(pairs.len() as u64, saved);
         assert!(out.check().expect("it was just made").is_sound());

@@ -16,6 +16,17 @@ pub trait Fixed: Copy + Send + Sync + 'static {
     /// Bytes of a value.
     const BYTES: usize;
 
+    /// Bytes of a value, where a layout or a comparison asks.
+    ///
+    /// It is hidden, since it is [`Fixed::BYTES`] for every type that a program needs. The command `firndex` opens
+    /// tables of any sizes with two types that learn theirs at run time, before the table is opened. Their `BYTES`
+    /// only chooses code at compile time. No such pair has 8 and 8 bytes: words have code and a layout of their own.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn layout_bytes() -> usize {
+        Self::BYTES
+    }
+
     /// Word `index` of the value: its little-endian bytes from `8 * index` on, zeros beyond its
     /// end.
     fn word(self, index: usize) -> u64;
@@ -32,7 +43,7 @@ pub const fn are_words<K: Fixed, V: Fixed>() -> bool {
 /// Whether two values have the same bytes. For integers this is one comparison, or two.
 #[inline(always)]
 pub fn is_same<T: Fixed>(one: T, other: T) -> bool {
-    (0..T::BYTES.div_ceil(8)).all(|index| one.word(index) == other.word(index))
+    (0..T::layout_bytes().div_ceil(8)).all(|index| one.word(index) == other.word(index))
 }
 
 /// As [`is_same`] for two states of a key, of which absence is one.

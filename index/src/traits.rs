@@ -127,17 +127,18 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     fn scan(&self) -> Box<dyn Scan<K, V> + '_>;
 
     /// Calls `visit` for every pair of a [scan](Index::scan), holding no lock: `visit` may use the table.
-    fn for_each(&self, visit: &mut dyn FnMut(K, V)) {
+    fn for_each(&self, visit: &mut dyn FnMut(K, V)) -> Result<(), Error> {
         let mut scan = self.scan();
         let mut pairs = Vec::new();
         let mut is_over = false;
         while !is_over {
-            is_over = !scan.take_some(&mut pairs);
+            is_over = !scan.take_some(&mut pairs)?;
             pairs.drain(..).for_each(|(key, value)| visit(key, value));
         }
+        Ok(())
     }
 
-    /// [`Index::for_each`] on so many threads at once, with the same promise.
+    /// [`Index::for_each`] on so many threads at once, with the same promise. Passes over what cannot be read.
     fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync));
 
     /// Number of pairs. Exact when nothing writes.
@@ -194,8 +195,9 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
 
 /// A scan of an [`Index`] under way. It may be dropped at any time.
 pub trait Scan<K, V> {
-    /// Adds the next few pairs to `pairs`, perhaps none. Returns whether the scan goes on. Holds no lock afterwards.
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool;
+    /// Adds the next few pairs to `pairs`, perhaps none. Returns whether the scan goes on. Holds no lock afterwards. Fails
+    /// if a pair cannot be read or does not fit its checksum.
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error>;
 }
 
 /// A key and its value, in place.

@@ -42,6 +42,38 @@ fn integers_are_their_little_endian_bytes() {
     assert_eq!([(1_u128 << 64 | 2).word(0), (1_u128 << 64 | 2).word(1)], [2, 1]);
 }
 
+/// A type that the compiler takes for one of another size.
+#[derive(Debug, Clone, Copy)]
+struct Late([u8; 12]);
+
+impl Fixed for Late {
+    const BYTES: usize = 1;
+
+    fn layout_bytes() -> usize {
+        12
+    }
+
+    fn word(self, index: usize) -> u64 {
+        self.0.word(index)
+    }
+
+    fn of_words(word: impl Fn(usize) -> u64) -> Self {
+        Late(Fixed::of_words(word))
+    }
+}
+
+#[test]
+fn sizes_told_at_run_time_count_when_values_are_compared() {
+    let value = [7; 12];
+    assert!(is_same(Late(value), Late(value)));
+    for at in 0..value.len() {
+        let mut other = value;
+        other[at] = 8;
+        assert!(!is_same(Late(value), Late(other)), "byte {at}");
+    }
+    assert_eq!((u64::layout_bytes(), <[u8; 5]>::layout_bytes()), (8, 5));
+}
+
 #[test]
 fn arrays_of_any_length_are_their_bytes() {
     fn assert_all<const N: usize>() {

@@ -240,11 +240,10 @@ pub enum OpenError {
         /// What was found.
         found: String,
     },
-    /// The pool holds another number of pairs than when it was closed. It stays closed and unchanged, and can be opened
-    /// for reading only.
+    /// The pool holds another number of pairs than when it was closed. It stays closed and unchanged.
     #[error(
         "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
-         restore the file from a backup, or copy out what is left: open it read-only, or `firndex salvage POOL OUT`"
+         restore the file from a backup, or copy out what is left: `firndex salvage POOL OUT`"
     )]
     Miscounted {
         /// Pairs that were found.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::target::Target;
 use crate::failure::Status;
-use crate::pool::Pool;
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::reading::Reading;
 
@@ -34,12 +34,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let Arguments { pool: path, reading, target } = arguments;
-    let pool = Pool::open_to_read(path, reading)?;
+    let pool = AnyPool::open_to_copy(path, reading)?;
     let bar = progress::waiting("copying");
-    let copied = match &pool {
-        Pool::Table(table) => table.backup(target.out(), target.existing()),
-        Pool::Store(store) => store.backup(target.out(), target.existing()),
-    };
+    let copied = pool.backup(target.out(), target.existing());
     bar.finish_and_clear();
     let copied =
         copied.map_err(|error| target.explain(format!("backing up {}", path.display()), error))?;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::output;
-use crate::pool::{self, Pool};
+use crate::pool::{self, AnyPool};
 use crate::progress;
 use crate::reading::Reading;
 
@@ -20,7 +20,7 @@ use crate::reading::Reading;
 /// Reads the whole pool and prints what is wrong with it. If there are sums of the closed file (POOL.sums, see
 /// `firndex create --sums`), the file is compared with them first. The exit status is 0 if the pool is sound, and 2 if
 /// it is not or cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only
-/// read. A table whose keys or values do not have 8 bytes is compared with its sums alone.
+/// read. Keys and values of a table may have any size.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -47,21 +47,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     drop(step);
     let verified = verified.map_err(|error| pool::explain(path, error))?;
     let mut report = sums_report(&verified);
-    // Of a table that the command line cannot open, the sums may tell enough.
-    let is_opened = Pool::can_open(&info) || matches!(verified, Verified::Unknown { .. });
-    if is_opened {
-        let opened = Pool::open_inspected(path, &info, reading);
-        if opened.is_err() && report.faults > 0 {
-            // What keeps it from being opened lies there.
-            output::data(lines(&report.findings).as_bytes())?;
-        }
-        let pool = opened?;
-        let step = progress::waiting("checking");
-        let found = pool.check();
-        drop(step);
-        report.merge(found?);
-        pool.close()?;
+    let opened = AnyPool::open_to_check(path, &info, reading);
+    if opened.is_err() && report.faults > 0 {
+        // What keeps it from being opened lies there.
+        output::data(lines(&report.findings).as_bytes())?;
     }
+    let pool = opened?;
+    let step = progress::waiting("checking");
+    let found = pool.check();
+    drop(step);
+    report.merge(found?);
+    pool.close()?;
     let is_sound = report.is_sound();
     if arguments.json {
         output::json(&json!({
@@ -73,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
             "sums": sums_to_json(&verified),
         }))?;
     } else {
-        let text = lines(&report.findings) + &summary(&report, &verified, is_opened);
+        let text = lines(&report.findings) + &summary(&report, &verified);
         output::data(text.as_bytes())?;
     }
     if is_sound {
@@ -122,12 +118,11 @@ fn lines(findings: &[String]) -> String {
     findings.iter().map(|finding| format!("{finding}\n")).collect()
 }
 
-fn summary(report: &CheckReport, verified: &Verified, is_opened: bool) -> String {
-    let mut parts = Vec::new();
-    if is_opened {
-        parts.push(counted(report.pairs, "pair"));
-        parts.push(format!("{} looked at", counted(report.looked_at, "place")));
-    }
+fn summary(report: &CheckReport, verified: &Verified) -> String {
+    let mut parts = vec![
+        counted(report.pairs, "pair"),
+        format!("{} looked at", counted(report.looked_at, "place")),
+    ];
     if let Verified::Sound { bytes } | Verified::Damaged { bytes, .. } = verified {
         parts.push(format!("{} compared with their sums", HumanBytes(*bytes)));
     }

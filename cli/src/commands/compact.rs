@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::count::counted;
 use crate::failure::Status;
 use crate::output;
-use crate::pool::Pool;
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::safety::Safety;
 
@@ -40,13 +40,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     arguments.safety.log.restore(&arguments.pool)?;
     // Before it is opened, which may lengthen it.
     let found = std::fs::metadata(&arguments.pool);
-    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let pool = AnyPool::open_to_rewrite(&arguments.pool, &arguments.safety)?;
     let bytes_before = found.with_context(|| format!("looking at {path}"))?.len();
     let step = progress::waiting("compacting");
-    let copied = match pool {
-        Pool::Table(table) => table.rewrite(),
-        Pool::Store(store) => store.rewrite(),
-    };
+    let copied = pool.rewrite();
     drop(step);
     let copied = copied.with_context(|| format!("compacting {path}"))?;
     let (pairs, bytes) = copied.map_or((0, bytes_before), |copied| (copied.pairs, copied.bytes));

@@ -9,7 +9,7 @@ use firndex::Durability;
 use super::engine::Choice;
 use super::target::Target;
 use crate::failure::Status;
-use crate::pool::Pool;
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::reading::Reading;
 use crate::safety;
@@ -47,12 +47,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if let Some(durability) = arguments.durability {
         options = options.durability(durability);
     }
-    let pool = Pool::open_to_read(path, reading)?;
+    let pool = AnyPool::open_to_copy(path, reading)?;
     let bar = progress::waiting("converting");
-    let copied = match &pool {
-        Pool::Table(table) => table.convert(target.out(), target.existing(), &options),
-        Pool::Store(store) => store.convert(target.out(), target.existing(), &options),
-    };
+    let copied = pool.convert(target.out(), target.existing(), &options);
     bar.finish_and_clear();
     let copied =
         copied.map_err(|error| target.explain(format!("converting {}", path.display()), error))?;

@@ -14,6 +14,7 @@ use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool;
 use crate::progress;
+use crate::sizes::{self, AnyKey, AnyValue};
 
 /// Copy out of a damaged or refused pool what still reads well
 ///
@@ -48,17 +49,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let salvage = Salvage::open(path).map_err(|error| pool::explain(path, error))?;
     let kind = salvage.kind();
     let (out, existing, options) = (target.out(), target.existing(), Options::default());
-    if kind == Some(Kind::Table) && salvage.sizes() != Some((8, 8)) {
-        return Err(Failure::new(
-            format!("{} is a table whose keys or values do not have 8 bytes", path.display()),
-            "salvage it in a program, with firndex::Salvage::table_of",
-        )
-        .into());
+    let sizes = salvage.sizes().filter(|_| kind == Some(Kind::Table));
+    if let Some((key_bytes, value_bytes)) = sizes {
+        pool::refuse_long_pairs(path, key_bytes, value_bytes)?;
     }
     let bar = progress::waiting("salvaging");
-    let saved = match kind {
-        Some(Kind::Table) => salvage.table_of::<u64, u64>(out, existing, &options),
-        _ => {
+    let saved = match sizes {
+        Some((8, 8)) => salvage.table_of::<u64, u64>(out, existing, &options),
+        Some((key_bytes, value_bytes)) => {
+            sizes::set(key_bytes, value_bytes);
+            salvage.table_of::<AnyKey, AnyValue>(out, existing, &options)
+        }
+        None => {
             let orphans = if *orphans { Orphans::Copy } else { Orphans::Leave };
             salvage.store(out, existing, &options, orphans)
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::count::counted;
 use crate::failure::Status;
 use crate::output;
-use crate::pool::Pool;
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::safety::Safety;
 
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
-    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let pool = AnyPool::open_to_write(&arguments.pool, &arguments.safety)?;
     let before = pool.stats()?.capacity;
     let step = progress::waiting("shrinking");
     while pool.shrink().with_context(|| format!("shrinking {path}"))? {}

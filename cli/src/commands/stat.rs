@@ -6,21 +6,20 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{CacheUse, LogFiles, PoolInfo, Stats};
+use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
 use crate::count::counted;
 use crate::failure::Status;
 use crate::output::{self, finite};
-use crate::pool::{self, Pool};
+use crate::pool::{self, AnyPool};
 use crate::reading::Reading;
 
 /// Print how many pairs a pool holds, how full and how large it is
 ///
 /// The sidecar is memory that an open pool takes besides its file. A pool that was closed properly is only read. One
-/// that was cut off is recovered first, and the time for that is shown. For a table whose keys or values do not have 8
-/// bytes, only the superblock (the pool's description of itself) is printed.
+/// that was cut off is recovered first, and the time for that is shown.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -43,15 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         reading.log.restore(path)?;
     }
     let info = pool::inspect(path)?;
-    if !Pool::can_open(&info) {
-        if arguments.json {
-            output::json(&info_to_json(&info))?;
-        } else {
-            output::data(info_to_text(&info).as_bytes())?;
-        }
-        return Ok(Status::Done);
-    }
-    let pool = Pool::open_inspected(path, &info, reading)?;
+    let pool = AnyPool::open_inspected(path, &info, reading)?;
     let stats = pool.stats()?;
     let files = reading.log.options().log_files(path)?;
     pool.close()?;
@@ -61,37 +52,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         output::data(to_text(&stats, &files, &info).as_bytes())?;
     }
     Ok(Status::Done)
-}
-
-fn info_to_json(info: &PoolInfo) -> Value {
-    json!({
-        "kind": info.kind.to_string(),
-        "engine": info.engine.to_string(),
-        "key_bytes": info.key_bytes,
-        "value_bytes": info.value_bytes,
-        "clean": info.clean,
-        "durability": info.durability.to_string(),
-        "keeps_sums": info.keeps_sums,
-        "pool_bytes": info.bytes,
-        "incarnation": info.incarnation,
-        "uuid": uuid(info.uuid),
-    })
-}
-
-fn info_to_text(info: &PoolInfo) -> String {
-    let mut text = String::new();
-    let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
-    row("kind", info.kind.to_string());
-    row("engine", info.engine.to_string());
-    row("keys", format!("{} bytes each", info.key_bytes));
-    row("values", format!("{} bytes each", info.value_bytes));
-    row("closed", if info.clean { "yes" } else { "no" }.into());
-    row("durability", info.durability.to_string());
-    row("sums", if info.keeps_sums { "written when it is closed" } else { "none" }.into());
-    row("pool", BinaryBytes(info.bytes).to_string());
-    row("incarnation", incarnation(info.incarnation));
-    row("uuid", uuid(info.uuid));
-    text
 }
 
 fn push_row(text: &mut String, name: &str, value: &str) {
@@ -116,10 +76,13 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
             })
         })
         .collect();
+    let is_table = info.kind == Kind::Table;
     json!({
         "kind": stats.kind.to_string(),
         "engine": stats.engine.to_string(),
         "medium": stats.medium.to_string(),
+        "key_bytes": is_table.then_some(info.key_bytes),
+        "value_bytes": is_table.then_some(info.value_bytes),
         "pairs": stats.pairs,
         "capacity": stats.capacity,
         "load_factor": finite(stats.load_factor),
@@ -163,6 +126,10 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     row("kind", stats.kind.to_string());
     row("engine", stats.engine.to_string());
     row("medium", stats.medium.to_string());
+    if info.kind == Kind::Table {
+        row("keys", format!("{} bytes each", info.key_bytes));
+        row("values", format!("{} bytes each", info.value_bytes));
+    }
     row("pairs", HumanCount(stats.pairs).to_string());
     row("capacity", capacity(stats));
     row("load factor", percent(stats.load_factor));

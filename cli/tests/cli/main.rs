@@ -12,5 +12,6 @@ mod load;
 mod look;
 mod pairs;
 mod shrink;
+mod sizes;
 mod torture;
 mod workspace;

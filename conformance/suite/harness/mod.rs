@@ -132,13 +132,15 @@ impl<B: Backing> Table<B> {
     /// All pairs; fails if a key comes twice. Exact if nothing writes.
     pub(crate) fn pairs(&self) -> HashMap<u64, u64> {
         let mut pairs = HashMap::new();
-        self.index.for_each(&mut |key, value| {
-            let twice = pairs.insert(key, value);
-            assert_eq!(
-                twice, None,
-                "a scan met key {key:#x} twice, the second time with {value:#x}"
-            );
-        });
+        self.index
+            .for_each(&mut |key, value| {
+                let twice = pairs.insert(key, value);
+                assert_eq!(
+                    twice, None,
+                    "a scan met key {key:#x} twice, the second time with {value:#x}"
+                );
+            })
+            .unwrap();
         pairs
     }
 

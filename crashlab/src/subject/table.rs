@@ -231,7 +231,7 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
     fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
         let mut pairs = Vec::new();
         let mut wrong = None;
-        self.index.for_each(&mut |key, found| {
+        let scanned = self.index.for_each(&mut |key, found| {
             let key_found = shortened(key).and_then(|key| setup.key_of(key));
             match (key_found, known_value(Some(found))) {
                 (Some(key), Ok(Some(value))) => pairs.push((key, value)),
@@ -241,6 +241,7 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
                 }
             }
         });
+        scanned.map_err(|error| error.to_string())?;
         wrong.map_or(Ok(pairs), Err)
     }
 

@@ -226,8 +226,8 @@ impl<M: Medium> Core<M> {
                 .fold(0, |empty, (slot, word)| empty | u32::from(Word(word) == Word::EMPTY) << slot)
         };
         for level in levels {
-            let mut buckets =
-                self.levels.get(level).candidates(hash).map(|bucket| (is_empty(bucket), bucket));
+            let [first, second] = self.levels.get(level).candidates(hash);
+            let mut buckets = [(is_empty(first), first), (is_empty(second), second)];
             if buckets[1].0.count_ones() > buckets[0].0.count_ones() {
                 buckets.swap(0, 1);
             }

@@ -52,7 +52,7 @@ impl<'a, M: Medium> TagScan<'a, M> {
         }
     }
 
-    /// The next item, which is durable.
+    /// The next item, which is durable and fits its checksum. After an error it goes on behind the item that is not.
     pub(super) fn next_item(&mut self) -> Result<Option<Item<'a>>, Error> {
         while let Some(slot) = self.next_slot() {
             let core = self.core;
@@ -60,7 +60,7 @@ impl<'a, M: Medium> TagScan<'a, M> {
             if !self.is_wanted(word) {
                 continue;
             }
-            let item = core.heap.item(word.at(), &self.guard)?;
+            let item = core.heap.sound_item(word.at(), &self.guard)?;
             if !self.add(word.at(), &item) {
                 continue;
             }

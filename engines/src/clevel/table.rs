@@ -37,9 +37,10 @@ struct Bytes {
 impl Bytes {
     #[inline(always)]
     fn of<T: Fixed>(value: T) -> Bytes {
-        let mut bytes = Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::BYTES };
-        let words = T::BYTES.div_ceil(WORD as usize);
-        if T::BYTES > INLINE_BYTES {
+        let mut bytes =
+            Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::layout_bytes() };
+        let words = T::layout_bytes().div_ceil(WORD as usize);
+        if T::layout_bytes() > INLINE_BYTES {
             bytes.long = (0..words).flat_map(|index| value.word(index).to_le_bytes()).collect();
         } else {
             let (chunks, _) = bytes.inline.as_chunks_mut::<{ WORD as usize }>();
@@ -285,9 +286,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         let part = |part| {
             Box::new(move || {
                 let mut scan = TagScan::new(&self.table.core, part, threads);
-                // As in `get`.
-                while let Ok(Some(item)) = scan.next_item() {
-                    visit(value_of(item.key), value_of(item.value));
+                loop {
+                    match scan.next_item() {
+                        Ok(Some(item)) => visit(value_of(item.key), value_of(item.value)),
+                        Ok(None) => break,
+                        Err(_) => {}
+                    }
                 }
             }) as Part<'_>
         };
@@ -347,10 +351,9 @@ impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for ClevelTable<M, K, V> {
 struct PairScan<'a, M: Medium>(TagScan<'a, M>);
 
 impl<M: Medium, K: Fixed, V: Fixed> Scan<K, V> for PairScan<'_, M> {
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> bool {
-        // As in `get`.
-        let Ok(Some(item)) = self.0.next_item() else { return false };
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error> {
+        let Some(item) = self.0.next_item()? else { return Ok(false) };
         pairs.push((value_of(item.key), value_of(item.value)));
-        true
+        Ok(true)
     }
 }

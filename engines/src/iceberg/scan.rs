@@ -16,8 +16,8 @@ use super::Core;
 use super::block::Locked;
 use super::layout::{MOVED_1, MOVED_2, SPILLED, SPILLED_WORD};
 use super::shrink::OpenScan;
-use index::Scan;
 use index::fingerprint::lanes;
+use index::{Error, Scan};
 use pmem::Medium;
 use pmem::sync::{AtomicU64, Ordering, Part, run_parts};
 
@@ -89,14 +89,14 @@ impl<'a, M: Medium> PlaceScan<'a, M> {
 }
 
 impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
-    fn take_some(&mut self, pairs: &mut Vec<(u64, u64)>) -> bool {
+    fn take_some(&mut self, pairs: &mut Vec<(u64, u64)>) -> Result<bool, Error> {
         if self.place < PLACES {
             self.place = self.core.take(self.level, self.order, self.place, pairs);
         } else if self.level == Level::One {
             self.order = self.core.order_of(Level::Two);
             (self.level, self.place) = (Level::Two, 0);
         }
-        self.place < PLACES || self.level == Level::One
+        Ok(self.place < PLACES || self.level == Level::One)
     }
 }
 

@@ -267,7 +267,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     pub(super) fn flush_item(&self, at: Offset, slot: usize) {
         let item = at.add(self.bucket.item_at(slot));
-        self.medium().flush_range(item, Bucket::<K, V>::ITEM_BYTES);
+        self.medium().flush_range(item, Bucket::<K, V>::item_bytes());
     }
 
     /// Flushes what of an item is not in the line of the tokens; whether there is such.

@@ -131,27 +131,34 @@ pub(super) struct Bucket<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Bucket<K, V> {
-    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
-    const WHOLE_WORDS: bool = Packed::<K, V>::WHOLE_WORDS;
+    #[inline(always)]
+    pub(super) fn item_bytes() -> u64 {
+        Packed::<K, V>::item_bytes()
+    }
+
+    #[inline(always)]
+    fn are_whole_words() -> bool {
+        Packed::<K, V>::are_whole_words()
+    }
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
         let bytes = |tokens_bytes: u64| {
-            (tokens_bytes + u64::from(slots) * Self::ITEM_BYTES).next_multiple_of(LINE)
+            (tokens_bytes + u64::from(slots) * Self::item_bytes()).next_multiple_of(LINE)
         };
         // Slots in the line of the tokens: changing one takes one flush and one fence.
-        let near = |tokens_bytes: u64| (LINE - tokens_bytes) / Self::ITEM_BYTES.max(1);
-        let tokens_bytes = if Self::WHOLE_WORDS {
+        let near = |tokens_bytes: u64| (LINE - tokens_bytes) / Self::item_bytes().max(1);
+        let tokens_bytes = if Self::are_whole_words() {
             WORD
         } else {
             let cost = |&bytes_of: &u64| (bytes(bytes_of), Reverse(near(bytes_of)));
             [WORD, 4, TOKENS_BYTES_MIN].into_iter().min_by_key(cost).unwrap_or(WORD)
         };
-        if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::BYTES == 0 {
+        if bytes(tokens_bytes) > BUCKET_BYTES_MAX || K::layout_bytes() == 0 {
             return Err(format!(
                 "{slots} items of {} and {} bytes need {} bytes; a bucket has at most \
                  {BUCKET_BYTES_MAX}, and a key at least one",
-                K::BYTES,
-                V::BYTES,
+                K::layout_bytes(),
+                V::layout_bytes(),
                 bytes(tokens_bytes)
             ));
         }
@@ -264,15 +271,15 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// Byte of the bucket at which the item in `slot` begins.
     #[inline(always)]
     pub(super) fn item_at(&self, slot: usize) -> u64 {
-        let tokens_bytes = if Self::WHOLE_WORDS { 8 } else { self.tokens_bytes };
-        tokens_bytes + slot as u64 * Self::ITEM_BYTES
+        let tokens_bytes = if Self::are_whole_words() { 8 } else { self.tokens_bytes };
+        tokens_bytes + slot as u64 * Self::item_bytes()
     }
 
     /// The bytes of the item in `slot` that are not in the line of the tokens.
     #[inline(always)]
     pub(super) fn beyond_tokens(&self, slot: usize) -> Range<u64> {
         let at = self.item_at(slot);
-        at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE)
+        at.max(LINE)..(at + Self::item_bytes()).max(LINE)
     }
 
     /// The word that is the value in `slot`, if one word it is.

@@ -14,7 +14,7 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
     wreck: &mut Wreck<'_>,
     visit: &mut dyn FnMut(Found<'_, K, V>),
 ) {
-    let pair_bytes = (K::BYTES + V::BYTES) as u64;
+    let pair_bytes = (K::layout_bytes() + V::layout_bytes()) as u64;
     let shape = Shape::decode(&wreck.superblock.engine_params)
         .unwrap_or_else(|_| Shape::for_pair_bytes(pair_bytes));
     let Ok(layout) = Bucket::<K, V>::new(shape.slots) else { return };
@@ -30,7 +30,7 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
                 let is_home = !buckets.is_power_of_two()
                     || [h1(hash), h2(hash)].iter().any(|h| h & (buckets - 1) == bucket.nth);
                 visit(if is_home {
-                    Found::Pair(key, bucket.fixed(at + K::BYTES as u64))
+                    Found::Pair(key, bucket.fixed(at + K::layout_bytes() as u64))
                 } else {
                     Found::Misplaced(Offset(bucket.at.0 + at))
                 });

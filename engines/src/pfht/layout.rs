@@ -115,17 +115,21 @@ pub(super) const fn slots_for(pair_bytes: u64, words: bool) -> u32 {
 }
 
 impl<K: Fixed, V: Fixed> Bucket<K, V> {
-    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
     /// Key and value are a word each: a slot is in use if its key is not 0, and there is no bitmap.
     pub(super) const WORDS: bool = are_words::<K, V>();
 
+    #[inline(always)]
+    pub(super) fn item_bytes() -> u64 {
+        Packed::<K, V>::item_bytes()
+    }
+
     pub(super) fn new(slots: u32) -> Result<Self, String> {
-        let most = slots_for(Self::ITEM_BYTES, Self::WORDS);
-        if K::BYTES == 0 || slots == 0 || slots > most {
+        let most = slots_for(Self::item_bytes(), Self::WORDS);
+        if K::layout_bytes() == 0 || slots == 0 || slots > most {
             return Err(format!(
                 "{slots} items of {} and {} bytes; a bucket holds 1 to {most}, and a key has at least one byte",
-                K::BYTES,
-                V::BYTES,
+                K::layout_bytes(),
+                V::layout_bytes(),
             ));
         }
         Ok(Bucket { slots, pair: PhantomData })
@@ -189,14 +193,14 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     #[inline(always)]
     pub(super) fn item_at(&self, slot: usize) -> u64 {
         let first = if Self::WORDS { 0 } else { WORD };
-        first + slot as u64 * Self::ITEM_BYTES
+        first + slot as u64 * Self::item_bytes()
     }
 
     /// The bytes of the item in `slot` that are not in the line of the bitmap; none if there is no bitmap.
     #[inline(always)]
     pub(super) fn beyond_bitmap(&self, slot: usize) -> Range<u64> {
         let at = self.item_at(slot);
-        if Self::WORDS { at..at } else { at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE) }
+        if Self::WORDS { at..at } else { at.max(LINE)..(at + Self::item_bytes()).max(LINE) }
     }
 
     /// The word that is the value in `slot`, if one word it is.
@@ -246,8 +250,12 @@ pub(super) struct Node<K, V>(PhantomData<fn() -> (K, V)>);
 impl<K: Fixed, V: Fixed> Node<K, V> {
     /// Byte at which the item begins.
     pub(super) const ITEM: u64 = if are_words::<K, V>() { 0 } else { WORD };
+
     /// Bytes of a node; one of words is in one line.
-    pub(super) const BYTES: u64 = (Self::ITEM + Packed::<K, V>::ITEM_BYTES).next_multiple_of(WORD);
+    #[inline(always)]
+    pub(super) fn bytes() -> u64 {
+        (Self::ITEM + Packed::<K, V>::item_bytes()).next_multiple_of(WORD)
+    }
 
     /// The first word of a node in use: a key that a slot could have tells for itself.
     #[inline(always)]
@@ -270,6 +278,6 @@ impl<K: Fixed, V: Fixed> Node<K, V> {
     /// Whether the node at an offset is in one line.
     #[inline(always)]
     pub(super) fn is_in_one_line(at: Offset) -> bool {
-        at.0 / LINE == (at.0 + Self::BYTES - 1) / LINE
+        at.0 / LINE == (at.0 + Self::bytes() - 1) / LINE
     }
 }

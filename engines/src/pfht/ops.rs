@@ -339,7 +339,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             Spot::Node(node) => {
                 self.stash.fill_value(medium, node, value);
-                medium.flush_range(self.stash.at(node), Stash::<K, V>::BYTES);
+                medium.flush_range(self.stash.at(node), Stash::<K, V>::node_bytes());
             }
         }
         medium.fence();

@@ -31,7 +31,7 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
                 continue;
             }
             visit(if homes.are_of(bucket.number, second_of(&hasher, key)) {
-                Found::Pair(key, bucket.fixed(at + K::BYTES as u64))
+                Found::Pair(key, bucket.fixed(at + K::layout_bytes() as u64))
             } else {
                 Found::Misplaced(Offset(bucket.at.0 + at))
             });
@@ -39,9 +39,9 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
     });
     let stash = wreck.extents(STASH_OWNER);
     let key_of_zero = K::of_words(|_| 0);
-    wreck.for_each_unit(&stash, Node::<K, V>::BYTES, |node| {
+    wreck.for_each_unit(&stash, Node::<K, V>::bytes(), |node| {
         let first = node.word(0);
-        let value = node.fixed(Node::<K, V>::ITEM + K::BYTES as u64);
+        let value = node.fixed(Node::<K, V>::ITEM + K::layout_bytes() as u64);
         if Node::<K, V>::is_in_use(node.number, first) {
             let is_of_zero = Bucket::<K, V>::WORDS && !Node::<K, V>::has_own_key(node.number);
             let key = if is_of_zero { key_of_zero } else { node.fixed(Node::<K, V>::ITEM) };

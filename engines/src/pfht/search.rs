@@ -129,7 +129,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                         self.flush_use(at, slot);
                     }
                     Spot::Node(node) => {
-                        medium.flush_range(self.stash.at(node), Stash::<K, V>::BYTES);
+                        medium.flush_range(self.stash.at(node), Stash::<K, V>::node_bytes());
                     }
                 }
                 medium.fence();

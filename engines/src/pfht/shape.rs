@@ -75,7 +75,7 @@ impl Shape {
 
     /// The shape for a `K` and a `V`.
     pub fn for_pair<K: Fixed, V: Fixed>() -> Shape {
-        Shape::for_sizes((K::BYTES + V::BYTES) as u64, are_words::<K, V>())
+        Shape::for_sizes((K::layout_bytes() + V::layout_bytes()) as u64, are_words::<K, V>())
     }
 
     /// The shape for pairs of this many bytes. `words`: whether key and value are a word each.

@@ -112,16 +112,19 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
 
     /// Bytes of the nodes that come with a data table.
     pub(super) fn bytes_of(&self, table: usize) -> u64 {
-        Self::BYTES * (self.firsts[table + 1] - self.firsts[table])
+        Self::node_bytes() * (self.firsts[table + 1] - self.firsts[table])
     }
 
     /// Those of the first one.
     pub(super) fn first_bytes(shape: &Shape) -> u64 {
-        Self::BYTES * shape.nodes_of(0)
+        Self::node_bytes() * shape.nodes_of(0)
     }
 
     /// Bytes of a node.
-    pub(super) const BYTES: u64 = Node::<K, V>::BYTES;
+    #[inline(always)]
+    pub(super) fn node_bytes() -> u64 {
+        Node::<K, V>::bytes()
+    }
 
     /// Adds the nodes that come with a data table; tables come in their order.
     pub(super) fn add(&self, table: usize, start: Offset) {
@@ -157,7 +160,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
     pub(super) fn at(&self, node: u64) -> Offset {
         let table = self.firsts.partition_point(|&first| first <= node) - 1;
         let base = self.bases[table].load(Ordering::Acquire);
-        Offset(base.wrapping_add((node - self.firsts[table]) * Self::BYTES))
+        Offset(base.wrapping_add((node - self.firsts[table]) * Self::node_bytes()))
     }
 
     /// A free node for a key; `takes`: whether a slot could have it. `None`: the stash is full.
@@ -299,7 +302,7 @@ impl<K: Fixed, V: Fixed> Stash<K, V> {
             Packed::fill(medium, at, Node::<K, V>::ITEM, key, value);
         }
         if !Node::<K, V>::is_in_one_line(at) {
-            medium.flush_range(at, Self::BYTES);
+            medium.flush_range(at, Self::node_bytes());
             medium.fence();
         }
         // Last: a first word that survives a crash has its pair.

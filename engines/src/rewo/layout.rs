@@ -74,20 +74,23 @@ pub(super) const fn slots_for(pair_bytes: u64) -> u32 {
 }
 
 impl<K: Fixed, V: Fixed> Bucket<K, V> {
-    pub(super) const ITEM_BYTES: u64 = Packed::<K, V>::ITEM_BYTES;
+    #[inline(always)]
+    pub(super) fn item_bytes() -> u64 {
+        Packed::<K, V>::item_bytes()
+    }
 
     pub(super) fn new(slots: u32) -> Result<Self, String> {
-        if K::BYTES == 0 || slots == 0 || slots > slots_for(Self::ITEM_BYTES) {
+        if K::layout_bytes() == 0 || slots == 0 || slots > slots_for(Self::item_bytes()) {
             return Err(format!(
                 "{slots} items of {} and {} bytes; a bucket holds 1 to {}, and a key has at least one byte",
-                K::BYTES,
-                V::BYTES,
-                slots_for(Self::ITEM_BYTES)
+                K::layout_bytes(),
+                V::layout_bytes(),
+                slots_for(Self::item_bytes())
             ));
         }
-        let items = u64::from(slots) * Self::ITEM_BYTES;
+        let items = u64::from(slots) * Self::item_bytes();
         // So that no item lies across two lines.
-        let is_aligned = LINE.is_multiple_of(Self::ITEM_BYTES) && Self::ITEM_BYTES == 2 * WORD;
+        let is_aligned = LINE.is_multiple_of(Self::item_bytes()) && Self::item_bytes() == 2 * WORD;
         let first = if is_aligned && 2 * WORD + items <= BUCKET_BYTES { 2 * WORD } else { WORD };
         let print_bits = ((u64::BITS - 2 * slots) / slots).min(PRINT_BITS_MAX);
         Ok(Bucket { slots, first, print_bits, pair: PhantomData })
@@ -156,19 +159,19 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
     /// Byte of the bucket at which the item in `slot` begins.
     #[inline(always)]
     pub(super) fn item_at(&self, slot: usize) -> u64 {
-        let first = if Packed::<K, V>::WHOLE_WORDS && Self::ITEM_BYTES == 2 * WORD {
+        let first = if Packed::<K, V>::are_whole_words() && Self::item_bytes() == 2 * WORD {
             2 * WORD
         } else {
             self.first
         };
-        first + slot as u64 * Self::ITEM_BYTES
+        first + slot as u64 * Self::item_bytes()
     }
 
     /// The bytes of the item in `slot` that are not in the line of the meta word.
     #[inline(always)]
     pub(super) fn beyond_meta(&self, slot: usize) -> Range<u64> {
         let at = self.item_at(slot);
-        at.max(LINE)..(at + Self::ITEM_BYTES).max(LINE)
+        at.max(LINE)..(at + Self::item_bytes()).max(LINE)
     }
 
     /// The word that is the value in `slot`, if one word it is.

@@ -339,7 +339,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         // A thread that sees the value also sees that it is being written.
         fence(Ordering::Release);
         self.bucket.fill(medium, at, slot, (key, value));
-        medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::ITEM_BYTES);
+        medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::item_bytes());
         medium.fence();
         state.store(before.wrapping_add(VERSION), Ordering::Release);
         // Before the lock is given back: recovery must not do it again over a later value.

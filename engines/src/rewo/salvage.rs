@@ -13,7 +13,7 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
     wreck: &mut Wreck<'_>,
     visit: &mut dyn FnMut(Found<'_, K, V>),
 ) {
-    let pair_bytes = (K::BYTES + V::BYTES) as u64;
+    let pair_bytes = (K::layout_bytes() + V::layout_bytes()) as u64;
     let shape = Shape::decode(&wreck.superblock.engine_params)
         .unwrap_or_else(|_| Shape::for_pair_bytes(pair_bytes));
     let Ok(layout) = Bucket::<K, V>::new(shape.slots) else { return };
@@ -25,7 +25,7 @@ pub(super) fn salvage<K: Fixed, V: Fixed>(
             let at = layout.item_at(slot);
             let key: K = bucket.fixed(at);
             visit(if homes.are_of(bucket.number, second_of(&hasher, key)) {
-                Found::Pair(key, bucket.fixed(at + K::BYTES as u64))
+                Found::Pair(key, bucket.fixed(at + K::layout_bytes() as u64))
             } else {
                 Found::Misplaced(Offset(bucket.at.0 + at))
             });

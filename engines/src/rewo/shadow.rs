@@ -94,7 +94,7 @@ impl Desks {
         let state = words.get(desk + STATE);
         state.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).ok()?;
         words.get(desk + HASH).store(hash.0, Ordering::Relaxed);
-        for word in 0..K::BYTES.div_ceil(8) {
+        for word in 0..K::layout_bytes().div_ceil(8) {
             words.get(desk + KEY + word).store(key.word(word), Ordering::Relaxed);
         }
         state.store(ORDERED, Ordering::Release);

@@ -22,6 +22,14 @@ fn every_design_agrees_with_a_map<const K: usize, const V: usize>(slots: u32, ke
 }
 
 #[test]
+fn pairs_of_sizes_told_at_run_time_agree_with_a_map() {
+    for design in designs() {
+        let shape = Shape { design, ..shape(4, 1) };
+        packed::late_ones_agree_with_a_map::<Levels, 16, 15>(shape, 1200, 6000);
+    }
+}
+
+#[test]
 fn four_pairs_of_16_and_15_bytes_are_two_lines() {
     let table = Packed::<16, 15>::new(shape(4, 6), NEVER);
     for level in &table.occupancy().levels[..2] {

@@ -105,7 +105,7 @@ fn more_of_the_stash_than_there_can_be_is_refused() {
 /// Does everything with a table that can be done.
 fn survive((table, pool): &Opened) {
     let _ = table.check();
-    table.for_each(&mut |_, _| ());
+    let _ = table.for_each(&mut |_, _| ());
     for index in 0..400 {
         let _write = pool.write().expect("the pool may be written");
         for key in [key(index), index] {

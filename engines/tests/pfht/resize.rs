@@ -138,7 +138,7 @@ fn threads_lose_nothing_beside_resizes() {
             scope.spawn(|| {
                 while done.load(Ordering::Relaxed) < THREADS {
                     let mut found = Vec::new();
-                    table.index.for_each(&mut |key, _| found.push(key));
+                    table.index.for_each(&mut |key, _| found.push(key)).unwrap();
                     let count = found.len();
                     found.sort_unstable();
                     found.dedup();

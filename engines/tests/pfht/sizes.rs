@@ -1,7 +1,7 @@
 //! Pairs of all sizes, buckets of all numbers of slots, stashes of all sizes; and zeros.
 
 use crate::harness::{OfPfht, Table, WHEN_FULL, key, shape, stashing, value};
-use crate::table::packed::{Packed, agree_with_a_map};
+use crate::table::packed::{Packed, agree_with_a_map, late_ones_agree_with_a_map};
 use engines::pfht::{Design, Shape};
 use pmem::OpenError;
 use pmem::medium::Dram;
@@ -27,6 +27,13 @@ fn pairs_of_odd_sizes_agree_with_a_map() {
     every_shape_agrees_with_a_map::<9, 7>(7, 800);
     every_shape_agrees_with_a_map::<16, 15>(3, 800);
     every_shape_agrees_with_a_map::<13, 100>(1, 200);
+}
+
+#[test]
+fn pairs_of_sizes_told_at_run_time_agree_with_a_map() {
+    for shape in shapes(3) {
+        late_ones_agree_with_a_map::<OfPfht, 16, 15>(shape, 800, 3000);
+    }
 }
 
 /// The key and the value of number 0 are nothing but zeros.

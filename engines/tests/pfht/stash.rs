@@ -162,7 +162,7 @@ fn a_scan_meets_what_is_in_the_stash() {
     let count = (0..).find(full).expect("it fills up");
     assert!(stashed(&table) > 0);
     let mut found = Vec::new();
-    table.index.for_each(&mut |key, value| found.push((key, value)));
+    table.index.for_each(&mut |key, value| found.push((key, value))).unwrap();
     let mut expected: Vec<_> = (0..count).map(|index| (key(index), value(index))).collect();
     found.sort_unstable();
     expected.sort_unstable();

@@ -1,7 +1,7 @@
 //! Pairs of all sizes, and buckets of all numbers of slots.
 
 use crate::harness::{Rewo, Table, cached, key, shape, value};
-use crate::table::packed::{Packed, agree_with_a_map};
+use crate::table::packed::{Packed, agree_with_a_map, late_ones_agree_with_a_map};
 use engines::rewo::{Design, Shape};
 use pmem::OpenError;
 use pmem::medium::Dram;
@@ -37,6 +37,16 @@ fn pairs_of_whole_words_agree_with_a_map() {
     every_shape_agrees_with_a_map::<16, 8>(10, 800);
     every_shape_agrees_with_a_map::<8, 48>(4, 400);
     every_shape_agrees_with_a_map::<112, 8>(2, 400);
+}
+
+#[test]
+fn pairs_of_sizes_told_at_run_time_agree_with_a_map() {
+    for shape in shapes(10) {
+        late_ones_agree_with_a_map::<Rewo, 16, 8>(shape, 800, 3000);
+    }
+    for shape in shapes(8) {
+        late_ones_agree_with_a_map::<Rewo, 13, 17>(shape, 800, 3000);
+    }
 }
 
 #[test]

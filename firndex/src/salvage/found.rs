@@ -75,7 +75,9 @@ pub(super) fn for_each_pair<K: Fixed, V: Fixed>(
         Found::Misplaced(at) => visit(Led::Misplaced(at)),
         Found::Pair(key, value) => visit(Led::Pair((key, value))),
         Found::Item(at, is_home) => visit(match led(salvage, at, is_home) {
-            Led::Pair((key, value)) if (key.len(), value.len()) == (K::BYTES, V::BYTES) => {
+            Led::Pair((key, value))
+                if (key.len(), value.len()) == (K::layout_bytes(), V::layout_bytes()) =>
+            {
                 Led::Pair((of_bytes(&key), of_bytes(&value)))
             }
             Led::Misplaced(at) => Led::Misplaced(at),

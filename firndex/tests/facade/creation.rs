@@ -107,7 +107,7 @@ fn a_creation_that_fails_leaves_nothing() {
     for &engine in Engine::ALL {
         let options = Options::new().engine(engine);
         // The last ends amid the engine's first extents.
-        for max_bytes in [8192, 10_000] {
+        for max_bytes in [8192, 8300] {
             let options = options.clone().max_bytes(max_bytes);
             let table = options.create_table(&path).map(drop).unwrap_err();
             let store = options.open_or_create_store(&path).map(drop).unwrap_err();

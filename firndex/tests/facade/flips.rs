@@ -32,7 +32,7 @@ struct Flips {
 type Answers = (Vec<(Vec<u8>, Vec<u8>)>, Vec<Option<Vec<u8>>>);
 
 fn options() -> Options {
-    Options::new().read_only(true).helpers(0).threads(1)
+    Options::new().read_only(true).may_lack_pairs(true).helpers(0).threads(1)
 }
 
 fn of_table(path: &Path) -> firndex::Result<(Answers, bool)> {

@@ -38,6 +38,7 @@ mod rewrites;
 mod salvage;
 mod scans;
 mod shrink;
+mod small_store;
 mod space;
 mod store_model;
 mod structs;

@@ -10,6 +10,27 @@ use std::collections::HashMap;
 use std::path::Path;
 use workload::Random;
 
+/// `N` bytes, as a type that the compiler takes for another size: layouts and comparisons ask for
+/// [`Fixed::layout_bytes`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Late<const N: usize>([u8; N]);
+
+impl<const N: usize> Fixed for Late<N> {
+    const BYTES: usize = 1;
+
+    fn layout_bytes() -> usize {
+        N
+    }
+
+    fn word(self, index: usize) -> u64 {
+        self.0.word(index)
+    }
+
+    fn of_words(word: impl Fn(usize) -> u64) -> Self {
+        Late(Fixed::of_words(word))
+    }
+}
+
 /// Any value of the type, with some that are special, drawn from `kinds` different ones.
 fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
     let seed = match random.below(kinds) {
@@ -23,7 +44,7 @@ fn any<T: Fixed>(random: &mut Random, kinds: u64) -> T {
 
 /// The bytes of a value, whatever its type calls equal.
 fn words<T: Fixed>(value: T) -> Vec<u64> {
-    (0..T::BYTES.div_ceil(8)).map(|index| value.word(index)).collect()
+    (0..T::layout_bytes().div_ceil(8)).map(|index| value.word(index)).collect()
 }
 
 fn words_in<T: Fixed>(value: Option<T>) -> Option<Vec<u64>> {
@@ -39,7 +60,7 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     let options = Options::new().engine(engine);
-    let mut random = Random::new(K::BYTES as u64 * 1000 + V::BYTES as u64);
+    let mut random = Random::new(K::layout_bytes() as u64 * 1000 + V::layout_bytes() as u64);
     let mut model = Model::new();
     let mut table: Table<K, V> = options.create_table_of(&path).unwrap();
     let first_capacity = table.stats().unwrap().capacity;
@@ -66,7 +87,12 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
                 let new = (random.below(2) == 0).then_some(value);
                 let done = table.compare_exchange(key, expected, new).unwrap();
                 if words_in(expected) == there {
-                    assert!(done.is_ok(), "{} and {} bytes on {engine}", K::BYTES, V::BYTES);
+                    assert!(
+                        done.is_ok(),
+                        "{} and {} bytes on {engine}",
+                        K::layout_bytes(),
+                        V::layout_bytes()
+                    );
                     match new {
                         Some(value) => model.insert(words(key), words(value)),
                         None => model.remove(&words(key)),
@@ -138,13 +164,13 @@ pub(crate) fn is_a_map<K: Fixed, V: Fixed>(engine: Engine) {
             assert_holds(&table, &model);
             table.close().unwrap();
             let info = inspect(&path).unwrap();
-            let sizes = (K::BYTES as u32, V::BYTES as u32);
+            let sizes = (K::layout_bytes() as u32, V::layout_bytes() as u32);
             assert_eq!((info.key_bytes, info.value_bytes, info.engine), (sizes.0, sizes.1, engine));
             table = options.open_table_of(&path).unwrap();
             assert_holds(&table, &model);
         }
     }
-    if K::BYTES > 1 {
+    if K::layout_bytes() > 1 {
         assert!(
             table.stats().unwrap().capacity > first_capacity,
             "it did not grow: {:?}",
@@ -192,6 +218,61 @@ fn types_of_one_size_read_each_other_s_tables() {
         let table = Options::new().open_table_of::<i64, [u8; 8]>(&path).unwrap();
         assert_eq!(table.get(0x0807_0605_0403_0201).unwrap(), Some([0xff; 8]));
         assert_eq!(table.remove(-1).unwrap(), Some([1, 2, 0, 0, 0, 0, 0, 0]));
+    }
+}
+
+/// Also from one to the other: a type of the size of the pool's pairs, and one that only says so at run time.
+#[test]
+fn a_size_told_at_run_time_is_that_of_the_layout() {
+    let directory = places::in_ram();
+    for &engine in Engine::ALL {
+        if !engine.may_hold(firndex::PairSizes { key_bytes: 20, value_bytes: 9 }) {
+            continue;
+        }
+        let path = directory.path().join(engine.name());
+        let nth = |number: u32| any::<[u8; 20]>(&mut Random::new(number.into()), 1 << 32);
+        let table: Table<[u8; 20], [u8; 9]> =
+            Options::new().engine(engine).create_table_of(&path).unwrap();
+        (0..500).for_each(|number| {
+            assert_eq!(table.put(nth(number), [number as u8; 9]).unwrap(), None)
+        });
+        let (order, _) = table.scan(0, 500).unwrap();
+        table.close().unwrap();
+
+        let late: Table<Late<20>, Late<9>> = Options::new().open_table_of(&path).unwrap();
+        let report = late.check().unwrap();
+        assert!(report.is_sound() && report.pairs == 500, "{:#?}", report.findings);
+        let pairs = late.scan(0, 500).unwrap().0.into_iter();
+        assert!(pairs.map(|(key, value)| (key.0, value.0)).eq(order), "another order");
+        (0..250).for_each(|number| {
+            assert!(late.remove(Late(nth(number))).unwrap().is_some());
+            assert!(late.put(Late(nth(number + 500)), Late([1; 9])).unwrap().is_none());
+        });
+        late.close().unwrap();
+
+        let table: Table<[u8; 20], [u8; 9]> = Options::new().open_table_of(&path).unwrap();
+        let report = table.check().unwrap();
+        assert!(report.is_sound() && report.pairs == 500, "{:#?}", report.findings);
+        (0..750).for_each(|number| {
+            let value = if number < 500 { [number as u8; 9] } else { [1; 9] };
+            let expected = (number >= 250).then_some(value);
+            assert_eq!(table.get(nth(number)).unwrap(), expected, "{engine}, {number}");
+        });
+    }
+}
+
+/// Words have a layout of their own, which is chosen at compile time.
+#[test]
+fn words_are_not_opened_as_pairs_of_a_size_told_later() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    for &engine in Engine::ALL {
+        let _ = std::fs::remove_file(&path);
+        Options::new().engine(engine).create_table(&path).unwrap().close().unwrap();
+        let options = Options::new().read_only(true);
+        let says = ["8 and 8 bytes", "open it with u64 and u64"];
+        assert_refused(&path, |path| options.open_table_of::<Late<8>, Late<8>>(path), &says);
+        assert_refused(&path, |path| options.open_table_of::<u64, Late<8>>(path), &says);
     }
 }
 

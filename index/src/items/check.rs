@@ -12,7 +12,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         report.pairs = 0;
         let mut audit = self.space.heap.audit();
         let guard = self.space.epochs.pin();
-        self.index.for_each(&mut |hash, slot| {
+        let visited = self.index.for_each(&mut |hash, slot| {
             let at = Offset(slot & !GROUP);
             let checked = match slot & GROUP {
                 0 => self.check_item(&mut report, &mut audit, hash, at),
@@ -30,6 +30,9 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 report.fault(|| format!("slot of hash {hash:#018x}: {corrupt}"));
             }
         });
+        if let Err(error) = visited {
+            report.fault(|| error.to_string());
+        }
         let (leaks, looked_at) = audit.finish(&self.space.epochs.retired());
         report.looked_at += looked_at;
         if leaks > 0 {

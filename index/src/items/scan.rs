@@ -32,30 +32,30 @@ impl<'a, M: Medium> ItemScan<'a, M> {
     }
 
     /// Reads more slots; returns whether there are any.
-    fn read_slots(&mut self) -> bool {
+    fn read_slots(&mut self) -> Result<bool, ItemError> {
         while self.read.is_empty() && !self.is_over {
             // A new pin, so that a long scan does not keep everything that is replaced meanwhile.
             self.guard = None;
             self.guard = Some(self.space.epochs.pin());
-            self.is_over = !self.slots.take_some(&mut self.read);
+            self.is_over = !self.slots.take_some(&mut self.read)?;
         }
         for (_, slot) in &self.read {
             self.space.heap.prefetch(Offset(slot & !GROUP), 0);
         }
-        !self.read.is_empty()
+        Ok(!self.read.is_empty())
     }
 }
 
 impl<M: Medium> RecordScan for ItemScan<'_, M> {
     fn next(&mut self) -> Result<Option<KeyValue<'_>>, ItemError> {
         loop {
-            if self.read.is_empty() && self.members.is_empty() && !self.read_slots() {
+            if self.read.is_empty() && self.members.is_empty() && !self.read_slots()? {
                 self.guard = None;
                 return Ok(None);
             }
             let Some(guard) = &self.guard else { return Ok(None) };
             if let Some(at) = self.members.pop() {
-                let item = self.space.heap.item(at, guard)?;
+                let item = self.space.heap.sound_item(at, guard)?;
                 return Ok(Some((item.key, item.value)));
             }
             let Some((_, slot)) = self.read.pop() else { continue };

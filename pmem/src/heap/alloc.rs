@@ -90,8 +90,8 @@ impl<M: Medium> Heap<M> {
     fn refill(&self, cache: &Cache<'_>, BitmapWord { segment, word: from }: BitmapWord) {
         let state = self.state(segment);
         for word in from..state.words() {
-            if state.bits[word].load(Ordering::Relaxed) != 0 {
-                let bits = state.bits[word].swap(0, Ordering::Acquire);
+            if state.bits(word).load(Ordering::Relaxed) != 0 {
+                let bits = state.bits(word).swap(0, Ordering::Acquire);
                 return cache.set(Some(BitmapWord { segment, word }), bits);
             }
         }
@@ -154,7 +154,7 @@ impl<M: Medium> Heap<M> {
         let slots = self.segment_bytes() / self.classes.size(class).unwrap_or(u64::MAX);
         state.count.store(slots as u32, Ordering::Relaxed);
         for word in 0..state.words() {
-            state.bits[word].store(state.valid_bits(word), Ordering::Relaxed);
+            state.bits(word).store(state.valid_bits(word), Ordering::Relaxed);
         }
         state.status.store(status::OWNED, Ordering::Relaxed);
         // The word must survive before any item does: a sweep finds slots by it. An item's own
@@ -297,7 +297,7 @@ impl<M: Medium> Heap<M> {
     /// Leaves a slot to the segment's owner, or to its next one.
     pub(super) fn free_slot(&self, segment: u64, slot: usize) {
         let state = self.state(segment);
-        state.bits[slot / 64].fetch_or(1 << (slot % 64), Ordering::SeqCst);
+        state.bits(slot / 64).fetch_or(1 << (slot % 64), Ordering::SeqCst);
         if state.status.load(Ordering::SeqCst) == status::FULL {
             self.list_if_full(segment);
         }

@@ -138,7 +138,7 @@ impl<M: Medium> Heap<M> {
                 let bits = cache.bits.swap(0, Ordering::Relaxed);
                 if bits != 0 {
                     // Before the segment may be listed: its next owner looks for bits there.
-                    self.state(segment).bits[word].fetch_or(bits, Ordering::SeqCst);
+                    self.state(segment).bits(word).fetch_or(bits, Ordering::SeqCst);
                 }
                 cache.set(None, 0);
                 self.give_up(segment);

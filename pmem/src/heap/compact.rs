@@ -266,7 +266,7 @@ impl<M: Medium> Heap<M> {
         let state = self.state(segment);
         let size = self.class_of_segment(segment).and_then(|class| self.classes.size(class));
         let taken = |word: usize| {
-            let taken = state.valid_bits(word) & !state.bits[word].load(Ordering::Acquire);
+            let taken = state.valid_bits(word) & !state.bits(word).load(Ordering::Acquire);
             (0..64).filter(move |bit| taken & 1 << bit != 0).map(move |bit| word as u64 * 64 + bit)
         };
         let at = |slot: u64| self.start_of(segment).add(slot * size.unwrap_or(0));

@@ -176,7 +176,7 @@ impl<M: Medium> Heap<M> {
 
     /// [`Heap::reclaim_pinned`] for many items, with overlapped cache misses.
     pub fn reclaim_many(&self, items: impl Iterator<Item = Offset> + Clone, _guard: &Guard<'_>) {
-        items.clone().for_each(|at| self.prefetch_state(at.0 >> self.segment_log2));
+        items.clone().for_each(|at| self.segments.prefetch(at.0 >> self.segment_log2));
         let mut kept = Kept { class: 0, slots: [Offset(0); TOGETHER], len: 0 };
         for at in items {
             let Some(class) = self.class_to_keep(at) else {
@@ -216,7 +216,7 @@ impl<M: Medium> Heap<M> {
     /// Hints that the slot at `at` is about to be freed.
     fn prefetch_bit(&self, at: Offset) {
         if let Some(Room::Slot { segment, slot, .. }) = self.room_at(at) {
-            prefetch_write(&raw const self.state(segment).bits[slot as usize / 64]);
+            prefetch_write(self.state(segment).bits(slot as usize / 64));
         }
     }
 

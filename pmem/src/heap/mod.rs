@@ -46,24 +46,32 @@ use class::{CLASSES_MAX, Classes};
 use magazine::Magazines;
 use reserve::{Reserve, ReservedRun};
 use runs::FreeRuns;
-use segment::{Descriptor, SegmentState, usage};
+use segment::{Descriptor, Segment, Segments, usage};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// log2 of a segment's size, unless the pool says otherwise.
+/// log2 of a segment's size in a heap that is expected to be large.
 pub const SEGMENT_LOG2_DEFAULT: u32 = 16;
-/// A new extent has at least this many segments.
-const EXTENT_SEGMENTS_MIN: u64 = 4;
+/// log2 of a segment's size in a heap that may stay small: each size class has a segment that is partly empty.
+pub const SEGMENT_LOG2_SMALL: u32 = 13;
+/// A heap grows by at least this many segments.
+const GROWTH_SEGMENTS_MIN: u64 = 1;
 /// Most extents of the heap: the engine must find records for its extents.
 const EXTENTS_OF_HEAP_MAX: usize = EXTENTS_MAX / 2;
 /// A descriptor has 24 bits for the segments of a large item.
 const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 /// Extents of at least this size begin at a multiple of it, so that huge pages can back them.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// A new extent is this fraction of the heap, so that a heap of any size takes few extents.
-const EXTENT_FRACTION: u64 = 4;
-/// A heap is short if no more than this fraction of it is free.
+/// A heap grows by this fraction of it, so that it takes few steps to any size.
+const GROWTH_FRACTION: u64 = 4;
+/// A small heap grows by this fraction, so that little of a small pool is unused.
+const GROWTH_FRACTION_SMALL: u64 = 32;
+/// A heap is small below this size.
+const SMALL_HEAP_BYTES: u64 = 4 << 20;
+/// A heap is short if no more than this fraction of it is free ...
 const SHORT_FRACTION: u64 = 8;
+/// ... and a small one, for which growth takes no time to speak of, if this is.
+const SHORT_FRACTION_SMALL: u64 = 32;
 
 /// Impossible content in a pool: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,7 +113,7 @@ pub struct Heap<M: Medium> {
     segment_log2: u32,
     incarnation: u64,
     classes: Classes,
-    segments: Array<SegmentState>,
+    segments: Segments,
     /// Segments of each class with free slots and no owner.
     partial: Vec<Mutex<Vec<u64>>>,
     /// Slots of each class that only replacements get.
@@ -148,13 +156,14 @@ impl<M: Medium> Heap<M> {
         let heap = Heap {
             segment_log2,
             incarnation: superblock.incarnation,
-            segments: Array::reserve(segments_max, segments_now).map_err(reserve)?,
+            segments: Segments::reserve(1 << segment_log2, segments_max, segments_now)
+                .map_err(reserve)?,
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
             reserves: classes
                 .sizes()
                 .map(|size| Reserve::new((1 << segment_log2) / size))
                 .collect(),
-            reserved_run: ReservedRun::default(),
+            reserved_run: ReservedRun::new(1 << segment_log2),
             magazines: Magazines::new(classes.sizes()).map_err(reserve)?,
             classes,
             free_runs: Mutex::default(),
@@ -195,17 +204,9 @@ impl<M: Medium> Heap<M> {
         Offset(segment << self.segment_log2)
     }
 
-    fn state(&self, segment: u64) -> &SegmentState {
-        self.segments.get(segment as usize)
-    }
-
-    /// Hints that somebody is about to ask what a segment is used for. Prefetches only to read, since other threads
-    /// ask, too.
-    #[inline]
-    fn prefetch_state(&self, segment: u64) {
-        if segment < self.segments.len() as u64 {
-            self.segments.prefetch(segment as usize);
-        }
+    #[inline(always)]
+    fn state(&self, segment: u64) -> Segment<'_> {
+        self.segments.get(segment)
     }
 
     /// Number of segments of an extent, and where its descriptor words begin.
@@ -294,7 +295,8 @@ impl<M: Medium> Heap<M> {
     pub fn is_short(&self) -> bool {
         let free = self.segments_free.load(Ordering::Relaxed);
         let total = self.segments_taken.load(Ordering::Relaxed);
-        total > 0 && free <= total / SHORT_FRACTION
+        let fraction = if self.is_small(total) { SHORT_FRACTION_SMALL } else { SHORT_FRACTION };
+        total > 0 && free <= total / fraction
     }
 
     /// Approximate size of the next extent that the heap takes.
@@ -309,9 +311,15 @@ impl<M: Medium> Heap<M> {
         if self.is_short() { self.add_segments(self.segments_of_next_extent()) } else { Ok(()) }
     }
 
+    /// Whether a heap of so many segments is small.
+    fn is_small(&self, segments: u64) -> bool {
+        segments << self.segment_log2 < SMALL_HEAP_BYTES
+    }
+
     fn segments_of_next_extent(&self) -> u64 {
         let total = self.segments_taken.load(Ordering::Relaxed);
-        (total / EXTENT_FRACTION).max(EXTENT_SEGMENTS_MIN)
+        let fraction = if self.is_small(total) { GROWTH_FRACTION_SMALL } else { GROWTH_FRACTION };
+        (total / fraction).max(GROWTH_SEGMENTS_MIN)
     }
 
     fn extent_bytes(&self, count: u64) -> u64 {

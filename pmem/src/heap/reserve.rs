@@ -13,8 +13,8 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 const SLOTS_MAX: u64 = 8;
 /// A class sets aside at most this fraction of a segment.
 const SEGMENT_FRACTION: u64 = 3;
-/// Most segments that are set aside for large items. On the crash lab's machine a pool has few.
-const RUN_SEGMENTS_MAX: u64 = if cfg!(feature = "simulated") { 4 } else { 16 };
+/// Most bytes that are set aside for large items. On the crash lab's machine a pool has few.
+const RUN_BYTES_MAX: u64 = if cfg!(feature = "simulated") { 512 } else { 1 << 20 };
 
 /// The slots that one class has set aside.
 #[derive(Debug)]
@@ -86,15 +86,25 @@ impl Reserve {
 }
 
 /// The run of segments set aside for large items.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ReservedRun {
     /// First segment and length.
     pub(super) run: Mutex<Option<(u64, u64)>>,
     /// The length it should have.
     wanted: AtomicU64,
+    segments_max: u64,
 }
 
 impl ReservedRun {
+    /// None yet, for segments of this size.
+    pub(super) fn new(segment_bytes: u64) -> ReservedRun {
+        ReservedRun {
+            run: Mutex::default(),
+            wanted: AtomicU64::new(0),
+            segments_max: RUN_BYTES_MAX / segment_bytes,
+        }
+    }
+
     pub(super) fn get(&self) -> Option<(u64, u64)> {
         *self.run.lock()
     }
@@ -105,7 +115,7 @@ impl ReservedRun {
 
     /// Asks for room for an item of this many segments.
     pub(super) fn want(&self, segments: u64) {
-        if segments <= RUN_SEGMENTS_MAX {
+        if segments <= self.segments_max {
             let more = |wanted: u64| (wanted < segments).then_some(segments);
             let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }

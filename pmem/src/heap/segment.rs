@@ -13,11 +13,15 @@
 
 use super::class::SLOT_BYTES_MIN;
 use crate::superblock::SEGMENT_LOG2_MAX;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, Zeroable};
+use crate::sync::{Array, AtomicU32, AtomicU64, Ordering, Zeroable};
+use std::io;
+use std::ops::Deref;
 
 /// Words of a bitmap: enough for the largest segment with the smallest slots.
 pub(super) const BITMAP_WORDS: usize = 32;
 const _: () = assert!(BITMAP_WORDS as u64 * 64 * SLOT_BYTES_MIN >= 1 << SEGMENT_LOG2_MAX);
+/// Words of a bitmap that lie in one line with the rest of a segment's state.
+const NEAR_WORDS: usize = 5;
 
 /// A segment's surviving word, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +91,7 @@ pub(super) mod status {
     pub(in crate::heap) const DRAINING: u32 = 4;
 }
 
-/// The volatile state of a segment.
+/// The volatile state of a segment, without what of its bitmap is too long for the line.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(super) struct SegmentState {
@@ -99,21 +103,90 @@ pub(super) struct SegmentState {
     pub(super) count: AtomicU32,
     /// Where the surviving word is.
     pub(super) descriptor_at: AtomicU64,
-    /// Bit set: the slot is free. While sealed: the slot was reached by the sweep.
-    pub(super) bits: [AtomicU64; BITMAP_WORDS],
+    near_bits: [AtomicU64; NEAR_WORDS],
 }
 
 // SAFETY: all fields are atomic integers, for which zero is valid.
 unsafe impl Zeroable for SegmentState {}
 
-impl SegmentState {
+/// The volatile states of all segments.
+pub(super) struct Segments {
+    states: Array<SegmentState>,
+    /// The rest of each bitmap. Apart, so that small segments, of which there are many, take one line each.
+    far_bits: Array<AtomicU64>,
+    far_words: usize,
+    len: usize,
+}
+
+impl Segments {
+    /// For segments of this size: `len` of them, or fewer if the system does not grant the addresses. Fails if it
+    /// does not even grant `len_min`.
+    pub(super) fn reserve(segment_bytes: u64, len: usize, len_min: usize) -> io::Result<Segments> {
+        let slots_max = (segment_bytes / SLOT_BYTES_MIN) as usize;
+        let far_words = slots_max.div_ceil(64).saturating_sub(NEAR_WORDS);
+        let states = Array::reserve(len, len_min)?;
+        let len = states.len();
+        let far_bits = Array::reserve(len * far_words, len_min * far_words)?;
+        let len = far_bits.len().checked_div(far_words).map_or(len, |has_bits| has_bits.min(len));
+        Ok(Segments { states, far_bits, far_words, len })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, segment: u64) -> Segment<'_> {
+        Segment { state: self.states.get(segment as usize), segments: self, number: segment }
+    }
+
+    /// Hints that somebody is about to ask what a segment is used for. Prefetches only to read, since other threads
+    /// ask, too.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, segment: u64) {
+        if segment < self.len as u64 {
+            self.states.prefetch(segment as usize);
+        }
+    }
+}
+
+/// The volatile state of one segment.
+#[derive(Clone, Copy)]
+pub(super) struct Segment<'a> {
+    state: &'a SegmentState,
+    segments: &'a Segments,
+    number: u64,
+}
+
+impl Deref for Segment<'_> {
+    type Target = SegmentState;
+
+    #[inline(always)]
+    fn deref(&self) -> &SegmentState {
+        self.state
+    }
+}
+
+impl<'a> Segment<'a> {
+    /// A word of the bitmap. Bit set: the slot is free. While sealed: the slot was reached by the sweep.
+    #[inline(always)]
+    pub(super) fn bits(&self, word: usize) -> &'a AtomicU64 {
+        match self.state.near_bits.get(word) {
+            Some(bits) => bits,
+            None => {
+                let first = self.number as usize * self.segments.far_words;
+                self.segments.far_bits.get(first + word - NEAR_WORDS)
+            }
+        }
+    }
+
     pub(super) fn slots(&self) -> u64 {
         u64::from(self.count.load(Ordering::Acquire))
     }
 
     /// Bitmap words in use.
     pub(super) fn words(&self) -> usize {
-        (self.slots() as usize).div_ceil(64).min(BITMAP_WORDS)
+        (self.slots() as usize).div_ceil(64).min(NEAR_WORDS + self.segments.far_words)
     }
 
     /// The bits of word `index` that stand for a slot.
@@ -129,13 +202,19 @@ impl SegmentState {
     pub(super) fn has_free(&self) -> bool {
         // In one total order with the status: either this sees a freed bit, or its freer sees
         // the status that this thread has just stored.
-        (0..self.words()).any(|index| self.bits[index].load(Ordering::SeqCst) != 0)
+        (0..self.words()).any(|index| self.bits(index).load(Ordering::SeqCst) != 0)
     }
 
     /// Free slots, except those in caches and magazines and those set aside.
     pub(super) fn free(&self) -> u64 {
-        let free_of = |index: usize| self.bits[index].load(Ordering::Acquire).count_ones();
+        let free_of = |index: usize| self.bits(index).load(Ordering::Acquire).count_ones();
         (0..self.words()).map(|index| u64::from(free_of(index))).sum()
+    }
+
+    /// Forgets the whole bitmap.
+    pub(super) fn clear_bits(&self) {
+        let words = NEAR_WORDS + self.segments.far_words;
+        (0..words).for_each(|word| self.bits(word).store(0, Ordering::Relaxed));
     }
 }
 

@@ -96,7 +96,7 @@ impl<M: Medium> Heap<M> {
         // The highest one, since owners begin with the lowest.
         let highest = |bits: u64| bits.checked_ilog2();
         let less = |bits: u64| highest(bits).map(|bit| bits & !(1 << bit));
-        let bits = state.bits[word].fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).ok()?;
+        let bits = state.bits(word).fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).ok()?;
         let slot = word * 64 + highest(bits)? as usize;
         let size = self.classes.size(self.class_of_segment(segment)?)?;
         Some((slot, self.start_of(segment).add(slot as u64 * size)))

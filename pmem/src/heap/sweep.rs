@@ -57,7 +57,7 @@ impl<M: Medium> Sweep<'_, M> {
     pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
         let marked = self.heap.place_of(at).and_then(|(segment, slot)| {
             let bit = 1 << (slot % 64);
-            let word = &self.heap.state(segment).bits[slot / 64];
+            let word = self.heap.state(segment).bits(slot / 64);
             match word.fetch_or(bit, Ordering::Relaxed) & bit {
                 0 => Ok(()),
                 _ => Err(Corrupt { at, found: "two slots lead to one item".into() }),
@@ -72,7 +72,7 @@ impl<M: Medium> Sweep<'_, M> {
     /// Whether what begins at `at` was marked.
     pub fn is_marked(&self, at: Offset) -> bool {
         self.heap.place_of(at).is_ok_and(|(segment, slot)| {
-            let word = &self.heap.state(segment).bits[slot / 64];
+            let word = self.heap.state(segment).bits(slot / 64);
             word.load(Ordering::Relaxed) & 1 << (slot % 64) != 0
         })
     }
@@ -83,7 +83,7 @@ impl<M: Medium> Sweep<'_, M> {
         if heap.damaged.load(Ordering::Relaxed) {
             for segment in heap.segments_in_use() {
                 let state = heap.state(segment);
-                state.bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+                state.clear_bits();
             }
             return;
         }
@@ -91,7 +91,7 @@ impl<M: Medium> Sweep<'_, M> {
             let state = heap.state(segment);
             match state.usage.load(Ordering::Acquire) {
                 usage::LARGE => {
-                    let reached = state.bits[0].swap(0, Ordering::Relaxed) != 0;
+                    let reached = state.bits(0).swap(0, Ordering::Relaxed) != 0;
                     if reached {
                         heap.reserved_run.want(state.slots());
                     } else if !heap.pool.is_read_only() {
@@ -100,9 +100,9 @@ impl<M: Medium> Sweep<'_, M> {
                 }
                 small if small >= usage::SMALL => {
                     for word in 0..state.words() {
-                        let reached = state.bits[word].load(Ordering::Relaxed);
+                        let reached = state.bits(word).load(Ordering::Relaxed);
                         let free = !reached & state.valid_bits(word);
-                        state.bits[word].store(free, Ordering::Relaxed);
+                        state.bits(word).store(free, Ordering::Relaxed);
                     }
                     if state.free() == state.slots() && !heap.pool.is_read_only() {
                         heap.release_segment(segment);
@@ -143,7 +143,7 @@ impl<M: Medium> Audit<'_, M> {
         }
         let is_small = state.usage.load(Ordering::Acquire) >= usage::SMALL;
         let bit = 1 << (slot % 64);
-        if is_small && state.bits[slot / 64].load(Ordering::Acquire) & bit != 0 {
+        if is_small && state.bits(slot / 64).load(Ordering::Acquire) & bit != 0 {
             return corrupt("a slot leads to a free item");
         }
         let marks = self.marks.entry(segment).or_insert([0; BITMAP_WORDS]);
@@ -199,7 +199,7 @@ impl<M: Medium> Audit<'_, M> {
                     looked_at += state.slots();
                     leaks += u64::from(state.has_free() && is_lost(segment));
                     for word in 0..state.words() {
-                        let free = state.bits[word].load(Ordering::Acquire);
+                        let free = state.bits(word).load(Ordering::Acquire);
                         let lost = state.valid_bits(word) & !free & !mark(word);
                         leaks += u64::from(lost.count_ones());
                     }

@@ -24,7 +24,7 @@
 //! after the heavy barrier and finds e + 1. So a thread that is preempted while it appends delays the flusher, but no
 //! other appending thread. It waits for nobody meanwhile: if its ring is full, it withdraws first.
 //!
-//! *A cut depends on nothing that it lacks.* The content of a record of epoch e was stored before step 4 found e open.
+//! *No cut lacks what it depends on.* The content of a record of epoch e was stored before step 4 found e open.
 //! If the record depends on another one, that one was published before this content was stored, under an epoch that was
 //! open then: e or an earlier one. Without step 4 that other record could belong to e + 1.
 //!

@@ -196,6 +196,10 @@ impl<M: Medium> Medium for Count<M> {
         self.inner.grow(size)
     }
 
+    fn cut(&self, size: u64) {
+        self.inner.cut(size);
+    }
+
     fn populate(&self, range: Range<u64>) {
         self.inner.populate(range);
     }

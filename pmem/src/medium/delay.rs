@@ -245,6 +245,10 @@ impl<M: Medium> Medium for Delay<M> {
         self.inner.grow(size)
     }
 
+    fn cut(&self, size: u64) {
+        self.inner.cut(size);
+    }
+
     fn populate(&self, range: Range<u64>) {
         self.inner.populate(range);
     }

@@ -134,6 +134,10 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
         either!(self, medium => medium.grow(size))
     }
 
+    fn cut(&self, size: u64) {
+        either!(self, medium => medium.cut(size));
+    }
+
     fn populate(&self, range: Range<u64>) {
         either!(self, medium => medium.populate(range));
     }

@@ -513,6 +513,13 @@ impl Medium for Memory {
         self.grow_to(size)
     }
 
+    fn cut(&self, size: u64) {
+        if let Backing::File { file, writable: true, .. } = &self.backing {
+            // A file that stays longer than it has to be harms nothing.
+            let _ = rustix::fs::ftruncate(file, growth::round_to_page(size).min(self.size()));
+        }
+    }
+
     fn populate(&self, range: Range<u64>) {
         self.touch(range);
     }

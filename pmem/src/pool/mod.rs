@@ -21,8 +21,11 @@ pub use gate::{Gate, Write};
 use std::io;
 use std::sync::Arc;
 
-/// Large extents begin at multiples of this, so that huge pages can back them.
-const EXTENT_ALIGN_MAX: u64 = 2 << 20;
+/// Extents of at least this size begin at multiples of it, so that huge pages can back them.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+/// Others begin at multiples of no more than this, the largest bucket: aligned to their size, those of a small pool
+/// would leave holes.
+const EXTENT_ALIGN_SMALL: u64 = 256;
 
 /// A pool that grows allocates this much more than it needs, or an eighth of its size.
 const GROW_BYTES_MIN: u64 = 256 << 10;
@@ -93,10 +96,14 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Hands out an extent of `bytes` zero bytes. It begins at a multiple of its size, at least of a line and at most
-    /// of a huge page. Like everything in a draft, it takes effect only when the draft is committed.
+    /// Hands out an extent of `bytes` zero bytes. It begins at a multiple of a line, of 256 bytes if it is that
+    /// large, and of a huge page if it is as large as one. Like everything in a draft, it takes effect only when the
+    /// draft is committed.
     pub fn take_extent(&mut self, owner: u8, index: u8, bytes: u64) -> Result<Extent, SpaceError> {
-        let align = bytes.checked_next_power_of_two().unwrap_or(EXTENT_ALIGN_MAX);
+        let align = match bytes {
+            HUGE_PAGE_BYTES.. => HUGE_PAGE_BYTES,
+            _ => bytes.next_power_of_two().min(EXTENT_ALIGN_SMALL),
+        };
         self.take_aligned_extent(owner, index, bytes, align)
     }
 
@@ -109,7 +116,7 @@ impl Draft {
         align: u64,
     ) -> Result<Extent, SpaceError> {
         let superblock = &mut self.superblock;
-        let align = align.clamp(crate::LINE, EXTENT_ALIGN_MAX);
+        let align = align.clamp(crate::LINE, HUGE_PAGE_BYTES);
         let start = superblock.end.next_multiple_of(align);
         let needed_bytes = start.saturating_add(bytes);
         if superblock.extents.len() == EXTENTS_MAX {
@@ -466,7 +473,7 @@ impl<M: Medium> Pool<M> {
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
         let end = self.superblock.lock().end;
         // Wherever they may begin.
-        let target = end.next_multiple_of(EXTENT_ALIGN_MAX).saturating_add(bytes);
+        let target = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
         self.medium.grow(target)?;
         let further = |before: u64| (before < target).then_some(target);
         let before = self.prepared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
@@ -560,7 +567,9 @@ impl<M: Medium> Drop for Pool<M> {
         if !self.is_inherited() {
             // Nobody is left to tell; a pool that could not be marked clean is dirty, and says so
             // when it is opened next.
-            let _ = self.close();
+            if self.close().is_ok() && self.gate.state() == GateState::Clean {
+                self.medium.cut(self.superblock.lock().end);
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ fn extents_are_disjoint_zero_and_remembered() {
         })
         .unwrap();
     assert!(taken[0].end() <= taken[1].start.0);
-    assert_eq!(taken[1].start.0 % EXTENT_ALIGN_MAX, 0);
+    assert_eq!(taken[1].start.0 % HUGE_PAGE_BYTES, 0);
     assert_eq!(pool.medium().load(taken[1].start), 0);
     drop(pool);
     let pool = Pool::open(mapped(&file, true), HERE).unwrap();

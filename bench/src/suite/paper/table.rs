@@ -72,7 +72,7 @@ impl<M: Medium, I: Index<K, V>, K: Fixed + Debug, V: Fixed + Debug> Table<M, I, 
         let mut refused = 0u64;
         other.index.for_each(&mut |key, value| {
             refused += u64::from(!matches!(self.index.insert(key, value), Ok(None)));
-        });
+        })?;
         ensure!(refused == 0, "{refused} pairs were refused by a table of twice the size");
         Ok(())
     }

@@ -54,12 +54,14 @@ fn move_some(table: &Iceberg<Dram>, which: u64) {
 /// How often a scan visits each key. Calls `interfere` with the number of each visit.
 fn met(table: &Iceberg<Dram>, mut interfere: impl FnMut(u64)) -> HashMap<u64, usize> {
     let (mut met, mut visits) = (HashMap::new(), 0);
-    table.for_each(&mut |key, value| {
-        assert_eq!(value, !key);
-        *met.entry(key).or_default() += 1;
-        interfere(visits);
-        visits += 1;
-    });
+    table
+        .for_each(&mut |key, value| {
+            assert_eq!(value, !key);
+            *met.entry(key).or_default() += 1;
+            interfere(visits);
+            visits += 1;
+        })
+        .unwrap();
     met
 }
 

@@ -55,7 +55,7 @@ fn assert_holds(table: &Iceberg<Dram>, keys: &[u64]) {
         assert_eq!(table.get(key), Some(value_of(key)), "key {key}");
     }
     let mut met: HashMap<u64, usize> = HashMap::new();
-    table.for_each(&mut |key, _| *met.entry(key).or_default() += 1);
+    table.for_each(&mut |key, _| *met.entry(key).or_default() += 1).unwrap();
     assert_eq!(met, keys.iter().map(|&key| (key, 1)).collect());
 }
 
@@ -140,7 +140,7 @@ fn level_2_waits_for_scans() {
     assert!(table.core.geometry().shrinking_2() && !table.core.geometry().shrinking_1());
     assert_eq!(pairs_of_levels(&table)[1..], before[1..]);
     let mut pairs = Vec::new();
-    while scan.take_some(&mut pairs) {}
+    while scan.take_some(&mut pairs).unwrap() {}
     drop(scan);
     let mut met: Vec<u64> = pairs.iter().map(|&(key, _)| key).collect();
     met.sort_unstable();
@@ -159,13 +159,15 @@ fn scans_amid_a_shrink() {
             table.core.move_next(done);
             assert_holds(&table, &keys);
             let (mut met, mut visits) = (Vec::new(), 0);
-            table.for_each(&mut |key, _| {
-                met.push(key);
-                visits += 1;
-                if visits % 10 == 0 {
-                    table.core.move_next(1);
-                }
-            });
+            table
+                .for_each(&mut |key, _| {
+                    met.push(key);
+                    visits += 1;
+                    if visits % 10 == 0 {
+                        table.core.move_next(1);
+                    }
+                })
+                .unwrap();
             met.sort_unstable();
             assert_eq!(met, keys, "{done} families done");
             assert!(table.core.finish_moves());

@@ -12,10 +12,12 @@ fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
     std::thread::scope(|scope| {
         let scanning = scope.spawn(|| {
             let mut visits = 0;
-            table.for_each(&mut |visited, _| {
-                assert!(has_ended.load(Ordering::SeqCst), "it does not wait");
-                visits += usize::from(visited == key);
-            });
+            table
+                .for_each(&mut |visited, _| {
+                    assert!(has_ended.load(Ordering::SeqCst), "it does not wait");
+                    visits += usize::from(visited == key);
+                })
+                .unwrap();
             (visits, table.get(key))
         });
         // It has come to the bucket that it must wait for.
@@ -66,11 +68,13 @@ fn move_from(table: &Table, from: BucketId) {
 /// How often a scan visits each key. `interfere` is called with the number of each visit.
 fn met(table: &Table, mut interfere: impl FnMut(usize)) -> HashMap<u64, usize> {
     let (mut met, mut visits) = (HashMap::new(), 0);
-    table.for_each(&mut |key, _| {
-        *met.entry(key).or_default() += 1;
-        interfere(visits);
-        visits += 1;
-    });
+    table
+        .for_each(&mut |key, _| {
+            *met.entry(key).or_default() += 1;
+            interfere(visits);
+            visits += 1;
+        })
+        .unwrap();
     met
 }
 
@@ -211,7 +215,7 @@ fn a_scan_beside_a_key_that_passes_it_and_comes_anew() {
     for is_first_met in [false, true] {
         let table = thirty();
         let order = std::cell::RefCell::new(Vec::new());
-        table.for_each(&mut |key, _| order.borrow_mut().push(key));
+        table.for_each(&mut |key, _| order.borrow_mut().push(key)).unwrap();
         let order = order.into_inner();
         let key = if is_first_met { order[0] } else { order[29] };
         let visits = met(&table, |visit| {

@@ -93,15 +93,28 @@ impl Seen {
 }
 
 impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
-    const KEY_WORDS: usize = words_of(K::BYTES);
-    const ENTRY_WORDS: usize = words_of(K::BYTES) + words_of(V::BYTES);
+    #[inline(always)]
+    fn key_words() -> usize {
+        words_of(K::layout_bytes())
+    }
+
+    #[inline(always)]
+    fn entry_words() -> usize {
+        words_of(K::layout_bytes()) + words_of(V::layout_bytes())
+    }
+
     /// Entries of a bucket; 0: pairs are too large to be cached.
-    pub(super) const SLOTS: usize = {
-        let fitting = (WORDS - HEAD_WORDS) / Self::ENTRY_WORDS;
+    #[inline(always)]
+    pub(super) fn slots() -> usize {
+        let fitting = (WORDS - HEAD_WORDS) / Self::entry_words();
         if fitting < SLOTS_MAX { fitting } else { SLOTS_MAX }
-    };
+    }
+
     /// The slots that there are.
-    pub(super) const ALL: u64 = (1 << Self::SLOTS) - 1;
+    #[inline(always)]
+    pub(super) fn all() -> u64 {
+        (1 << Self::slots()) - 1
+    }
 
     pub(super) fn new(words: &'a [AtomicU64; WORDS]) -> Self {
         Bucket { words, pair: PhantomData }
@@ -120,7 +133,7 @@ impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
     }
 
     fn entry(slot: usize) -> usize {
-        HEAD_WORDS + slot * Self::ENTRY_WORDS
+        HEAD_WORDS + slot * Self::entry_words()
     }
 
     #[inline(always)]
@@ -136,7 +149,7 @@ impl<'a, K: Fixed, V: Fixed> Bucket<'a, K, V> {
 
     #[inline(always)]
     pub(super) fn value(self, slot: usize) -> V {
-        V::of_words(|word| self.load(Self::entry(slot) + Self::KEY_WORDS + word))
+        V::of_words(|word| self.load(Self::entry(slot) + Self::key_words() + word))
     }
 
     /// The slot in which this key seems to be.
@@ -198,7 +211,7 @@ impl<'a, K: Fixed, V: Fixed> LockedBucket<'a, K, V> {
 
     /// A slot that is not in use.
     pub(super) fn free_slot(&self) -> Option<usize> {
-        let free = !self.see().used() & Bucket::<K, V>::ALL;
+        let free = !self.see().used() & Bucket::<K, V>::all();
         (free != 0).then(|| free.trailing_zeros() as usize)
     }
 
@@ -267,11 +280,11 @@ impl<'a, K: Fixed, V: Fixed> LockedBucket<'a, K, V> {
             self.bucket.words[(at + word) % WORDS].store(bits, Ordering::Relaxed);
         };
         if let Some(key) = key {
-            (0..Bucket::<K, V>::KEY_WORDS).for_each(|word| store(word, key.word(word)));
+            (0..Bucket::<K, V>::key_words()).for_each(|word| store(word, key.word(word)));
         }
         if let Some(value) = value {
-            let first = Bucket::<K, V>::KEY_WORDS;
-            (0..words_of(V::BYTES)).for_each(|word| store(first + word, value.word(word)));
+            let first = Bucket::<K, V>::key_words();
+            (0..words_of(V::layout_bytes())).for_each(|word| store(first + word, value.word(word)));
         }
     }
 }

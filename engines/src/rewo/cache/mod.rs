@@ -103,7 +103,10 @@ struct Outdated;
 
 impl<K: Fixed, V: Fixed> Cache<K, V> {
     /// Entries of a bucket; 0: pairs are too large to be cached.
-    pub(super) const SLOTS: usize = Bucket::<K, V>::SLOTS;
+    #[inline(always)]
+    pub(super) fn slots() -> usize {
+        Bucket::<K, V>::slots()
+    }
 
     /// A cached table for at most `buckets_max` buckets of the persistent one, `smaller_log2` times two smaller
     /// than that, and partial-loaded; `None` where pairs are too large.
@@ -112,7 +115,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
         buckets_max: usize,
         used_log2: u32,
     ) -> io::Result<Option<Self>> {
-        if Self::SLOTS == 0 {
+        if Self::slots() == 0 {
             return Ok(None);
         }
         let log2_max = Self::log2_for(buckets_max.next_power_of_two().ilog2(), smaller_log2);
@@ -243,7 +246,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     /// A free slot in one of a key's buckets, which is locked.
     fn find_free(&self, state: State, hash: Hash) -> Result<Option<Slot<'_, K, V>>, Outdated> {
         for (number, used) in self.emptier_first(state, hash) {
-            if used == Bucket::<K, V>::ALL {
+            if used == Bucket::<K, V>::all() {
                 continue;
             }
             let bucket = self.lock(state, number)?;
@@ -328,7 +331,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
     /// Whether a key could be cached without dropping an entry.
     pub(super) fn has_room(&self, hash: Hash) -> bool {
         let state = self.state();
-        self.emptier_first(state, hash)[0].1 != Bucket::<K, V>::ALL
+        self.emptier_first(state, hash)[0].1 != Bucket::<K, V>::all()
     }
 
     /// Caches a pair that the persistent table durably has, whose home is locked by the caller. If its buckets
@@ -396,7 +399,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
             return Some(slot);
         }
         let seen: Seen = bucket.see();
-        let idle = Bucket::<K, V>::ALL & !seen.busy();
+        let idle = Bucket::<K, V>::all() & !seen.busy();
         let mut candidates = idle & !seen.referenced();
         if candidates == 0 && may_forget {
             // All have been referred to: they get another chance.
@@ -513,7 +516,7 @@ mod tests {
             bucket.slot_of(bucket.see(), *key, hash(*key).print()).is_some()
         };
         let used: Vec<u64> = cached.into_iter().filter(is_in_first).collect();
-        assert_eq!(used.len(), Cache::<u64, u64>::SLOTS);
+        assert_eq!(used.len(), Cache::<u64, u64>::slots());
         let assert_there = || {
             for &key in &used {
                 assert_eq!(cache.search(key, hash(key)), Answer::Hit(!key), "key {key}");

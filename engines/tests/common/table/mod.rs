@@ -62,8 +62,8 @@ impl<E: Kind, M: Fresh, K: Fixed, V: Fixed> Table<E, M, K, V> {
 
     pub(crate) fn try_new(shape: E::Shape, resize_at: f64) -> Result<Self, OpenError> {
         let spec = Spec {
-            key_bytes: K::BYTES as u32,
-            value_bytes: V::BYTES as u32,
+            key_bytes: K::layout_bytes() as u32,
+            value_bytes: V::layout_bytes() as u32,
             ..common::spec(E::ENGINE, E::HASH_SEED, E::params(&shape))
         };
         Self::assemble(Pool::create(M::fresh(), &spec, PLACE)?, resize_at)

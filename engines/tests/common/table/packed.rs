@@ -6,12 +6,16 @@ use pmem::medium::Dram;
 use std::collections::HashMap;
 use workload::Random;
 
-/// `N` bytes.
+/// `N` bytes. If it is `LATE`, only [`Fixed::layout_bytes`] says so, as of types that learn their size at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Bytes<const N: usize>(pub(crate) [u8; N]);
+pub(crate) struct Bytes<const N: usize, const LATE: bool = false>(pub(crate) [u8; N]);
 
-impl<const N: usize> Fixed for Bytes<N> {
-    const BYTES: usize = N;
+impl<const N: usize, const LATE: bool> Fixed for Bytes<N, LATE> {
+    const BYTES: usize = if LATE { 1 } else { N };
+
+    fn layout_bytes() -> usize {
+        N
+    }
 
     fn word(self, index: usize) -> u64 {
         let bytes = self.0.iter().skip(8 * index).take(8);
@@ -23,7 +27,7 @@ impl<const N: usize> Fixed for Bytes<N> {
     }
 }
 
-impl<const N: usize> Bytes<N> {
+impl<const N: usize, const LATE: bool> Bytes<N, LATE> {
     /// Always the same bytes for a number: all zeros, all ones, or any.
     pub(crate) fn of(number: u64) -> Self {
         let mut random = Random::new(number << 8);
@@ -35,18 +39,22 @@ impl<const N: usize> Bytes<N> {
     }
 }
 
-pub(crate) type Packed<E, const K: usize, const V: usize> = Table<E, Dram, Bytes<K>, Bytes<V>>;
+pub(crate) type Packed<E, const K: usize, const V: usize, const LATE: bool = false> =
+    Table<E, Dram, Bytes<K, LATE>, Bytes<V, LATE>>;
 
-fn assert_equals<E: Kind, const K: usize, const V: usize>(
-    table: &Packed<E, K, V>,
-    model: &HashMap<Bytes<K>, Bytes<V>>,
+fn assert_equals<E: Kind, const K: usize, const V: usize, const LATE: bool>(
+    table: &Packed<E, K, V, LATE>,
+    model: &HashMap<Bytes<K, LATE>, Bytes<V, LATE>>,
 ) {
     let mut found = HashMap::new();
-    table.index.for_each(&mut |key, value| {
-        // During a resize an item may be met before and after its move.
-        let before = found.insert(key, value);
-        assert!(before.is_none_or(|before| before == value), "two values of {key:?}");
-    });
+    table
+        .index
+        .for_each(&mut |key, value| {
+            // During a resize an item may be met before and after its move.
+            let before = found.insert(key, value);
+            assert!(before.is_none_or(|before| before == value), "two values of {key:?}");
+        })
+        .unwrap();
     assert_eq!(&found, model);
     for (key, value) in model {
         assert_eq!(table.get(*key), Some(*value), "{key:?}");
@@ -59,7 +67,24 @@ pub(crate) fn agree_with_a_map<E: Kind, const K: usize, const V: usize>(
     keys: u64,
     operations: u64,
 ) {
-    let mut table = Packed::<E, K, V>::new(shape, 0.85);
+    all_agree_with_a_map::<E, K, V, false>(shape, keys, operations);
+}
+
+/// The same of types that learn their size at run time.
+pub(crate) fn late_ones_agree_with_a_map<E: Kind, const K: usize, const V: usize>(
+    shape: E::Shape,
+    keys: u64,
+    operations: u64,
+) {
+    all_agree_with_a_map::<E, K, V, true>(shape, keys, operations);
+}
+
+fn all_agree_with_a_map<E: Kind, const K: usize, const V: usize, const LATE: bool>(
+    shape: E::Shape,
+    keys: u64,
+    operations: u64,
+) {
+    let mut table = Packed::<E, K, V, LATE>::new(shape, 0.85);
     let mut model = HashMap::new();
     let mut random = Random::new(operations);
     for round in 0..operations {

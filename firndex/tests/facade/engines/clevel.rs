@@ -2,7 +2,7 @@
 
 use super::{Anatomy, load, range};
 use crate::equality::{Alike, Never, Single, keeps_floats};
-use crate::pair_sizes::is_a_map;
+use crate::pair_sizes::{Late, is_a_map};
 use firndex::Engine;
 use pmem::superblock::Extent;
 
@@ -33,5 +33,7 @@ fn it_keeps_pairs_of_any_size() {
     is_a_map::<[u8; 64], [u8; 0]>(Engine::Clevel);
     is_a_map::<Never<67>, Never<3>>(Engine::Clevel);
     is_a_map::<Alike<67>, Alike<3>>(Engine::Clevel);
+    is_a_map::<Late<67>, Late<301>>(Engine::Clevel);
+    is_a_map::<Late<16>, Late<8>>(Engine::Clevel);
     keeps_floats::<Single>(Engine::Clevel);
 }

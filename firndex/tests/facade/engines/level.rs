@@ -2,7 +2,7 @@
 
 use super::{Anatomy, load, range};
 use crate::equality::{Alike, Never, Single, keeps_floats};
-use crate::pair_sizes::{assert_says, is_a_map, make_with_sizes, open_of};
+use crate::pair_sizes::{Late, assert_says, is_a_map, make_with_sizes, open_of};
 use crate::places;
 use crate::superblocks::assert_refused;
 use firndex::{Engine, Error, OpenError, Options};
@@ -34,6 +34,9 @@ fn it_keeps_what_fits_its_buckets() {
     is_a_map::<u16, [u8; 0]>(Engine::Level);
     is_a_map::<Never<16>, Never<15>>(Engine::Level);
     is_a_map::<Alike<16>, Alike<15>>(Engine::Level);
+    is_a_map::<Late<16>, Late<15>>(Engine::Level);
+    is_a_map::<Late<16>, Late<8>>(Engine::Level);
+    is_a_map::<Late<111>, Late<16>>(Engine::Level);
     keeps_floats::<Single>(Engine::Level);
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Anatomy, range};
 use crate::equality::{Alike, Never};
-use crate::pair_sizes::is_a_map;
+use crate::pair_sizes::{Late, is_a_map};
 use firndex::Engine;
 use pmem::superblock::Extent;
 
@@ -30,4 +30,6 @@ fn it_keeps_pairs_that_fit_a_bucket() {
     is_a_map::<u32, u128>(Engine::Pfht);
     is_a_map::<Never<16>, Never<15>>(Engine::Pfht);
     is_a_map::<Alike<16>, Alike<15>>(Engine::Pfht);
+    is_a_map::<Late<16>, Late<15>>(Engine::Pfht);
+    is_a_map::<Late<16>, Late<8>>(Engine::Pfht);
 }

@@ -164,6 +164,6 @@ impl Memory {
     }
 }
 
-fn round_to_page(size: u64) -> u64 {
+pub(super) fn round_to_page(size: u64) -> u64 {
     size.next_multiple_of(rustix::param::page_size() as u64)
 }
