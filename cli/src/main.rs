@@ -6,6 +6,7 @@
 
 mod base64;
 mod commands;
+mod count;
 mod failure;
 mod format;
 mod input;

@@ -22,6 +22,26 @@ pub(crate) fn data(bytes: &[u8]) -> Result<()> {
     }
 }
 
+/// A stream whose reader may go away before the end, which is no error: what else is written, files say, still is.
+pub(crate) struct Unread<W>(pub(crate) W);
+
+impl<W: Write> Write for Unread<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_unread(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_unread(self.0.flush(), ())
+    }
+}
+
+fn unless_unread<T>(written: io::Result<T>, as_if: T) -> io::Result<T> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(as_if),
+        written => written,
+    }
+}
+
 /// Writes one JSON value and a newline to stdout.
 pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
     data(format!("{value}\n").as_bytes())
@@ -59,4 +79,20 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// A ratio that may have had nothing below the line; JSON knows no infinity.
 pub(crate) fn finite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_without_a_reader_takes_everything() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut out = Unread(writer);
+        out.write_all(&[7; 100_000]).unwrap();
+        out.flush().unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(unless_unread(Err(full), 7).is_err());
+    }
 }

@@ -1,5 +1,7 @@
 //! Opening a pool of either kind, for reading or for writing.
 
+use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -193,12 +195,12 @@ impl AnyPool {
     }
 
     /// Writes a clean copy.
-    pub(crate) fn backup(&self, out: &Path, existing: Existing) -> Result<Copied> {
-        Ok(match self {
+    pub(crate) fn backup(&self, out: &Path, existing: Existing) -> firndex::Result<Copied> {
+        match self {
             AnyPool::Told(Pool::Table(table)) => table.backup(out, existing),
             AnyPool::Told(Pool::Store(store)) => store.backup(out, existing),
             AnyPool::Other(table) => table.backup(out, existing),
-        }?)
+        }
     }
 
     /// Writes a copy with other options.
@@ -207,12 +209,12 @@ impl AnyPool {
         out: &Path,
         existing: Existing,
         options: &Options,
-    ) -> Result<Copied> {
-        Ok(match self {
+    ) -> firndex::Result<Copied> {
+        match self {
             AnyPool::Told(Pool::Table(table)) => table.convert(out, existing, options),
             AnyPool::Told(Pool::Store(store)) => store.convert(out, existing, options),
             AnyPool::Other(table) => table.convert(out, existing, options),
-        }?)
+        }
     }
 
     /// Writes the pairs into a file no larger than they need, in place of the pool's.
@@ -275,6 +277,10 @@ pub(crate) fn inspect(path: &Path) -> Result<PoolInfo> {
 /// Adds what only the command line knows: the command that would have made the pool.
 pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
     let shown = path.display();
+    if let Some(source) = unreadable(path, &error) {
+        let hint = "run this as a user who may read it, or change its permissions";
+        return Failure::new(format!("{shown} cannot be read ({source})"), hint).into();
+    }
     match error {
         firndex::Error::Open(OpenError::Missing { .. }) => {
             return Failure::new(
@@ -301,6 +307,17 @@ pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
         _ => {}
     }
     Error::new(error).context(format!("opening {}", path.display()))
+}
+
+/// Why the file may not even be read, if that is behind the error.
+fn unreadable(path: &Path, error: &firndex::Error) -> Option<io::Error> {
+    match error {
+        firndex::Error::Open(OpenError::NotWritable { .. } | OpenError::Io { .. }) => {
+            let refused = File::open(path).err()?;
+            (refused.kind() == io::ErrorKind::PermissionDenied).then_some(refused)
+        }
+        _ => None,
+    }
 }
 
 /// Reads a key or a value of a table pool: ASCII digits and nothing else.

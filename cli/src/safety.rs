@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use firndex::{Durability, Options};
+use firndex::{Durability, Error, OpenError, Options};
 
 use crate::pool;
 use crate::progress;
@@ -39,7 +39,7 @@ impl LogPlace {
         }
     }
 
-    /// Restores the pool if power was lost while it was being written.
+    /// Restores the pool from its checkpoint and log if its file does not count.
     pub(crate) fn restore(&self, path: &Path) -> Result<()> {
         let bar = progress::bytes("restoring", 0);
         let told = bar.clone();
@@ -47,15 +47,25 @@ impl LogPlace {
             told.set_length(of);
             told.set_position(done);
         });
+        let state = state(path);
         let restored = self.waiting.until_free(path, || options.restore(path));
         drop(bar);
         if restored.map_err(|error| pool::explain(path, error))? {
             crate::output::talk(format_args!(
-                "power was lost while {} was being written: restored from its checkpoint and log",
+                "{} {state}: restored from its checkpoint and log",
                 path.display()
             ));
         }
         Ok(())
+    }
+}
+
+/// Why a pool's file may not count.
+fn state(path: &Path) -> &'static str {
+    match firndex::inspect(path) {
+        Ok(_) => "was not closed",
+        Err(Error::Open(OpenError::Missing { .. })) => "was missing",
+        Err(_) => "was damaged",
     }
 }
 

@@ -128,6 +128,11 @@ pub trait Describe: 'static {
     /// What is recorded in the superblock of such a pool.
     fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS];
 
+    /// The values of the engine's parameters in a pool with these records, as far as a new pool needs them to be alike.
+    fn parameters_of(_engine_params: &[u64; ENGINE_PARAMS]) -> Parameters {
+        Parameters::default()
+    }
+
     /// Opens the table of words in a pool, or makes it if the pool is new.
     fn open_words<M: Medium>(
         pool: Arc<Pool<M>>,

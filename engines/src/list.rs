@@ -57,6 +57,13 @@ macro_rules! list {
                 }
             }
 
+            /// As [`Describe::parameters_of`].
+            pub fn parameters_of(self, engine_params: &[u64; ENGINE_PARAMS]) -> Parameters {
+                match self {
+                    $(Engine::$engine => crate::$module::Engine::parameters_of(engine_params)),+
+                }
+            }
+
             /// As [`Describe::salvage`].
             pub fn salvage<K: Fixed, V: Fixed>(
                 self,

@@ -1,6 +1,7 @@
 //! Ranges of options, checked before anything is made or opened.
 
 use crate::{Error, Options, Result};
+use pmem::superblock::SUPERBLOCK_BYTES;
 use std::time::Duration;
 
 /// A table that doubled earlier would be mostly empty, and waste memory.
@@ -9,6 +10,14 @@ const RESIZE_AT_MIN: f64 = 0.1;
 const HELPERS_MAX: usize = 64;
 /// As many as there are processors in the largest machines.
 const RECOVERY_THREADS_MAX: usize = 1024;
+/// More pairs than a pool of 1 TiB can hold, in whatever way.
+const CAPACITY_MAX: u64 = 1 << 40;
+/// No pool is smaller than its superblock.
+const MAX_BYTES_MIN: u64 = SUPERBLOCK_BYTES;
+/// More addresses than any pool reserves.
+const MAX_BYTES_MAX: u64 = 1 << 40;
+/// A thread that slept less would occupy a processor.
+const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
 /// Losing more than that is not what anybody means by durable.
 const DURABLE_EVERY_MAX: Duration = Duration::from_secs(3600);
 
@@ -35,10 +44,19 @@ impl Options {
                 return refuse(option, found, format!("0 to {most} threads"));
             }
         }
-        if self.durable_every > DURABLE_EVERY_MAX {
+        if self.capacity > CAPACITY_MAX {
+            return refuse("capacity", self.capacity, format!("{CAPACITY_MAX} pairs at most"));
+        }
+        if let Some(bytes) = self.max_bytes
+            && !(MAX_BYTES_MIN..=MAX_BYTES_MAX).contains(&bytes)
+        {
+            let expected = format!("{MAX_BYTES_MIN} to {MAX_BYTES_MAX} bytes (1 TiB)");
+            return refuse("max_bytes", bytes, expected);
+        }
+        if !(DURABLE_EVERY_MIN..=DURABLE_EVERY_MAX).contains(&self.durable_every) {
             let found = format!("{} s", self.durable_every.as_secs_f64());
-            let expected = format!("{} s at most", DURABLE_EVERY_MAX.as_secs());
-            return refuse("durable_every", found, expected);
+            let [least, most] = [DURABLE_EVERY_MIN, DURABLE_EVERY_MAX].map(|d| d.as_secs_f64());
+            return refuse("durable_every", found, format!("{least} to {most} s"));
         }
         Ok(())
     }
@@ -56,7 +74,7 @@ mod tests {
 
     #[test]
     fn options_out_of_range_are_refused_by_name_and_make_no_pool() {
-        let wrong: [(&str, Set); 11] = [
+        let wrong: [(&str, Set); 16] = [
             ("resize_at", |options| options.resize_at(f64::NAN)),
             ("resize_at", |options| options.resize_at(0.0)),
             ("resize_at", |options| options.resize_at(-1.0)),
@@ -68,6 +86,11 @@ mod tests {
             ("synchronizers", |options| options.synchronizers(65)),
             ("threads", |options| options.threads(1025)),
             ("durable_every", |options| options.durable_every(Duration::MAX)),
+            ("durable_every", |options| options.durable_every(Duration::ZERO)),
+            ("capacity", |options| options.capacity(1 << 50)),
+            ("capacity", |options| options.capacity(u64::MAX)),
+            ("max_bytes", |options| options.max_bytes(10)),
+            ("max_bytes", |options| options.max_bytes(2 << 40)),
         ];
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
@@ -92,13 +115,15 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_ranges_are_taken() {
-        let right: [Set; 6] = [
+        let right: [Set; 8] = [
             |options| options.resize_at(0.1),
             |options| options.resize_at(f64::INFINITY),
             |options| options.shrink_at(0.0),
             |options| options.shrink_at(1.0),
             |options| options.helpers(64),
-            |options| options.durable_every(Duration::ZERO),
+            |options| options.durable_every(DURABLE_EVERY_MIN),
+            |options| options.max_bytes(1 << 20),
+            |options| options.max_bytes(MAX_BYTES_MAX),
         ];
         for set in right {
             let table = set(Options::new()).in_memory_table().unwrap();

@@ -66,6 +66,7 @@ impl Contents {
                 engine: engine.name(),
                 name: name.to_owned(),
                 value,
+                exists: bounds(engine, name, sizes).is_some(),
                 advice: self.advice_on(engine, name),
             });
         }
@@ -88,16 +89,21 @@ impl Contents {
 
     /// What to do about a parameter that the engine does not have, or not with this value.
     fn advice_on(self, engine: Engine, name: &str) -> String {
-        let sizes = self.sizes();
-        if let Some(bounds) = bounds(engine, name, sizes) {
+        if let Some(bounds) = bounds(engine, name, self.sizes()) {
             let (least, most) = bounds.into_inner();
-            return format!("with pairs of {} bytes it is {least} to {most}", sizes.pair_bytes());
+            let of = match self.kind {
+                Kind::Table => format!(" with pairs of {} bytes", self.sizes().pair_bytes()),
+                Kind::Store => String::new(),
+            };
+            return format!(
+                "it must be {least} to {most}{of}; choose one of these, or leave it out"
+            );
         }
         let others = Engine::names(|one| one.parameters.iter().any(|of| of.name == name));
         if others.is_empty() {
-            return "no engine has such a parameter".into();
+            return "leave it out; no engine has such a parameter".into();
         }
-        format!("leave it out, or use the engine {others}")
+        format!("leave it out, or use {}", others.replace(" and ", " or "))
     }
 }
 
@@ -184,16 +190,20 @@ mod tests {
                 let says = format!("{} to {}", bounds.start(), bounds.end());
                 assert!(message.contains(parameter.name), "{message}");
                 assert!(message.contains(&says), "{message}");
+                assert!(!message.contains("has no parameter"), "{message}");
                 for &other in Engine::ALL.iter().filter(|other| !has(**other, parameter.name)) {
                     let message = table(8, 8).engine(Some(other), &most).unwrap_err().to_string();
-                    assert!(message.contains("or use the engine"), "{message}");
+                    let says = format!("{other} has no parameter `{}`: ", parameter.name);
+                    assert!(message.starts_with(&says), "{message}");
+                    assert!(message.contains("leave it out, or use "), "{message}");
                     assert!(message.contains(engine.name()), "{message}");
+                    assert!(!message.contains(" and "), "{message}");
                 }
             }
             let unknown = parameters(&[("shelves", 3)]);
             for asked in [None, Some(engine)] {
                 let message = table(8, 8).engine(asked, &unknown).unwrap_err().to_string();
-                assert!(message.contains("no parameter shelves of 3"), "{message}");
+                assert!(message.contains("no parameter `shelves`"), "{message}");
                 assert!(message.contains("no engine has such a parameter"), "{message}");
             }
         }

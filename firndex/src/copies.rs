@@ -3,7 +3,7 @@
 use crate::draft::{Draft, Existing};
 use crate::handle::Handle;
 use crate::open::random_uuid;
-use crate::{Engine, Options, Result, Store, Table};
+use crate::{Engine, Error, Options, Result, Store, Table};
 use index::Fixed;
 use pmem::Pool;
 use pmem::durability::RestoreError;
@@ -43,6 +43,27 @@ fn like(handle: &Handle) -> Result<Options> {
     Ok(options.helpers(0))
 }
 
+/// `asked`, and what that leaves out as in the pool of `handle`: engine, parameters, durability and sums. Parameters
+/// that its engine does not have choose another one, as they do for a new pool.
+fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
+    let superblock = handle.superblock()?;
+    let mut options = asked.clone();
+    options.durability = asked.durability.or(superblock.durability());
+    options.keep_sums = asked.keep_sums.or(Some(superblock.keeps_sums()));
+    if let Some(engine) = Engine::from_id(superblock.engine)
+        && asked.engine.is_none_or(|asked| asked == engine)
+    {
+        let mut parameters = engine.parameters_of(&superblock.engine_params);
+        asked.parameters.iter().for_each(|(name, value)| parameters.set(name, value));
+        let has = |name| engine.description().parameters.iter().any(|one| one.name == name);
+        if parameters.iter().all(|(name, _)| has(name)) {
+            options.engine = Some(engine);
+            options.parameters = parameters;
+        }
+    }
+    Ok(options)
+}
+
 /// The pool of `handle` at one moment, from its checkpoint and log, while others write. `None` if it has no usable log.
 fn at_one_moment(
     handle: &Handle,
@@ -55,7 +76,7 @@ fn at_one_moment(
         let medium = draft.medium(options, 0)?;
         match safe.restore(&medium, &|_, _| {}) {
             Ok(_) => Ok(Some((draft, medium))),
-            Err(RestoreError::Space(error)) => Err(error.into()),
+            Err(RestoreError::Space(error)) => Err(error.of_a_new_pool().into()),
             // A backup is never needed more than where the checkpoint is damaged: the pairs can still be copied.
             Err(_) => Ok(None),
         }
@@ -80,7 +101,7 @@ pub(crate) fn backup_table<K: Fixed, V: Fixed>(
             copy.close()?;
             Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
         }
-        None => convert_table(table, out, existing, &options),
+        None => copy_table(table, out, existing, &options),
     }
 }
 
@@ -98,13 +119,35 @@ pub(crate) fn backup_store(
             copy.close()?;
             Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
         }
-        None => convert_store(store, out, existing, &options),
+        None => copy_store(store, out, existing, &options),
     }
+}
+
+/// Copies a table pair by pair to a pool with these options.
+pub(crate) fn convert_table<K: Fixed, V: Fixed>(
+    table: &Table<K, V>,
+    handle: &Handle,
+    out: &Path,
+    existing: Existing,
+    asked: &Options,
+) -> Result<Copied> {
+    copy_table(table, out, existing, &kept(handle, asked)?)
+}
+
+/// As [`convert_table`].
+pub(crate) fn convert_store(
+    store: &Store,
+    handle: &Handle,
+    out: &Path,
+    existing: Existing,
+    asked: &Options,
+) -> Result<Copied> {
+    copy_store(store, out, existing, &kept(handle, asked)?)
 }
 
 /// Copies a table pair by pair. The copy has another seed. A scan follows the order of the original's seed, so with the
 /// same one consecutive pairs would all go to the same few buckets.
-pub(crate) fn convert_table<K: Fixed, V: Fixed>(
+fn copy_table<K: Fixed, V: Fixed>(
     table: &Table<K, V>,
     out: &Path,
     existing: Existing,
@@ -120,6 +163,10 @@ pub(crate) fn fill_table<K: Fixed, V: Fixed>(
     table: &Table<K, V>,
     copy: Table<K, V>,
 ) -> Result<u64> {
+    put_all_of_table(table, copy).map_err(Error::of_a_new_pool)
+}
+
+fn put_all_of_table<K: Fixed, V: Fixed>(table: &Table<K, V>, copy: Table<K, V>) -> Result<u64> {
     let mut replaced = vec![None; BATCH_PAIRS];
     let mut batch: Vec<(K, V)> = Vec::with_capacity(BATCH_PAIRS);
     for pair in table {
@@ -135,13 +182,8 @@ pub(crate) fn fill_table<K: Fixed, V: Fixed>(
     Ok(pairs)
 }
 
-/// As [`convert_table`].
-pub(crate) fn convert_store(
-    store: &Store,
-    out: &Path,
-    existing: Existing,
-    options: &Options,
-) -> Result<Copied> {
+/// As [`copy_table`].
+fn copy_store(store: &Store, out: &Path, existing: Existing, options: &Options) -> Result<Copied> {
     let draft = Draft::begin(options, out, existing)?;
     let pairs = fill_store(store, draft.store(options)?)?;
     Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
@@ -149,6 +191,10 @@ pub(crate) fn convert_store(
 
 /// As [`fill_table`].
 pub(crate) fn fill_store(store: &Store, copy: Store) -> Result<u64> {
+    put_all_of_store(store, copy).map_err(Error::of_a_new_pool)
+}
+
+fn put_all_of_store(store: &Store, copy: Store) -> Result<u64> {
     let mut batch = Batch::default();
     let visited = store.try_for_each(|key, value| {
         batch.add(key, value);

@@ -35,6 +35,23 @@ const KEYS_PER_RUN_KEY: u64 = 64;
 const RUN_KEYS_MIN: usize = 4096;
 const RUN_BYTES_MAX: usize = 16 << 20;
 
+/// Whether a scan may have given this cursor: the beginning and the end, 0, or a place after the first that a run has.
+/// [`Table::scan`](crate::Table::scan) takes any number; a program can refuse a mistyped one.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// let table = firndex::Table::<u64, u64>::in_memory()?;
+/// table.put_many(&[(1, 10), (2, 20)])?;
+/// let (_, next) = table.scan(0, 1)?;
+/// assert!(next != 0 && firndex::is_cursor(next));
+/// assert!(!firndex::is_cursor(12345));
+/// # Ok(())
+/// # }
+/// ```
+pub fn is_cursor(number: u64) -> bool {
+    number == 0 || (number >> RUN_BITS > 0 && !number.is_multiple_of(RUNS))
+}
+
 /// The place of a key of a table.
 pub(crate) fn place_of<K: Fixed>(key: K) -> u64 {
     let words = (0..K::layout_bytes().div_ceil(8)).map(|index| key.word(index));

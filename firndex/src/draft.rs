@@ -35,6 +35,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     pub(crate) fn begin(options: &Options, path: &Path, existing: Existing) -> Result<Draft> {
+        options.check()?;
         let path = match existing {
             Existing::Keep => path.to_owned(),
             Existing::Replace => resolved(path),
@@ -91,7 +92,8 @@ impl Draft {
         if let Some((uuid, _)) = options.identity {
             spec.uuid = uuid;
         }
-        let pool = Pool::create(self.medium(options, 0)?, &spec, self.place())?;
+        let pool = Pool::create(self.medium(options, 0)?, &spec, self.place());
+        let pool = pool.map_err(|error| Error::from(error).of_a_new_pool())?;
         let logged = options.identity.and_then(|(_, logged)| logged);
         if logged.is_some() || options.durability.is_some() {
             let recorded = match options.durability.filter(|_| logged.is_none()) {
@@ -119,7 +121,8 @@ impl Draft {
         options: &Options,
     ) -> Result<Table<K, V>> {
         let engine = check_superblock(&pool.superblock(), None, Contents::table::<K, V>())?;
-        let (mut index, handle) = table_parts(pool, engine, options)?;
+        let parts = table_parts(pool, engine, options);
+        let (mut index, handle) = parts.map_err(Error::of_a_new_pool)?;
         index.count_in(&handle, false)?;
         Ok(Table::new(index, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }
@@ -132,7 +135,8 @@ impl Draft {
     /// The store in a pool that is in the file.
     pub(crate) fn store_in(&self, pool: Arc<Pool<Memory>>, options: &Options) -> Result<Store> {
         let engine = check_superblock(&pool.superblock(), None, Contents::STORE)?;
-        let (mut records, handle) = store_parts(pool, engine, options)?;
+        let parts = store_parts(pool, engine, options);
+        let (mut records, handle) = parts.map_err(Error::of_a_new_pool)?;
         records.count_in(&handle, false)?;
         Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
     }

@@ -50,7 +50,7 @@ pub enum Error {
         advice: String,
     },
     /// No pool was made: the engine has no such parameter, or the value is out of its range.
-    #[error("{engine} has no parameter {name} of {value} here: {advice}")]
+    #[error("{}: {advice}", parameter(engine, name, *value, *exists))]
     Parameter {
         /// The engine asked for. If none was, the one with the largest pairs.
         engine: &'static str,
@@ -58,7 +58,9 @@ pub enum Error {
         name: String,
         /// The value asked for.
         value: u64,
-        /// What to do.
+        /// Whether the engine has the parameter.
+        exists: bool,
+        /// What it can be, and what to do.
         advice: String,
     },
     /// Nothing was made or opened: an option's value is out of range.
@@ -135,6 +137,14 @@ pub enum Error {
     },
 }
 
+/// What is wrong with a parameter.
+fn parameter(engine: &str, name: &str, value: u64, exists: bool) -> String {
+    match exists {
+        true => format!("`{name}` cannot be {value} on {engine}"),
+        false => format!("{engine} has no parameter `{name}`"),
+    }
+}
+
 /// What to do when a page of a pool's file has vanished.
 fn after_vanishing(is_truncated: bool) -> &'static str {
     if is_truncated {
@@ -143,6 +153,16 @@ fn after_vanishing(is_truncated: bool) -> &'static str {
     } else {
         "its device failed, or is full: drop this handle, mend that, and open the pool again; else restore a backup, or copy \
          out what is left (`firndex salvage POOL OUT`)"
+    }
+}
+
+impl Error {
+    /// The same of a pool that is being made, where a full disk leaves nothing to remove.
+    pub(crate) fn of_a_new_pool(self) -> Error {
+        match self {
+            Error::PoolFull(full) => Error::PoolFull(full.of_a_new_pool()),
+            other => other,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a table and a store have in common: the pool under them.
 
+use crate::logging::next_durability;
 use crate::{BatchError, Engine, Error, Kind, Medium, Result};
 use index::{CacheUse, CheckReport, Done, Level, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
@@ -479,9 +480,12 @@ impl Handle {
             bytes_per_pair: bytes as f64 / pairs.max(1) as f64,
             incarnation: superblock.incarnation,
             uuid: superblock.uuid,
-            durability: match superblock.logged() {
-                Some(logged) => logged.durability,
-                None => Durability::Process,
+            durability: match (superblock.logged(), &self.file) {
+                (Some(logged), _) => logged.durability,
+                (None, Some(file)) if self.pool.is_read_only() => {
+                    next_durability(&superblock, || file.is_in_memory())
+                }
+                (None, _) => Durability::Process,
             },
             log: self.durable.as_ref().map(Durable::usage),
             recovery_ms: self.recovery.as_secs_f64() * 1e3,
@@ -520,9 +524,10 @@ pub struct Stats {
     pub medium: Medium,
     /// Pairs stored.
     pub pairs: u64,
-    /// All slots: what the load factor is relative to.
+    /// All slots but those that only take overflow: what the load factor is relative to. A table that could not grow
+    /// may have more pairs.
     pub capacity: u64,
-    /// Taken slots divided by all slots.
+    /// Pairs divided by these slots, 1 at most.
     pub load_factor: f64,
     /// How full each level is, in the order in which a search visits them.
     pub levels: Vec<Level>,
@@ -546,7 +551,8 @@ pub struct Stats {
     pub incarnation: u64,
     /// The pool's random identity.
     pub uuid: u128,
-    /// What survives power loss while the pool is open.
+    /// What survives power loss while the pool is open. In a pool that is opened read-only: once it is opened for
+    /// writing, unless that asks for another durability.
     pub durability: Durability,
     /// Figures of log and checkpoint, if the pool has them and is open for writing.
     pub log: Option<LogUse>,

@@ -67,6 +67,7 @@ mod word_types;
 pub use batch_error::BatchError;
 pub use collection::{Entry, StoreEntry};
 pub use copies::Copied;
+pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
 /// fields, in order, without padding. So the order of the fields is part of the file's format.
 ///

@@ -5,7 +5,7 @@ use pmem::durability::disk::{Directory, Disk};
 use pmem::durability::{self, Config, Durability, Durable, Logged, RestoreError, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::line_log::LineLog;
-use pmem::medium::{Medium, Memory};
+use pmem::medium::{Medium, MediumKind, Memory};
 use pmem::superblock::Superblock;
 use pmem::{OpenError, Pool};
 use std::os::unix::fs::MetadataExt;
@@ -68,6 +68,26 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
+/// The durability of a pool for which none was asked.
+fn default_durability(is_in_memory: bool) -> Durability {
+    if is_in_memory { Durability::Process } else { Durability::Periodic }
+}
+
+/// The durability that the next opening for writing gives a pool if it asks for none.
+pub(crate) fn next_durability(
+    superblock: &Superblock,
+    is_in_memory: impl FnOnce() -> bool,
+) -> Durability {
+    if let Some(logged) = superblock.logged() {
+        return logged.durability;
+    }
+    // On `dax` there is never a log.
+    if superblock.medium == MediumKind::Dax {
+        return Durability::Process;
+    }
+    superblock.durability().unwrap_or_else(|| default_durability(is_in_memory()))
+}
+
 impl Companions {
     pub(crate) fn of(options: &Options, path: &Path) -> Companions {
         let own = directory_of(path);
@@ -86,6 +106,16 @@ impl Companions {
         }
     }
 
+    /// Where the checkpoint is, as a user would name it.
+    fn safe_path(&self) -> PathBuf {
+        let name = format!("{}.safe", self.pool);
+        if self.directory == directory_of(&self.path) {
+            self.path.with_file_name(name)
+        } else {
+            self.directory.join(name)
+        }
+    }
+
     /// The durability of a pool in `file`. `recorded` is that of its last opening, if it is not new.
     pub(crate) fn durability(
         &self,
@@ -96,12 +126,7 @@ impl Companions {
         if let Some(asked) = options.durability.or(recorded) {
             return asked;
         }
-        let is_in_memory = file.is_in_memory() && !self.is_elsewhere;
-        if is_in_memory || options.force_flushes {
-            Durability::Process
-        } else {
-            Durability::Periodic
-        }
+        default_durability((file.is_in_memory() && !self.is_elsewhere) || options.force_flushes)
     }
 
     /// A log for a pool of this durability; `None` if it needs none.
@@ -134,7 +159,7 @@ impl Companions {
     pub(crate) fn refuse_others(&self, own: Option<u128>) -> std::result::Result<(), OpenError> {
         match self.safe_copy() {
             Ok(Some(found)) if Some(found.uuid()) != own => {
-                let path = self.directory.join(format!("{}.safe", self.pool));
+                let path = self.safe_path();
                 Err(OpenError::ForeignLog { path, found: found.uuid() })
             }
             Err(error) if own.is_none() => {
@@ -157,16 +182,26 @@ impl Companions {
         former: Option<&PoolFile>,
         known: Option<&Superblock>,
     ) -> std::result::Result<(PoolFile, Superblock), OpenError> {
-        let refused = |found: String| OpenError::NotRestored { path: self.path.clone(), found };
+        let refused_with = |found: String, is_own: bool| OpenError::NotRestored {
+            path: self.path.clone(),
+            state: match (former, known) {
+                (None, _) => "is missing",
+                (Some(_), None) => "is damaged",
+                (Some(_), Some(_)) => "was not closed",
+            },
+            found,
+            advice: self.how_to_salvage(former.is_some(), is_own),
+        };
+        let refused = |found| refused_with(found, true);
         let safe = self.safe_copy().map_err(|error| refused(error.to_string()))?;
-        let safe = safe.ok_or_else(|| {
-            refused(format!("there is no {}", self.directory.join(&self.pool).display()) + ".safe")
-        })?;
+        let safe =
+            safe.ok_or_else(|| refused(format!("there is no {}", self.safe_path().display())))?;
         if let Some(known) = known {
-            let path = self.directory.join(format!("{}.safe", self.pool));
+            let path = self.safe_path();
             let (found, expected) = (safe.uuid(), known.uuid);
             if found != expected {
-                return Err(refused(RestoreError::Foreign { path, found, expected }.to_string()));
+                let foreign = RestoreError::Foreign { path, found, expected };
+                return Err(refused_with(foreign.to_string(), false));
             }
             if known.names_checkpoint(safe.generation()) == Some(false) {
                 return Err(refused(RestoreError::Outdated { path }.to_string()));
@@ -183,7 +218,7 @@ impl Companions {
             }
         };
         safe.restore(&medium, &progress).map_err(|error| match error {
-            RestoreError::Space(error) => OpenError::Space(error),
+            RestoreError::Space(error) => OpenError::Space(error.of_a_new_pool()),
             error => refused(error.to_string()),
         })?;
         Pool::adopt(&medium, file.place(), safe.generation())?;
@@ -200,6 +235,22 @@ impl Companions {
         }
         let superblock = file.superblock()?;
         Ok((file, superblock))
+    }
+
+    /// What of the pool that cannot be restored may still read well: only files that are there, and the checkpoint only
+    /// if it is the pool's own.
+    fn how_to_salvage(&self, has_pool: bool, is_own: bool) -> String {
+        let safe = self.safe_path();
+        let (pool, has_safe) = (self.path.display(), is_own && safe.exists());
+        let safe = safe.display();
+        match (has_pool, has_safe) {
+            (true, true) => format!(
+                ", or try `firndex salvage {pool} OUT1` and `firndex salvage {safe} OUT2`, and keep the larger"
+            ),
+            (true, false) => format!(", or try `firndex salvage {pool} OUT`"),
+            (false, true) => format!(", or try `firndex salvage {safe} OUT`"),
+            (false, false) => String::new(),
+        }
     }
 
     /// Gives a new pool its name, and begins the log of an opened pool. Without a checkpoint to go back to, nobody

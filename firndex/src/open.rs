@@ -3,7 +3,7 @@
 use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
-use crate::logging::{Beginning, Companions, resolved};
+use crate::logging::{Beginning, Companions, next_durability, resolved};
 use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::Opened;
 use engines::engine::Wanted;
@@ -76,7 +76,7 @@ fn try_table<K: Fixed, V: Fixed>(
     let Found { pool, engine, mut file, companions, beginning } =
         open(options, path, mode, Contents::table::<K, V>())?;
     let pool = Arc::new(pool);
-    let (mut index, handle) = table_parts(Arc::clone(&pool), engine, options)?;
+    let (mut index, handle) = file_parts(&file, table_parts(Arc::clone(&pool), engine, options))?;
     index.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
@@ -93,7 +93,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let Found { pool, engine, mut file, companions, beginning } =
         open(options, path, mode, Contents::STORE)?;
     let pool = Arc::new(pool);
-    let (mut records, handle) = store_parts(Arc::clone(&pool), engine, options)?;
+    let (mut records, handle) = file_parts(&file, store_parts(Arc::clone(&pool), engine, options))?;
     records.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
     let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
@@ -105,10 +105,16 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     Ok(Store::new(records, handle))
 }
 
+/// The opened parts of the pool in `file`. What makes a new one finds no room elsewhere.
+fn file_parts<T>(file: &PoolFile, parts: Result<T>) -> Result<T> {
+    if file.is_unnamed() { parts.map_err(Error::of_a_new_pool) } else { parts }
+}
+
 pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<Table<K, V>> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::table::<K, V>())?;
-    let (mut index, handle) = table_parts(Arc::new(pool), engine, options)?;
+    let (mut index, handle) =
+        table_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     index.count_in(&handle, options.may_lack_pairs)?;
     Ok(Table::new(index, Handle::new(handle, None, None, engine, started.elapsed())))
 }
@@ -116,7 +122,8 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let started = Instant::now();
     let (pool, engine) = in_memory(options, Contents::STORE)?;
-    let (mut records, handle) = store_parts(Arc::new(pool), engine, options)?;
+    let (mut records, handle) =
+        store_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     records.count_in(&handle, options.may_lack_pairs)?;
     Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
 }
@@ -204,7 +211,8 @@ fn in_memory(options: &Options, contents: Contents) -> Result<(Pool<Memory>, Eng
     let flush = flush(options)?;
     let medium = Memory::dram(options.size_max(0))
         .map_err(|source| Error::Io { action: "reserving memory", source })?;
-    Ok((Pool::create(medium.flushed(flush), &spec, place)?, engine))
+    let made = Pool::create(medium.flushed(flush), &spec, place);
+    Ok((made.map_err(|error| Error::from(error).of_a_new_pool())?, engine))
 }
 
 /// What a flush is on media other than `dax`: nothing, or what [`Options::force_flushes`] asks for, the one that
@@ -366,7 +374,8 @@ fn create(
     if beginning.is_some() {
         companions.refuse_others(None)?;
     }
-    let pool = Pool::create(medium, &spec, file.place())?;
+    let pool = Pool::create(medium, &spec, file.place());
+    let pool = pool.map_err(|error| Error::from(error).of_a_new_pool())?;
     Ok(Found { pool, engine, file, companions, beginning })
 }
 
@@ -485,7 +494,8 @@ pub struct PoolInfo {
     pub value_bytes: u32,
     /// Whether it was closed and not opened for writing since.
     pub clean: bool,
-    /// What survives power loss while it is open: the durability of its last opening.
+    /// What survives power loss while it is open: the durability that its last opening had or, if it was closed, that
+    /// its next one has unless it asks for another.
     pub durability: Durability,
     /// Whether sums of its file are written when it is closed: [`Options::keep_sums`](crate::Options::keep_sums).
     pub keeps_sums: bool,
@@ -514,7 +524,8 @@ pub struct PoolInfo {
 /// # }
 /// ```
 pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
-    let superblock = PoolFile::inspect(path.as_ref())?;
+    let path = path.as_ref();
+    let superblock = PoolFile::inspect(path)?;
     let found = Contents::of(&superblock);
     let contents = match found.kind {
         Kind::Table => found,
@@ -527,7 +538,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
         key_bytes: found.key_bytes,
         value_bytes: found.value_bytes,
         clean: superblock.clean,
-        durability: superblock.logged().map_or(Durability::Process, |logged| logged.durability),
+        durability: next_durability(&superblock, || PoolFile::is_in_memory_at(path)),
         keeps_sums: superblock.keeps_sums(),
         incarnation: superblock.incarnation,
         uuid: superblock.uuid,

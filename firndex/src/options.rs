@@ -121,8 +121,6 @@ impl fmt::Debug for Progress {
 const MAX_BYTES: u64 = 64 << 30;
 /// Default interval of changes that power loss may take.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
-/// A thread that slept less would occupy a processor.
-const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
 /// No checkpoint is made before the log has this size.
 const CHECKPOINT_BYTES_MIN: u64 = 256 << 20;
 
@@ -171,8 +169,8 @@ impl Options {
         self
     }
 
-    /// Makes a new pool large enough for this many pairs from the start (default: 0, start small). Pools grow by
-    /// themselves in any case.
+    /// Makes a new pool large enough for this many pairs from the start (default: 0, start small; at most 2^40). Pools
+    /// grow by themselves in any case.
     pub fn capacity(mut self, pairs: u64) -> Self {
         self.capacity = pairs;
         self
@@ -205,7 +203,7 @@ impl Options {
     /// Load factor (used slots / all slots) at which the table doubles. Default: 0.85; at least 0.1. Above 1
     /// it never doubles by itself.
     ///
-    /// The ranges of this option and those below are checked when a pool is made or opened. A value out of range gives
+    /// The ranges of all options are checked when a pool is made or opened. A value out of range gives
     /// [`Error::OutOfRange`](crate::Error::OutOfRange), and no pool is made or opened.
     pub fn resize_at(mut self, load_factor: f64) -> Self {
         self.settings.resize_at = load_factor;
@@ -223,8 +221,9 @@ impl Options {
         self
     }
 
-    /// Limit of the pool's size in bytes. Default: 64 GiB, or four times the pool's size when it is opened if that is
-    /// more. At the limit, changes that need space fail with [`Error::PoolFull`](crate::Error::PoolFull).
+    /// Limit of the pool's size in bytes, 8 KiB to 1 TiB. Default: 64 GiB, or four times the pool's size when it is
+    /// opened if that is more. At the limit, changes that need space fail with
+    /// [`Error::PoolFull`](crate::Error::PoolFull).
     ///
     /// The pool reserves addresses, not memory: the next power of two, at most 1 TiB, and up to half as many for the
     /// sidecar (the engine's memory beside the pool). A process has 128 TiB of addresses, enough for a thousand pools
@@ -326,7 +325,7 @@ impl Options {
     /// How often [`Durability::Periodic`] writes changes to the disk. Default: 5 ms; at least 0.1 ms, at most an hour.
     /// Power loss may take that much.
     pub fn durable_every(mut self, interval: Duration) -> Self {
-        self.durable_every = interval.max(DURABLE_EVERY_MIN);
+        self.durable_every = interval;
         self
     }
 
@@ -359,8 +358,8 @@ impl Options {
         self
     }
 
-    /// Calls `tell`, from any thread, with the bytes read so far and the bytes in all, while a pool is restored after
-    /// power loss.
+    /// Calls `tell`, from any thread, with the bytes read so far and the bytes in all, while a pool is restored from
+    /// its checkpoint and log.
     pub fn restore_progress(mut self, tell: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
         self.restore_progress = Some(Progress(Arc::new(tell)));
         self

@@ -80,9 +80,9 @@ impl Options {
         open::table_in_memory(self)
     }
 
-    /// Restores the pool at `path` from its checkpoint and log if power was lost while it was being written, as opening
-    /// it does. Returns whether that was necessary. For programs that [`inspect`](crate::inspect) a pool before they
-    /// open it.
+    /// Restores the pool at `path` from its checkpoint and log, as opening it does, if its file does not count: it is
+    /// missing or damaged, or was not closed before power loss or before it was copied. Returns whether that was
+    /// necessary. For programs that [`inspect`](crate::inspect) a pool before they open it.
     pub fn restore(&self, path: impl AsRef<Path>) -> Result<bool> {
         open::restore(self, path.as_ref())
     }

@@ -437,7 +437,7 @@ impl Store {
         existing: Existing,
         options: &Options,
     ) -> Result<Copied> {
-        copies::convert_store(self, out.as_ref(), existing, options)
+        copies::convert_store(self, &self.handle, out.as_ref(), existing, options)
     }
 
     /// Makes everything that has returned so far survive power loss, as [`Table::sync`](crate::Table::sync) does.

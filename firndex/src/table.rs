@@ -411,9 +411,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// Writes a new pool at `out` with the table's pairs and the given `options`: another engine, other parameters,
-    /// another seed, another durability. Options that you leave out have the defaults of a new pool, not the values of
-    /// this one. The result is consistent for each key, even if the table has a log. Everything else is as in
-    /// [`Table::backup`].
+    /// another durability. Engine, parameters, durability and sums that you leave out are this pool's. A parameter that
+    /// its engine does not have chooses another engine, as for a new pool. The seed is a new one. The result is
+    /// consistent for each key, even if the table has a log. Everything else is as in [`Table::backup`].
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -434,7 +434,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         existing: Existing,
         options: &Options,
     ) -> Result<Copied> {
-        copies::convert_table(self, out.as_ref(), existing, options)
+        copies::convert_table(self, &self.handle, out.as_ref(), existing, options)
     }
 
     /// Makes everything that has returned so far survive power loss. With a log (see [`Durability`](crate::Durability))

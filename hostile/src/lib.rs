@@ -24,6 +24,8 @@
 #[path = "../../cli/src/base64.rs"]
 mod base64;
 mod choices;
+#[path = "../../cli/src/count.rs"]
+mod count;
 mod files;
 mod imports;
 #[path = "../../cli/src/input/mod.rs"]

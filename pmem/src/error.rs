@@ -23,6 +23,14 @@ pub enum SpaceError {
         /// The reason, and what helps other than removing entries.
         reason: String,
     },
+    /// There is no room for a new pool, for the reasons of [`SpaceError::Full`]. None was made.
+    #[error("there is no room for the new pool: it needs {needed_bytes} bytes, and {reason}")]
+    NoRoom {
+        /// Size that it needs.
+        needed_bytes: u64,
+        /// The reason, and what helps.
+        reason: String,
+    },
     /// The buckets of a key are full, though the table is nearly empty.
     #[error(
         "the key finds no room, and the table does not double for it: it has {slots} slots for {pairs} pairs already, and too \
@@ -53,6 +61,16 @@ impl SpaceError {
     pub(crate) fn beyond_limit(needed_bytes: u64, limit_bytes: u64) -> SpaceError {
         let reason = format!("its limit is {limit_bytes} bytes: raise `Options::max_bytes`");
         SpaceError::Full { needed_bytes, reason }
+    }
+
+    /// The same of a pool that is being made: nothing can be removed from it.
+    pub fn of_a_new_pool(self) -> SpaceError {
+        match self {
+            SpaceError::Full { needed_bytes, reason } => {
+                SpaceError::NoRoom { needed_bytes, reason }
+            }
+            other => other,
+        }
     }
 
     /// The operating system gave no space, for want of it or by a fault.
@@ -121,10 +139,12 @@ pub enum OpenError {
         found: &'static str,
     },
     /// The file holds something else.
-    #[error("this is not a firndex pool: {found}; name a file that `create` made")]
+    #[error("this is not a firndex pool: {found}; {advice}")]
     NotAPool {
         /// What was found in place of the superblock.
         found: String,
+        /// What to do.
+        advice: &'static str,
     },
     /// The superblock is damaged in both copies.
     #[error(
@@ -231,17 +251,20 @@ pub enum OpenError {
         /// Pairs that were recorded when the pool was closed.
         expected: u64,
     },
-    /// After a power loss the pool must be restored, and its checkpoint or log cannot be used.
+    /// The pool's file does not count, so the pool must be restored, and its checkpoint or log cannot be used.
     #[error(
-        "{path} was being written when the machine stopped, and cannot be restored from its checkpoint and log: {found}; \
-         put the pool's files together again as they were (POOL.safe and POOL.log.*), or restore a backup of all of them; \
-         what the checkpoint has left, `firndex salvage POOL.safe OUT` copies out"
+        "{path} {state}, and cannot be restored from its checkpoint and log: {found}; put the pool's files together again \
+         as they were (POOL.safe and POOL.log.*), or restore a backup of all of them{advice}"
     )]
     NotRestored {
         /// The pool.
         path: PathBuf,
-        /// What stands against it.
+        /// Why its file does not count.
+        state: &'static str,
+        /// What stands against restoring it.
         found: String,
+        /// What else to do with the files that are there.
+        advice: String,
     },
     /// Log or checkpoint of another pool lie where this one's would be.
     #[error(

@@ -156,10 +156,12 @@ impl PoolFile {
 
     /// Whether the file lies in memory, and so is gone after power loss.
     pub fn is_in_memory(&self) -> bool {
-        const TMPFS: u64 = 0x0102_1994;
-        const RAMFS: u64 = 0x8584_58f6;
-        let found = rustix::fs::fstatfs(&self.file).map(|system| system.f_type.cast_unsigned());
-        found.is_ok_and(|found| [TMPFS, RAMFS].contains(&found))
+        rustix::fs::fstatfs(&self.file).is_ok_and(|system| keeps_files_in_memory(&system))
+    }
+
+    /// As [`PoolFile::is_in_memory`], of the file at `path`.
+    pub fn is_in_memory_at(path: &Path) -> bool {
+        rustix::fs::statfs(path).is_ok_and(|system| keeps_files_in_memory(&system))
     }
 
     /// The superblock that it holds.
@@ -303,6 +305,12 @@ impl Drop for PoolFile {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
     }
+}
+
+fn keeps_files_in_memory(system: &rustix::fs::StatFs) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    [TMPFS, RAMFS].contains(&system.f_type.cast_unsigned())
 }
 
 fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {

@@ -463,7 +463,10 @@ impl Superblock {
 }
 
 fn not_a_pool() -> OpenError {
-    OpenError::NotAPool { found: "it does not begin with firndex's magic number".into() }
+    OpenError::NotAPool {
+        found: "it does not begin with firndex's magic number".into(),
+        advice: "name a file that `create` made; if this was one, try `firndex salvage POOL OUT`",
+    }
 }
 
 fn byte_order_mismatch() -> OpenError {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::target::Target;
@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let bar = progress::waiting("copying");
     let copied = pool.backup(target.out(), target.existing());
     bar.finish_and_clear();
-    let copied = copied.with_context(|| format!("backing up {}", path.display()))?;
+    let copied =
+        copied.map_err(|error| target.explain(format!("backing up {}", path.display()), error))?;
     pool.close()?;
     target.say(&copied)?;
     Ok(Status::Done)

@@ -10,6 +10,7 @@ use bench::options::Suite;
 use clap::Args;
 
 use crate::failure::{Failure, Status};
+use crate::output;
 use crate::progress;
 
 /// Measure the engines against the machine's ceilings
@@ -57,7 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let mut contenders = bench::table::engines();
     contenders.extend(bench::classic::tables());
     let tell = |what: &str| bar.set_message(what.to_owned());
-    bench::run(arguments.suite, &arguments.options, &contenders, &mut io::stdout(), &tell)?;
+    let mut out = output::Unread(io::stdout());
+    bench::run(arguments.suite, &arguments.options, &contenders, &mut out, &tell)?;
     drop(bar);
     Ok(Status::Done)
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use firndex::{CheckReport, Verified};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
-use crate::failure::Status;
+use crate::count::counted;
+use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool::{self, AnyPool};
 use crate::progress;
@@ -74,7 +75,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if is_sound {
         return Ok(Status::Done);
     }
-    output::complain(&format!("{} is not sound: {} faults", path.display(), report.faults));
+    let shown = path.display();
+    let failure = Failure::new(
+        format!("{shown} is not sound: {}", counted(report.faults, "fault")),
+        format!("restore a backup, or copy out what still reads well: firndex salvage {shown} OUT"),
+    );
+    output::error(&failure.into());
     Ok(Status::Failed)
 }
 
@@ -114,13 +120,13 @@ fn lines(findings: &[String]) -> String {
 
 fn summary(report: &CheckReport, verified: &Verified) -> String {
     let mut parts = vec![
-        format!("{} pairs", HumanCount(report.pairs)),
-        format!("{} places looked at", HumanCount(report.looked_at)),
+        counted(report.pairs, "pair"),
+        format!("{} looked at", counted(report.looked_at, "place")),
     ];
     if let Verified::Sound { bytes } | Verified::Damaged { bytes, .. } = verified {
         parts.push(format!("{} compared with their sums", HumanBytes(*bytes)));
     }
-    parts.push(format!("{} faults", HumanCount(report.faults)));
+    parts.push(counted(report.faults, "fault"));
     let verdict = if report.is_sound() { "sound" } else { "not sound" };
     format!("{verdict}: {}\n", parts.join(", "))
 }

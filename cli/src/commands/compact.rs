@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde_json::json;
 
+use crate::count::counted;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::AnyPool;
@@ -36,8 +37,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
+    arguments.safety.log.restore(&arguments.pool)?;
+    // Before it is opened, which may lengthen it.
+    let found = std::fs::metadata(&arguments.pool);
     let pool = AnyPool::open_to_rewrite(&arguments.pool, &arguments.safety)?;
-    let bytes_before = pool.stats()?.pool_bytes;
+    let bytes_before = found.with_context(|| format!("looking at {path}"))?.len();
     let step = progress::waiting("compacting");
     let copied = pool.rewrite();
     drop(step);
@@ -47,8 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         output::json(&json!({ "pairs": pairs, "bytes": bytes, "bytes_before": bytes_before }))?;
     } else {
         output::talk(format_args!(
-            "{} pairs in {}, {} before",
-            HumanCount(pairs),
+            "{} in {}, {} before",
+            counted(pairs, "pair"),
             HumanBytes(bytes),
             HumanBytes(bytes_before)
         ));

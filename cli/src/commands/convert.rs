@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use firndex::Durability;
 
@@ -16,15 +16,17 @@ use crate::safety;
 
 /// Copy a pool to another engine, or to other parameters
 ///
-/// Choices that you leave out are as in a pool that `firndex create` makes. OUT has a new hash seed. It is no larger
-/// than its pairs need, so a pool from which much was removed becomes smaller. OUT gets its name when it is complete
-/// and on the device, and POOL stays as it is.
+/// OUT has POOL's engine, parameters, durability and sums, unless you choose others. A parameter that POOL's engine
+/// does not have chooses another engine, as in `firndex create`. OUT has a new hash seed. It is no larger than its
+/// pairs need, so a pool from which much was removed becomes smaller. OUT gets its name when it is complete and on the
+/// device, and POOL stays as it is.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   firndex convert fruit.firn other.firn --engine level
-  firndex convert fruit.firn other.firn --slots 8 --durability commit
-  firndex convert sparse.firn small.firn                 the same, without the space it no longer needs")]
+  firndex convert fruit.firn other.firn --engine level --slots 8
+  firndex convert fruit.firn safe.firn --durability commit    the same engine, another durability
+  firndex convert sparse.firn small.firn                      the same, without the space it no longer needs")]
 pub(crate) struct Arguments {
     /// The pool's file
     pool: PathBuf,
@@ -34,7 +36,7 @@ pub(crate) struct Arguments {
     target: Target,
     #[command(flatten)]
     engine: Choice,
-    /// What of OUT survives power loss [default: as in a new pool]
+    /// What of OUT survives power loss [default: as POOL]
     #[arg(long, value_parser = safety::names())]
     durability: Option<Durability>,
 }
@@ -49,7 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let bar = progress::waiting("converting");
     let copied = pool.convert(target.out(), target.existing(), &options);
     bar.finish_and_clear();
-    let copied = copied.with_context(|| format!("converting {}", path.display()))?;
+    let copied =
+        copied.map_err(|error| target.explain(format!("converting {}", path.display()), error))?;
     pool.close()?;
     target.say(&copied)?;
     Ok(Status::Done)

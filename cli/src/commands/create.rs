@@ -1,14 +1,14 @@
 //! `firndex create`: a new pool.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use firndex::{Kind, Medium, Stats};
+use firndex::{Kind, Medium, OpenError, Stats};
 
 use super::engine::Choice;
-use crate::failure::Status;
+use crate::failure::{Failure, Status};
 use crate::output;
 use crate::safety::Safety;
 
@@ -62,6 +62,27 @@ fn kind_names() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(["store", "table"]).try_map(|name| name.parse::<Kind>())
 }
 
+/// Adds which argument would help.
+fn explain(path: &Path, error: firndex::Error) -> anyhow::Error {
+    let shown = path.display();
+    let (what, hint) = match &error {
+        firndex::Error::Open(OpenError::Exists { .. }) => (
+            format!("{shown} exists already"),
+            "choose another name, or, if it is a pool, keep it: --or-open".into(),
+        ),
+        firndex::Error::Open(OpenError::Mismatch { field: "kind", found, expected, .. }) => (
+            format!("{shown} is a {found}, not a {expected}"),
+            format!("use --kind {found}, or choose another name"),
+        ),
+        firndex::Error::Open(OpenError::Mismatch { field: "engine", found, expected, .. }) => (
+            format!("{shown} is on the engine {found}, not on {expected}"),
+            format!("use --engine {found}, or choose another name"),
+        ),
+        _ => return anyhow::Error::new(error).context(format!("creating {shown}")),
+    };
+    Failure::new(what, hint).into()
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
     let options = arguments.safety.add_to(arguments.engine.options()).medium(arguments.medium);
@@ -91,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         })
     };
     let stats = arguments.safety.log.waiting.until_free(path, create);
-    let stats = stats.with_context(|| format!("creating {}", path.display()))?;
+    let stats = stats.map_err(|error| explain(path, error))?;
     let done = if stats.incarnation > 1 { "opened" } else { "created" };
     output::talk(format_args!(
         "{done} {} (kind {}, engine {})",

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::HumanCount;
 
+use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::format::{Field, Format, is_stream};
 use crate::output;
@@ -61,8 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
     if let Some(pairs) = pairs {
         output::talk(format_args!(
-            "dumped {} records of {}",
-            HumanCount(pairs),
+            "dumped {} of {}",
+            counted(pairs, "record"),
             arguments.pool.display()
         ));
     }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use firndex::{BatchError, Error, ItemError};
-use indicatif::HumanCount;
 
+use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::format::{Format, is_stream};
 use crate::input::{Delimited, JsonLines, Pairs};
@@ -81,11 +81,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let closed = pool.close();
 
     output::talk(format_args!(
-        "loaded {} records into {}: {} new keys, {} duplicates (the last value won)",
-        HumanCount(stored),
+        "loaded {} into {}: {}, {} (the last value won)",
+        counted(stored, "record"),
         arguments.pool.display(),
-        HumanCount(new),
-        HumanCount(stored - new),
+        counted(new, "new key"),
+        counted(stored - new, "duplicate"),
     ));
     let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
     loaded.with_context(|| format!("loading {}", source.display()))?;

@@ -1,15 +1,16 @@
 //! `firndex salvage`: what still reads well of a damaged pool.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use firndex::{Kind, Options, Orphans, Salvage, Salvaged, SuperblockState};
-use indicatif::{HumanBytes, HumanCount};
+use indicatif::HumanBytes;
 use serde_json::json;
 
 use super::target::Target;
-use crate::failure::Status;
+use crate::count::counted;
+use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool;
 use crate::progress;
@@ -25,7 +26,8 @@ use crate::sizes::{self, AnyKey, AnyValue};
 /// superblocks (the pool's description of itself) are lost, all items of a store that are found are copied, including
 /// those that were removed or replaced; of a table nothing can be found then.
 ///
-/// The exit status is 0 if nothing is missing, and 2 if something is; OUT then has the rest.
+/// The exit status is 0 if nothing is missing. It is 2 if something is, or may be: POOL was not closed, or is a
+/// checkpoint, or nothing was found. OUT has the rest.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,8 +47,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let Arguments { pool: path, target, orphans } = arguments;
     let salvage = Salvage::open(path).map_err(|error| pool::explain(path, error))?;
+    let kind = salvage.kind();
     let (out, existing, options) = (target.out(), target.existing(), Options::default());
-    let sizes = salvage.sizes().filter(|_| salvage.kind() == Some(Kind::Table));
+    let sizes = salvage.sizes().filter(|_| kind == Some(Kind::Table));
     if let Some((key_bytes, value_bytes)) = sizes {
         pool::refuse_long_pairs(path, key_bytes, value_bytes)?;
     }
@@ -63,14 +66,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         }
     };
     bar.finish_and_clear();
-    let saved = saved.with_context(|| format!("salvaging {}", path.display()))?;
+    let saved =
+        saved.map_err(|error| target.explain(format!("salvaging {}", path.display()), error))?;
     if target.wants_json() {
         output::json(&as_json(&saved))?;
     } else {
         output::data(as_text(&saved).as_bytes())?;
         output::talk(format_args!(
-            "wrote {} pairs to {} ({})",
-            HumanCount(saved.pairs),
+            "wrote {} to {} ({})",
+            counted(saved.pairs, "pair"),
             out.display(),
             HumanBytes(saved.bytes)
         ));
@@ -78,8 +82,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if saved.is_complete() {
         return Ok(Status::Done);
     }
-    output::complain(&format!("not all of {} could be saved", path.display()));
+    output::error(&incomplete(path, &saved, *orphans).into());
     Ok(Status::Failed)
+}
+
+/// What is to be said of a pool of which something is missing, or may be.
+fn incomplete(path: &Path, saved: &Salvaged, has_orphans: bool) -> Failure {
+    let shown = path.display();
+    let mut if_closed = saved.clone();
+    if_closed.closed = true;
+    let what = if saved.pairs == 0 {
+        format!("nothing of {shown} could be saved")
+    } else if if_closed.is_complete() {
+        format!("{shown} may have had more: it was not closed, or is a checkpoint")
+    } else {
+        format!("not all of {shown} could be saved")
+    };
+    let mut safe = path.as_os_str().to_owned();
+    safe.push(".safe");
+    let safe = Path::new(&safe);
+    let hint = if saved.orphans > 0 && !has_orphans {
+        "items that nothing leads to may be what is missing: --orphans copies them, too".into()
+    } else if safe.exists() {
+        format!(
+            "try its checkpoint, too, and keep the larger: firndex salvage {} OUT",
+            safe.display()
+        )
+    } else {
+        "if there is a backup, restore that".into()
+    };
+    Failure::new(what, hint)
 }
 
 fn name(state: SuperblockState) -> &'static str {
@@ -96,6 +128,7 @@ fn as_json(saved: &Salvaged) -> serde_json::Value {
         "pairs": saved.pairs,
         "expected": saved.expected,
         "superblock": name(saved.superblock),
+        "closed": saved.closed,
         "misplaced": saved.misplaced,
         "unreadable": saved.unreadable,
         "contradictory": saved.contradictory,
@@ -111,19 +144,23 @@ fn as_text(saved: &Salvaged) -> String {
     if saved.superblock != SuperblockState::Sound {
         lines.push(format!("the superblock is {} in both copies", name(saved.superblock)));
     }
-    for (count, what) in [
-        (saved.misplaced, "keys left out, since they lay where they cannot be"),
-        (saved.unreadable, "slots left out, since they lead to no item that fits its checksum"),
-        (saved.contradictory, "keys met once more with another value"),
-        (saved.unread_bytes, "bytes of the index that are missing or cannot be read"),
-        (saved.orphans, "items that nothing leads to: removed, or their slots are damaged"),
+    if saved.superblock != SuperblockState::Lost && !saved.closed {
+        let says = "this is not a closed pool: what was written last may be missing or torn";
+        lines.push(says.into());
+    }
+    for (count, noun, what) in [
+        (saved.misplaced, "key", "left out, found where it cannot be"),
+        (saved.unreadable, "slot", "left out, without an item that fits its checksum"),
+        (saved.contradictory, "key", "met once more with another value"),
+        (saved.unread_bytes, "byte", "of the index missing or unreadable"),
+        (saved.orphans, "item", "that nothing leads to: removed, or of a damaged slot"),
     ] {
         if count > 0 {
-            lines.push(format!("{} {what}", HumanCount(count)));
+            lines.push(format!("{} {what}", counted(count, noun)));
         }
     }
     if let Some(expected) = saved.expected.filter(|expected| *expected != saved.pairs) {
-        lines.push(format!("{} pairs were in the pool when it was closed", HumanCount(expected)));
+        lines.push(format!("{} in the pool when it was closed", counted(expected, "pair")));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }

@@ -22,7 +22,7 @@ use crate::reading::Reading;
 #[command(after_long_help = "\
 Examples:
   firndex scan fruit.firn
-  firndex scan fruit.firn --count 100 --cursor 1649267441664
+  firndex scan fruit.firn --count 100 --cursor 1649267441665
   firndex scan fruit.firn --json | jq -r .cursor")]
 pub(crate) struct Arguments {
     /// The pool's file
@@ -33,11 +33,17 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 10)]
     count: usize,
     /// The cursor to continue from; 0 for the beginning
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = cursor)]
     cursor: u64,
     /// Print one JSON object: the next cursor, as a string, and the pairs
     #[arg(long)]
     json: bool,
+}
+
+/// A number that a scan may have printed.
+fn cursor(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| firndex::is_cursor(*number));
+    number.ok_or_else(|| "expected what an earlier scan printed, or 0 for the beginning".into())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {

@@ -7,6 +7,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde_json::json;
 
+use crate::count::counted;
 use crate::failure::Status;
 use crate::output;
 use crate::pool::AnyPool;
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.json {
         output::json(&json!({ "capacity": after, "capacity_before": before }))?;
     } else {
-        let text = format!("{} slots, {} before\n", HumanCount(after), HumanCount(before));
+        let text = format!("{}, {} before\n", counted(after, "slot"), HumanCount(before));
         output::data(text.as_bytes())?;
     }
     Ok(Status::Done)

@@ -10,6 +10,7 @@ use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
+use crate::count::counted;
 use crate::failure::Status;
 use crate::output::{self, finite};
 use crate::pool::{self, AnyPool};
@@ -130,22 +131,22 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
         row("values", format!("{} bytes each", info.value_bytes));
     }
     row("pairs", HumanCount(stats.pairs).to_string());
-    row("capacity", HumanCount(stats.capacity).to_string());
+    row("capacity", capacity(stats));
     row("load factor", percent(stats.load_factor));
     for level in &stats.levels {
         row(
             &format!("  {}", level.name),
             format!(
-                "{} pairs in {} slots, {} of the pool, {} of memory",
-                HumanCount(level.pairs),
-                HumanCount(level.slots),
+                "{} in {}, {} of the pool, {} of memory",
+                counted(level.pairs, "pair"),
+                counted(level.slots, "slot"),
                 BinaryBytes(level.pool_bytes),
                 BinaryBytes(level.sidecar_bytes),
             ),
         );
     }
     let resizing = if stats.resizing { ", one under way" } else { "" };
-    row("resizes", format!("{}{resizing}", stats.resizes));
+    row("resizes", format!("{} since opening{resizing}", stats.resizes));
     if let Some(cached) = stats.cached {
         row("cached table", cached_to_text(&cached));
     }
@@ -201,6 +202,18 @@ fn cached_to_text(cached: &CacheUse) -> String {
 
 fn milliseconds(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// A level that only takes overflow adds pairs, but no slots that count. It has many where a table could not grow, or
+/// has not yet.
+fn capacity(stats: &Stats) -> String {
+    let slots = HumanCount(stats.capacity);
+    match stats.pairs.checked_sub(stats.capacity) {
+        Some(beyond) if beyond > 0 => {
+            format!("{slots}, and {} beyond that in overflow", counted(beyond, "pair"))
+        }
+        _ => slots.to_string(),
+    }
 }
 
 fn percent(ratio: f64) -> String {

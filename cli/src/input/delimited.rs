@@ -7,6 +7,7 @@
 use std::io::BufRead;
 
 use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
+use crate::count::counted;
 use crate::quote::quote;
 
 /// Reads rows of fields between delimiters, the first row being the columns' names.
@@ -75,7 +76,8 @@ impl<R: BufRead> Pairs for Delimited<R> {
         let columns = match self.columns {
             Some(columns) => columns,
             None if found < 2 => {
-                let says = format!("found {found} fields, expected 2: a key and a value");
+                let fields = counted(found as u64, "field");
+                let says = format!("found {fields}, expected 2: a key and a value");
                 return Err(Unreadable::at(line, says));
             }
             None => *self.columns.insert(found),
@@ -83,7 +85,10 @@ impl<R: BufRead> Pairs for Delimited<R> {
         if found != columns {
             return Err(Unreadable::at(
                 line,
-                format!("found {found} fields, expected {columns} as in the first row"),
+                format!(
+                    "found {}, expected {columns} as in the first row",
+                    counted(found as u64, "field")
+                ),
             ));
         }
         Ok(Some(Pair {
@@ -313,7 +318,7 @@ mod tests {
             Err(message) => message,
         };
         assert!(message("").starts_with("line 1: found no header"));
-        assert!(message("k,v\na,1\nb\n").starts_with("line 3: found 1 fields"));
+        assert!(message("k,v\na,1\nb\n").starts_with("line 3: found 1 field,"));
         assert!(message("k,v\na,1,2\n").starts_with("line 2: found 3 fields"));
         assert!(message("k,v\na,1\nb,\"2\nc,3\n").starts_with("line 3: found the end of the file"));
         assert!(message("k,v\n\"a\nb\"c,1\n").starts_with("line 3: found \"c\""));
@@ -365,7 +370,7 @@ mod tests {
         assert_eq!(read("\u{feff}a,1,x\nb,2,y\n"), Ok(expected));
         assert_eq!(read(""), Ok(vec![]));
         let message = read("a\n").unwrap_err();
-        assert_eq!(message, "line 1: found 1 fields, expected 2: a key and a value");
+        assert_eq!(message, "line 1: found 1 field, expected 2: a key and a value");
         let message = read("a,1\nb,2,3\n").unwrap_err();
         assert_eq!(message, "line 2: found 3 fields, expected 2 as in the first row");
     }

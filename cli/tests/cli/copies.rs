@@ -1,7 +1,7 @@
 //! backup, convert, salvage: what they write, what they say, and what they refuse.
 
 use crate::workspace::Workspace;
-use firndex::{Durability, Engine, Options, Store};
+use firndex::{Durability, Engine, Options, PairSizes, Store};
 
 fn filled(kind: &str) -> Workspace {
     let workspace = Workspace::with_pool(kind);
@@ -51,15 +51,16 @@ fn nothing_is_written_over_unless_that_is_asked_for() {
     for command in ["backup", "convert", "salvage"] {
         workspace.run([command, "nowhere", "out"]).demand_error(&["there is no pool at nowhere"]);
         workspace.run([command, "pool", "no/such/out"]).demand_error(&["no/such"]);
-        workspace.run([command, "pool", "pool"]).demand_error(&["pool exists already"]);
+        let exists = ["pool exists already", "hint: ", "--replace"];
+        workspace.run([command, "pool", "pool"]).demand_error(&exists);
         workspace
             .run([command, "pool", "pool", "--replace"])
-            .demand_error(&["pool is open in this process already"]);
+            .demand_error(&["POOL and OUT are the same file, pool"]);
         assert!(std::fs::read(workspace.path("pool")).unwrap() == before);
         workspace.write("letter", "a letter");
         workspace
             .run([command, "pool", "letter", "--replace"])
-            .demand_error(&["not a firndex pool"]);
+            .demand_error(&["letter is not a firndex pool", "--replace replaces pools only"]);
         assert_eq!(std::fs::read(workspace.path("letter")).unwrap(), b"a letter");
         workspace.run([command, "pool", "out"]).demand(0);
         workspace.run([command, "pool", "out"]).demand_error(&["out exists already"]);
@@ -95,7 +96,7 @@ fn a_salvage_tells_what_is_missing() {
     workspace.run(["check", "pool"]).demand(2);
     let saved = workspace.run(["salvage", "pool", "saved"]).demand(2);
     let told = String::from_utf8(saved.stdout().to_vec()).unwrap();
-    assert!(told.contains("1 slots left out") && told.contains("3 pairs were in"), "{told}");
+    assert!(told.contains("1 slot left out") && told.contains("3 pairs in the pool"), "{told}");
     assert!(saved.stderr().contains("not all of pool could be saved"), "{}", saved.stderr());
     let json = workspace.run(["salvage", "pool", "json", "--json"]).demand(2).json();
     assert_eq!(
@@ -110,8 +111,94 @@ fn a_salvage_tells_what_is_missing() {
     // Both superblocks lost: the items are all that there is.
     bytes[..8192].fill(0);
     workspace.write("pool", &bytes);
+    workspace.write("lone", &bytes);
+    let refused = workspace.run(["get", "lone", "one"]);
+    refused.demand_error(&["not a firndex pool", "if this was one, try `firndex salvage"]);
     workspace.run(["salvage", "pool", "lost"]).demand(2);
     workspace.run(["get", "lost", "three"]).demand(0);
+    workspace.write("letter", "a letter".repeat(2000));
+    let letter = workspace.run(["salvage", "letter", "none"]).demand_error(&["not a firndex pool"]);
+    assert!(!letter.stderr().contains("salvage POOL"), "it was just tried: {}", letter.stderr());
+}
+
+#[test]
+fn a_salvage_of_what_was_not_closed_is_never_called_complete() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "periodic"]).demand(0);
+    let saved = workspace.run(["salvage", "pool.safe", "of-nothing"]).demand(2);
+    assert!(saved.stderr().contains("nothing of pool.safe could be saved"), "{}", saved.stderr());
+    let store = Store::open(workspace.path("pool")).unwrap();
+    store.put("apple", "red").unwrap();
+    store.sync().unwrap();
+    std::fs::copy(workspace.path("pool"), workspace.path("copy")).unwrap();
+    std::fs::copy(workspace.path("pool.safe"), workspace.path("copy.safe")).unwrap();
+    store.close().unwrap();
+    let saved = workspace.run(["salvage", "copy", "saved"]).demand(2);
+    let says = saved.stderr();
+    assert!(says.contains("wrote 1 pair to saved") && says.contains("may have had more"), "{says}");
+    assert!(says.contains("firndex salvage copy.safe OUT"), "{says}");
+    assert!(saved.stdout().starts_with(b"this is not a closed pool"));
+    assert_eq!(workspace.run(["get", "saved", "apple"]).demand(0).stdout(), b"red");
+    let json = workspace.run(["salvage", "copy", "json", "--json"]).demand(2).json();
+    assert_eq!((&json["closed"], &json["complete"]), (&false.into(), &false.into()), "{json}");
+    let json = workspace.run(["salvage", "pool", "closed", "--json"]).demand(0).json();
+    assert_eq!((&json["closed"], &json["complete"]), (&true.into(), &true.into()), "{json}");
+}
+
+#[test]
+fn a_salvage_says_how_orphans_are_copied() {
+    let workspace = Workspace::with_pool("store");
+    for (key, value) in [("one", "a value"), ("two", "another"), ("three", "the third")] {
+        workspace.run(["put", "pool", key, value]).demand(0);
+    }
+    workspace.run(["del", "pool", "two"]).demand(0);
+    let mut bytes = std::fs::read(workspace.path("pool")).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"a value").unwrap();
+    bytes[at] = b'A';
+    workspace.write("pool", &bytes);
+    let saved = workspace.run(["salvage", "pool", "saved"]).demand(2);
+    let told = String::from_utf8_lossy(saved.stdout()).into_owned();
+    assert!(told.contains("1 item that nothing leads to"), "{told}");
+    assert!(saved.stderr().contains("--orphans copies them"), "{}", saved.stderr());
+    let saved = workspace.run(["salvage", "pool", "more", "--orphans"]).demand(2);
+    assert!(!saved.stderr().contains("--orphans"), "{}", saved.stderr());
+    assert_eq!(workspace.run(["get", "more", "two"]).demand(0).stdout(), b"another");
+}
+
+#[test]
+fn a_conversion_keeps_what_it_is_not_told_to_change() {
+    // Not the engine that a new pool would have.
+    let with_parameter = |engine: &&Engine| !engine.description().parameters.is_empty();
+    let engine = *Engine::ALL[1..].iter().find(with_parameter).unwrap();
+    let parameter = &engine.description().parameters[0];
+    let (least, most) = (parameter.bounds)(PairSizes::WORDS).unwrap().into_inner();
+    let (name, most) = (format!("--{}", parameter.name), most.to_string());
+
+    let workspace = Workspace::new();
+    let create = ["create", "pool", "--engine", engine.name(), &name, &most, "--sums"];
+    workspace.run(create.iter().chain(&["--durability", "commit"])).demand(0);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    let what = |pool: &str| {
+        let stat = workspace.run(["stat", pool, "--json"]).demand(0).json();
+        let of = |field: &str| stat[field].to_string();
+        [of("engine"), of("durability"), of("keeps_sums"), of("capacity")]
+    };
+    let quoted = |name: &str| format!("{name:?}");
+    let before = what("pool");
+    assert_eq!(before[..3], [quoted(engine.name()), quoted("commit"), "true".into()]);
+    for command in ["backup", "convert"] {
+        workspace.run([command, "pool", command]).demand(0);
+        assert_eq!(what(command), before, "after {command}");
+    }
+    workspace.run(["convert", "pool", "least", &name, &least.to_string()]).demand(0);
+    let changed = what("least");
+    assert_eq!(changed[..3], before[..3]);
+    assert!(changed[3] != before[3], "{changed:?}");
+    let other = ["convert", "pool", "other", "--engine", Engine::ALL[0].name()];
+    workspace.run(other.iter().chain(&["--durability", "process"])).demand(0);
+    let other = [quoted(Engine::ALL[0].name()), quoted("process"), "true".into()];
+    assert_eq!(what("other")[..3], other);
+    assert_eq!(workspace.run(["get", "other", "apple"]).demand(0).stdout(), b"red");
 }
 
 #[test]
@@ -136,14 +223,18 @@ fn a_compacted_pool_gives_its_space_back() {
                 removed
             }
         };
+        let before = std::fs::metadata(&path).unwrap().len();
         let json = workspace.run(["compact", "pool", "--json"]).demand(0).json();
         assert_eq!(json["pairs"], 50_000 - removed, "{json}");
-        assert_eq!(json["bytes"], std::fs::metadata(&path).unwrap().len(), "{json}");
+        let bytes = std::fs::metadata(&path).unwrap().len();
+        assert_eq!((&json["bytes"], &json["bytes_before"]), (&bytes.into(), &before.into()));
         assert!(json["bytes"].as_u64().unwrap() * 3 < json["bytes_before"].as_u64().unwrap());
         workspace.run(["check", "pool"]).demand(0);
         assert_eq!(workspace.run(["get", "pool", "77"]).demand(0).stdout(), b"154");
         let said = workspace.run(["compact", "pool"]).demand(0);
         assert!(said.stderr().contains("before"), "{}", said.stderr());
+        let json = workspace.run(["compact", "pool", "--json"]).demand(0).json();
+        assert!(json["bytes"].as_u64() <= json["bytes_before"].as_u64(), "{json}");
     }
 }
 

@@ -159,6 +159,15 @@ fn a_scan_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_number_that_is_no_cursor_is_refused() {
+    let workspace = Workspace::with_pool("store");
+    for wrong in ["12345", "1048576", "-1", "next"] {
+        let scan = ["scan", "pool", &*format!("--cursor={wrong}")];
+        workspace.run(scan).demand_wrong_use(&["what an earlier scan printed"]);
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_a_dump_well() {
     let workspace = Workspace::with_pool("store");
     let options = Options::new();

@@ -19,7 +19,7 @@ fn a_pool_without_its_file_is_restored_and_that_is_told() {
         std::fs::remove_file(workspace.path("pool")).unwrap();
         let done = workspace.run(command).demand(0);
         assert!(
-            done.stderr().contains("restored from its checkpoint and log"),
+            done.stderr().contains("pool was missing: restored from its checkpoint and log"),
             "{}",
             done.stderr()
         );
@@ -27,6 +27,52 @@ fn a_pool_without_its_file_is_restored_and_that_is_told() {
         assert!(!again.stderr().contains("restored"), "{}", again.stderr());
     }
     assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+}
+
+#[test]
+fn why_a_pool_is_restored_is_told_as_far_as_it_is_known() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "commit"]).demand(0);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    let whole = std::fs::read(workspace.path("pool")).unwrap();
+    let restored = |why: &str| {
+        let done = workspace.run(["get", "pool", "apple"]).demand(0);
+        let says = format!("pool {why}: restored from its checkpoint and log");
+        assert!(done.stderr().contains(&says), "{}", done.stderr());
+        assert_eq!(done.stdout(), b"red");
+    };
+    for damaged in [&whole[..whole.len() / 2], b""] {
+        workspace.write("pool", damaged);
+        restored("was damaged");
+    }
+    let open = firndex::Store::open(workspace.path("pool")).unwrap();
+    open.put("pear", "green").unwrap();
+    let copy = workspace.path("copy");
+    std::fs::copy(workspace.path("pool"), &copy).unwrap();
+    open.close().unwrap();
+    std::fs::rename(&copy, workspace.path("pool")).unwrap();
+    restored("was not closed");
+}
+
+#[test]
+fn stat_tells_the_durability_of_the_next_opening() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "commit"]).demand(0);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    for copy in [&["backup", "pool", "out"][..], &["convert", "pool", "out"]] {
+        workspace.run(copy).demand(0);
+        let shown = workspace.run(["stat", "out", "--json"]).demand(0).json()["durability"].clone();
+        assert_eq!(shown, "commit", "{copy:?}");
+        workspace.run(["put", "out", "pear", "green"]).demand(0);
+        let later = workspace.run(["stat", "out", "--json"]).demand(0).json()["durability"].clone();
+        assert_eq!(shown, later, "{copy:?}");
+        std::fs::remove_file(workspace.path("out")).unwrap();
+        for entry in crate::workspace::list(workspace.path("pool").parent().unwrap()) {
+            if entry.file_name().unwrap().to_string_lossy().starts_with("out.") {
+                std::fs::remove_file(entry).unwrap();
+            }
+        }
+    }
 }
 
 #[test]
@@ -79,8 +125,14 @@ fn what_cannot_be_restored_is_refused_with_advice() {
     bytes[5000] ^= 1;
     std::fs::write(&safe, &bytes).unwrap();
     std::fs::remove_file(workspace.path("pool")).unwrap();
-    let words = ["pool.safe is damaged", "restore a backup"];
-    workspace.run(["get", "pool", "apple"]).demand_error(&words);
+    let words = [
+        "pool is missing, and cannot be restored",
+        "pool.safe is damaged",
+        "restore a backup",
+        "firndex salvage pool.safe OUT`",
+    ];
+    let refused = workspace.run(["get", "pool", "apple"]).demand_error(&words);
+    assert!(!refused.stderr().contains("salvage pool OUT"), "{}", refused.stderr());
     assert!(!workspace.path("pool").exists());
     assert_eq!(std::fs::read(&safe).unwrap(), bytes);
 }

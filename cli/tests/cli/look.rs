@@ -44,6 +44,27 @@ fn stat_and_check_tell_a_person_and_a_program() {
 }
 
 #[test]
+fn stat_says_that_overflow_is_beyond_the_capacity() {
+    let workspace = Workspace::new();
+    let options = firndex::Options::new().resize_at(f64::INFINITY).max_bytes(1 << 20);
+    let mut beyond = 0;
+    for &engine in Engine::ALL {
+        let name = engine.name();
+        let table = options.clone().engine(engine).create_table(workspace.path(name)).unwrap();
+        (0..60_000).take_while(|&key| table.put(key, key).is_ok()).for_each(drop);
+        let stats = table.stats().unwrap();
+        table.close().unwrap();
+        let stat = workspace.run(["stat", name]).demand(0);
+        let text = String::from_utf8(stat.stdout().to_vec()).unwrap();
+        let capacity = text.lines().find(|line| line.starts_with("capacity")).unwrap();
+        assert_eq!(capacity.contains("overflow"), stats.pairs > stats.capacity, "{capacity}");
+        beyond += u32::from(stats.pairs > stats.capacity);
+        assert!(text.lines().any(|line| line.ends_with(" 0 since opening")), "{text}");
+    }
+    assert!(beyond > 0, "none takes more pairs than its capacity");
+}
+
+#[test]
 fn check_compares_a_closed_file_with_its_sums() {
     let workspace = Workspace::new();
     workspace.run(["create", "pool", "--kind", "table", "--sums"]).demand(0);
@@ -51,7 +72,7 @@ fn check_compares_a_closed_file_with_its_sums() {
     let check = workspace.run(["check", "pool"]).demand(0);
     let text = String::from_utf8(check.stdout().to_vec()).unwrap();
     assert!(
-        text.starts_with("sound: 1 pairs") && text.contains("compared with their sums"),
+        text.starts_with("sound: 1 pair,") && text.contains("compared with their sums"),
         "{text}"
     );
     let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
@@ -68,9 +89,12 @@ fn check_compares_a_closed_file_with_its_sums() {
     let check = workspace.run(["check", "pool"]).demand(2);
     let text = String::from_utf8(check.stdout().to_vec()).unwrap();
     assert!(
-        text.contains("are not what was closed") && text.contains("not sound: 1 pairs"),
+        text.contains("are not what was closed") && text.contains("not sound: 1 pair,"),
         "{text}"
     );
+    let says = check.stderr();
+    assert!(says.contains("pool is not sound: 1 fault\n"), "{says}");
+    assert!(says.contains("hint: restore a backup") && says.contains("firndex salvage"), "{says}");
     let json = workspace.run(["check", "pool", "--json"]).demand(2).json();
     assert_eq!((&json["ok"], &json["sums"]["state"]), (&false.into(), &"damaged".into()));
 

@@ -96,7 +96,7 @@ fn create_refuses_what_exists() {
             let bounds = (parameter.bounds)(firndex::PairSizes::WORDS).unwrap();
             let (name, beyond) = (format!("--{}", parameter.name), (bounds.end() + 1).to_string());
             let limits = format!("{} to {}", bounds.start(), bounds.end());
-            let says = [parameter.name, &limits];
+            let says = [parameter.name, &format!("on {engine}: it must be {limits}")];
             for arguments in [&["create", "new"][..], &["create", "new", "--kind", "table"]] {
                 let arguments = [arguments, &["--engine", engine.name(), &name, &beyond]].concat();
                 workspace.run(&arguments).demand_error(&says);
@@ -105,7 +105,8 @@ fn create_refuses_what_exists() {
                 if !other.description().parameters.iter().any(|of| of.name == parameter.name) {
                     let least = bounds.start().to_string();
                     let arguments = ["create", "new", "--engine", other.name(), &name, &least];
-                    let says = [parameter.name, "use the engine", engine.name()];
+                    let lacks = format!("{other} has no parameter `{}`: ", parameter.name);
+                    let says = [&lacks, "leave it out, or use ", engine.name()];
                     workspace.run(arguments).demand_error(&says);
                 }
             }
@@ -152,14 +153,20 @@ fn create_opens_what_is_there_only_if_it_is_asked_to() {
     for kind in ["store", "table"] {
         let workspace = Workspace::with_pool(kind);
         workspace.run(["put", "pool", "1", "10"]).demand(0);
-        workspace.run(["create", "pool", "--kind", kind]).demand_error(&["exists already"]);
+        let exists = ["pool exists already", "hint: ", "--or-open"];
+        workspace.run(["create", "pool", "--kind", kind]).demand_error(&exists);
         let create = ["create", "pool", "--kind", kind, "--or-open"];
         let opened = workspace.run(create).demand(0);
         assert!(opened.stderr().contains("opened pool"), "{}", opened.stderr());
         assert_eq!(workspace.run(["get", "pool", "1"]).demand(0).stdout(), b"10");
         let other = if kind == "store" { "table" } else { "store" };
         let create = ["create", "pool", "--kind", other, "--or-open"];
-        workspace.run(create).demand_error(&["kind", kind, other]);
+        let words = [&*format!("pool is a {kind}, not a {other}"), &*format!("use --kind {kind}")];
+        workspace.run(create).demand_error(&words);
+        let (own, other) = (Engine::ALL[0].name(), Engine::ALL[1].name());
+        let on_another = ["create", "pool", "--kind", kind, "--or-open", "--engine", other];
+        let words = [&*format!("not on {other}"), &*format!("use --engine {own}")];
+        workspace.run(on_another).demand_error(&words);
         let new = workspace.run(["create", "new", "--kind", kind, "--or-open"]).demand(0);
         assert!(new.stderr().contains("created new"), "{}", new.stderr());
     }

@@ -92,6 +92,17 @@ impl Describe for Engine {
         shape.for_pairs(wanted.pairs, wanted.resize_at).encode()
     }
 
+    fn parameters_of(engine_params: &[u64; ENGINE_PARAMS]) -> Parameters {
+        let mut parameters = Parameters::default();
+        if let Ok(shape) = Shape::decode(engine_params) {
+            parameters.set(SLOTS, shape.slots.into());
+            if let Some(part) = shape.cached.chosen_part() {
+                parameters.set(CACHED, part);
+            }
+        }
+        parameters
+    }
+
     fn open_words<M: Medium>(
         pool: Arc<Pool<M>>,
         settings: Settings,

@@ -69,6 +69,15 @@ impl Cached {
         }
     }
 
+    /// As [`Cached::part`] takes it; `None` if nothing was chosen.
+    pub(super) fn chosen_part(self) -> Option<u64> {
+        match self {
+            Cached::ByMedium => None,
+            Cached::Nothing => Some(0),
+            Cached::SmallerLog2(log2) => Some(1 << log2),
+        }
+    }
+
     /// How many times two the cached table is smaller, on a medium; `None`: there is none.
     pub(super) fn smaller_log2(self, reads_slowly: bool) -> Option<u32> {
         match self {

@@ -162,7 +162,7 @@ impl Salvage {
         let options = self.options(options, superblock);
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
         let store = draft.store(&options)?;
-        let mut tally = Tally::new(self.state, superblock);
+        let mut tally = self.tally(superblock);
         let keep = |key: &[u8], value: &[u8]| -> Result<bool> {
             let before = store.insert(key, value)?;
             Ok(before.is_none_or(|before| before == value))
@@ -188,8 +188,11 @@ impl Salvage {
         tally.failure()?;
         let pairs = store.len();
         if superblock.is_none() && pairs == 0 {
-            let found = "neither a superblock nor an item is left in it".into();
-            return Err(OpenError::NotAPool { found }.into());
+            return Err(OpenError::NotAPool {
+                found: "neither a superblock nor an item is left in it".into(),
+                advice: "name the pool's file, or its checkpoint (POOL.safe)",
+            }
+            .into());
         }
         store.close()?;
         Ok(tally.end(pairs, draft.publish()?))
@@ -216,7 +219,7 @@ impl Salvage {
         let options = self.options(options, Some(superblock));
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
         let table: crate::Table<K, V> = draft.table(&options)?;
-        let mut tally = Tally::new(self.state, Some(superblock));
+        let mut tally = self.tally(Some(superblock));
         let unread_bytes = found::for_each_pair::<K, V>(self, superblock, &mut |led| match led {
             Led::Pair((key, value)) => tally.keep(|| {
                 let before = table.insert(key, value)?;
@@ -229,6 +232,13 @@ impl Salvage {
         let pairs = table.len();
         table.close()?;
         Ok(tally.end(pairs, draft.publish()?))
+    }
+
+    /// A report on what is found with this superblock.
+    fn tally(&self, superblock: Option<&Superblock>) -> Tally {
+        // What a checkpoint's copy of the superblock says was true at another moment than its pairs.
+        let is_closed = self.begin == 0 && superblock.is_some_and(|superblock| superblock.clean);
+        Tally::new(self.state, superblock, is_closed)
     }
 
     /// The superblock by which the most reads well, as `well` counts it; `None` if there is no candidate.

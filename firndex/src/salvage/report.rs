@@ -31,6 +31,9 @@ pub struct Salvaged {
     pub expected: Option<u64>,
     /// How much of the superblock was left.
     pub superblock: SuperblockState,
+    /// Whether this was a closed pool. If not, it was cut off, or is a checkpoint: what was written last may be
+    /// missing.
+    pub closed: bool,
     /// Slots whose key does not belong there. They were left out.
     pub misplaced: u64,
     /// Slots that lead to no item with a valid checksum. They were left out.
@@ -46,10 +49,13 @@ pub struct Salvaged {
 }
 
 impl Salvaged {
-    /// Whether the new pool has everything, as far as anybody can tell. Orphans do not count against it: pools leave
-    /// them behind all the time.
+    /// Whether the new pool has everything, as far as anybody can tell. Nobody can of a pool that was not closed, of a
+    /// checkpoint, or where nothing was found though it is not recorded that there was nothing. Orphans do not count
+    /// against it: pools leave them behind all the time.
     pub fn is_complete(&self) -> bool {
         self.superblock == SuperblockState::Sound
+            && self.closed
+            && (self.pairs > 0 || self.expected == Some(0))
             && self.misplaced + self.unreadable + self.contradictory + self.unread_bytes == 0
             && self.expected.is_none_or(|expected| expected == self.pairs)
     }
@@ -64,12 +70,17 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(superblock: super::SuperblockState, says: Option<&Superblock>) -> Tally {
+    pub(super) fn new(
+        superblock: super::SuperblockState,
+        says: Option<&Superblock>,
+        closed: bool,
+    ) -> Tally {
         let report = Salvaged {
             pairs: 0,
             bytes: 0,
-            expected: says.and_then(Superblock::pairs),
+            expected: says.filter(|_| closed).and_then(Superblock::pairs),
             superblock,
+            closed,
             misplaced: 0,
             unreadable: 0,
             contradictory: 0,
@@ -120,7 +131,7 @@ impl Tally {
     }
 
     pub(super) fn failure(&mut self) -> Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
+        self.failed.take().map_or(Ok(()), |error| Err(error.of_a_new_pool()))
     }
 
     pub(super) fn end(self, pairs: u64, bytes: u64) -> Salvaged {

@@ -266,6 +266,50 @@ fn parameters_and_durability_are_those_that_are_asked_for() {
     assert_eq!(pairs_of(&converted), pairs_of(&table));
 }
 
+/// What is left out is kept; what is asked for is not.
+#[test]
+fn a_conversion_keeps_engine_and_parameters() {
+    let directory = places::in_ram();
+    let out = directory.path().join("out");
+    let parameters = || {
+        let superblock = decode(&std::fs::read(&out).unwrap());
+        let engine = Engine::from_id(superblock.engine).unwrap();
+        (engine, engine.parameters_of(&superblock.engine_params))
+    };
+    for &engine in Engine::ALL {
+        let known = engine.description().parameters;
+        let most = |name: &str| {
+            let parameter = known.iter().find(|one| one.name == name).unwrap();
+            *(parameter.bounds)(firndex::PairSizes::WORDS).unwrap().end()
+        };
+        let with = |options: Options, name: &str, value| options.parameter(name, value);
+        let options = known.iter().fold(Options::new().engine(engine), |options, one| {
+            with(options, one.name, most(one.name))
+        });
+        let table = options.in_memory_table().unwrap();
+        (0..2000).for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
+        for asked in [Options::new(), Options::new().engine(engine)] {
+            table.convert(&out, Existing::Replace, &asked).unwrap();
+            let (kept, found) = parameters();
+            assert_eq!(kept, engine);
+            for parameter in known {
+                assert_eq!(found.get(parameter.name), Some(most(parameter.name)), "{engine}");
+            }
+        }
+        for changed in known {
+            let asked = Options::new().parameter(changed.name, 1);
+            table.convert(&out, Existing::Replace, &asked).unwrap();
+            let (kept, found) = parameters();
+            assert_eq!(kept, engine);
+            for one in known {
+                let expected = if one.name == changed.name { 1 } else { most(one.name) };
+                assert_eq!(found.get(one.name), Some(expected), "{engine}: {}", one.name);
+            }
+        }
+        assert!(closed_table(&out) == pairs_of(&table), "{engine}");
+    }
+}
+
 #[test]
 fn what_fails_leaves_what_was_there() {
     let directory = places::on_disk();

@@ -58,7 +58,11 @@ fn open_errors() -> Vec<(&'static str, OpenError, Vec<&'static str>)> {
             OpenError::NotAFile { path: path(), found: "a socket" },
             vec!["a socket", "regular"],
         ),
-        ("NotAPool", OpenError::NotAPool { found: found() }, vec!["what was found"]),
+        (
+            "NotAPool",
+            OpenError::NotAPool { found: found(), advice },
+            vec!["what was found", advice],
+        ),
         ("Damaged", OpenError::Damaged { found: found() }, vec!["what was found", "both copies"]),
         (
             "Truncated",
@@ -111,8 +115,13 @@ fn open_errors() -> Vec<(&'static str, OpenError, Vec<&'static str>)> {
         ("Miscounted", OpenError::Miscounted { found: 17, expected: 99 }, vec!["17", "99"]),
         (
             "NotRestored",
-            OpenError::NotRestored { path: path(), found: found() },
-            vec!["/some/pool", "what was found"],
+            OpenError::NotRestored {
+                path: path(),
+                state: "is missing",
+                found: found(),
+                advice: ", or do another thing".into(),
+            },
+            vec!["/some/pool is missing", "what was found", "or do another thing"],
         ),
         (
             "ForeignLog",
@@ -163,9 +172,21 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
                 engine: "this",
                 name: "slots".into(),
                 value: 99,
+                exists: true,
                 advice: "leave it out".into(),
             },
-            vec!["this", "slots", "99", "leave it out"],
+            vec!["`slots` cannot be 99 on this", "leave it out"],
+        ),
+        (
+            "Parameter",
+            Error::Parameter {
+                engine: "this",
+                name: "slots".into(),
+                value: 99,
+                exists: false,
+                advice: "leave it out".into(),
+            },
+            vec!["this has no parameter `slots`", "leave it out"],
         ),
         (
             "OutOfRange",
@@ -221,6 +242,11 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
             "Full",
             Box::new(SpaceError::Full { needed_bytes: 17, reason: "the disk is full".into() }),
             vec!["17", "the disk is full"],
+        ),
+        (
+            "NoRoom",
+            Box::new(SpaceError::NoRoom { needed_bytes: 17, reason: "free some".into() }),
+            vec!["17", "new pool", "free some"],
         ),
         (
             "Crowded",

@@ -48,7 +48,7 @@ fn files_that_are_no_pools() {
     let not_a_pool = |error: &OpenError| matches!(error, OpenError::NotAPool { .. });
     let contents: [(Vec<u8>, &str); 6] = [
         (Vec::new(), "the file is empty"),
-        (vec![b'x'], "has only 1 bytes"),
+        (vec![b'x'], "has only one byte"),
         (b"FIRNDEX".to_vec(), "has only 7 bytes"),
         (vec![0; 100], "has only 100 bytes"),
         (vec![0; 8192], "magic number"),

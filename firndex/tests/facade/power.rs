@@ -432,7 +432,10 @@ fn a_pool_that_needs_its_companions_refuses_those_of_another_time() {
     std::fs::copy(&path, &bad).unwrap();
     let refused = options(Durability::Periodic).open_table(&bad).unwrap_err();
     assert!(matches!(refused, Error::Open(OpenError::NotRestored { .. })), "{refused}");
-    assert!(refused.to_string().contains("from another time"), "{refused}");
+    let says = refused.to_string();
+    let both = [format!("salvage {}", bad.display()), format!("salvage {}.safe", bad.display())];
+    assert!(says.contains("was not closed") && says.contains("from another time"), "{says}");
+    assert!(both.iter().all(|way| says.contains(&format!("{way} OUT"))), "{says}");
     // What the message says leads on.
     std::fs::remove_file(&bad).unwrap();
     let former = options(Durability::Periodic).open_table(&bad).unwrap();

@@ -332,6 +332,7 @@ fn every_number_is_a_cursor() {
         for count in [0, 1, 100, usize::MAX] {
             let (pairs, next) = table.scan(cursor, count).unwrap();
             assert!(pairs.len() <= count.max(1), "{count}: {}", pairs.len());
+            assert!(firndex::is_cursor(next));
             assert!(next == 0 || next > cursor >> 20 << 20);
             assert!(pairs.iter().all(|&(key, value)| value == !key));
             assert!(store.scan(cursor, count).unwrap().0.len() <= count.max(1));

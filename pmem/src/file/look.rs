@@ -94,10 +94,13 @@ impl Look {
         if (self.copies.len() as u64) < COPY_BYTES {
             return Err(if self.copies.starts_with(b"FIRNDEX\0") {
                 OpenError::Truncated { found_bytes, expected_bytes: SUPERBLOCK_BYTES }
-            } else if found_bytes == 0 {
-                OpenError::NotAPool { found: "the file is empty".into() }
             } else {
-                OpenError::NotAPool { found: format!("it has only {found_bytes} bytes") }
+                let found = match found_bytes {
+                    0 => "the file is empty".into(),
+                    1 => "it has only one byte".into(),
+                    _ => format!("it has only {found_bytes} bytes"),
+                };
+                OpenError::NotAPool { found, advice: "name a file that `create` made" }
             });
         }
         let copies = [self.copy(0), self.copy(1)];

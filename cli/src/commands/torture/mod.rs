@@ -13,12 +13,12 @@ use anyhow::{Context, Error, Result};
 use clap::Args;
 use dedup::{fresh_seed, interrupt};
 use firndex::{Durability, Engine, OpenError};
-use indicatif::HumanCount;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use workload::{Random, mix};
 
 use crate::commands::{engine, minutes};
+use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::{output, progress as bars, safety};
 use ledger::Ledger;
@@ -146,13 +146,10 @@ impl Tally {
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Tally { engine, lost, invented, unsound, .. } = self;
-        let (kills, acknowledged) = (HumanCount(self.kills), HumanCount(self.acknowledged));
-        write!(
-            f,
-            "{engine}: {kills} kills, {acknowledged} calls acknowledged, {lost} lost, {invented} invented"
-        )?;
+        let (kills, calls) = (counted(self.kills, "kill"), counted(self.acknowledged, "call"));
+        write!(f, "{engine}: {kills}, {calls} acknowledged, {lost} lost, {invented} invented")?;
         if *unsound > 0 {
-            write!(f, ", {unsound} pools not sound")?;
+            write!(f, ", {} not sound", counted(*unsound, "pool"))?;
         }
         Ok(())
     }

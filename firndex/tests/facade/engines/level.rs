@@ -74,10 +74,10 @@ fn buckets_of_as_many_slots_as_asked_for() {
         (
             Engine::Level,
             9,
-            "level has no parameter slots of 9 here: with pairs of 16 bytes it is 1 to 8",
+            "`slots` cannot be 9 on level: it must be 1 to 8 with pairs of 16 bytes",
         ),
-        (Engine::Level, 0, "it is 1 to 8"),
-        (Engine::ALL[0], 4, "leave it out, or use the engine level"),
+        (Engine::Level, 0, "it must be 1 to 8"),
+        (Engine::ALL[0], 4, "leave it out, or use level"),
     ] {
         let options = Options::new().engine(engine).parameter("slots", slots);
         assert_says(&options.create_table(&path).unwrap_err(), &[says]);
