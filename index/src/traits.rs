@@ -195,8 +195,8 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
 
 /// A scan of an [`Index`] under way. It may be dropped at any time.
 pub trait Scan<K, V> {
-    /// Adds the next few pairs to `pairs`, perhaps none. Returns whether the scan goes on. Holds no lock afterwards. Fails
-    /// if a pair cannot be read or does not fit its checksum.
+    /// Adds the next few pairs to `pairs`, perhaps none. Returns whether the scan goes on. Holds no lock afterwards.
+    /// Fails if a pair cannot be read or does not fit its checksum.
     fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error>;
 }
 

@@ -147,8 +147,8 @@ impl<M: Medium> Heap<M> {
         self.item_within(at).ok_or_else(|| self.no_item(at))
     }
 
-    /// As [`Heap::item`], of an item that fits its checksum. For copies: they would be stored with a checksum that fits,
-    /// and nobody could tell any more that something is wrong.
+    /// As [`Heap::item`], of an item that fits its checksum. For copies: they would be stored with a checksum that
+    /// fits, and nobody could tell any more that something is wrong.
     pub fn sound_item<'a>(&'a self, at: Offset, guard: &Guard<'a>) -> Result<Item<'a>, Corrupt> {
         let item = self.item(at, guard)?;
         if !item.is_sound() {
