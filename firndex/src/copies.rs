@@ -35,6 +35,7 @@ fn like(handle: &Handle) -> Result<Options> {
     let options = Options {
         engine: Engine::from_id(superblock.engine),
         engine_params: Some(superblock.engine_params),
+        segment_log2: Some(superblock.segment_log2),
         durability: superblock.durability(),
         keep_sums: Some(superblock.keeps_sums()),
         ..Options::default()
@@ -50,6 +51,9 @@ fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
     let mut options = asked.clone();
     options.durability = asked.durability.or(superblock.durability());
     options.keep_sums = asked.keep_sums.or(Some(superblock.keeps_sums()));
+    if asked.capacity == 0 {
+        options.segment_log2 = Some(superblock.segment_log2);
+    }
     if let Some(engine) = Engine::from_id(superblock.engine)
         && asked.engine.is_none_or(|asked| asked == engine)
     {

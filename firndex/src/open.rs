@@ -189,10 +189,10 @@ pub(crate) fn spec(options: &Options, engine: Engine, contents: Contents) -> Spe
         hash_id: HASH_ID,
         hash_seed: options.hash_seed.unwrap_or_else(random),
         uuid: random_uuid(),
-        segment_log2: match options.capacity {
+        segment_log2: options.segment_log2.unwrap_or(match options.capacity {
             LARGE_CAPACITY.. => SEGMENT_LOG2_DEFAULT,
             _ => SEGMENT_LOG2_SMALL,
-        },
+        }),
         engine_params: options.engine_params.unwrap_or_else(|| {
             engine.engine_params(&Wanted {
                 sizes: contents.sizes(),

@@ -90,6 +90,8 @@ pub struct Options {
     pub(crate) parameters: Parameters,
     /// A new pool's engine parameters, if they are copied from another pool.
     pub(crate) engine_params: Option<[u64; ENGINE_PARAMS]>,
+    /// The size of a new pool's heap segments, if it is copied from another pool.
+    pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
     pub(crate) max_bytes: Option<u64>,
@@ -132,6 +134,7 @@ impl Default for Options {
             capacity: 0,
             parameters: Parameters::default(),
             engine_params: None,
+            segment_log2: None,
             identity: None,
             max_bytes: None,
             hash_seed: None,

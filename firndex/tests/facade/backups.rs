@@ -91,6 +91,30 @@ fn a_backup_is_what_the_pool_was_on_every_engine() {
     }
 }
 
+/// A pool made for many pairs has large segments of values, and so have its copies.
+#[test]
+fn copies_have_segments_of_the_same_size() {
+    let directory = places::in_ram();
+    let [pool, out] = ["pool", "out"].map(|name| directory.path().join(name));
+    let segment_log2 = |path: &Path| decode(&std::fs::read(path).unwrap()).segment_log2;
+    let mut sizes = Vec::new();
+    for capacity in [0, 100_000] {
+        let options = Options::new().durability(Durability::Process).capacity(capacity);
+        let store = options.create_store(&pool).unwrap();
+        store.put("key", "value").unwrap();
+        let size = segment_log2(&pool);
+        store.backup(&out, Existing::Replace).unwrap();
+        assert_eq!(segment_log2(&out), size, "{capacity}");
+        store.convert(&out, Existing::Replace, &Options::new()).unwrap();
+        assert_eq!(segment_log2(&out), size, "{capacity}");
+        store.rewrite().unwrap();
+        assert_eq!(segment_log2(&pool), size, "{capacity}");
+        sizes.push(size);
+        remove_all(directory.path());
+    }
+    assert!(sizes[0] < sizes[1], "{sizes:?}");
+}
+
 fn remove_all(directory: &Path) {
     for name in names_in(directory) {
         std::fs::remove_file(directory.join(name)).unwrap();
