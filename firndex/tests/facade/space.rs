@@ -197,12 +197,12 @@ fn a_held_record_shows_what_it_showed() {
 /// Values of 16 bytes to 4 KiB, each replaced by ones of other sizes again and again.
 #[test]
 fn overwriting_takes_little_more_than_what_is_stored() {
-    const KEYS: u32 = 1500;
+    const KEYS: u32 = 4000;
     for &engine in Engine::ALL {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         let mut random = workload::Random::new(7);
         let mut live: Vec<u64> = vec![0; KEYS as usize];
-        for round in 0..20 * KEYS {
+        for round in 0..10 * KEYS {
             let key = if round < KEYS { round } else { random.below(KEYS.into()) as u32 };
             let bytes = 16 + random.index(4080);
             drop(store.put(key.to_le_bytes(), value_of(key, bytes)).unwrap());
