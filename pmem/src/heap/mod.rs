@@ -55,7 +55,7 @@ pub const SEGMENT_LOG2_DEFAULT: u32 = 16;
 /// log2 of a segment's size in a heap that may stay small: each size class has a segment that is partly empty.
 pub const SEGMENT_LOG2_SMALL: u32 = 13;
 /// A heap grows by at least this many segments.
-const GROWTH_SEGMENTS_MIN: u64 = 1;
+const GROWTH_SEGMENTS_MIN: u64 = 4;
 /// Most extents of the heap: the engine must find records for its extents.
 const EXTENTS_OF_HEAP_MAX: usize = EXTENTS_MAX / 2;
 /// A descriptor has 24 bits for the segments of a large item.
@@ -64,9 +64,9 @@ const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// A heap grows by this fraction of it, so that it takes few steps to any size.
 const GROWTH_FRACTION: u64 = 4;
-/// A small heap grows by this fraction, so that little of a small pool is unused.
+/// A small heap grows by this fraction, or by a segment, so that little of a small pool is unused.
 const GROWTH_FRACTION_SMALL: u64 = 32;
-/// A heap is small below this size.
+/// A heap of small segments is small below this size.
 const SMALL_HEAP_BYTES: u64 = 4 << 20;
 /// A heap is short if no more than this fraction of it is free ...
 const SHORT_FRACTION: u64 = 8;
@@ -313,13 +313,15 @@ impl<M: Medium> Heap<M> {
 
     /// Whether a heap of so many segments is small.
     fn is_small(&self, segments: u64) -> bool {
-        segments << self.segment_log2 < SMALL_HEAP_BYTES
+        self.segment_log2 == SEGMENT_LOG2_SMALL && segments << self.segment_log2 < SMALL_HEAP_BYTES
     }
 
     fn segments_of_next_extent(&self) -> u64 {
         let total = self.segments_taken.load(Ordering::Relaxed);
-        let fraction = if self.is_small(total) { GROWTH_FRACTION_SMALL } else { GROWTH_FRACTION };
-        (total / fraction).max(GROWTH_SEGMENTS_MIN)
+        if self.is_small(total) {
+            return (total / GROWTH_FRACTION_SMALL).max(1);
+        }
+        (total / GROWTH_FRACTION).max(GROWTH_SEGMENTS_MIN)
     }
 
     fn extent_bytes(&self, count: u64) -> u64 {
