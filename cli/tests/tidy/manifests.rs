@@ -56,8 +56,8 @@ fn packages_to_publish_have_licences_a_page_and_addresses() {
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = "));
         let Some(name) = name.filter(|_| !manifest.contains("publish = false\n")) else { continue };
         published.push(name.trim_matches('"').to_owned());
-        for line in
-            ["license", "homepage", "repository"].map(|key| format!("{key}.workspace = true\n"))
+        for line in ["license", "homepage", "documentation", "repository"]
+            .map(|key| format!("{key}.workspace = true\n"))
         {
             if !manifest.contains(&line) {
                 missing.push(format!("{}: {}", path.display(), line.trim_end()));
