@@ -276,6 +276,9 @@ impl Store {
     /// Calls `visit` for every key and value, in no order, with the promises of
     /// [`Table::for_each`](crate::Table::for_each). During each call of `visit` the space of replaced and removed items
     /// is not reused; on a lock-free engine, not until the scan ends.
+    ///
+    /// It verifies each item, as all scans do, and so whatever copies by one. At an item that does not fit its checksum
+    /// it ends with [`Error::Corrupt`]; [`Salvage`](crate::Salvage) copies out the others.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
         self.handle.look(|| Ok(self.records.for_each(&mut visit)?))
     }

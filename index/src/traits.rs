@@ -126,7 +126,8 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// and inserted again may be met twice. During a scan the engine may refuse to shrink.
     fn scan(&self) -> Box<dyn Scan<K, V> + '_>;
 
-    /// Calls `visit` for every pair of a [scan](Index::scan), holding no lock: `visit` may use the table.
+    /// Calls `visit` for every pair of a [scan](Index::scan), holding no lock: `visit` may use the table. Ends with the
+    /// scan's first error.
     fn for_each(&self, visit: &mut dyn FnMut(K, V)) -> Result<(), Error> {
         let mut scan = self.scan();
         let mut pairs = Vec::new();

@@ -515,8 +515,13 @@ impl Medium for Memory {
 
     fn cut(&self, size: u64) {
         if let Backing::File { file, writable: true, .. } = &self.backing {
-            // A file that stays longer than it has to be harms nothing.
-            let _ = rustix::fs::ftruncate(file, growth::round_to_page(size).min(self.size()));
+            let end = growth::round_to_page(size);
+            // Made longer, a file that somebody has truncated would seem whole, with zeros for what is lost.
+            let is_longer = file.metadata().is_ok_and(|file| file.len() > end);
+            if is_longer {
+                // A file that stays longer than it has to be harms nothing.
+                let _ = rustix::fs::ftruncate(file, end);
+            }
         }
     }
 

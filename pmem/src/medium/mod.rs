@@ -302,8 +302,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Puts memory behind the pool's first `size` bytes; new bytes read as zero.
     fn grow(&self, size: u64) -> Result<(), SpaceError>;
 
-    /// Gives what lies behind the first `size` bytes back, if the system takes it. Nothing of it is used any more, and
-    /// this is the last thing that is asked of the medium.
+    /// Gives what lies behind the first `size` bytes back, if the system takes it. This is the last thing that is asked
+    /// of the medium.
     fn cut(&self, size: u64) {
         let _ = size;
     }

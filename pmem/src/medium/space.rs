@@ -22,7 +22,8 @@ const TMPFS: u64 = 0x0102_1994;
 pub(super) struct Space {
     /// Bytes from the start of the file that have space, as far as this process has taken it.
     taken: u64,
-    /// Length of the file when it was opened. It never becomes shorter: what it owned is not ours to give.
+    /// Length of the file when it was opened. While it is open, the file never becomes shorter: what it owned is not
+    /// ours to give.
     found: u64,
     /// The file system cannot allocate, and space is taken by writing zeros.
     writes_zeros: bool,

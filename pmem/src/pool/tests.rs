@@ -189,3 +189,22 @@ fn an_adopted_pool_is_dirty_until_it_is_closed() {
     assert!(superblock.check_state(&after_power_loss).is_err());
     assert!(superblock.check_state(&there).is_ok());
 }
+
+#[test]
+fn a_file_is_cut_at_the_end_and_never_lengthened() {
+    let page = rustix::param::page_size() as u64;
+    let file = tempfile::tempfile().unwrap();
+    let bytes = || file.metadata().unwrap().len();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    pool.extend(|draft| draft.take_extent(1, 0, 5000)).unwrap();
+    let end = pool.superblock().end;
+    assert!(bytes() > end.next_multiple_of(page), "space is taken ahead");
+    drop(pool);
+    assert_eq!(bytes(), end.next_multiple_of(page));
+    // Somebody truncates the file of a clean pool: as it is, the next opening sees what happened.
+    let pool = Pool::open(mapped(&file, true), HERE).unwrap();
+    pool.close().unwrap();
+    file.set_len(page).unwrap();
+    drop(pool);
+    assert_eq!(bytes(), page);
+}
