@@ -1,45 +1,83 @@
 //! The engine under a table or a store.
 
+use crate::Options;
+use crate::compactor::Compactor;
 use crate::handle::PoolHandle;
 use crate::word_types::{of_word, word_of};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
 use index::{Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
+use pmem::heap::HeapUse;
 use pmem::medium::Memory;
 use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Something that knows how many pairs it has.
-pub(crate) trait Counted {
+/// What an engine is asked whether it holds a table or a store.
+pub(crate) trait Core: Send + Sync + 'static {
     fn pairs(&self) -> u64;
+    /// As [`Records::heap_use`].
+    fn space(&self) -> HeapUse;
+    /// As [`Records::compact`]; how many bytes became free.
+    fn move_together(&self) -> u64;
+    /// As [`Records::give_back`].
+    fn give_space_back(&self) -> u64;
 }
 
-impl<K: Fixed, V: Fixed> Counted for dyn Index<K, V> {
-    fn pairs(&self) -> u64 {
-        self.len()
-    }
+macro_rules! core_of_engine {
+    () => {
+        fn pairs(&self) -> u64 {
+            self.len()
+        }
+
+        fn space(&self) -> HeapUse {
+            self.heap_use()
+        }
+
+        fn move_together(&self) -> u64 {
+            self.compact().freed_bytes
+        }
+
+        fn give_space_back(&self) -> u64 {
+            self.give_back()
+        }
+    };
 }
 
-impl Counted for dyn Records {
-    fn pairs(&self) -> u64 {
-        self.len()
-    }
+impl<K: Fixed, V: Fixed> Core for dyn Index<K, V> {
+    core_of_engine!();
+}
+
+impl Core for dyn Records {
+    core_of_engine!();
 }
 
 /// An engine behind one virtual call. Its hot path is compiled into the operations here, and so into their callers.
-pub(crate) struct AnyEngine<T: Counted + ?Sized> {
+pub(crate) struct AnyEngine<T: Core + ?Sized> {
     /// The hot path of the same table or store, if pairs are words.
     inlined: Option<Inlined<Memory>>,
-    any: Box<T>,
+    any: Arc<T>,
+    /// Uses the engine until it is dropped.
+    compactor: Option<Compactor>,
     /// The pool that records the number of pairs at the end.
     pool: Option<Arc<dyn PoolHandle>>,
 }
 
-impl<T: Counted + ?Sized> AnyEngine<T> {
+impl<T: Core + ?Sized> AnyEngine<T> {
     pub(crate) fn new(any: Box<T>, inlined: Option<Inlined<Memory>>) -> Self {
-        AnyEngine { inlined, any, pool: None }
+        AnyEngine { inlined, any: any.into(), compactor: None, pool: None }
+    }
+
+    /// Starts to compact in the background, if the options ask for it and the pool is open for writing.
+    pub(crate) fn compact_as_asked(&mut self, options: &Options) -> Result<(), OpenError> {
+        if let Some(pool) = self.pool.as_ref().filter(|pool| !pool.is_read_only())
+            && options.compact_at > 0.0
+        {
+            let (engine, pool) = (Arc::clone(&self.any), Arc::clone(pool));
+            self.compactor = Some(Compactor::start(engine, pool, options.compact_at)?);
+        }
+        Ok(())
     }
 
     /// Compares the number of pairs with the one recorded in `pool`, and from now on records it at the end. A pool for
@@ -55,8 +93,9 @@ impl<T: Counted + ?Sized> AnyEngine<T> {
     }
 }
 
-impl<T: Counted + ?Sized> Drop for AnyEngine<T> {
+impl<T: Core + ?Sized> Drop for AnyEngine<T> {
     fn drop(&mut self) {
+        drop(self.compactor.take());
         if let Some(pool) = &self.pool {
             pool.record_pairs(&|| self.any.pairs());
         }
@@ -64,7 +103,7 @@ impl<T: Counted + ?Sized> Drop for AnyEngine<T> {
 }
 
 /// All other operations.
-impl<T: Counted + ?Sized> Deref for AnyEngine<T> {
+impl<T: Core + ?Sized> Deref for AnyEngine<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

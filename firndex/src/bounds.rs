@@ -2,10 +2,13 @@
 
 use crate::{Error, Options, Result};
 use pmem::superblock::SUPERBLOCK_BYTES;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A table that doubled earlier would be mostly empty, and waste memory.
 const RESIZE_AT_MIN: f64 = 0.1;
+/// A compaction leaves a seventh of the space free, and should not be due again at once.
+const COMPACT_AT: RangeInclusive<f64> = 0.25..=0.95;
 /// More threads than this have never made a table faster, and each takes a thread's number.
 const HELPERS_MAX: usize = 64;
 /// As many as there are processors in the largest machines.
@@ -34,6 +37,11 @@ impl Options {
         }
         if !(0.0..=1.0).contains(&shrink_at) {
             return refuse("shrink_at", shrink_at, "0 to 1; with 0 a table never halves by itself");
+        }
+        if self.compact_at != 0.0 && !COMPACT_AT.contains(&self.compact_at) {
+            let (least, most) = (COMPACT_AT.start(), COMPACT_AT.end());
+            let expected = format!("{least} to {most}, or 0 for never");
+            return refuse("compact_at", self.compact_at, expected);
         }
         for (option, found, most) in [
             ("helpers", settings.helpers, HELPERS_MAX),
@@ -74,7 +82,7 @@ mod tests {
 
     #[test]
     fn options_out_of_range_are_refused_by_name_and_make_no_pool() {
-        let wrong: [(&str, Set); 16] = [
+        let wrong: [(&str, Set); 19] = [
             ("resize_at", |options| options.resize_at(f64::NAN)),
             ("resize_at", |options| options.resize_at(0.0)),
             ("resize_at", |options| options.resize_at(-1.0)),
@@ -82,6 +90,9 @@ mod tests {
             ("shrink_at", |options| options.shrink_at(f64::NAN)),
             ("shrink_at", |options| options.shrink_at(-0.1)),
             ("shrink_at", |options| options.shrink_at(1.1)),
+            ("compact_at", |options| options.compact_at(f64::NAN)),
+            ("compact_at", |options| options.compact_at(0.1)),
+            ("compact_at", |options| options.compact_at(1.0)),
             ("helpers", |options| options.helpers(usize::MAX)),
             ("synchronizers", |options| options.synchronizers(65)),
             ("threads", |options| options.threads(1025)),
@@ -115,11 +126,14 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_ranges_are_taken() {
-        let right: [Set; 8] = [
+        let right: [Set; 11] = [
             |options| options.resize_at(0.1),
             |options| options.resize_at(f64::INFINITY),
             |options| options.shrink_at(0.0),
             |options| options.shrink_at(1.0),
+            |options| options.compact_at(0.0),
+            |options| options.compact_at(0.25),
+            |options| options.compact_at(0.95),
             |options| options.helpers(64),
             |options| options.durable_every(DURABLE_EVERY_MIN),
             |options| options.max_bytes(1 << 20),

@@ -477,6 +477,7 @@ impl Handle {
             sidecar_bytes: occupancy.sidecar_bytes(),
             heap_bytes: heap.pool_bytes,
             heap_used_bytes: heap.used_bytes,
+            heap_vacant_bytes: heap.vacant_bytes,
             bytes_per_pair: bytes as f64 / pairs.max(1) as f64,
             incarnation: superblock.incarnation,
             uuid: superblock.uuid,
@@ -545,6 +546,8 @@ pub struct Stats {
     pub heap_bytes: u64,
     /// Of these, bytes in use.
     pub heap_used_bytes: u64,
+    /// Of the heap, bytes whose space was given back to the system: [`Options::compact_at`](crate::Options::compact_at).
+    pub heap_vacant_bytes: u64,
     /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
     pub bytes_per_pair: f64,
     /// Number of times the pool was opened for writing.

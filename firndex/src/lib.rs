@@ -44,6 +44,7 @@ mod any_engine;
 mod batch_error;
 mod bounds;
 mod collection;
+mod compactor;
 mod contents;
 mod copies;
 mod cursor;

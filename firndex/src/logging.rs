@@ -234,6 +234,7 @@ impl Companions {
             None => file.publish()?,
         }
         let superblock = file.superblock()?;
+        file.give_vacant_back(&superblock);
         Ok((file, superblock))
     }
 

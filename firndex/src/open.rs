@@ -85,6 +85,7 @@ fn try_table<K: Fixed, V: Fixed>(
     }
     handle.read()?;
     handle.keep_sums(options.keep_sums)?;
+    index.compact_as_asked(options)?;
     Ok(Table::new(index, handle))
 }
 
@@ -102,6 +103,7 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     }
     handle.read()?;
     handle.keep_sums(options.keep_sums)?;
+    records.compact_as_asked(options)?;
     Ok(Store::new(records, handle))
 }
 
@@ -116,6 +118,7 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
     let (mut index, handle) =
         table_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     index.count_in(&handle, options.may_lack_pairs)?;
+    index.compact_as_asked(options)?;
     Ok(Table::new(index, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 
@@ -125,6 +128,7 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
     let (mut records, handle) =
         store_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     records.count_in(&handle, options.may_lack_pairs)?;
+    records.compact_as_asked(options)?;
     Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
 }
 

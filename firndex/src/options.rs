@@ -94,6 +94,7 @@ pub struct Options {
     pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
+    pub(crate) compact_at: f64,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
@@ -136,6 +137,7 @@ impl Default for Options {
             engine_params: None,
             segment_log2: None,
             identity: None,
+            compact_at: 0.0,
             max_bytes: None,
             hash_seed: None,
             read_only: false,
@@ -221,6 +223,26 @@ impl Options {
     /// oscillates. It is also skipped below the table's first size. Later operations do the work in small steps.
     pub fn shrink_at(mut self, load_factor: f64) -> Self {
         self.settings.shrink_at = load_factor;
+        self
+    }
+
+    /// Compacts a store in the background and gives free space back to the file system, whenever more than this part of
+    /// the space for keys and values is free. Default: 0, never; else 0.25 to 0.95. Tables on `clevel` have such space,
+    /// too.
+    ///
+    /// A thread looks ten times a second, less often in large pools. It moves values together as [`Store::compact`]
+    /// does, and keeps a sixth of what is in use as free space. The file keeps its length, but what was given back is a
+    /// hole: it takes no space on the file system (`du` shows it, and
+    /// [`Stats::heap_vacant_bytes`](crate::Stats::heap_vacant_bytes)). It stays so when the pool is closed and opened.
+    /// Changes that need the space later take it again; that fails with
+    /// [`Error::PoolFull`](crate::Error::PoolFull) if the file system has none left.
+    ///
+    /// Nothing is compacted while a [`Record`](crate::Record) is held, or after [`Store::sync`](crate::Store::sync) made
+    /// the pool clean, until the next change.
+    ///
+    /// [`Store::compact`]: crate::Store::compact
+    pub fn compact_at(mut self, free: f64) -> Self {
+        self.compact_at = free;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use engines::engine::as_pairs;
 use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
-use pmem::heap::HeapUse;
+use pmem::heap::{Compacted, HeapUse};
 use std::time::Duration;
 
 /// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
@@ -152,6 +152,14 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
 
     fn heap_use(&self) -> HeapUse {
         self.0.heap_use()
+    }
+
+    fn compact(&self) -> Compacted {
+        self.0.compact()
+    }
+
+    fn give_back(&self) -> u64 {
+        self.0.give_back()
     }
 
     fn check(&self) -> CheckReport {

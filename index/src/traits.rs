@@ -164,6 +164,12 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         Compacted::default()
     }
 
+    /// Gives free space of the heap back to the system, if the engine keeps its pairs in items; as
+    /// [`Records::give_back`].
+    fn give_back(&self) -> u64 {
+        0
+    }
+
     /// Verifies every invariant of the table. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
@@ -312,6 +318,10 @@ pub trait Records: Send + Sync {
     /// serves items of any size. If this frees nothing, nothing is left to move. The caller has the right to write, and
     /// holds no [`Record`].
     fn compact(&self) -> Compacted;
+
+    /// Gives some free space of the heap back to the system; returns how many bytes. If none, nothing is left to be
+    /// given back: the heap keeps a part of it for what comes next. The caller has the right to write.
+    fn give_back(&self) -> u64;
 
     /// Completes a resize that is under way; as [`Index::settle`].
     fn settle(&self);

@@ -8,7 +8,9 @@ mod sums;
 mod unnamed;
 
 use crate::error::{OpenError, SpaceError};
-use crate::medium::{CacheFlush, Dax, Mapped, Memory};
+use crate::heap::salvage::Remains;
+use crate::heap::vacant_ranges;
+use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
@@ -17,6 +19,7 @@ use names::{directory_of, io_error, leads_to};
 use rustix::fs::{FileType, FlockOperation};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 pub use sums::Verified;
@@ -36,6 +39,18 @@ pub struct PoolFile {
     place: Place,
     unnamed: Option<Unnamed>,
     forks_at_open: u32,
+    /// What of the pool needs no space of the file, in order.
+    vacant: Vec<Range<u64>>,
+}
+
+impl Remains for PoolFile {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> bool {
+        self.read_exact_at(bytes, at).is_ok()
+    }
+
+    fn len(&self) -> u64 {
+        PoolFile::len(self).unwrap_or(0)
+    }
 }
 
 impl PoolFile {
@@ -69,6 +84,7 @@ impl PoolFile {
             place,
             unnamed: Some(unnamed),
             forks_at_open: forks(),
+            vacant: Vec::new(),
             _registration: registration,
         })
     }
@@ -140,6 +156,7 @@ impl PoolFile {
             place,
             unnamed: None,
             forks_at_open: forks(),
+            vacant: Vec::new(),
             _registration: registration,
         };
         Ok(leads_to(path, &claimed.file).then_some(claimed))
@@ -207,7 +224,7 @@ impl PoolFile {
 
     /// Opens and locks an existing file and reads its superblock.
     pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
-        let pool_file = Self::claimed(path, access).map_err(|error| match error {
+        let mut pool_file = Self::claimed(path, access).map_err(|error| match error {
             OpenError::NotWritable { path, source, .. } => {
                 let needs_recovery = Self::inspect(&path).is_ok_and(|found| !found.clean);
                 OpenError::NotWritable { path, needs_recovery, source }
@@ -215,7 +232,19 @@ impl PoolFile {
             error => error,
         })?;
         let superblock = look::superblock(&pool_file.file, io_error("reading", path))?;
+        if access == Access::Write {
+            pool_file.vacant = vacant_ranges(&superblock, &pool_file);
+        }
         Ok((pool_file, superblock))
+    }
+
+    /// Gives back the space of what needs none in the pool that was just restored into the file.
+    pub fn give_vacant_back(&mut self, superblock: &Superblock) {
+        self.vacant = vacant_ranges(superblock, self);
+        for range in &self.vacant {
+            // A file that stays larger than it has to be harms nothing.
+            let _ = give_back(self.file.as_fd(), range.clone());
+        }
     }
 
     /// Reads the superblock of a file without locking it: what it says may be out of date at
@@ -257,7 +286,7 @@ impl PoolFile {
     }
 
     /// The file's `pool_bytes`, allocated again where a sparse copy lost them, as a mapped medium
-    /// that may grow to `size_max`.
+    /// that may grow to `size_max`. What is vacant stays a hole.
     pub fn mapped(&self, pool_bytes: u64, size_max: u64) -> Result<Mapped, OpenError> {
         let file = self.backed_file(pool_bytes)?;
         Memory::mapped(file, pool_bytes, size_max, self.access == Access::Write)
@@ -285,9 +314,13 @@ impl PoolFile {
         if self.access == Access::Write && pool_bytes > 0 {
             // To a full page: all of it is mapped, and later extents may lie in it.
             let page = rustix::param::page_size() as u64;
-            let allocated = 0..pool_bytes.next_multiple_of(page);
-            crate::medium::allocate(self.file.as_fd(), allocated)
-                .map_err(|error| SpaceError::refused(pool_bytes, error))?;
+            let end = pool_bytes.next_multiple_of(page);
+            let ends = self.vacant.iter().map(|range| range.start).chain([end]);
+            let starts = [0].into_iter().chain(self.vacant.iter().map(|range| range.end));
+            for range in starts.zip(ends).map(|(start, end)| start..end) {
+                allocate(self.file.as_fd(), range)
+                    .map_err(|error| SpaceError::refused(pool_bytes, error))?;
+            }
         }
         self.file.try_clone().map_err(io_error("opening", &self.path))
     }

@@ -101,6 +101,7 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
         "sidecar_bytes": stats.sidecar_bytes,
         "heap_bytes": stats.heap_bytes,
         "heap_used_bytes": stats.heap_used_bytes,
+        "heap_vacant_bytes": stats.heap_vacant_bytes,
         "bytes_per_pair": finite(stats.bytes_per_pair),
         "incarnation": stats.incarnation,
         "uuid": uuid(stats.uuid),
@@ -152,14 +153,12 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     }
     row("pool", BinaryBytes(stats.pool_bytes).to_string());
     row("sidecar", BinaryBytes(stats.sidecar_bytes).to_string());
-    row(
-        "heap",
-        format!(
-            "{}, {} of it in use",
-            BinaryBytes(stats.heap_bytes),
-            BinaryBytes(stats.heap_used_bytes),
-        ),
-    );
+    let heap = [stats.heap_bytes, stats.heap_used_bytes, stats.heap_vacant_bytes].map(BinaryBytes);
+    let vacant = match stats.heap_vacant_bytes {
+        0 => String::new(),
+        _ => format!(", {} given back to the file system", heap[2]),
+    };
+    row("heap", format!("{}, {} of it in use{vacant}", heap[0], heap[1]));
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
     row("incarnation", incarnation(stats.incarnation));
     row("durability", stats.durability.to_string());

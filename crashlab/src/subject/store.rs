@@ -178,6 +178,7 @@ impl Subject for StoreSubject {
     fn compact(&self) -> Result<(), Failed> {
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         while self.records.compact().freed_bytes > 0 {}
+        while self.records.give_back() > 0 {}
         Ok(())
     }
 

@@ -142,6 +142,10 @@ impl<M: Medium> Records for Clevel<M> {
         self.core.compact()
     }
 
+    fn give_back(&self) -> u64 {
+        self.core.heap.give_back()
+    }
+
     fn check(&self) -> CheckReport {
         self.core.check()
     }

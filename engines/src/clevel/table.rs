@@ -314,6 +314,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         self.table.core.compact()
     }
 
+    fn give_back(&self) -> u64 {
+        self.table.core.heap.give_back()
+    }
+
     fn check(&self) -> CheckReport {
         self.table.check()
     }

@@ -387,7 +387,7 @@ const UNSHARES: [&[&str]; 2] = [&["unshare", "-m"], &["unshare", "-U", "-r", "-m
 
 /// Runs a role on a new file system, mounted where nobody else sees it, after `before` in a shell.
 /// Where nothing can be mounted, it says so and does nothing.
-fn run_mounted(mount: &str, before: &str, role: &str, file: &str) {
+pub(crate) fn run_mounted(mount: &str, before: &str, role: &str, file: &str) {
     let directory = places::on_disk();
     let mount = format!("mount {mount} \"$0\"");
     let unshared = |unshare: &[&str]| {

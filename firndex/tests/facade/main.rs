@@ -18,6 +18,7 @@ mod forced_flushes;
 mod forks;
 mod full;
 mod full_log;
+mod given_back;
 mod hostile;
 mod items;
 mod limits;

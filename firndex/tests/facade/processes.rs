@@ -1,7 +1,10 @@
 //! Processes started from the tests' own executable. Each plays one role, named in its
 //! environment, and ends well only if its assertions held.
 
-use crate::{creation, durability, forks, full, full_log, open_locks, read_only, shrink, vanished};
+use crate::{
+    creation, durability, forks, full, full_log, given_back, open_locks, read_only, shrink,
+    vanished,
+};
 use firndex::{Durability, Engine, Options};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -87,6 +90,9 @@ pub(crate) fn play_role() {
         "grow and shrink" => shrink::grow_and_shrink(&path),
         "fill a file system" => full::fill_a_file_system(&options, &path),
         "fill a file" => full::fill_a_file(&options, &path),
+        "find holes that cannot be filled" => {
+            given_back::find_holes_that_cannot_be_filled(&options, &path);
+        }
         "refuse in steps" => full::refuse_in_steps(&options, &path),
         "run out of log" => full_log::run_out_of_log(&options, &path, seed),
         "lack the next segment" => full_log::lack_the_next_segment(&options, &path),

@@ -421,6 +421,10 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         self.space.heap.compact(&self.space.epochs, self)
     }
 
+    fn give_back(&self) -> u64 {
+        self.space.heap.give_back()
+    }
+
     fn make_room(&self, key: &[u8], value: &[u8]) {
         self.space.reclaim_retired();
         let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };

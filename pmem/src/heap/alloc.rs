@@ -183,8 +183,8 @@ impl<M: Medium> Heap<M> {
         self.take_run_or_grow(count)
     }
 
-    /// A run of free segments: from the free ones, else by releasing empty small ones, else by growth. The caller holds
-    /// the lock for growth.
+    /// A run of free segments: from the free ones, else by releasing empty small ones, else by taking back space that
+    /// the system has, else by growth. The caller holds the lock for growth.
     fn take_run_or_grow(&self, count: u64) -> Result<u64, SpaceError> {
         loop {
             if let Some(first) = self.take_run(count) {
@@ -194,7 +194,15 @@ impl<M: Medium> Heap<M> {
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
             }
-            self.grow(count)?;
+            if self.fill_vacant(count, count)? {
+                continue;
+            }
+            if let Err(refused) = self.grow(count)
+                // With their neighbours, shorter runs may do.
+                && !self.fill_vacant(1, count)?
+            {
+                return Err(refused);
+            }
         }
     }
 

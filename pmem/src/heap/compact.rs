@@ -283,3 +283,5 @@ impl<M: Medium> Heap<M> {
 mod kept_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vacant_tests;

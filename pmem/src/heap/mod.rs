@@ -27,6 +27,7 @@ pub mod salvage;
 mod segment;
 mod set_aside;
 mod sweep;
+mod vacant;
 mod victims;
 mod wanted;
 
@@ -34,6 +35,7 @@ pub use compact::{Compacted, Mover};
 pub use draft::Draft;
 pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use sweep::{Audit, Sweep};
+pub(crate) use vacant::vacant_ranges;
 pub use wanted::Wanted;
 
 use crate::error::{OpenError, SpaceError};
@@ -92,6 +94,8 @@ pub struct HeapUse {
     pub pool_bytes: u64,
     /// Bytes of slots and segments that are taken.
     pub used_bytes: u64,
+    /// Bytes of free segments whose space the system has.
+    pub vacant_bytes: u64,
 }
 
 /// Where an item can be.
@@ -120,6 +124,12 @@ pub struct Heap<M: Medium> {
     reserves: Vec<Reserve>,
     reserved_run: ReservedRun,
     free_runs: Mutex<FreeRuns>,
+    /// Runs of free segments whose space the system has.
+    vacant_runs: Mutex<FreeRuns>,
+    /// Number of segments in them.
+    segments_vacant: AtomicU64,
+    /// Whether the system takes no space back.
+    keeps_space: AtomicBool,
     /// Number of segments in all extents.
     segments_taken: AtomicU64,
     /// Number of segments in free runs.
@@ -167,6 +177,9 @@ impl<M: Medium> Heap<M> {
             magazines: Magazines::new(classes.sizes()).map_err(reserve)?,
             classes,
             free_runs: Mutex::default(),
+            vacant_runs: Mutex::default(),
+            segments_vacant: AtomicU64::new(0),
+            keeps_space: AtomicBool::new(false),
             segments_taken: AtomicU64::new(0),
             segments_free: AtomicU64::new(0),
             describing: Mutex::default(),
@@ -244,6 +257,10 @@ impl<M: Medium> Heap<M> {
                     self.release_run(segment, 1);
                     index += 1;
                 }
+                Descriptor::Vacant => {
+                    self.adopt_vacant(segment);
+                    index += 1;
+                }
                 Descriptor::Small { class, .. } => {
                     let Some(size) = self.classes.size(class.into()) else {
                         return damaged("no such size class");
@@ -293,6 +310,9 @@ impl<M: Medium> Heap<M> {
 
     /// Whether the heap is about to need another extent. Does not wait.
     pub fn is_short(&self) -> bool {
+        if self.segments_vacant.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
         let free = self.segments_free.load(Ordering::Relaxed);
         let total = self.segments_taken.load(Ordering::Relaxed);
         let fraction = if self.is_small(total) { SHORT_FRACTION_SMALL } else { SHORT_FRACTION };
@@ -501,6 +521,7 @@ impl<M: Medium> Heap<M> {
                 let state = self.state(segment);
                 match state.usage.load(Ordering::Acquire) {
                     usage::NONE | usage::FREE => {}
+                    usage::VACANT => total.vacant_bytes += self.segment_bytes(),
                     usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
                     small => {
                         let size = self.classes.size((small - usage::SMALL) as usize);

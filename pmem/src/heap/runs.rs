@@ -37,7 +37,12 @@ impl FreeRuns {
     /// Takes `count` consecutive segments outside the window.
     pub(super) fn take(&mut self, count: u64) -> Option<u64> {
         let (run, first) = self.find(count)?;
-        let len = self.runs.remove(&run)?;
+        Some(self.take_at(run, first, count).0)
+    }
+
+    /// Takes `count` segments out of a run, from `first` on.
+    pub(super) fn take_at(&mut self, run: u64, first: u64, count: u64) -> (u64, u64) {
+        let len = self.runs.remove(&run).unwrap_or(0);
         if first > run {
             self.runs.insert(run, first - run);
         }
@@ -45,7 +50,7 @@ impl FreeRuns {
         if end > rest {
             self.runs.insert(rest, end - rest);
         }
-        Some(first)
+        (first, count)
     }
 
     /// A place for `count` segments outside the window: the run, and where in it. It is the shortest of the first few

@@ -138,7 +138,7 @@ impl Search<'_> {
                 None
             }
             // If this is true, only removed or replaced items are in it.
-            Some(Descriptor::Free) | None => None,
+            Some(Descriptor::Free | Descriptor::Vacant) | None => None,
         };
         match size {
             Some(size) => {

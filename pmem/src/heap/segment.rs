@@ -3,7 +3,7 @@
 //! One word per segment survives. It is kept apart from the segment, so that no item's bytes can be taken for it:
 //!
 //! ```text
-//! bits  0..8   kind: 0 free, 1 small, 2 large (the first of a run)
+//! bits  0..8   kind: 0 free, 1 small, 2 large (the first of a run), 3 free, and perhaps without space of the file
 //!       8..16  small: size class
 //!      16..40  large: segments in the run
 //!      40..64  incarnation in which the segment was taken, low 24 bits
@@ -27,6 +27,7 @@ const NEAR_WORDS: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Descriptor {
     Free,
+    Vacant,
     Small { class: u8, incarnation: u64 },
     Large { segments: u32, incarnation: u64 },
 }
@@ -37,6 +38,7 @@ impl Descriptor {
     pub(super) fn encode(self) -> u64 {
         match self {
             Descriptor::Free => 0,
+            Descriptor::Vacant => 3,
             Descriptor::Small { class, incarnation } => {
                 1 | u64::from(class) << 8 | (incarnation & INCARNATION_BITS) << 40
             }
@@ -51,6 +53,7 @@ impl Descriptor {
         let incarnation = word >> 40;
         match word & 0xff {
             0 if word == 0 => Some(Descriptor::Free),
+            3 if word == 3 => Some(Descriptor::Vacant),
             1 if word >> 16 & INCARNATION_BITS == 0 => {
                 Some(Descriptor::Small { class: (word >> 8) as u8, incarnation })
             }
@@ -73,6 +76,8 @@ pub(super) mod usage {
     pub(in crate::heap) const LARGE: u32 = 2;
     /// A further one of a large item's segments.
     pub(in crate::heap) const TAIL: u32 = 3;
+    /// In the heap, unused, and perhaps without space of the file.
+    pub(in crate::heap) const VACANT: u32 = 4;
     /// `SMALL + class`: slots of that class.
     pub(in crate::heap) const SMALL: u32 = 16;
 }
@@ -226,12 +231,13 @@ mod tests {
     fn descriptors_survive_encoding_and_other_words_are_refused() {
         for descriptor in [
             Descriptor::Free,
+            Descriptor::Vacant,
             Descriptor::Small { class: 40, incarnation: 5 },
             Descriptor::Large { segments: 1025, incarnation: INCARNATION_BITS },
         ] {
             assert_eq!(Descriptor::decode(descriptor.encode()), Some(descriptor));
         }
-        for word in [3, 0x100, 1 | 1 << 16, 2 | 1 << 8, u64::MAX] {
+        for word in [4, 0x103, 0x100, 1 | 1 << 16, 2 | 1 << 8, u64::MAX] {
             assert_eq!(Descriptor::decode(word), None, "{word:#x}");
         }
     }

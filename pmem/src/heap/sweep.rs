@@ -179,6 +179,7 @@ impl<M: Medium> Audit<'_, M> {
         }
         self.heap.partial.iter().for_each(|list| findable.extend(list.lock().iter()));
         let mut runs: Vec<(u64, u64)> = self.heap.free_runs.lock().iter().collect();
+        runs.extend(self.heap.vacant_runs.lock().iter());
         runs.extend(self.heap.reserved_run.get());
         findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
         // A damaged heap hands out nothing, so nothing of it has to be found.
@@ -204,7 +205,7 @@ impl<M: Medium> Audit<'_, M> {
                         leaks += u64::from(lost.count_ones());
                     }
                 }
-                usage::FREE => {
+                usage::FREE | usage::VACANT => {
                     looked_at += 1;
                     leaks += u64::from(is_lost(segment));
                 }

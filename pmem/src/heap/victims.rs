@@ -111,7 +111,7 @@ impl<M: Medium> Heap<M> {
         match state.usage.load(Ordering::Acquire) {
             usage::FREE => true,
             usage::LARGE | usage::TAIL => !is_fixed,
-            usage::NONE => false,
+            usage::NONE | usage::VACANT => false,
             _ => {
                 matches!(state.status.load(Ordering::SeqCst), status::FULL | status::LISTED)
             }

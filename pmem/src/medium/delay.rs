@@ -249,6 +249,14 @@ impl<M: Medium> Medium for Delay<M> {
         self.inner.cut(size);
     }
 
+    fn give_back(&self, range: Range<u64>) -> bool {
+        self.inner.give_back(range)
+    }
+
+    fn take_back(&self, range: Range<u64>) -> Result<(), SpaceError> {
+        self.inner.take_back(range)
+    }
+
     fn populate(&self, range: Range<u64>) {
         self.inner.populate(range);
     }

@@ -138,6 +138,14 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
         either!(self, medium => medium.cut(size));
     }
 
+    fn give_back(&self, range: Range<u64>) -> bool {
+        either!(self, medium => medium.give_back(range))
+    }
+
+    fn take_back(&self, range: Range<u64>) -> Result<(), SpaceError> {
+        either!(self, medium => medium.take_back(range))
+    }
+
     fn populate(&self, range: Range<u64>) {
         either!(self, medium => medium.populate(range));
     }

@@ -525,6 +525,14 @@ impl Medium for Memory {
         }
     }
 
+    fn give_back(&self, range: Range<u64>) -> bool {
+        self.give_pages_back(range)
+    }
+
+    fn take_back(&self, range: Range<u64>) -> Result<(), SpaceError> {
+        self.take_pages_back(range)
+    }
+
     fn populate(&self, range: Range<u64>) {
         self.touch(range);
     }

@@ -33,7 +33,7 @@ pub use delay::{Delay, Latency, delayed_reads};
 pub use either::Either;
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
-pub(crate) use space::allocate;
+pub(crate) use space::{allocate, give_back};
 pub use write_back::CacheFlush;
 
 use crate::error::SpaceError;
@@ -306,6 +306,20 @@ pub trait Medium: Send + Sync + 'static {
     /// of the medium.
     fn cut(&self, size: u64) {
         let _ = size;
+    }
+
+    /// Gives the space of a range back to the system, as far as it has whole pages of it; returns whether it was taken.
+    /// Its content is then undefined, and nobody may store there before [`Medium::take_back`]. The caller knows that
+    /// nobody needs what is there.
+    fn give_back(&self, range: Range<u64>) -> bool {
+        let _ = range;
+        false
+    }
+
+    /// Takes space again for a range that was given back.
+    fn take_back(&self, range: Range<u64>) -> Result<(), SpaceError> {
+        let _ = range;
+        Ok(())
     }
 
     /// Touches the pages of a range so that later accesses do not fault. A hint.

@@ -663,6 +663,16 @@ impl Medium for Sim {
         Ok(())
     }
 
+    /// Stores zeros: what is needed there after all is lost.
+    fn give_back(&self, range: Range<u64>) -> bool {
+        for at in range.step_by(WORD as usize).map(Offset) {
+            if self.load(at) != 0 {
+                self.store(at, 0);
+            }
+        }
+        true
+    }
+
     fn populate(&self, _range: Range<u64>) {}
 
     fn sync(&self, range: Range<u64>) -> io::Result<()> {

@@ -139,6 +139,17 @@ pub(crate) fn allocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Er
     }
 }
 
+/// Gives the space of whole pages back to the file system; the file keeps its length, and they read as zero.
+pub(crate) fn give_back(file: BorrowedFd<'_>, pages: Range<u64>) -> Result<(), Errno> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    loop {
+        match rustix::fs::fallocate(file, flags, pages.start, pages.end - pages.start) {
+            Err(Errno::INTR) => {}
+            punched => return punched,
+        }
+    }
+}
+
 fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
     let mut from = range.start;
     while from < range.end {

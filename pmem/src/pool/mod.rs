@@ -19,6 +19,7 @@ use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Extents of at least this size begin at multiples of it, so that huge pages can back them.
@@ -87,6 +88,8 @@ pub struct Pool<M: Medium> {
     forks_at_open: u32,
     /// Up to where memory was requested to be prepared.
     prepared: AtomicU64,
+    /// Beyond the end, what has no space any more. Changes under the superblock's lock.
+    hollow: Mutex<Range<u64>>,
 }
 
 /// Changes to the superblock that become effective together.
@@ -278,6 +281,7 @@ impl<M: Medium> Pool<M> {
             pairs_to_record: Mutex::new(recorded_pairs),
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
+            hollow: Mutex::default(),
         })
     }
 
@@ -429,6 +433,7 @@ impl<M: Medium> Pool<M> {
     fn commit(&self, current: &mut Superblock, mut new: Superblock) -> Result<(), SpaceError> {
         // Memory comes first: an extent on record without memory behind it would fault.
         self.grow_amply(new.end)?;
+        self.fill_hollow(new.end)?;
         new.sequence += 1;
         write_copies(&self.medium, &new);
         *current = new;
@@ -449,6 +454,32 @@ impl<M: Medium> Pool<M> {
         let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
         let ample = end.saturating_add(extra).min(self.medium.limit());
         if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
+    }
+
+    /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent takes
+    /// it again.
+    pub fn give_prepared_back(&self) -> u64 {
+        let superblock = self.superblock.lock();
+        let mut hollow = self.hollow.lock();
+        let beyond = superblock.end..self.medium.size();
+        let bytes = beyond.end.saturating_sub(beyond.start.max(hollow.end));
+        if bytes < GROW_BYTES_MIN || !self.medium.give_back(beyond.clone()) {
+            return 0;
+        }
+        *hollow = beyond;
+        self.prepared.store(0, Ordering::Relaxed);
+        bytes
+    }
+
+    /// Takes space again up to `end`. The caller has the superblock's lock.
+    fn fill_hollow(&self, end: u64) -> Result<(), SpaceError> {
+        let mut hollow = self.hollow.lock();
+        let needed = hollow.start..end.min(hollow.end);
+        if !needed.is_empty() {
+            self.medium.take_back(needed.clone())?;
+            hollow.start = needed.end;
+        }
+        Ok(())
     }
 
     /// Why the pool may not grow to `needed_bytes`: its limit, or missing addresses for `what`, the volatile state that

@@ -63,7 +63,7 @@ impl Table {
     }
 
     /// Compacts until nothing is left to move.
-    fn compact(&self) -> Compacted {
+    pub(super) fn compact(&self) -> Compacted {
         let mut done = Compacted::default();
         loop {
             let pass = self.heap.compact(&self.epochs, self);
@@ -74,7 +74,7 @@ impl Table {
         }
     }
 
-    fn fill(&self, bytes: usize) -> usize {
+    pub(super) fn fill(&self, bytes: usize) -> usize {
         (0..).take_while(|_| self.add(bytes).is_some()).count()
     }
 
@@ -110,7 +110,7 @@ fn item_bytes_of(value_bytes: usize) -> u64 {
 }
 
 /// About one in ten, in no order.
-fn is_kept(index: usize) -> bool {
+pub(super) fn is_kept(index: usize) -> bool {
     (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 1023 < 102
 }
 

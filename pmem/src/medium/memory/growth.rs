@@ -2,7 +2,7 @@
 
 use super::{Backing, Memory};
 use crate::error::SpaceError;
-use crate::medium::{Medium, MediumKind};
+use crate::medium::{Medium, MediumKind, space};
 use crate::offset::Offset;
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -125,6 +125,37 @@ impl Memory {
             )));
         }
         self.demand_whole()
+    }
+
+    /// [`Medium::give_back`].
+    pub(super) fn give_pages_back(&self, range: Range<u64>) -> bool {
+        let page = rustix::param::page_size() as u64;
+        let pages = range.start.next_multiple_of(page)..range.end.min(self.size()) / page * page;
+        if pages.is_empty() {
+            return false;
+        }
+        match &self.backing {
+            Backing::File { writable: false, .. } => false,
+            Backing::File { file, .. } => space::give_back(file.as_fd(), pages).is_ok(),
+            Backing::Anonymous => {
+                let address = self.at(Offset(pages.start)).cast();
+                let bytes = (pages.end - pages.start) as usize;
+                // SAFETY: the range is mapped. It reads as zero afterwards, and the caller knows that nobody needs what
+                // was there.
+                unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxDontNeed) }.is_ok()
+            }
+        }
+    }
+
+    /// [`Medium::take_back`].
+    pub(super) fn take_pages_back(&self, range: Range<u64>) -> Result<(), SpaceError> {
+        let Backing::File { file, .. } = &self.backing else { return Ok(()) };
+        let needed_bytes = range.end - range.start;
+        let io = |source| SpaceError::Io { needed_bytes, source };
+        // Taking space beyond the end of a truncated file would lengthen it.
+        self.demand_length(file, self.size()).map_err(io)?;
+        space::allocate(file.as_fd(), range)
+            .map_err(|error| SpaceError::refused(needed_bytes, error))
     }
 
     /// [`Medium::populate`].

@@ -1,0 +1,134 @@
+//! Compacts a heap in the background, and gives its free space back to the system.
+
+use crate::any_engine::Core;
+use crate::handle::PoolHandle;
+use pmem::OpenError;
+use pmem::heap::HeapUse;
+use pmem::sync::forks;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle, park_timeout};
+use std::time::{Duration, Instant};
+
+/// How long it sleeps between two looks, at least and at most.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
+/// A look takes time for each segment of the heap. It sleeps this many times as long.
+const REST: u32 = 100;
+/// How long it sleeps between two steps, so that it takes no processor from writers for long.
+const STEP_PAUSE: Duration = Duration::from_micros(100);
+
+/// A thread that compacts. Dropped, it ends.
+pub(crate) struct Compactor {
+    is_stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    forks_at_start: u32,
+}
+
+impl Compactor {
+    /// Starts to look after `engine`, in `pool`: whenever more than `free_max` of the heap's space is free.
+    pub(crate) fn start<T: Core + ?Sized>(
+        engine: Arc<T>,
+        pool: Arc<dyn PoolHandle>,
+        free_max: f64,
+    ) -> Result<Compactor, OpenError> {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let work = Work { engine, pool, free_max, is_stopped: Arc::clone(&is_stopped) };
+        let spawned = Builder::new().name("firndex-compactor".into()).spawn(move || work.run());
+        let thread = spawned.map_err(|source| OpenError::Io {
+            action: "starting a thread for",
+            path: "the pool".into(),
+            source,
+        })?;
+        Ok(Compactor { is_stopped, thread: Some(thread), forks_at_start: forks() })
+    }
+}
+
+impl Drop for Compactor {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if forks() != self.forks_at_start {
+            // In a forked child there is no such thread.
+            std::mem::forget(thread);
+            return;
+        }
+        self.is_stopped.store(true, Ordering::Relaxed);
+        thread.thread().unpark();
+        // One that panicked has said so, and left nothing half done that others need.
+        let _ = thread.join();
+    }
+}
+
+struct Work<T: Core + ?Sized> {
+    engine: Arc<T>,
+    pool: Arc<dyn PoolHandle>,
+    free_max: f64,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl<T: Core + ?Sized> Work<T> {
+    fn run(&self) {
+        let mut futile_looks = 0;
+        loop {
+            let began = Instant::now();
+            let is_due = is_due(&self.engine.space(), self.free_max);
+            let look = began.elapsed();
+            // What cannot be moved or given back now may stay so for long.
+            futile_looks = if is_due && !self.compact() { futile_looks + 1 } else { 0 };
+            let longer = LOOK_EVERY * (1 << futile_looks.min(10));
+            park_timeout(longer.min(LOOK_EVERY_MAX).max(look * REST));
+            if self.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Moves together what can be, and gives back what is free then. Returns whether anything came of it.
+    fn compact(&self) -> bool {
+        let moved = self.step_by_step(|| self.engine.move_together());
+        let given_back = self.step_by_step(|| self.engine.give_space_back());
+        moved + given_back > 0
+    }
+
+    /// Takes a step with the right to write, until one does nothing. In steps, since a sync waits for each.
+    fn step_by_step(&self, step: impl Fn() -> u64) -> u64 {
+        let mut bytes = 0;
+        while !self.is_stopped() {
+            // A pool that was synced stays clean.
+            let Some(write) = self.pool.gate().enter() else { break };
+            let done = step();
+            drop(write);
+            if done == 0 {
+                break;
+            }
+            bytes += done;
+            std::thread::sleep(STEP_PAUSE);
+        }
+        bytes
+    }
+}
+
+/// Whether more than `free_max` of the space that the heap has is free.
+fn is_due(space: &HeapUse, free_max: f64) -> bool {
+    let held_bytes = space.pool_bytes.saturating_sub(space.vacant_bytes);
+    let free_bytes = held_bytes.saturating_sub(space.used_bytes);
+    free_bytes as f64 > free_max * held_bytes as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_due_above_the_part_of_what_the_heap_holds() {
+        let space =
+            |pool_bytes, vacant_bytes, used_bytes| HeapUse { pool_bytes, used_bytes, vacant_bytes };
+        assert!(is_due(&space(1000, 0, 499), 0.5) && !is_due(&space(1000, 0, 500), 0.5));
+        assert!(is_due(&space(1000, 600, 199), 0.5) && !is_due(&space(1000, 600, 200), 0.5));
+        assert!(!is_due(&space(0, 0, 0), 0.5) && !is_due(&space(1000, 1000, 0), 0.5));
+    }
+}

@@ -1,0 +1,207 @@
+//! Space of removed values goes back to the file system in the background, and is taken again before it is used.
+
+use crate::{full, places};
+use firndex::{Durability, Error, Options, Store, inspect};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Values of 4,000 bytes: what waits to be reclaimed is little beside them.
+const VALUE_BYTES: usize = 4000;
+const VALUES: u32 = 8000;
+/// One in ten stays.
+const ONE_IN: u32 = 10;
+
+fn value_of(key: u32) -> Vec<u8> {
+    vec![key as u8; VALUE_BYTES]
+}
+
+/// Bytes that the file takes on its file system.
+pub(crate) fn taken(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().blocks() * 512
+}
+
+/// Most that a store still takes that took `full_bytes`. A tenth is left, what waits to be reclaimed is 4 MiB at most,
+/// and as much may be free.
+fn small_part(full_bytes: u64) -> u64 {
+    full_bytes * 45 / 100
+}
+
+fn fill(store: &Store, keys: u32) {
+    (0..keys).for_each(|key| drop(store.put(key.to_le_bytes(), value_of(key)).unwrap()));
+}
+
+fn empty(store: &Store, keys: u32) {
+    for key in (0..keys).filter(|key| key % ONE_IN != 0) {
+        assert!(store.remove(key.to_le_bytes()).unwrap().is_some(), "{key}");
+    }
+}
+
+fn assert_has_the_rest(store: &Store, keys: u32) {
+    for key in 0..keys {
+        let found = store.get(key.to_le_bytes()).unwrap().map(|value| value.to_vec());
+        assert_eq!(found, (key % ONE_IN == 0).then(|| value_of(key)), "{key}");
+    }
+    let report = store.check().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+}
+
+/// Waits until the store has given back what it can. Only a hang makes this wait for long.
+pub(crate) fn wait_until_small(path: &Path, most_bytes: u64) {
+    for _ in 0..6000 {
+        if taken(path) <= most_bytes {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} bytes after a minute, expected {most_bytes} at most", taken(path));
+}
+
+pub(crate) fn demand_that_space_goes_back_and_is_taken_again(
+    options: &Options,
+    directory: TempDir,
+) {
+    let path = directory.path().join("pool");
+    let options = options.clone().durability(Durability::Process).compact_at(0.5);
+    let store = options.create_store(&path).unwrap();
+    fill(&store, VALUES);
+    let full = taken(&path);
+    empty(&store, VALUES);
+    wait_until_small(&path, small_part(full));
+    assert_has_the_rest(&store, VALUES);
+    let stats = store.stats().unwrap();
+    assert!(stats.heap_vacant_bytes > full / 2, "{stats:?}");
+    store.close().unwrap();
+
+    // An opening takes no space for holes.
+    let store = options.open_store(&path).unwrap();
+    assert!(taken(&path) <= small_part(full), "{} of {full}", taken(&path));
+    assert_eq!(store.stats().unwrap().heap_vacant_bytes, stats.heap_vacant_bytes);
+    assert_has_the_rest(&store, VALUES);
+    // The heap fills its holes, and does not grow beside them.
+    let pool_bytes = store.stats().unwrap().pool_bytes;
+    fill(&store, VALUES);
+    let stats = store.stats().unwrap();
+    assert!(stats.pool_bytes <= pool_bytes + pool_bytes / 8, "{stats:?}");
+    (0..VALUES).for_each(|key| {
+        assert!(store.get(key.to_le_bytes()).unwrap().is_some_and(|it| it == value_of(key)));
+    });
+    assert!(store.check().unwrap().is_sound());
+}
+
+#[test]
+fn space_of_removed_values_goes_back_and_is_taken_again() {
+    demand_that_space_goes_back_and_is_taken_again(&Options::new(), places::on_disk());
+}
+
+#[test]
+fn nothing_is_given_back_unless_asked_for() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let store = Options::new().create_store(&path).unwrap();
+    fill(&store, VALUES);
+    let full = taken(&path);
+    empty(&store, VALUES);
+    store.compact().unwrap();
+    assert_eq!(store.stats().unwrap().heap_vacant_bytes, 0);
+    assert!(taken(&path) >= full);
+}
+
+/// A pool that was synced stays as it is, so that power loss does not find it half changed.
+#[test]
+fn a_pool_that_was_synced_stays_clean() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    let options = Options::new().durability(Durability::Process).compact_at(0.25);
+    let store = options.create_store(&path).unwrap();
+    fill(&store, VALUES);
+    store.sync().unwrap();
+    empty(&store, VALUES);
+    store.sync().unwrap();
+    let synced = inspect(&path).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(synced.clean && inspect(&path).unwrap() == synced);
+    // The next change lets it go on.
+    store.put("one", "more").unwrap();
+    wait_until_small(&path, synced.bytes / 2);
+    assert!(!inspect(&path).unwrap().clean);
+}
+
+/// In a pool that was restored from its checkpoint after power loss, what was given back takes no space either.
+#[test]
+fn a_restored_pool_has_its_holes() {
+    let directory = places::on_disk();
+    let path = directory.path().join("pool");
+    let options = Options::new().durability(Durability::Periodic).compact_at(0.5);
+    let store = options.create_store(&path).unwrap();
+    fill(&store, VALUES);
+    let full = taken(&path);
+    empty(&store, VALUES);
+    wait_until_small(&path, small_part(full));
+    store.sync().unwrap();
+    let copy = places::on_disk();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let from = entry.unwrap().path();
+        if from != path && from.extension() != Some("new".as_ref()) {
+            let name = from.file_name().unwrap();
+            match std::fs::copy(&from, copy.path().join(name)) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => assert!(copied.is_ok(), "{copied:?}"),
+            }
+        }
+    }
+    let restored_path = copy.path().join("pool");
+    let restored = options.open_store(&restored_path).unwrap();
+    assert!(taken(&restored_path) <= small_part(full), "{} of {full}", taken(&restored_path));
+    assert_has_the_rest(&restored, VALUES);
+    fill(&restored, VALUES);
+    assert!(restored.check().unwrap().is_sound());
+}
+
+/// Plays in a file system of its own, of 8 MiB: a store into a hole that cannot be filled would end the process.
+pub(crate) fn find_holes_that_cannot_be_filled(options: &Options, directory: &Path) {
+    const KEYS: u32 = 1200;
+    let path = directory.join("store");
+    let options = options.clone().compact_at(0.5);
+    let store = options.create_store(&path).unwrap();
+    fill(&store, KEYS);
+    empty(&store, KEYS);
+    wait_until_small(&path, 4 << 20);
+    let filler = directory.join("filler");
+    let mut bytes = 8 << 20;
+    // All that is left.
+    while bytes > 0 {
+        let _ = std::fs::write(&filler, vec![1; bytes]);
+        if std::fs::metadata(&filler).unwrap().len() == bytes as u64 {
+            break;
+        }
+        bytes -= 4096;
+    }
+    let refused = (0..KEYS)
+        .find_map(|key| store.put((KEYS + key).to_le_bytes(), value_of(key)).map(drop).err());
+    let refused = refused.expect("holes have no space");
+    assert!(matches!(refused, Error::PoolFull(_)), "{refused:?}");
+    assert!(refused.to_string().contains("too little space left"), "{refused}");
+    // What it has can still be replaced.
+    for key in (0..KEYS).step_by(ONE_IN as usize) {
+        assert!(store.put(key.to_le_bytes(), value_of(key)).unwrap().is_some());
+    }
+    let len = store.len();
+    store.close().unwrap();
+    // It can be opened where there is no space to fill its holes.
+    let store = options.open_store(&path).unwrap();
+    assert_eq!(store.len(), len);
+    std::fs::remove_file(&filler).unwrap();
+    (KEYS..2 * KEYS).for_each(|key| drop(store.remove(key.to_le_bytes()).unwrap()));
+    fill(&store, KEYS);
+    (0..KEYS).for_each(|key| {
+        assert!(store.get(key.to_le_bytes()).unwrap().is_some_and(|it| it == value_of(key)));
+    });
+    assert!(store.check().unwrap().is_sound());
+}
+
+#[test]
+fn holes_that_cannot_be_filled_make_the_pool_full() {
+    full::run_mounted("-t tmpfs -o size=8m tmpfs", "", "find holes that cannot be filled", "");
+}
