@@ -546,7 +546,8 @@ pub struct Stats {
     pub heap_bytes: u64,
     /// Of these, bytes in use.
     pub heap_used_bytes: u64,
-    /// Of the heap, bytes whose space was given back to the system: [`Options::compact_at`](crate::Options::compact_at).
+    /// Of the heap, bytes whose space was given back to the system:
+    /// [`Options::compact_at`](crate::Options::compact_at).
     pub heap_vacant_bytes: u64,
     /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
     pub bytes_per_pair: f64,

@@ -237,10 +237,11 @@ impl Options {
     /// Changes that need the space later take it again; that fails with
     /// [`Error::PoolFull`](crate::Error::PoolFull) if the file system has none left.
     ///
-    /// Nothing is compacted while a [`Record`](crate::Record) is held, or after [`Store::sync`](crate::Store::sync) made
-    /// the pool clean, until the next change.
+    /// Nothing is compacted while a [`Record`](crate::Record) is held, or after [`Store::sync`] made the pool clean,
+    /// until the next change.
     ///
     /// [`Store::compact`]: crate::Store::compact
+    /// [`Store::sync`]: crate::Store::sync
     pub fn compact_at(mut self, free: f64) -> Self {
         self.compact_at = free;
         self

@@ -4,8 +4,8 @@
 //! be refused, where a store into a hole would end the process.
 //!
 //! Their surviving words only tell an opening which segments need no space: it takes space for all others. Whatever a
-//! crash leaves of the words does no harm. One that says vacant of a segment with space costs a call, one that says free
-//! of a hole has it filled at the opening, and a segment that is in use has another word.
+//! crash leaves of the words does no harm. One that says vacant of a segment with space costs a call. One that says
+//! free of a hole has it filled at the opening. A segment that is in use has another word.
 
 use super::runs::FreeRuns;
 use super::salvage::Remains;

@@ -456,8 +456,8 @@ impl<M: Medium> Pool<M> {
         if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
     }
 
-    /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent takes
-    /// it again.
+    /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent
+    /// takes it again.
     pub fn give_prepared_back(&self) -> u64 {
         let superblock = self.superblock.lock();
         let mut hollow = self.hollow.lock();

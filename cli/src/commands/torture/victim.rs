@@ -135,6 +135,9 @@ pub(in crate::commands) fn run(arguments: &Arguments) -> Result<Status> {
             options = options.shrink_at(0.3);
         }
         if random.percent(50) {
+            options = options.compact_at(0.25);
+        }
+        if random.percent(50) {
             options = options.checkpoint_at(CHECKPOINT_BYTES);
         }
         let open = |which: Which| {
