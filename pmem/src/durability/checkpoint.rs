@@ -158,8 +158,8 @@ impl<'a> Draft<'a> {
         LogError::io(action, self.disk.path(&self.names.new_checkpoint()))
     }
 
-    /// Copies the image, which may change meanwhile.
-    pub(super) fn copy(&mut self, image: &dyn Image) -> Result<u64, LogError> {
+    /// Copies the image, which may change meanwhile. Calls `beside` after each chunk. Returns how many bytes it wrote.
+    pub(super) fn copy(&mut self, image: &dyn Image, beside: impl Fn()) -> Result<u64, LogError> {
         let mut chunk = Pages::new();
         let mut written = 0;
         for (index, at) in (0..self.image_bytes).step_by(self.chunk_bytes as usize).enumerate() {
@@ -173,6 +173,7 @@ impl<'a> Draft<'a> {
             }
             self.file.write_at(chunk.bytes(), PAGE + at).map_err(self.failed("writing"))?;
             written += chunk.bytes().len() as u64;
+            beside();
         }
         let sums_at = sums_at(self.image_bytes);
         self.file.write_at(self.sums.bytes(), sums_at).map_err(self.failed("writing"))?;

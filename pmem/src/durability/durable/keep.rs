@@ -81,8 +81,12 @@ impl Shared {
         provided
     }
 
-    /// Makes a checkpoint, unless one is being made or read. The log needs its next segment meanwhile, which the caller
-    /// provides.
+    fn provide_spare_if_lacking(&self) -> Result<(), LogError> {
+        let lacks_spare = held(&self.writing).writer.lacks_spare();
+        if lacks_spare { self.provide_spare() } else { Ok(()) }
+    }
+
+    /// Makes a checkpoint, unless one is being made or read.
     fn checkpoint_unless_held(&self) -> Result<(), LogError> {
         match self.checkpointing.try_lock() {
             Ok(one) => self.checkpoint_as(one),
@@ -110,7 +114,9 @@ impl Shared {
         let Segments { disk, names, uuid, sizes } = &*self.segments;
         let chunk_bytes = sizes.chunk;
         let mut draft = Draft::begin(&**disk, names, image_bytes, chunk_bytes)?;
-        let written = draft.copy(&*self.image)?;
+        // A large image takes longer than the log takes to fill its next segments. If this fails, the keeper tries again
+        // and says so.
+        let written = draft.copy(&*self.image, || drop(self.provide_spare_if_lacking()))?;
         self.image.wait_for_operations();
         let to_epoch = {
             let mut writing = held(&self.writing);
