@@ -1,6 +1,7 @@
 //! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated
 //! disk.
 
+use super::held;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
@@ -8,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// All reads and writes are of whole pages of this size, at multiples of it, in memory with this alignment.
 pub const PAGE_BYTES: usize = 4096;
@@ -30,6 +32,11 @@ pub trait Disk: Send + Sync {
     fn names(&self) -> io::Result<Vec<String>>;
     /// Makes all changes of names durable.
     fn sync_names(&self) -> io::Result<()>;
+    /// Frees some of the space of files that lost their names, where that is not done at once. Returns whether there is
+    /// more.
+    fn free_some(&self) -> bool {
+        false
+    }
     /// Whether nobody may read a file who may not read those that are made from now on.
     fn is_as_private(&self, _name: &str) -> io::Result<bool> {
         Ok(true)
@@ -62,18 +69,42 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
+/// Space that is freed at a time: less than the log writes while the disk takes it in.
+const FREE_STEP_BYTES: u64 = 16 << 20;
+
 /// A directory of the operating system's.
+///
+/// A file that loses its name stays open, and its space is freed in [steps](Disk::free_some). A file system that tells
+/// the disk what is free (mount option `discard`) tells it all at once, and the disk writes nothing else meanwhile: for
+/// a former checkpoint of some gigabytes, for 100 ms. After a crash the file system frees what has no name.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     mode: Mode,
+    /// Files in whose place others were put. They may get their names back until that is durable.
+    replaced: Mutex<Vec<File>>,
+    /// Files of which nothing is needed any more.
+    useless: Arc<Mutex<Vec<File>>>,
 }
 
 impl Directory {
     /// The directory at `path`. Files made in it have the permissions `mode`, less the process's mask: a pool's own,
     /// since they hold what it does.
     pub fn new(path: &Path, mode: u32) -> Directory {
-        Directory { path: path.to_owned(), mode: Mode::from_bits_truncate(mode) }
+        Directory {
+            path: path.to_owned(),
+            mode: Mode::from_bits_truncate(mode),
+            replaced: Mutex::default(),
+            useless: Arc::default(),
+        }
+    }
+
+    /// The file of this name, if it has much space and no other name.
+    fn large(&self, name: &str) -> Option<File> {
+        let file = File::options().write(true).open(self.path.join(name)).ok()?;
+        let metadata = file.metadata().ok()?;
+        let is_large = metadata.is_file() && metadata.len() > FREE_STEP_BYTES;
+        (is_large && metadata.nlink() == 1).then_some(file)
     }
 
     fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Box<dyn DiskFile>> {
@@ -86,7 +117,7 @@ impl Directory {
             Err(Errno::INVAL) => rustix::fs::open(&path, flags, mode)?,
             opened => opened?,
         };
-        Ok(Box::new(OsFile { file: File::from(file) }))
+        Ok(Box::new(OsFile { file: File::from(file), useless: Arc::clone(&self.useless) }))
     }
 }
 
@@ -101,14 +132,20 @@ impl Disk for Directory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        std::fs::rename(self.path.join(from), self.path.join(to))
+        let replaced = self.large(to);
+        std::fs::rename(self.path.join(from), self.path.join(to))?;
+        held(&self.replaced).extend(replaced);
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        let removed = self.large(name);
         match std::fs::remove_file(self.path.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
+        held(&self.replaced).extend(removed);
+        Ok(())
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
@@ -118,7 +155,30 @@ impl Disk for Directory {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        let mut replaced = held(&self.replaced);
+        File::open(&self.path)?.sync_all()?;
+        held(&self.useless).append(&mut replaced);
+        Ok(())
+    }
+
+    fn free_some(&self) -> bool {
+        if !held(&self.replaced).is_empty() && self.sync_names().is_err() {
+            return false;
+        }
+        let mut useless = held(&self.useless);
+        let Some(file) = useless.last() else { return false };
+        let shortened = file.metadata().and_then(|metadata| {
+            let rest = metadata.len().saturating_sub(FREE_STEP_BYTES);
+            file.set_len(rest)?;
+            // The space is told of when this is durable. Left to itself, the file system collects several steps.
+            file.sync_data()?;
+            Ok(rest)
+        });
+        // What cannot be shortened is freed when it is closed.
+        if shortened.map_or(true, |rest| rest == 0) {
+            useless.pop();
+        }
+        !useless.is_empty()
     }
 
     fn is_as_private(&self, name: &str) -> io::Result<bool> {
@@ -134,6 +194,8 @@ impl Disk for Directory {
 
 struct OsFile {
     file: File,
+    /// The directory's.
+    useless: Arc<Mutex<Vec<File>>>,
 }
 
 impl DiskFile for OsFile {
@@ -176,7 +238,16 @@ impl DiskFile for OsFile {
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
-        Ok(crate::medium::allocate(self.file.as_fd(), 0..bytes)?)
+        let allocate = || crate::medium::allocate(self.file.as_fd(), 0..bytes);
+        let allocated = allocate().or_else(|refused| {
+            let useless = std::mem::take(&mut *held(&self.useless));
+            if useless.is_empty() {
+                return Err(refused);
+            }
+            drop(useless);
+            allocate()
+        });
+        Ok(allocated?)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -185,5 +256,39 @@ impl DiskFile for OsFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn links_and_bytes(file: &File) -> (u64, u64) {
+        let metadata = file.metadata().unwrap();
+        (metadata.nlink(), metadata.len())
+    }
+
+    #[test]
+    fn space_of_a_replaced_file_is_freed_in_steps_once_that_is_durable() {
+        let temporary = tempfile::tempdir().unwrap();
+        let disk = Directory::new(temporary.path(), 0o600);
+        for (name, steps) in [("current", 3), ("next", 1), ("kept", 2)] {
+            disk.create(name).unwrap().allocate(steps * FREE_STEP_BYTES - 4096).unwrap();
+        }
+        let former = File::open(temporary.path().join("current")).unwrap();
+        std::fs::hard_link(temporary.path().join("kept"), temporary.path().join("again")).unwrap();
+        disk.rename("next", "current").unwrap();
+        // Somebody else has a name of it.
+        disk.remove("kept").unwrap();
+        assert_eq!(links_and_bytes(&former), (0, 3 * FREE_STEP_BYTES - 4096));
+        disk.sync_names().unwrap();
+        let mut bytes = vec![];
+        while disk.free_some() {
+            bytes.push(links_and_bytes(&former).1);
+        }
+        assert_eq!(bytes, [2 * FREE_STEP_BYTES - 4096, FREE_STEP_BYTES - 4096]);
+        assert_eq!(links_and_bytes(&former).1, 0);
+        assert_eq!(disk.open("current").unwrap().len().unwrap(), FREE_STEP_BYTES - 4096);
+        assert_eq!(disk.open("again").unwrap().len().unwrap(), 2 * FREE_STEP_BYTES - 4096);
     }
 }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How often the keeper looks for work by itself.
 const KEEPER_INTERVAL: Duration = Duration::from_millis(200);
+/// How often some of the space of former files is freed.
+const FREE_INTERVAL: Duration = Duration::from_millis(4);
 /// How often a log that could not be written is begun anew.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -30,7 +32,8 @@ impl Shared {
             if self.keep_once(may_retry).is_err() && may_retry {
                 failed = Some(Instant::now());
             }
-            std::thread::park_timeout(KEEPER_INTERVAL);
+            let has_more = self.segments.disk.free_some();
+            std::thread::park_timeout(if has_more { FREE_INTERVAL } else { KEEPER_INTERVAL });
         }
     }
 
