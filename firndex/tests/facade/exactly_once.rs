@@ -187,7 +187,7 @@ fn in_a_store_that_grows() {
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine);
         let store = options.create_store(&path).unwrap();
-        let contents = history(&store, 40_000, 75_000);
+        let contents = history(&store, 20_000, 40_000);
         assert!(
             store.stats().unwrap().resizes > 3,
             "it did not grow: {:?}",

@@ -95,7 +95,7 @@ fn increments_are_never_lost() {
 fn more_threads_than_there_are_numbers() {
     for &engine in Engine::ALL {
         const THREADS: usize = pmem::sync::THREADS_MAX + 70;
-        const PUTS: u32 = 25;
+        const PUTS: u32 = 8;
         let store = Arc::new(Options::new().engine(engine).in_memory_store().unwrap());
         let barrier = Arc::new(Barrier::new(THREADS));
         let threads: Vec<_> = (0..THREADS)

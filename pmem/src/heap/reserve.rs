@@ -4,7 +4,7 @@
 //! when nothing else is left. Once nobody can hold the replaced item any more, its slot is set aside in turn. So
 //! replacing can go on for ever in a heap to which nothing can be added. Large items have one run of segments set aside
 //! in the same way. It has the length of the largest item, up to a limit, so that no second copy of a huge value has to
-//! be kept free.
+//! be kept free; or of several items, if they are not that large.
 
 use crate::offset::Offset;
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -15,6 +15,11 @@ const SLOTS_MAX: u64 = 8;
 const SEGMENT_FRACTION: u64 = 3;
 /// Most bytes that are set aside for large items. On the crash lab's machine a pool has few.
 const RUN_BYTES_MAX: u64 = if cfg!(feature = "simulated") { 512 } else { 1 << 20 };
+
+/// The run has room for this many items, so that as many threads can replace large values at a time ...
+const ITEMS_OF_A_RUN: u64 = if cfg!(feature = "simulated") { 1 } else { 4 };
+/// ... if that is no more than this.
+const RUN_OF_SEVERAL_BYTES_MAX: u64 = 64 << 10;
 
 /// The slots that one class has set aside.
 #[derive(Debug)]
@@ -93,6 +98,7 @@ pub(super) struct ReservedRun {
     /// The length it should have.
     wanted: AtomicU64,
     segments_max: u64,
+    segments_of_several_max: u64,
 }
 
 impl ReservedRun {
@@ -102,6 +108,7 @@ impl ReservedRun {
             run: Mutex::default(),
             wanted: AtomicU64::new(0),
             segments_max: RUN_BYTES_MAX / segment_bytes,
+            segments_of_several_max: RUN_OF_SEVERAL_BYTES_MAX / segment_bytes,
         }
     }
 
@@ -116,6 +123,8 @@ impl ReservedRun {
     /// Asks for room for an item of this many segments.
     pub(super) fn want(&self, segments: u64) {
         if segments <= self.segments_max {
+            let several = (segments * ITEMS_OF_A_RUN).min(self.segments_of_several_max);
+            let segments = segments.max(several);
             let more = |wanted: u64| (wanted < segments).then_some(segments);
             let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }

@@ -117,8 +117,8 @@ impl Shared {
         let Segments { disk, names, uuid, sizes } = &*self.segments;
         let chunk_bytes = sizes.chunk;
         let mut draft = Draft::begin(&**disk, names, image_bytes, chunk_bytes)?;
-        // A large image takes longer than the log takes to fill its next segments. If this fails, the keeper tries again
-        // and says so.
+        // A large image takes longer than the log takes to fill its next segments. If this fails, the keeper tries
+        // again and says so.
         let written = draft.copy(&*self.image, || drop(self.provide_spare_if_lacking()))?;
         self.image.wait_for_operations();
         let to_epoch = {
