@@ -6,7 +6,7 @@ use crate::handle::PoolHandle;
 use crate::word_types::{of_word, word_of};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
-use index::{Error, Fixed, Index, Records, are_words};
+use index::{CheckReport, Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
@@ -23,6 +23,8 @@ pub(crate) trait Core: Send + Sync + 'static {
     fn move_together(&self) -> u64;
     /// As [`Records::give_back`].
     fn give_space_back(&self) -> u64;
+    /// As [`Records::check`].
+    fn check_all(&self) -> CheckReport;
 }
 
 macro_rules! core_of_engine {
@@ -41,6 +43,10 @@ macro_rules! core_of_engine {
 
         fn give_space_back(&self) -> u64 {
             self.give_back()
+        }
+
+        fn check_all(&self) -> CheckReport {
+            self.check()
         }
     };
 }
@@ -78,6 +84,13 @@ impl<T: Core + ?Sized> AnyEngine<T> {
             self.compactor = Some(Compactor::start(engine, pool, options.compact_at)?);
         }
         Ok(())
+    }
+
+    /// As [`Records::check`] and [`Index::check`], while nothing is compacted in the background: what that has in hand
+    /// would seem lost.
+    pub(crate) fn check(&self) -> CheckReport {
+        let _held = self.compactor.as_ref().map(Compactor::hold);
+        self.any.check_all()
     }
 
     /// Compares the number of pairs with the one recorded in `pool`, and from now on records it at the end. A pool for

@@ -5,8 +5,8 @@ use crate::handle::PoolHandle;
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::sync::forks;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ const STEP_PAUSE: Duration = Duration::from_micros(100);
 /// A thread that compacts. Dropped, it ends.
 pub(crate) struct Compactor {
     is_stopped: Arc<AtomicBool>,
+    /// Held for a step.
+    turn: Arc<Mutex<()>>,
     thread: Option<JoinHandle<()>>,
     forks_at_start: u32,
 }
@@ -33,14 +35,21 @@ impl Compactor {
         free_max: f64,
     ) -> Result<Compactor, OpenError> {
         let is_stopped = Arc::new(AtomicBool::new(false));
-        let work = Work { engine, pool, free_max, is_stopped: Arc::clone(&is_stopped) };
+        let turn = Arc::new(Mutex::new(()));
+        let (stopped, turns) = (Arc::clone(&is_stopped), Arc::clone(&turn));
+        let work = Work { engine, pool, free_max, is_stopped: stopped, turn: turns };
         let spawned = Builder::new().name("firndex-compactor".into()).spawn(move || work.run());
         let thread = spawned.map_err(|source| OpenError::Io {
             action: "starting a thread for",
             path: "the pool".into(),
             source,
         })?;
-        Ok(Compactor { is_stopped, thread: Some(thread), forks_at_start: forks() })
+        Ok(Compactor { is_stopped, turn, thread: Some(thread), forks_at_start: forks() })
+    }
+
+    /// Keeps it from taking steps while the result is held; waits for the one that it is in. Not for a forked child.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        held(&self.turn)
     }
 }
 
@@ -59,11 +68,17 @@ impl Drop for Compactor {
     }
 }
 
+/// Locks it. It guards nothing that a panic could spoil.
+fn held(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Work<T: Core + ?Sized> {
     engine: Arc<T>,
     pool: Arc<dyn PoolHandle>,
     free_max: f64,
     is_stopped: Arc<AtomicBool>,
+    turn: Arc<Mutex<()>>,
 }
 
 impl<T: Core + ?Sized> Work<T> {
@@ -98,10 +113,12 @@ impl<T: Core + ?Sized> Work<T> {
     fn step_by_step(&self, step: impl Fn() -> u64) -> u64 {
         let mut bytes = 0;
         while !self.is_stopped() {
+            let turn = held(&self.turn);
             // A pool that was synced stays clean.
             let Some(write) = self.pool.gate().enter() else { break };
             let done = step();
             drop(write);
+            drop(turn);
             if done == 0 {
                 break;
             }

@@ -108,6 +108,23 @@ fn nothing_is_given_back_unless_asked_for() {
     assert!(taken(&path) >= full);
 }
 
+/// It is no writer of the program's: a check does not take what it is about to do for damage.
+#[test]
+fn a_check_beside_it_finds_nothing() {
+    let options = Options::new().compact_at(0.25);
+    for _ in 0..3 {
+        let store = options.in_memory_store().unwrap();
+        fill(&store, VALUES);
+        empty(&store, VALUES);
+        let mut checks = 0;
+        while checks < 20 || store.stats().unwrap().heap_vacant_bytes == 0 {
+            let report = store.check().unwrap();
+            assert!(report.is_sound(), "{:?}", report.findings);
+            checks += 1;
+        }
+    }
+}
+
 /// A pool that was synced stays as it is, so that power loss does not find it half changed.
 #[test]
 fn a_pool_that_was_synced_stays_clean() {
