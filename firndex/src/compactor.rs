@@ -117,6 +117,9 @@ impl<T: Core + ?Sized> Work<T> {
             // A pool that was synced stays clean.
             let Some(write) = self.pool.gate().enter() else { break };
             let done = step();
+            // Nothing needs to know soon which segments were given back. But a pool that is restored after power loss
+            // has space for those of which the log does not say so.
+            self.pool.fence();
             drop(write);
             drop(turn);
             if done == 0 {

@@ -43,6 +43,8 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn recorded_pairs(&self) -> Option<u64>;
     fn medium_kind(&self) -> MediumKind;
     fn size_bytes(&self) -> u64;
+    /// Makes durable what the calling thread has flushed.
+    fn fence(&self);
 }
 
 impl<M: pmem::Medium> PoolHandle for Pool<M> {
@@ -115,6 +117,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
     fn size_bytes(&self) -> u64 {
         self.medium().size()
+    }
+
+    fn fence(&self) {
+        self.medium().fence();
     }
 }
 
