@@ -201,10 +201,12 @@ fn segments(path: &Path) -> Vec<(PathBuf, u64)> {
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap());
     let is_segment =
         |entry: &std::fs::DirEntry| entry.path().display().to_string().starts_with(&begins);
-    entries
-        .filter(is_segment)
-        .map(|entry| (entry.path(), entry.metadata().unwrap().len()))
-        .collect()
+    let with_length = |entry: std::fs::DirEntry| match entry.metadata() {
+        // A segment that nobody needs any more.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        metadata => Some((entry.path(), metadata.unwrap().len())),
+    };
+    entries.filter(is_segment).filter_map(with_length).collect()
 }
 
 /// A table that has just grown so far that its next segment will be a larger one than those that it has. Made under
