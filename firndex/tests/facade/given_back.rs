@@ -97,9 +97,9 @@ fn space_of_removed_values_goes_back_and_is_taken_again() {
 
 #[test]
 fn nothing_is_given_back_unless_asked_for() {
-    let directory = places::in_ram();
+    let directory = places::on_disk();
     let path = directory.path().join("pool");
-    let store = Options::new().create_store(&path).unwrap();
+    let store = Options::new().durability(Durability::Process).create_store(&path).unwrap();
     fill(&store, VALUES);
     let full = taken(&path);
     empty(&store, VALUES);
@@ -128,7 +128,7 @@ fn a_check_beside_it_finds_nothing() {
 /// A pool that was synced stays as it is, so that power loss does not find it half changed.
 #[test]
 fn a_pool_that_was_synced_stays_clean() {
-    let directory = places::in_ram();
+    let directory = places::on_disk();
     let path = directory.path().join("pool");
     let options = Options::new().durability(Durability::Process).compact_at(0.25);
     let store = options.create_store(&path).unwrap();
