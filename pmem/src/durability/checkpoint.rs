@@ -158,11 +158,12 @@ impl<'a> Draft<'a> {
         LogError::io(action, self.disk.path(&self.names.new_checkpoint()))
     }
 
-    /// Copies the image, which may change meanwhile. Calls `beside` after each chunk. Returns how many bytes it wrote.
+    /// Copies the image, which may change meanwhile. Calls `beside` before each chunk. Returns how many bytes it wrote.
     pub(super) fn copy(&mut self, image: &dyn Image, beside: impl Fn()) -> Result<u64, LogError> {
         let mut chunk = Pages::new();
         let mut written = 0;
         for (index, at) in (0..self.image_bytes).step_by(self.chunk_bytes as usize).enumerate() {
+            beside();
             let bytes = (self.image_bytes - at).min(self.chunk_bytes);
             chunk.resize(bytes.div_ceil(8) as usize);
             image.copy(at, chunk.words_mut());
@@ -173,7 +174,6 @@ impl<'a> Draft<'a> {
             }
             self.file.write_at(chunk.bytes(), PAGE + at).map_err(self.failed("writing"))?;
             written += chunk.bytes().len() as u64;
-            beside();
         }
         let sums_at = sums_at(self.image_bytes);
         self.file.write_at(self.sums.bytes(), sums_at).map_err(self.failed("writing"))?;

@@ -385,7 +385,7 @@ impl<M: Medium> Heap<M> {
         };
         let (_, descriptors) = self.parts(&longer);
         // A thread that joins runs compares where words are.
-        let runs = self.free_runs.lock();
+        let runs = (self.free_runs.lock(), self.vacant_runs.lock());
         self.place_descriptors(first, 0..before, descriptors);
         drop(runs);
         drop(describing);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::durability::Image;
 use crate::medium::Dram;
+use crate::sync::Ordering;
 use std::sync::atomic::AtomicU64 as Count;
 
 /// Memory in which somebody changes a line whenever its middle is read, so many times: the first word, then the last

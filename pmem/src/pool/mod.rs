@@ -6,6 +6,7 @@
 mod copies;
 mod gate;
 mod logged;
+mod room;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind};
@@ -14,7 +15,7 @@ use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
     SUPERBLOCK_BYTES, Superblock,
 };
-use crate::sync::{self, AtomicU64, Mutex, Ordering};
+use crate::sync::{self, AtomicU64, Mutex};
 use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
@@ -27,11 +28,6 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// Others begin at multiples of no more than this, the largest bucket: aligned to their size, those of a small pool
 /// would leave holes.
 const EXTENT_ALIGN_SMALL: u64 = 256;
-
-/// A pool that grows allocates this much more than it needs, or an eighth of its size.
-const GROW_BYTES_MIN: u64 = 256 << 10;
-/// ... but no more than this.
-const GROW_BYTES_MAX: u64 = 32 << 20;
 
 /// Words of a line.
 const LINE_WORDS: usize = (LINE / WORD) as usize;
@@ -443,75 +439,6 @@ impl<M: Medium> Pool<M> {
     /// The extent that begins after all others.
     pub fn last_extent(&self) -> Option<Extent> {
         self.superblock.lock().extents.iter().copied().max_by_key(|extent| extent.start)
-    }
-
-    /// Puts memory behind the first `end` bytes, and some more if there is any, so that a series of small extents does
-    /// not take a series of system calls.
-    fn grow_amply(&self, end: u64) -> Result<(), SpaceError> {
-        if end <= self.medium.size() {
-            return Ok(());
-        }
-        let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
-        let ample = end.saturating_add(extra).min(self.medium.limit());
-        if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
-    }
-
-    /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent
-    /// takes it again.
-    pub fn give_prepared_back(&self) -> u64 {
-        let superblock = self.superblock.lock();
-        let mut hollow = self.hollow.lock();
-        let beyond = superblock.end..self.medium.size();
-        let bytes = beyond.end.saturating_sub(beyond.start.max(hollow.end));
-        if bytes < GROW_BYTES_MIN || !self.medium.give_back(beyond.clone()) {
-            return 0;
-        }
-        *hollow = beyond;
-        self.prepared.store(0, Ordering::Relaxed);
-        bytes
-    }
-
-    /// Takes space again up to `end`. The caller has the superblock's lock.
-    fn fill_hollow(&self, end: u64) -> Result<(), SpaceError> {
-        let mut hollow = self.hollow.lock();
-        let needed = hollow.start..end.min(hollow.end);
-        if !needed.is_empty() {
-            self.medium.take_back(needed.clone())?;
-            hollow.start = needed.end;
-        }
-        Ok(())
-    }
-
-    /// Why the pool may not grow to `needed_bytes`: its limit, or missing addresses for `what`, the volatile state that
-    /// goes with it.
-    #[cold]
-    pub fn no_room_for(&self, what: &str, needed_bytes: u64) -> SpaceError {
-        let limit_bytes = self.medium.limit();
-        if needed_bytes > limit_bytes {
-            // The medium knows what limits it.
-            let refused = self.medium.grow(needed_bytes).err();
-            return refused.unwrap_or(SpaceError::beyond_limit(needed_bytes, limit_bytes));
-        }
-        let reason = format!(
-            "the system grants no addresses for {what}: raise the process's limit (`ulimit -v`), if \
-             it has one"
-        );
-        SpaceError::Full { needed_bytes, reason }
-    }
-
-    /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`] finds it ready. For a
-    /// helper: it may take long, but delays nobody for long.
-    pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
-        let end = self.superblock.lock().end;
-        // Wherever they may begin.
-        let target = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
-        self.medium.grow(target)?;
-        let further = |before: u64| (before < target).then_some(target);
-        let before = self.prepared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
-        if let Ok(before) = before {
-            self.medium.populate(before.max(end)..target);
-        }
-        Ok(())
     }
 
     /// Extents of one owner, by index.

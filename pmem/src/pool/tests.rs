@@ -72,6 +72,27 @@ fn what_is_prepared_needs_no_further_memory() {
 }
 
 #[test]
+fn what_was_prepared_is_given_back_and_taken_again() {
+    use std::os::unix::fs::MetadataExt;
+    let file = tempfile::tempfile().unwrap();
+    let taken = || file.metadata().unwrap().blocks() * 512;
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    pool.prepare(512 << 10).unwrap();
+    let prepared = taken();
+    assert!(pool.give_prepared_back() >= 512 << 10);
+    let rest = taken();
+    assert!(rest + (512 << 10) <= prepared, "{rest} of {prepared}");
+    assert_eq!(pool.give_prepared_back(), 0);
+    let before = pool.medium().size();
+    for index in 0..2 {
+        let extent = pool.extend(|draft| draft.take_extent(1, index, 200 << 10)).unwrap();
+        assert!(taken() >= rest + (200 << 10) * (u64::from(index) + 1), "a store may not fit");
+        pool.medium().store(Offset(extent.end() - WORD), 7);
+    }
+    assert_eq!(pool.medium().size(), before);
+}
+
+#[test]
 fn extents_run_out_with_an_error() {
     let pool = Pool::create(Memory::dram(1 << 20).unwrap(), &spec(), HERE).unwrap();
     for index in 0..EXTENTS_MAX {

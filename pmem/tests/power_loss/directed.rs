@@ -167,6 +167,33 @@ fn a_log_that_fails_while_its_checkpoint_gets_its_name_stays_broken() {
     assert_eq!(restored(&disk), pool.fenced());
 }
 
+/// While the image of a large pool is copied, the log may fill more than one segment.
+#[test]
+fn a_log_gets_its_next_segment_while_a_checkpoint_is_made() {
+    let disk = Arc::new(Handle(SimulatedDisk::of(4096, [])));
+    let log = Arc::new(LineLog::new(0).unwrap());
+    let pool = Arc::new(Pool::of(&[1; WORDS], Arc::clone(&log)));
+    let steps = steps_on(Arc::clone(&disk) as _, &log, Arc::clone(&pool) as _);
+    let segments =
+        || disk.names().unwrap().iter().filter(|name| name.starts_with("pool.log.")).count();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let beside = {
+        let (disk, seen) = (Arc::clone(&disk), Arc::clone(&seen));
+        move |moment| {
+            if matches!(moment, Moment::Copy(_)) {
+                let names = disk.names().unwrap();
+                let count = names.iter().filter(|name| name.starts_with("pool.log.")).count();
+                seen.lock().unwrap().push(count);
+            }
+        }
+    };
+    *pool.beside.lock().unwrap() = Some(Box::new(beside));
+    assert_eq!(segments(), 1);
+    steps.checkpoint().unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(!seen.is_empty() && seen.iter().all(|&count| count == 2), "{seen:?}");
+}
+
 /// A pool with an operation in flight that found the log not begun, so that it appends nothing. Its store is on its way
 /// to memory, and there when the operation has ended.
 struct Late(Words);
