@@ -22,7 +22,7 @@ use std::ops::Range;
 const GIVE_BACK_BYTES_MAX: u64 = 16 << 20;
 /// Shorter runs stay: they cost a call each, and pieces of the file.
 const GIVE_BACK_BYTES_MIN: u64 =
-    if cfg!(any(feature = "simulated", feature = "loom")) { 1 } else { 64 << 10 };
+    if cfg!(any(feature = "simulated", feature = "loom")) { 1 } else { 16 << 10 };
 /// The heap keeps this fraction of what is in use as free space, so that changes seldom wait for the system.
 const KEPT_FRACTION: u64 = 6;
 /// ... and at least this many segments. On the crash lab's machine a pool has few.
