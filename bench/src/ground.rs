@@ -7,7 +7,7 @@ use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result};
-use index::fingerprint::{EMPTY, Isa, match_line, match_two_words, scan_line};
+use index::fingerprint::{EMPTY, Isa, Sought, match_line, match_two_words, scan_line};
 use pmem::medium::{CacheFlush, Memory};
 use pmem::sync::{Array, AtomicU64, Line, Ordering, Zeroable};
 use pmem::{LINE, Medium as _, Offset, WORD};
@@ -211,7 +211,7 @@ impl Ground {
         for &at in offsets {
             let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
             // Whatever this finds, the processor has to wait for it; word 0 of either line is 0.
-            let matches = match_line(isa, line, ABSENT);
+            let matches = match_line(isa, line, Sought::new(ABSENT, 0));
             sum |= self.kept.load(Offset(at ^ matches & LINE));
         }
         u64::from(sum != 0)
@@ -222,13 +222,13 @@ impl Ground {
         let mut sum = 0;
         for &at in offsets {
             let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
-            let (matches, _) = scan_line(isa, line, ABSENT);
+            let (matches, _) = scan_line(isa, line, Sought::new(ABSENT, 0));
             let slot = Offset(at ^ matches & LINE);
             self.kept.prefetch_write(slot);
             while line[0].fetch_or(LOCK, Ordering::Acquire) & LOCK != 0 {
                 std::hint::spin_loop();
             }
-            sum |= scan_line(isa, line, ABSENT).0;
+            sum |= scan_line(isa, line, Sought::new(ABSENT, 0)).0;
             self.kept.store_pair(slot, 0, at);
             line[1].store(at, Ordering::Relaxed);
             line[0].store(0, Ordering::Release);

@@ -85,8 +85,8 @@ macro_rules! list {
                     $(Engine::$engine => {
                         type Of = crate::$module::Engine;
                         let table = Of::open_words(pool, settings)?;
-                        let inlined = Of::hot_path_of_words(&table).map(Inlined::$engine);
-                        Ok(Opened { engine: Box::new(table), inlined })
+                        let inlined = Of::hot_path_of_words(&table).map(AnyHotPath::$engine);
+                        Ok(Opened { engine: Box::new(table), inlined: inlined.into() })
                     })+
                 }
             }
@@ -113,80 +113,157 @@ macro_rules! list {
                     $(Engine::$engine => {
                         type Of = crate::$module::Engine;
                         let store = Of::open_bytes(pool, hasher, settings)?;
-                        let inlined = Of::hot_path_of_bytes(&store).map(Inlined::$engine);
-                        Ok(Opened { engine: Box::new(store), inlined })
+                        let inlined = Of::hot_path_of_bytes(&store).map(AnyHotPath::$engine);
+                        Ok(Opened { engine: Box::new(store), inlined: inlined.into() })
                     })+
                 }
             }
         }
 
-        list!(@preferred $($module)+);
+        list!(@preferred $($engine $module)+);
 
-        /// The hot path of an open table or store, whatever its engine: as [`HotPath`].
-        pub enum Inlined<M: Medium> {
-            $(
-                #[doc = concat!("That of `engines::", stringify!($module), "`.")]
-                $engine(<crate::$module::Engine as Describe>::HotPath<M>),
-            )+
+        /// The hot path of an open table or store, by engine.
+        enum AnyHotPath<M: Medium> {
+            $($engine(<crate::$module::Engine as Describe>::HotPath<M>)),+
         }
 
-        impl<M: Medium> HotPath for Inlined<M> {
+        impl<M: Medium> HotPath for AnyHotPath<M> {
             #[inline(always)]
             fn get(&self, key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.get(key, otherwise)),+
+                    $(AnyHotPath::$engine(hot) => hot.get(key, otherwise)),+
                 }
             }
 
             #[inline(always)]
             fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.insert(key, value)),+
+                    $(AnyHotPath::$engine(hot) => hot.insert(key, value)),+
                 }
             }
 
             #[inline(always)]
             fn update(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.update(key, value)),+
+                    $(AnyHotPath::$engine(hot) => hot.update(key, value)),+
                 }
             }
 
             #[inline(always)]
             fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.upsert(key, value)),+
+                    $(AnyHotPath::$engine(hot) => hot.upsert(key, value)),+
                 }
             }
 
             #[inline(always)]
             fn remove(&self, key: u64) -> Option<Replaced> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.remove(key)),+
+                    $(AnyHotPath::$engine(hot) => hot.remove(key)),+
                 }
             }
 
             #[inline(always)]
             fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
                 match self {
-                    $(Inlined::$engine(hot) => hot.get_bytes(key)),+
+                    $(AnyHotPath::$engine(hot) => hot.get_bytes(key)),+
                 }
             }
         }
     };
-    (@preferred $first:ident $($other:ident)*) => {
+    (@preferred $first:ident $first_module:ident $($other:ident)*) => {
         /// The preferred engine, for code that needs one at compile time.
-        pub type Preferred = crate::$first::Engine;
+        pub type Preferred = crate::$first_module::Engine;
+
+        impl<M: Medium> From<AnyHotPath<M>> for Inlined<M> {
+            fn from(hot: AnyHotPath<M>) -> Inlined<M> {
+                match hot {
+                    AnyHotPath::$first(hot) => Inlined { preferred: Some(hot), other: None },
+                    other => Inlined { preferred: None, other: Some(other) },
+                }
+            }
+        }
     };
 }
 for_each_engine!(list);
+
+/// The operations of an open table or store that are compiled into their callers, whatever its engine: as [`HotPath`].
+pub struct Inlined<M: Medium> {
+    /// One test, and not the jump by a table that an enum of all engines would take.
+    preferred: Option<<Preferred as Describe>::HotPath<M>>,
+    other: Option<AnyHotPath<M>>,
+}
+
+impl<M: Medium> From<Option<AnyHotPath<M>>> for Inlined<M> {
+    fn from(hot: Option<AnyHotPath<M>>) -> Inlined<M> {
+        hot.map_or(Inlined::none(), Inlined::from)
+    }
+}
+
+impl<M: Medium> Inlined<M> {
+    /// Without an operation that is compiled into its callers.
+    pub fn none() -> Self {
+        Inlined { preferred: None, other: None }
+    }
+}
+
+impl<M: Medium> HotPath for Inlined<M> {
+    #[inline(always)]
+    fn get(&self, key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        match (&self.preferred, &self.other) {
+            (Some(hot), _) => hot.get(key, otherwise),
+            (None, Some(hot)) => hot.get(key, otherwise),
+            (None, None) => otherwise(),
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
+        match &self.preferred {
+            Some(hot) => hot.insert(key, value),
+            None => self.other.as_ref()?.insert(key, value),
+        }
+    }
+
+    #[inline(always)]
+    fn update(&self, key: u64, value: u64) -> Option<Replaced> {
+        match &self.preferred {
+            Some(hot) => hot.update(key, value),
+            None => self.other.as_ref()?.update(key, value),
+        }
+    }
+
+    #[inline(always)]
+    fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
+        match &self.preferred {
+            Some(hot) => hot.upsert(key, value),
+            None => self.other.as_ref()?.upsert(key, value),
+        }
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: u64) -> Option<Replaced> {
+        match &self.preferred {
+            Some(hot) => hot.remove(key),
+            None => self.other.as_ref()?.remove(key),
+        }
+    }
+
+    #[inline(always)]
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+        match &self.preferred {
+            Some(hot) => hot.get_bytes(key),
+            None => self.other.as_ref()?.get_bytes(key),
+        }
+    }
+}
 
 /// A table or store, behind one virtual call for each operation.
 pub struct Opened<T: ?Sized, M: Medium> {
     /// All of its operations.
     pub engine: Box<T>,
     /// Some of them once more, without the virtual call.
-    pub inlined: Option<Inlined<M>>,
+    pub inlined: Inlined<M>,
 }
 
 impl Engine {

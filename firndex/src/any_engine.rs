@@ -10,7 +10,6 @@ use index::{CheckReport, Error, Fixed, Index, Records, are_words};
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
-use std::hint::cold_path;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -61,8 +60,8 @@ impl Core for dyn Records {
 
 /// An engine behind one virtual call. Its hot path is compiled into the operations here, and so into their callers.
 pub(crate) struct AnyEngine<T: Core + ?Sized> {
-    /// The hot path of the same table or store, if pairs are words.
-    inlined: Option<Inlined<Memory>>,
+    /// Operations of the same table of words, or store.
+    inlined: Inlined<Memory>,
     any: Arc<T>,
     /// Uses the engine until it is dropped.
     compactor: Option<Compactor>,
@@ -71,7 +70,7 @@ pub(crate) struct AnyEngine<T: Core + ?Sized> {
 }
 
 impl<T: Core + ?Sized> AnyEngine<T> {
-    pub(crate) fn new(any: Box<T>, inlined: Option<Inlined<Memory>>) -> Self {
+    pub(crate) fn new(any: Box<T>, inlined: Inlined<Memory>) -> Self {
         AnyEngine { inlined, any: any.into(), compactor: None, pool: None }
     }
 
@@ -128,19 +127,14 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
     /// For keys and values of other sizes only the virtual call is compiled.
     #[inline(always)]
     fn of_words(&self) -> Option<&Inlined<Memory>> {
-        if const { are_words::<K, V>() } { self.inlined.as_ref() } else { None }
+        if const { are_words::<K, V>() } { Some(&self.inlined) } else { None }
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
         match self.of_words() {
             Some(hot) => hot.get(key.word(0), || self.any.get(key).map(word_of)).map(of_word),
-            None => {
-                if const { are_words::<K, V>() } {
-                    cold_path();
-                }
-                self.any.get(key)
-            }
+            None => self.any.get(key),
         }
     }
 
@@ -193,11 +187,9 @@ fn typed<V: Fixed>(replaced: Result<Option<u64>, Error>) -> Result<Option<V>, Er
 impl AnyEngine<dyn Records> {
     #[inline(always)]
     pub(crate) fn get(&self, key: &[u8]) -> FoundRecord<'_> {
-        if let Some(hot) = &self.inlined
-            && let Some(found) = hot.get_bytes(key)
-        {
-            return found;
+        match self.inlined.get_bytes(key) {
+            Some(found) => found,
+            None => self.any.get(key),
         }
-        self.any.get(key)
     }
 }

@@ -5,8 +5,8 @@ use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::logging::{Beginning, Companions, next_durability, resolved};
 use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
-use engines::Opened;
 use engines::engine::Wanted;
+use engines::{Inlined, Opened};
 use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
 use pmem::file::{Access, PoolFile, Verified};
@@ -147,7 +147,7 @@ pub(crate) fn table_parts<K: Fixed, V: Fixed>(
         let opened = words(same, engine, options)?;
         AnyEngine::new(word_types::boxed(opened.engine), opened.inlined)
     } else {
-        AnyEngine::new(engine.open_pairs(same, options.settings)?, None)
+        AnyEngine::new(engine.open_pairs(same, options.settings)?, Inlined::none())
     };
     Ok((index, pool))
 }

@@ -1,8 +1,9 @@
 //! Every instruction set finds exactly the lanes that the definition names.
 
 use index::fingerprint::{
-    EMPTY, FLAG, FLAG_LANES_OF_LINE, Isa, empty_line, empty_word, has_flag, lane_masks_for, lanes,
-    match_line, match_two_words, match_upper_halves, match_word, set_lane,
+    DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Isa, Sought, empty_line, empty_word,
+    has_flag, lane_masks_for, lanes, match_line, match_two_words, match_upper_halves, match_word,
+    scan_line, set_lane,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
@@ -53,24 +54,61 @@ fn detection_takes_something_available() {
     }
 }
 
-/// Every lane, every byte in it, every fingerprint; the other lanes miss by one bit.
+/// The lanes in which this is the fingerprint that is sought, by the definition.
+fn expected_for(bytes: &[u8], sought: Sought) -> u64 {
+    let is_match = |(lane, &byte): (usize, &u8)| {
+        u64::from(holds(byte, sought.fingerprint_in(lane), lane < FLAG_LANES_OF_LINE)) << lane
+    };
+    bytes.iter().enumerate().map(is_match).sum()
+}
+
+/// Every fingerprint and every group in which it can be sought.
+fn all_sought() -> impl Iterator<Item = Sought> {
+    (0..=u8::MAX)
+        .flat_map(|byte| (0..64).step_by(GROUP_LANES).map(move |near| Sought::new(byte, near)))
+}
+
 #[test]
-fn every_byte_in_every_lane_of_a_line() {
+fn fingerprints_of_a_group_and_of_displaced_entries_differ_and_never_look_empty() {
+    for sought in all_sought() {
+        for lane in 0..64 {
+            let print = sought.fingerprint_in(lane);
+            assert_ne!(print & !FLAG, EMPTY, "{sought:?} in lane {lane}");
+        }
+    }
+    for byte in 0..=u8::MAX {
+        let sought = Sought::new(byte, 8);
+        let displaced: Vec<usize> =
+            (0..64).filter(|&lane| sought.fingerprint_in(lane) & DISPLACED != 0).collect();
+        let elsewhere: Vec<usize> = (0..8).chain(12..64).collect();
+        assert_eq!(displaced, elsewhere, "{byte}");
+        // Seven bits of the hash tell fingerprints apart, but for two that would look empty.
+        let print = sought.fingerprint_in(8);
+        let expected = if byte & 0x7e == 0 { byte & FLAG | 2 } else { byte & !DISPLACED };
+        assert_eq!(print, expected);
+    }
+}
+
+/// Every lane, every fingerprint that it may hold, and some that miss by one bit.
+#[test]
+fn what_is_sought_is_found_in_every_lane() {
     for isa in Isa::available() {
-        for fingerprint in 0..=255_u8 {
-            for background in [fingerprint ^ 1, fingerprint ^ 0x40] {
-                let line = Line::of([background; 64]);
-                for lane in 0..64 {
-                    for byte in 0..=255 {
-                        line.set(lane, byte);
-                        let is_match = holds(byte, fingerprint, lane < FLAG_LANES_OF_LINE);
-                        assert_eq!(
-                            match_line(isa, &line.0, fingerprint),
-                            u64::from(is_match) << lane,
-                            "{isa:?} fingerprint {fingerprint} lane {lane} byte {byte}"
-                        );
-                    }
-                    line.set(lane, background);
+        for sought in all_sought() {
+            let in_lane = |lane| sought.fingerprint_in(lane);
+            for changed in [DISPLACED, 0x40, FLAG] {
+                let bytes: [u8; 64] = std::array::from_fn(|lane| in_lane(lane) ^ changed);
+                let line = Line::of(bytes);
+                for lane in [0, 7, 8, 9, 10, 31, 32, 60, 63] {
+                    line.set(lane, in_lane(lane));
+                    let mut bytes = bytes;
+                    bytes[lane] = in_lane(lane);
+                    let matches = expected_for(&bytes, sought);
+                    let empty = expected(&bytes, FLAG_LANES_OF_LINE, EMPTY);
+                    assert!(matches & 1 << lane != 0);
+                    let at = format!("{isa:?} {sought:?} lane {lane} changed by {changed}");
+                    assert_eq!(match_line(isa, &line.0, sought), matches, "{at}");
+                    assert_eq!(scan_line(isa, &line.0, sought), (matches, empty), "{at}");
+                    line.set(lane, bytes[lane] ^ changed);
                 }
             }
         }
@@ -101,16 +139,19 @@ fn flags_hide_no_fingerprint_and_make_none() {
             line.set(lane, FLAG);
         }
         assert_eq!(empty_line(isa, &line.0), u64::MAX, "{isa:?}: a flag is not a fingerprint");
+        // Sought elsewhere than in the first group: lanes hold it with DISPLACED.
+        let sought = |byte| Sought::new(byte, 60);
         let past_flags = FLAG_LANES_OF_LINE;
-        line.set(0, FLAG | 1);
-        line.set(1, 1);
+        line.set(0, FLAG | 3);
+        line.set(1, 3);
         line.set(2, 127);
-        line.set(past_flags, 129);
-        line.set(63, 1);
-        assert_eq!(match_line(isa, &line.0, 1), 1 << 63 | 0b0011, "{isa:?}");
-        assert_eq!(match_line(isa, &line.0, 129), 1 << past_flags | 0b0011, "{isa:?}");
-        assert_eq!(match_line(isa, &line.0, 127), 0b0100, "{isa:?}");
-        assert_eq!(match_line(isa, &line.0, 255), 0b0100, "{isa:?}");
+        line.set(past_flags, FLAG | 3);
+        line.set(62, 2);
+        line.set(63, 3);
+        assert_eq!(match_line(isa, &line.0, sought(2)), 1 << 62 | 0b0011, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, sought(130)), 1 << past_flags | 0b0011, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, sought(126)), 0b0100, "{isa:?}");
+        assert_eq!(match_line(isa, &line.0, sought(254)), 0b0100, "{isa:?}");
     }
 }
 
@@ -253,13 +294,15 @@ fn fingerprint_and<const LANES: usize>() -> impl Strategy<Value = (u8, [u8; LANE
 
 proptest! {
     #[test]
-    fn any_line((fingerprint, bytes) in fingerprint_and::<64>()) {
+    fn any_line((fingerprint, bytes) in fingerprint_and::<64>(), group in 0..16_usize) {
         let line = Line::of(bytes);
+        let sought = Sought::new(fingerprint, GROUP_LANES * group);
         for isa in Isa::available() {
-            let matches = expected(&bytes, FLAG_LANES_OF_LINE, fingerprint);
-            prop_assert_eq!(match_line(isa, &line.0, fingerprint), matches, "{:?}", isa);
+            let matches = expected_for(&bytes, sought);
+            prop_assert_eq!(match_line(isa, &line.0, sought), matches, "{:?}", isa);
             let empty = expected(&bytes, FLAG_LANES_OF_LINE, EMPTY);
             prop_assert_eq!(empty_line(isa, &line.0), empty, "{:?}", isa);
+            prop_assert_eq!(scan_line(isa, &line.0, sought), (matches, empty), "{:?}", isa);
         }
     }
 

@@ -3,7 +3,7 @@
 mod layout;
 
 use crate::harness::{Budget, Engine, NEVER, colliding};
-use engines::iceberg::hash::{h0, level1_fingerprint};
+use engines::iceberg::hash::{h0, level1_mark};
 use engines::iceberg::{self, Shape};
 use std::sync::LazyLock;
 
@@ -34,11 +34,11 @@ pub(crate) static ENGINE: Engine = Engine {
     updates_in_place: |_| true,
     updates_make_room: false,
     insertions_end_resizes: true,
-    // The keys share one level-1 block until there are 32 blocks, and one fingerprint in it.
+    // The keys share one level-1 block until there are 32 blocks, and one fingerprint and line in it.
     colliding: LazyLock::new(|| {
         colliding(|hasher, key| {
             let first = hasher.first_u64(key);
-            h0(first) & 31 == 5 && level1_fingerprint(first) == 200
+            h0(first) & 31 == 5 && level1_mark(first) == (200, 3)
         })
     }),
 };

@@ -8,7 +8,6 @@
 
 use super::Core;
 use super::block::{Done, Locked, Probe, Show, Unfenced, order_stores};
-use super::hash::level1_fingerprint;
 use super::layout::Geometry;
 use arrayvec::ArrayVec;
 use index::fingerprint::{Isa, Work, match_line, scan_line};
@@ -98,11 +97,11 @@ impl<M: Medium> Core<M> {
         for (index, ((&key, probe), candidates)) in
             keys.iter().zip(&probes).zip(&mut candidates).enumerate()
         {
-            let matches = match_line(isa, probe.line, level1_fingerprint(probe.first));
+            let matches = match_line(isa, probe.line, probe.sought());
             // The fingerprints read above vouch for the slots and the SPILLED flags read below.
             fence(Ordering::Acquire);
-            *candidates = probe.candidates(matches);
-            probe.prefetch_candidate(self.medium(), *candidates);
+            *candidates = matches;
+            probe.prefetch_candidate(self.medium(), probe.candidates(matches));
             let may_have_spilled = probe.may_have_spilled();
             undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
             undecided_len += usize::from((matches != 0) | may_have_spilled);
@@ -229,7 +228,7 @@ impl<M: Medium> Core<M> {
             if FLUSHES {
                 sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
             }
-            let (matches, empty) = scan_line(isa, probe.line, level1_fingerprint(probe.first));
+            let (matches, empty) = scan_line(isa, probe.line, probe.sought());
             candidates[index] = probe.candidates(matches);
             empties[index] = empty;
             self.prefetch_likely(probe, candidates[index], empty);

@@ -5,7 +5,7 @@
 
 use super::Core;
 use super::hash::{
-    LEVEL1_LINE_SHIFT, level1_fingerprint, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
+    LEVEL1_LINE_SHIFT, level1_byte, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
 };
 use super::layout::{
     FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED_WORD, VALUE_WORD,
@@ -13,7 +13,8 @@ use super::layout::{
 };
 use index::Change;
 use index::fingerprint::{
-    EMPTY, empty_line, empty_word, has_flag, match_line, match_word, set_lane, set_lane_of_word,
+    EMPTY, Sought, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
+    set_lane_of_word,
 };
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
@@ -136,6 +137,12 @@ impl<M> Probe<'_, M> {
         prefetch_write(self.line);
     }
 
+    /// What a search looks for in the line.
+    #[inline(always)]
+    pub(super) fn sought(&self) -> Sought {
+        Sought::new(level1_byte(self.first), self.preferred())
+    }
+
     /// These lanes, counted from the preferred one on. The first of those with the key's fingerprint is then nearly
     /// always the right one.
     #[inline(always)]
@@ -208,10 +215,10 @@ impl<M: Medium> Core<M> {
         slot_of(self.area_2.at(block), lane)
     }
 
-    /// Lanes of a level-1 block with this fingerprint.
+    /// Lanes of a level-1 block that may hold a key with this hash.
     #[inline(always)]
-    pub(super) fn matches_1(&self, block: u64, fingerprint: u8) -> u64 {
-        let found = match_line(self.isa, self.line_1(block), fingerprint);
+    pub(super) fn matches_1(&self, block: u64, first: u64) -> u64 {
+        let found = match_line(self.isa, self.line_1(block), self.sought_1(first));
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
         found
@@ -288,6 +295,12 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn preferred_1(&self, first: u64) -> usize {
         (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
+    }
+
+    /// What a search for a key with this hash looks for in its level-1 block.
+    #[inline(always)]
+    pub(super) fn sought_1(&self, first: u64) -> Sought {
+        Sought::new(level1_byte(first), self.preferred_1(first))
     }
 
     /// Stores a pair into an empty slot.
@@ -395,7 +408,7 @@ impl<M: Medium> Core<M> {
         }
         let lane = lane_to_fill(empties, probe.preferred());
         probe.slots.store_pair(self.medium(), lane, key, value);
-        let show = Show::in_lane(lane, level1_fingerprint(probe.first));
+        let show = Show::in_lane(lane, probe.sought().fingerprint_in(lane));
         Some(Unfenced { done, stored: Some(lane), show })
     }
 }

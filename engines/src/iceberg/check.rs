@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::block::Choices;
-use super::hash::{h0, level1_fingerprint};
+use super::hash::h0;
 use super::layout::LOCK;
 use super::level_3::{IN_USE, Level3};
 use index::CheckReport;
@@ -55,7 +55,7 @@ impl<M: Medium> Core<M> {
                     ));
                 }
                 if self.find_1(block, key, first).map(|(found, _)| found) != Some(lane) {
-                    let print = level1_fingerprint(first);
+                    let print = self.sought_1(first).fingerprint_in(lane);
                     report.fault(|| {
                         format!(
                             "level 1, slot at {slot}: key {key:#x} is not found first by its \

@@ -7,7 +7,6 @@
 
 use super::Core;
 use super::block::{Done, Locked, Probe, lane_to_fill, order_stores};
-use super::hash::level1_fingerprint;
 use super::layout::{Geometry, LOCK};
 use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
@@ -21,19 +20,18 @@ impl<M: Medium> Core<M> {
     pub(super) fn get(&self, key: u64) -> Option<u64> {
         let first = self.hasher.first_u64(key);
         let geometry = self.geometry();
-        if geometry.is_resizing() {
+        if geometry.is_resizing() || key == 0 {
             return self.get_slow(key, first);
         }
         let probe = self.aim(geometry, first);
         // If the guess is good, two misses at once instead of one after the other.
         probe.slots.prefetch(self.medium(), probe.preferred());
-        let Some(matches) = match_line_fast(self.isa, probe.line, level1_fingerprint(first)) else {
+        let Some(matches) = match_line_fast(self.isa, probe.line, probe.sought()) else {
             return self.get_slow(key, first);
         };
-        let candidates = probe.candidates(matches);
         // A fingerprint read above vouches for the slot read below.
         fence(Ordering::Acquire);
-        self.get_probed(geometry, key, &probe, candidates, || self.geometry() == geometry)
+        self.get_probed(geometry, key, &probe, matches, || self.geometry() == geometry)
     }
 
     /// The value of a key, after the fingerprints of its block have been read. `is_current` says whether the geometry
@@ -49,16 +47,16 @@ impl<M: Medium> Core<M> {
     ) -> Option<u64> {
         let slow = || self.get_slow(key, probe.first);
         while candidates != 0 {
-            let lane = probe.lane(candidates);
+            let lane = candidates.trailing_zeros() as usize;
             let (found, value) = probe.slots.load_pair(self.medium(), lane);
-            if found == 0 {
-                // A removal that may not be durable yet; or this is key 0, which is not here.
-                return slow();
-            }
             if found == key {
                 // A pair under the lock may not be durable yet.
                 let is_locked = probe.flags().load(Ordering::Acquire) & LOCK != 0;
                 return if is_locked || !is_current() { slow() } else { Some(value) };
+            }
+            if found == 0 {
+                // A removal that may not be durable yet; or this is key 0, which is not here.
+                return slow();
             }
             candidates &= candidates - 1;
         }
@@ -143,8 +141,7 @@ impl<M: Medium> Core<M> {
         if FLUSHES {
             // Before the lock, whose instruction waits for the previous operation's fence: the misses of this operation
             // overlap with that wait.
-            let (matches, empties) =
-                scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
+            let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
             self.prefetch_likely(&probe, probe.candidates(matches), empties);
         }
         let locked = Locked::attempt(probe.flags())?;
@@ -158,7 +155,7 @@ impl<M: Medium> Core<M> {
             Sequence::NONE
         };
         // Only a look under the lock proves that the key is absent.
-        let (matches, empties) = scan_line_fast(self.isa, probe.line, level1_fingerprint(first))?;
+        let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
         let changed = self.change_candidate(&probe, probe.candidates(matches), key, decide);
         let unfenced = match changed {
             Some(changed) => changed,

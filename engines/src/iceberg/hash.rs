@@ -11,11 +11,14 @@
 //!
 //! h0 selects the level-1 block; [`h1`](index::hash::h1) and [`h2`](index::hash::h2) of the second output select the
 //! two level-2 blocks. A key goes into the level-1 line of its block if that line has room, so a look-up can fetch it
-//! early. The SPILLED lane has the flag that the key sets in its level-1 block when it goes to level 2 or 3.
+//! early. Bit 56 goes unused: its place in the fingerprint says whether the pair is in that line
+//! ([`DISPLACED`](index::fingerprint::DISPLACED)). The SPILLED lane has the flag that the key sets in its level-1 block when it goes to level 2 or 3.
 //!
 //! No other two fields share a bit. So the keys of one block still differ in their fingerprints, and a key's
 //! fingerprint in one block says nothing about its fingerprint in another. Only keys that spill from level 1 need the
 //! second output.
+
+use index::fingerprint::DISPLACED;
 
 /// Number of bits of the first output that [`h0`] takes.
 const H0_BITS: u32 = 36;
@@ -24,6 +27,12 @@ const H0_BITS: u32 = 36;
 #[inline(always)]
 pub const fn h0(first: u64) -> u64 {
     first & ((1 << H0_BITS) - 1)
+}
+
+/// What two keys of a level-1 block share if a search for one may meet the other in any lane: the bits that make the
+/// fingerprint, and those that select the preferred line.
+pub const fn level1_mark(first: u64) -> (u8, u64) {
+    (level1_byte(first) & !DISPLACED, first >> LEVEL1_LINE_SHIFT & 0xf)
 }
 
 /// Where the 4 bits begin that select the line a key prefers in its level-1 block.
@@ -42,10 +51,10 @@ pub const fn spilled_bit(first: u64) -> u64 {
     0x80 << (8 * spilled_lane(first))
 }
 
-/// The fingerprint in the key's level-1 block.
+/// The byte that makes the fingerprint in the key's level-1 block.
 #[inline(always)]
-pub const fn level1_fingerprint(first: u64) -> u8 {
-    fingerprint((first >> 56) as u8)
+pub const fn level1_byte(first: u64) -> u8 {
+    (first >> 56) as u8
 }
 
 /// The fingerprint in the key's first choice of a level-2 block.

@@ -5,7 +5,7 @@
 //! This is the slow path, which any mutation can take. `fast` does what nearly every mutation needs.
 
 use super::block::{Done, Locked, lane_to_fill};
-use super::hash::{h0, level1_fingerprint, spilled_bit};
+use super::hash::{h0, spilled_bit};
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
 use super::{Core, INSERTIONS, REMOVALS};
@@ -196,7 +196,7 @@ impl<M: Medium> Core<M> {
             return false;
         }
         let lane = lane_to_fill(empties, self.preferred_1(first));
-        let show = || self.set_lane_1(home, lane, level1_fingerprint(first));
+        let show = || self.set_lane_1(home, lane, self.sought_1(first).fingerprint_in(lane));
         self.fill_slot(self.slot_1(home, lane), key, value, show);
         true
     }

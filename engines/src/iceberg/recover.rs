@@ -7,7 +7,7 @@
 //! runs again.
 
 use super::Core;
-use super::hash::{h0, level1_fingerprint, spilled_bit};
+use super::hash::{h0, spilled_bit};
 use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, SPILLED_WORD, slot_of};
 use super::level_3::Level3;
 use super::resize::choice_from;
@@ -28,10 +28,20 @@ enum Verdict {
     Stays(u8),
     /// It is in one of its places, and the other is in the same family: there may be a copy.
     StaysUnlessCopied(u8),
-    /// It belongs to the upper block, with this fingerprint.
-    Moves(u8),
+    /// It belongs to the upper block.
+    Moves,
     /// It belongs to neither.
     Astray,
+}
+
+impl Verdict {
+    /// The fingerprint of a pair that must be in its place: the slot, and the block for the message.
+    fn print_of(self, slot: Offset, block: u64) -> Result<u8, OpenError> {
+        match self {
+            Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => Ok(print),
+            Verdict::Moves | Verdict::Astray => Err(astray(slot, block)),
+        }
+    }
 }
 
 /// One level, as recovery sees it.
@@ -69,7 +79,7 @@ impl<M: Medium> Core<M> {
                     &level_1,
                     families,
                     |block| self.recover_in_place_1(geometry, block),
-                    |block, key| self.judge_1(geometry, block, key),
+                    |block, lane, key| self.judge_1(geometry, block, lane, key),
                     |block, prints| self.publish_1(geometry, block, &words_of(prints)),
                 )
             })?;
@@ -86,7 +96,7 @@ impl<M: Medium> Core<M> {
                         );
                         None
                     },
-                    |block, key| self.judge_2(geometry, block, key),
+                    |block, _, key| self.judge_2(geometry, block, key),
                     |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
                 )
             })?;
@@ -119,7 +129,7 @@ impl<M: Medium> Core<M> {
         level: &LevelView<S>,
         families: Range<u64>,
         in_place: impl Fn(u64) -> Option<u64>,
-        judge: impl Fn(u64, u64) -> Verdict,
+        judge: impl Fn(u64, usize, u64) -> Verdict,
         publish: impl Fn(u64, &[u8; 64]),
     ) -> Result<u64, OpenError> {
         let mut pairs = 0;
@@ -135,14 +145,10 @@ impl<M: Medium> Core<M> {
             let mut upper_prints = [0; 64];
             if has_upper {
                 for (lane, upper_print) in upper_prints.iter_mut().enumerate().take(level.slots) {
-                    let key = self.medium().load((level.slot)(upper, lane));
+                    let slot = (level.slot)(upper, lane);
+                    let key = self.medium().load(slot);
                     if key != 0 {
-                        match judge(upper, key) {
-                            Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
-                                *upper_print = print;
-                            }
-                            _ => return Err(astray((level.slot)(upper, lane), upper)),
-                        }
+                        *upper_print = judge(upper, lane, key).print_of(slot, upper)?;
                         pairs += 1;
                     }
                 }
@@ -153,7 +159,7 @@ impl<M: Medium> Core<M> {
                 if key == 0 {
                     continue;
                 }
-                let verdict = judge(lower, key);
+                let verdict = judge(lower, lane, key);
                 let copy_possible = !matches!(verdict, Verdict::Stays(_));
                 let is_copied = copy_possible
                     && has_upper
@@ -167,15 +173,15 @@ impl<M: Medium> Core<M> {
                         *lower_print = print;
                         pairs += 1;
                     }
-                    Verdict::Moves(print) if has_upper => {
+                    Verdict::Moves if has_upper => {
                         let room =
                             upper_prints.iter().take(level.slots).position(|&print| print == 0);
                         let room = room.ok_or_else(|| astray(slot, lower))?;
                         self.move_in_recovery(slot, (level.slot)(upper, room), key)?;
-                        upper_prints[room] = print;
+                        upper_prints[room] = judge(upper, room, key).print_of(slot, lower)?;
                         pairs += 1;
                     }
-                    Verdict::Moves(_) | Verdict::Astray => return Err(astray(slot, lower)),
+                    Verdict::Moves | Verdict::Astray => return Err(astray(slot, lower)),
                 }
             }
             publish(lower, &lower_prints);
@@ -200,7 +206,9 @@ impl<M: Medium> Core<M> {
                 let key = self.medium().load(slot);
                 let first = self.hasher.first_u64(key);
                 let is_taken = u64::from(key != 0);
-                *word |= (u64::from(level1_fingerprint(first)) * is_taken) << (8 * lane);
+                *word |= (u64::from(self.sought_1(first).fingerprint_in(index * 8 + lane))
+                    * is_taken)
+                    << (8 * lane);
                 astray |= (geometry.home(first) ^ block) * is_taken;
                 pairs += is_taken;
             }
@@ -229,13 +237,12 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn judge_1(&self, geometry: Geometry, block: u64, key: u64) -> Verdict {
+    fn judge_1(&self, geometry: Geometry, block: u64, lane: usize, key: u64) -> Verdict {
         let first = self.hasher.first_u64(key);
         let home = geometry.home(h0(first));
-        let print = level1_fingerprint(first);
         match home {
-            _ if home == block => Verdict::Stays(print),
-            _ if geometry.lower_1(home) == block => Verdict::Moves(print),
+            _ if home == block => Verdict::Stays(self.sought_1(first).fingerprint_in(lane)),
+            _ if geometry.lower_1(home) == block => Verdict::Moves,
             _ => Verdict::Astray,
         }
     }
@@ -256,7 +263,7 @@ impl<M: Medium> Core<M> {
         }
         let choice = choice_from(geometry, &choices, block);
         if geometry.lower_2(choices.blocks[choice]) == block {
-            Verdict::Moves(choices.fingerprints[choice])
+            Verdict::Moves
         } else {
             Verdict::Astray
         }

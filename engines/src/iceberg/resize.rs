@@ -7,7 +7,7 @@
 //! Levels 1 and 2 have separate flags, counts and ends.
 
 use super::block::{Choices, Locked, lane_to_fill};
-use super::hash::{h0, level1_fingerprint};
+use super::hash::h0;
 use super::layout::{
     Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD,
 };
@@ -404,7 +404,7 @@ impl<M: Medium> Core<M> {
             if geometry.home(h0(first)) == destination {
                 let to = lane_to_fill(empties, self.preferred_1(first));
                 empties &= !(1 << to);
-                let fingerprint = level1_fingerprint(first);
+                let fingerprint = self.sought_1(first).fingerprint_in(to);
                 moves.push(Move { key, value, from: lane, to, fingerprint });
             }
         }

@@ -5,7 +5,7 @@
 
 use super::Core;
 use super::block::matches_2;
-use super::hash::{h0, level1_fingerprint};
+use super::hash::h0;
 use super::layout::{Geometry, LOCK};
 use super::resize::Stale;
 use index::fingerprint::lanes;
@@ -32,13 +32,12 @@ impl<M: Medium> Core<M> {
         let home = geometry.home(h0(first));
         let source = geometry.source_1(h0(first));
         if key != 0 {
-            let fingerprint = level1_fingerprint(first);
             if source != home
-                && let Some(value) = self.search_1(source, fingerprint, key, [source, home])
+                && let Some(value) = self.search_1(source, first, key, [source, home])
             {
                 return Some(value);
             }
-            if let Some(value) = self.search_1(home, fingerprint, key, [source, home]) {
+            if let Some(value) = self.search_1(home, first, key, [source, home]) {
                 return Some(value);
             }
         }
@@ -49,8 +48,8 @@ impl<M: Medium> Core<M> {
     }
 
     #[inline(always)]
-    fn search_1(&self, block: u64, fingerprint: u8, key: u64, homes: [u64; 2]) -> Option<u64> {
-        lanes(self.matches_1(block, fingerprint))
+    fn search_1(&self, block: u64, first: u64, key: u64, homes: [u64; 2]) -> Option<u64> {
+        lanes(self.matches_1(block, first))
             .find_map(|lane| self.read(self.slot_1(block, lane), key, homes))
     }
 
@@ -130,7 +129,7 @@ impl<M: Medium> Core<M> {
         if key == 0 {
             return None;
         }
-        lanes(self.matches_1(home, level1_fingerprint(first)))
+        lanes(self.matches_1(home, first))
             .find_map(|lane| self.value_at(self.slot_1(home, lane), key).map(|value| (lane, value)))
     }
 

@@ -17,7 +17,7 @@
 
 use super::Core;
 use super::block::{Locked, lane_to_fill};
-use super::hash::{level1_fingerprint, spilled_bit};
+use super::hash::spilled_bit;
 use super::layout::{Geometry, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD};
 use super::resize::{Move, Moves, Stale};
 use index::fingerprint::{EMPTY, lanes};
@@ -130,7 +130,8 @@ impl<M: Medium> Core<M> {
             let first = self.hasher.first_u64(key);
             let to = lane_to_fill(empties, self.preferred_1(first));
             empties &= !(1 << to);
-            moves.push(Move { key, value, from, to, fingerprint: level1_fingerprint(first) });
+            let fingerprint = self.sought_1(first).fingerprint_in(to);
+            moves.push(Move { key, value, from, to, fingerprint });
         }
         let moves = moves.entries();
         self.carry_out(

@@ -1,6 +1,6 @@
 //! Matching half a line at once.
 
-use super::lanes::LINE_MASK;
+use super::lanes::{LINE_MASK, Sought};
 use pmem::sync::AtomicU64;
 use std::arch::asm;
 
@@ -8,18 +8,19 @@ use std::arch::asm;
 ///
 /// The processor has AVX2.
 #[inline]
-pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought) -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller vouches for the instructions. Reads the mask and the line's 64 bytes,
-    // which the reference keeps in place and which may be read while they are written, since the
-    // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
-    // registers, and names all it changes: `vzeroupper`, without which later SSE code would
+    // SAFETY: the caller vouches for the instructions. Reads constants, the fingerprint and the
+    // line's 64 bytes, which the references keep in place. The line may be read while it is
+    // written, since the block stands for relaxed loads of its words. Needs no alignment. Writes
+    // nothing but registers, and names all it changes: `vzeroupper`, without which later SSE code would
     // stall, changes all sixteen.
     unsafe {
         asm!(
-            "vmovd xmm0, {fingerprint:e}",
-            "vpbroadcastb ymm0, xmm0",
-            "vpcmpeqb ymm1, ymm0, [{line} + 32]",
+            "vpbroadcastb ymm0, byte ptr [{print}]",
+            "vpxor ymm1, ymm0, [{differences} + 32]",
+            "vpxor ymm0, ymm0, [{differences}]",
+            "vpcmpeqb ymm1, ymm1, [{line} + 32]",
             "vpxor ymm0, ymm0, [{line}]",
             "vpand ymm0, ymm0, [rip + {mask}]",
             "vpxor xmm2, xmm2, xmm2",
@@ -27,8 +28,9 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
             "vpmovmskb {high:e}, ymm1",
             "vpmovmskb {low:e}, ymm0",
             "vzeroupper",
-            fingerprint = in(reg) u32::from(fingerprint),
+            print = in(reg) sought.print,
             line = in(reg) line,
+            differences = in(reg) sought.differences(),
             mask = sym LINE_MASK,
             low = lateout(reg) low,
             high = lateout(reg) high,
@@ -42,26 +44,27 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// The lanes that hold `fingerprint`, and those that hold 0.
+/// The lanes that hold what is sought, and those that hold 0.
 ///
 /// # Safety
 ///
 /// The processor has AVX2.
 #[inline]
-pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
+pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought) -> (u64, u64) {
     let (low, high, low_empty, high_empty): (u32, u32, u32, u32);
     // SAFETY: as in `match_line`; the line is loaded once.
     unsafe {
         asm!(
-            "vmovd xmm0, {fingerprint:e}",
             "vmovdqu ymm1, [{line}]",
             "vmovdqu ymm2, [{line} + 32]",
-            "vpbroadcastb ymm0, xmm0",
+            "vpbroadcastb ymm0, byte ptr [{print}]",
             "vmovdqa ymm4, [rip + {mask}]",
             "vpxor xmm3, xmm3, xmm3",
             "vpand ymm1, ymm1, ymm4",
+            "vpxor ymm5, ymm0, [{differences} + 32]",
+            "vpxor ymm0, ymm0, [{differences}]",
             "vpand ymm4, ymm0, ymm4",
-            "vpcmpeqb ymm5, ymm2, ymm0",
+            "vpcmpeqb ymm5, ymm2, ymm5",
             "vpcmpeqb ymm2, ymm2, ymm3",
             "vpcmpeqb ymm3, ymm1, ymm3",
             "vpcmpeqb ymm1, ymm1, ymm4",
@@ -70,8 +73,9 @@ pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], fingerprint: u8) -> (u64, 
             "vpmovmskb {high_empty:e}, ymm2",
             "vpmovmskb {low_empty:e}, ymm3",
             "vzeroupper",
-            fingerprint = in(reg) u32::from(fingerprint),
+            print = in(reg) sought.print,
             line = in(reg) line,
+            differences = in(reg) sought.differences(),
             mask = sym LINE_MASK,
             low = lateout(reg) low,
             high = lateout(reg) high,

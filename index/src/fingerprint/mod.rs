@@ -29,8 +29,8 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-pub use lanes::{EMPTY, FLAG, FLAG_LANES_OF_LINE};
-use lanes::{repeat, without_flags};
+pub use lanes::{DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Sought};
+use lanes::{Differences, repeat, without_flags};
 use pmem::sync::{AtomicU64, Ordering};
 
 /// The instruction set that [`match_line`] uses.
@@ -142,77 +142,101 @@ fn run_avx2<W: Work>(work: W) -> W::Output {
 
 /// [`match_line`] where it takes a few instructions; `None` where it takes more.
 #[inline(always)]
-pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Option<u64> {
+pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Option<u64> {
     match isa {
         // SAFETY: this value came from `is_offered`, which asked for both features.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => Some(unsafe { avx512::match_line(line, fingerprint) }),
+        Isa::Avx512 => Some(unsafe { avx512::match_line(line, sought) }),
         // SAFETY: this value came from `is_offered`, which asked for the feature.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => Some(unsafe { avx2::match_line(line, fingerprint) }),
-        // SAFETY: NEON is part of every such target that std is built for.
+        Isa::Avx2 => Some(unsafe { avx2::match_line(line, sought) }),
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        Isa::Neon => Some(unsafe { neon::match_line(line, fingerprint) }),
+        Isa::Neon => Some(match_anywhere(isa, line, *sought.print, sought.differences())),
         // There what is usual in production shall be usual too.
         _ if cfg!(any(feature = "simulated", feature = "loom")) => {
-            Some(portable::match_line(line, fingerprint))
+            Some(match_anywhere(isa, line, *sought.print, sought.differences()))
         }
         _ => None,
     }
 }
 
-/// The lanes of `line` that hold `fingerprint`: bit *i* stands for lane *i*.
+/// The lanes of `line` that may hold what is sought: bit *i* stands for lane *i*.
 #[inline(always)]
-pub fn match_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
-    match match_line_fast(isa, line, fingerprint) {
+pub fn match_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> u64 {
+    match match_line_fast(isa, line, sought) {
         Some(matches) => matches,
-        None => match_line_anywhere(isa, line, fingerprint),
+        None => match_out_of_line(isa, line, *sought.print, sought.differences()),
     }
 }
 
-/// [`match_line`] without what newer processors have; out of line, since it is long, and inlined
-/// it would be copied into every operation.
-#[inline(never)]
-fn match_line_anywhere(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+/// The lanes of `line` that hold `fingerprint`, changed by the differences, without what newer x86 processors have.
+#[inline(always)]
+fn match_anywhere(
+    isa: Isa,
+    line: &[AtomicU64; 8],
+    fingerprint: u8,
+    differences: &Differences,
+) -> u64 {
     match isa {
         // SAFETY: SSE2 is part of the architecture.
         #[cfg(target_arch = "x86_64")]
-        Isa::Sse2 => unsafe { sse2::match_line(line, fingerprint) },
-        _ => portable::match_line(line, fingerprint),
+        Isa::Sse2 | Isa::Avx2 | Isa::Avx512 => unsafe {
+            sse2::match_line(line, fingerprint, differences)
+        },
+        // SAFETY: NEON is part of every such target that std is built for.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Isa::Neon => unsafe { neon::match_line(line, fingerprint, differences) },
+        _ => portable::match_line(line, fingerprint, differences),
     }
 }
 
-/// The lanes of `line` that hold `fingerprint`, and those that are EMPTY, where that takes a few
-/// instructions; `None` where it takes more.
+/// [`match_anywhere`] is long, and inlined it would be copied into every operation.
+#[inline(never)]
+fn match_out_of_line(
+    isa: Isa,
+    line: &[AtomicU64; 8],
+    fingerprint: u8,
+    differences: &Differences,
+) -> u64 {
+    match_anywhere(isa, line, fingerprint, differences)
+}
+
+/// [`scan_line`] where it takes a few instructions; `None` where it takes more.
 #[inline(always)]
-pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> Option<(u64, u64)> {
+pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Option<(u64, u64)> {
     match isa {
         // SAFETY: this value came from `is_offered`, which asked for both features.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => Some(unsafe { avx512::scan_line(line, fingerprint) }),
+        Isa::Avx512 => Some(unsafe { avx512::scan_line(line, sought) }),
         // SAFETY: this value came from `is_offered`, which asked for the feature.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => Some(unsafe { avx2::scan_line(line, fingerprint) }),
-        _ => match_line_fast(isa, line, fingerprint).zip(match_line_fast(isa, line, EMPTY)),
+        Isa::Avx2 => Some(unsafe { avx2::scan_line(line, sought) }),
+        _ => match_line_fast(isa, line, sought)
+            .map(|matches| (matches, match_anywhere(isa, line, EMPTY, Differences::NONE))),
     }
 }
 
-/// The lanes of `line` that hold `fingerprint`, and those that are EMPTY: [`match_line`] and
-/// [`empty_line`] at the cost of little more than one of them.
+/// The lanes of `line` that may hold what is sought, and those that are EMPTY: [`match_line`] and [`empty_line`] at the
+/// cost of little more than one of them.
 #[inline(always)]
-pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], fingerprint: u8) -> (u64, u64) {
-    match scan_line_fast(isa, line, fingerprint) {
+pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> (u64, u64) {
+    match scan_line_fast(isa, line, sought) {
         Some(found) => found,
-        None => {
-            (match_line_anywhere(isa, line, fingerprint), match_line_anywhere(isa, line, EMPTY))
-        }
+        None => (
+            match_out_of_line(isa, line, *sought.print, sought.differences()),
+            match_out_of_line(isa, line, EMPTY, Differences::NONE),
+        ),
     }
 }
 
 /// The lanes of `line` that are EMPTY: bit *i* stands for lane *i*.
 #[inline(always)]
 pub fn empty_line(isa: Isa, line: &[AtomicU64; 8]) -> u64 {
-    match_line(isa, line, EMPTY)
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx2 => scan_line(isa, line, Sought::new(0, 0)).1,
+        _ => match_out_of_line(isa, line, EMPTY, Differences::NONE),
+    }
 }
 
 /// The lanes of a word, its first `FLAG_LANES` with flags, that hold `fingerprint`: bit *i* stands

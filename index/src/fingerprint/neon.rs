@@ -1,6 +1,6 @@
 //! Matching a quarter of a line at once.
 
-use super::lanes::LINE_MASK;
+use super::lanes::{Differences, LINE_MASK};
 use pmem::sync::AtomicU64;
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vceqq_u8, vceqzq_u8, vdupq_n_u8, veorq_u8, vgetq_lane_u64, vld1q_u8,
@@ -13,17 +13,20 @@ static LANE_BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 6
 
 #[inline]
 #[target_feature(enable = "neon")]
-pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
+pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8, differences: &Differences) -> u64 {
     let [first, second, third, fourth] = load(line);
-    // SAFETY: the mask has the 16 bytes that are read, and more.
-    let first_mask = unsafe { vld1q_u8(LINE_MASK.0.as_ptr().cast()) };
-    // SAFETY: so have the bits.
+    // SAFETY: a part is less than 4: these are 16 of 64 bytes.
+    let quarter = |of: &Differences, part: usize| unsafe {
+        vld1q_u8(of.0.as_ptr().cast::<u8>().add(16 * part))
+    };
+    // SAFETY: the bits are 16 bytes.
     let lane_bits = unsafe { vld1q_u8(LANE_BITS.as_ptr()) };
-    let wanted = vdupq_n_u8(fingerprint);
-    let first = vceqzq_u8(vandq_u8(veorq_u8(first, wanted), first_mask));
-    let second = vceqq_u8(second, wanted);
-    let third = vceqq_u8(third, wanted);
-    let fourth = vceqq_u8(fourth, wanted);
+    let fingerprint = vdupq_n_u8(fingerprint);
+    let wanted = |part| veorq_u8(fingerprint, quarter(differences, part));
+    let first = vceqzq_u8(vandq_u8(veorq_u8(first, wanted(0)), quarter(&LINE_MASK, 0)));
+    let second = vceqq_u8(second, wanted(1));
+    let third = vceqq_u8(third, wanted(2));
+    let fourth = vceqq_u8(fourth, wanted(3));
     // Three rounds of adding neighbours gather the bits of eight lanes into one byte.
     let halves = vpaddq_u8(
         vpaddq_u8(vandq_u8(first, lane_bits), vandq_u8(second, lane_bits)),

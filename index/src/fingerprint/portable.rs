@@ -1,14 +1,14 @@
 //! Matching by arithmetic on words.
 
-use super::lanes::{LINE_MASK, repeat};
+use super::lanes::{Differences, LINE_MASK, repeat};
 use pmem::sync::{AtomicU64, Ordering};
 
 #[inline]
-pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
-    let wanted = repeat(fingerprint);
+pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8, differences: &Differences) -> u64 {
+    let wanted = differences.0.map(|difference| difference ^ repeat(fingerprint));
     let mut matches = [0; 8];
     for (i, word) in line.iter().enumerate() {
-        let difference = (word.load(Ordering::Relaxed) ^ wanted) & LINE_MASK.0[i];
+        let difference = (word.load(Ordering::Relaxed) ^ wanted[i]) & LINE_MASK.0[i];
         matches[i] = zero_lanes(difference);
     }
     u64::from_le_bytes(matches)

@@ -1,6 +1,6 @@
 //! Matching a quarter of a line at once, or a word.
 
-use super::lanes::{LINE_MASK, repeat};
+use super::lanes::{Differences, LINE_MASK, repeat};
 use pmem::sync::AtomicU64;
 use std::arch::asm;
 use std::arch::x86_64::{
@@ -11,16 +11,19 @@ use std::arch::x86_64::{
 
 #[inline]
 #[target_feature(enable = "sse2")]
-pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8) -> u64 {
-    let wanted = _mm_set1_epi64x(repeat(fingerprint) as i64);
-    // SAFETY: the mask is 64 aligned, constant bytes.
-    let first_mask = unsafe { _mm_load_si128(LINE_MASK.0.as_ptr().cast()) };
+pub(super) fn match_line(line: &[AtomicU64; 8], fingerprint: u8, differences: &Differences) -> u64 {
+    let fingerprint = _mm_set1_epi64x(repeat(fingerprint) as i64);
+    // SAFETY: a part is less than 4: these are 16 of 64 aligned, constant bytes.
+    let quarter = |of: &Differences, part: usize| unsafe {
+        _mm_load_si128(of.0.as_ptr().cast::<__m128i>().add(part))
+    };
+    let wanted = |part| _mm_xor_si128(fingerprint, quarter(differences, part));
     let [first, second, third, fourth] = load(line);
-    let first_difference = _mm_and_si128(_mm_xor_si128(first, wanted), first_mask);
+    let first_difference = _mm_and_si128(_mm_xor_si128(first, wanted(0)), quarter(&LINE_MASK, 0));
     bits(_mm_cmpeq_epi8(first_difference, _mm_setzero_si128()))
-        | bits(_mm_cmpeq_epi8(second, wanted)) << 16
-        | bits(_mm_cmpeq_epi8(third, wanted)) << 32
-        | bits(_mm_cmpeq_epi8(fourth, wanted)) << 48
+        | bits(_mm_cmpeq_epi8(second, wanted(1))) << 16
+        | bits(_mm_cmpeq_epi8(third, wanted(2))) << 32
+        | bits(_mm_cmpeq_epi8(fourth, wanted(3))) << 48
 }
 
 /// The lanes of `word` that are zero: bit *i* stands for lane *i*. As late as the portable one,

@@ -14,7 +14,7 @@ use crate::setups::{self, FILLING, recovered, synced, unflushed, with_helper, wi
 use crate::subject::{HASH_SEED, Setup, StoreSubject, TableSubject};
 use crate::trial::{Directed, Look};
 use engines::Engine;
-use engines::iceberg::hash::{h0, level1_fingerprint};
+use engines::iceberg::hash::{h0, level1_mark};
 use engines::iceberg::{Shape, engine_params};
 use index::hash::{Hasher, h1, h2};
 
@@ -22,20 +22,20 @@ use index::hash::{Hasher, h1, h2};
 const SHAPE: Shape =
     Shape { level_1_slots: 32, level_2_slots: 4, initial_log2: 0, initial_nodes_log2: 0 };
 
-/// The fingerprint that free keys share, and no filler has.
-const FINGERPRINT: u8 = 0x2a;
+/// The fingerprint and preferred line that free keys share. No filler has this fingerprint.
+const MARK: (u8, u64) = (0x2a, 3);
 
 fn of_shape(shape: &Shape, setup: Setup) -> Setup {
     Setup { engine: Engine::Iceberg, engine_params: engine_params(shape), ..setup }
 }
 
-/// Two to four keys that meet everywhere: same level-1 block, same fingerprint, same level-2
+/// Two to four keys that meet everywhere: same level-1 block, line and fingerprint, same level-2
 /// blocks, also after two doublings. All of them move when a table of one block doubles.
 fn colliding(count: usize) -> Vec<u64> {
     let hasher = Hasher::new(HASH_SEED);
     let meets = |&key: &u64| {
         let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
-        level1_fingerprint(first) == FINGERPRINT
+        level1_mark(first) == MARK
             && h0(first) & 3 == 1
             && h1(second) & 3 == 1
             && h2(second) & 3 == 1
@@ -50,7 +50,7 @@ fn parting() -> Vec<u64> {
     let find = |home: u64, choices: [u64; 2]| {
         let fits = |&key: &u64| {
             let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
-            level1_fingerprint(first) == FINGERPRINT
+            level1_mark(first) == MARK
                 && h0(first) & 3 == home
                 && [h1(second) & 3, h2(second) & 3] == choices
         };
@@ -70,7 +70,7 @@ fn fillers(count: usize, log2: u32) -> Vec<u64> {
         let fits = |&key: &u64| {
             let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
             let bit = |hash: u64| hash >> log2 & 1 == u64::from(moves);
-            level1_fingerprint(first) != FINGERPRINT
+            level1_mark(first).0 != MARK.0
                 && h0(first) & ((1 << log2) - 1) == block
                 && bit(h0(first))
                 && bit(h1(second))
@@ -167,10 +167,9 @@ fn level_2_doubles() -> Setup {
         let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
         h0(first) & 3 == 1 && h1(second) & 3 == 0 && h2(second) & 3 == 1
     };
-    let free = (1u64..)
-        .filter(|key| belongs(key) && level1_fingerprint(hasher.first_u64(*key)) == FINGERPRINT);
+    let free = (1u64..).filter(|key| belongs(key) && level1_mark(hasher.first_u64(*key)) == MARK);
     let fillers = (1u64 << 20..)
-        .filter(|key| belongs(key) && level1_fingerprint(hasher.first_u64(*key)) != FINGERPRINT);
+        .filter(|key| belongs(key) && level1_mark(hasher.first_u64(*key)).0 != MARK.0);
     let keys: Vec<u64> = free.take(2).chain(fillers.take(count)).collect();
     let stores = (2..keys.len()).map(|key| Op::One(key as Key, Action::Insert(FILLING)));
     Setup {
@@ -208,7 +207,7 @@ fn all_going_to(home: u64, choices: [u64; 2]) -> impl Iterator<Item = u64> {
     let hasher = Hasher::new(HASH_SEED);
     (1..).filter(move |&key| {
         let (first, second) = (hasher.first_u64(key), hasher.second_u64(key));
-        level1_fingerprint(first) == FINGERPRINT
+        level1_mark(first) == MARK
             && h0(first) & 1 == home
             && [h1(second) & 3, h2(second) & 3] == choices
     })
