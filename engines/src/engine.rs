@@ -3,7 +3,7 @@
 use crate::Settings;
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Error, Fixed, Index, ItemError, Items, Record, Records};
+use index::{Fixed, Index, ItemError, Items, Record, Records};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::any::Any;
@@ -172,7 +172,8 @@ pub trait Describe: 'static {
 ///
 /// A processor overlaps more operations if each takes fewer instructions, and a virtual call adds some for what it
 /// saves and passes. Each operation does what the method of [`Index`] or [`Records`] with its name does. `None` means
-/// that the engine does not offer it here, and nothing was done; that is known at compile time.
+/// that nothing was done, and that method is to be called: the engine does not offer the operation here, which is known at
+/// compile time, or the case is rare. No result can be an error, which would go through memory, and every result with it.
 pub trait HotPath: Send + Sync {
     /// [`Index::get`]; if it is not offered, the result of the caller's `otherwise`. A second `Option` around the first
     /// would cost four instructions.
@@ -181,27 +182,27 @@ pub trait HotPath: Send + Sync {
         otherwise()
     }
 
-    /// [`Index::insert`].
+    /// [`Index::insert`], as [`HotPath`] says.
     #[inline(always)]
-    fn insert(&self, _key: u64, _value: u64) -> Option<Replaced> {
+    fn insert(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
         None
     }
 
-    /// [`Index::update`].
+    /// [`Index::update`], as [`HotPath`] says.
     #[inline(always)]
-    fn update(&self, _key: u64, _value: u64) -> Option<Replaced> {
+    fn update(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
         None
     }
 
-    /// [`Index::upsert`].
+    /// [`Index::upsert`], as [`HotPath`] says.
     #[inline(always)]
-    fn upsert(&self, _key: u64, _value: u64) -> Option<Replaced> {
+    fn upsert(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
         None
     }
 
-    /// [`Index::remove`].
+    /// [`Index::remove`], as [`HotPath`] says.
     #[inline(always)]
-    fn remove(&self, _key: u64) -> Option<Replaced> {
+    fn remove(&self, _key: u64) -> Option<Option<u64>> {
         None
     }
 
@@ -214,9 +215,6 @@ pub trait HotPath: Send + Sync {
 
 /// A table, behind one virtual call for each operation.
 pub type BoxedIndex<K, V> = Box<dyn Index<K, V>>;
-
-/// What a mutation of a table of words returns: the value that it replaced or met.
-pub type Replaced = Result<Option<u64>, Error>;
 
 /// What a look-up in a store returns.
 pub type FoundRecord<'a> = Result<Option<Record<'a>>, ItemError>;

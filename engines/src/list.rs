@@ -1,9 +1,7 @@
 //! The list of engines, and the enum that is made of them.
 
 use crate::Settings;
-use crate::engine::{
-    Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted,
-};
+use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Fixed, Index, Records};
@@ -136,28 +134,28 @@ macro_rules! list {
             }
 
             #[inline(always)]
-            fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
+            fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.insert(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn update(&self, key: u64, value: u64) -> Option<Replaced> {
+            fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.update(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
+            fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.upsert(key, value)),+
                 }
             }
 
             #[inline(always)]
-            fn remove(&self, key: u64) -> Option<Replaced> {
+            fn remove(&self, key: u64) -> Option<Option<u64>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.remove(key)),+
                 }
@@ -218,7 +216,7 @@ impl<M: Medium> HotPath for Inlined<M> {
     }
 
     #[inline(always)]
-    fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
+    fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
         match &self.preferred {
             Some(hot) => hot.insert(key, value),
             None => self.other.as_ref()?.insert(key, value),
@@ -226,7 +224,7 @@ impl<M: Medium> HotPath for Inlined<M> {
     }
 
     #[inline(always)]
-    fn update(&self, key: u64, value: u64) -> Option<Replaced> {
+    fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
         match &self.preferred {
             Some(hot) => hot.update(key, value),
             None => self.other.as_ref()?.update(key, value),
@@ -234,7 +232,7 @@ impl<M: Medium> HotPath for Inlined<M> {
     }
 
     #[inline(always)]
-    fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
+    fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
         match &self.preferred {
             Some(hot) => hot.upsert(key, value),
             None => self.other.as_ref()?.upsert(key, value),
@@ -242,7 +240,7 @@ impl<M: Medium> HotPath for Inlined<M> {
     }
 
     #[inline(always)]
-    fn remove(&self, key: u64) -> Option<Replaced> {
+    fn remove(&self, key: u64) -> Option<Option<u64>> {
         match &self.preferred {
             Some(hot) => hot.remove(key),
             None => self.other.as_ref()?.remove(key),

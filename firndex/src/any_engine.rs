@@ -6,7 +6,7 @@ use crate::handle::PoolHandle;
 use crate::word_types::{of_word, word_of};
 use engines::Inlined;
 use engines::engine::{FoundRecord, HotPath};
-use index::{CheckReport, Error, Fixed, Index, Records, are_words};
+use index::{CheckReport, Fixed, Index, Records, are_words};
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
@@ -138,50 +138,31 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         }
     }
 
+    /// What [`Index::insert`] finds, unless the hot path does not suffice. Then nothing was done. So with the following.
     #[inline(always)]
-    pub(crate) fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        if let Some(hot) = self.of_words()
-            && let Some(replaced) = hot.insert(key.word(0), value.word(0))
-        {
-            return typed(replaced);
-        }
-        self.any.insert(key, value)
+    pub(crate) fn insert_here(&self, key: K, value: V) -> Option<Option<V>> {
+        typed(self.of_words()?.insert(key.word(0), value.word(0)))
     }
 
     #[inline(always)]
-    pub(crate) fn update(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        if let Some(hot) = self.of_words()
-            && let Some(replaced) = hot.update(key.word(0), value.word(0))
-        {
-            return typed(replaced);
-        }
-        self.any.update(key, value)
+    pub(crate) fn update_here(&self, key: K, value: V) -> Option<Option<V>> {
+        typed(self.of_words()?.update(key.word(0), value.word(0)))
     }
 
     #[inline(always)]
-    pub(crate) fn upsert(&self, key: K, value: V) -> Result<Option<V>, Error> {
-        if let Some(hot) = self.of_words()
-            && let Some(replaced) = hot.upsert(key.word(0), value.word(0))
-        {
-            return typed(replaced);
-        }
-        self.any.upsert(key, value)
+    pub(crate) fn upsert_here(&self, key: K, value: V) -> Option<Option<V>> {
+        typed(self.of_words()?.upsert(key.word(0), value.word(0)))
     }
 
     #[inline(always)]
-    pub(crate) fn remove(&self, key: K) -> Result<Option<V>, Error> {
-        if let Some(hot) = self.of_words()
-            && let Some(replaced) = hot.remove(key.word(0))
-        {
-            return typed(replaced);
-        }
-        self.any.remove(key)
+    pub(crate) fn remove_here(&self, key: K) -> Option<Option<V>> {
+        typed(self.of_words()?.remove(key.word(0)))
     }
 }
 
 #[inline(always)]
-fn typed<V: Fixed>(replaced: Result<Option<u64>, Error>) -> Result<Option<V>, Error> {
-    replaced.map(|value| value.map(of_word))
+fn typed<V: Fixed>(found: Option<Option<u64>>) -> Option<Option<V>> {
+    found.map(|value| value.map(of_word))
 }
 
 impl AnyEngine<dyn Records> {

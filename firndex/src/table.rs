@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 mod batches;
+mod singles;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
@@ -96,7 +97,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             return self.put_disturbed(key, value);
         }
         let write = self.handle.enter()?;
-        let replaced = self.index.upsert(key, value)?;
+        let Some(replaced) = self.index.upsert_here(key, value) else {
+            return self.put_by_call(write, key, value);
+        };
         self.handle.end(write)?;
         Ok(replaced)
     }
@@ -118,7 +121,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             return self.insert_disturbed(key, value);
         }
         let write = self.handle.enter()?;
-        let found = self.index.insert(key, value)?;
+        let Some(found) = self.index.insert_here(key, value) else {
+            return self.insert_by_call(write, key, value);
+        };
         self.handle.end(write)?;
         Ok(found)
     }
@@ -131,7 +136,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             return self.update_disturbed(key, value);
         }
         let write = self.handle.enter()?;
-        let replaced = self.index.update(key, value)?;
+        let Some(replaced) = self.index.update_here(key, value) else {
+            return self.update_by_call(write, key, value);
+        };
         self.handle.end(write)?;
         Ok(replaced)
     }
@@ -143,7 +150,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             return self.remove_disturbed(key);
         }
         let write = self.handle.enter()?;
-        let removed = self.index.remove(key)?;
+        let Some(removed) = self.index.remove_here(key) else {
+            return self.remove_by_call(write, key);
+        };
         self.handle.end(write)?;
         Ok(removed)
     }

@@ -97,15 +97,14 @@ impl<M: Medium> Core<M> {
         for (index, ((&key, probe), candidates)) in
             keys.iter().zip(&probes).zip(&mut candidates).enumerate()
         {
-            let matches = match_line(isa, probe.line, probe.sought());
+            *candidates = match_line(isa, probe.line, probe.sought());
             // The fingerprints read above vouch for the slots and the SPILLED flags read below.
             fence(Ordering::Acquire);
-            *candidates = matches;
-            probe.prefetch_candidate(self.medium(), probe.candidates(matches));
+            probe.prefetch_candidate(self.medium(), *candidates);
             let may_have_spilled = probe.may_have_spilled();
             undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
-            undecided_len += usize::from((matches != 0) | may_have_spilled);
-            if may_have_spilled & (matches == 0) {
+            undecided_len += usize::from((*candidates != 0) | may_have_spilled);
+            if may_have_spilled & (*candidates == 0) {
                 self.prefetch_2(geometry, key, probe.first);
             }
         }
@@ -229,7 +228,7 @@ impl<M: Medium> Core<M> {
                 sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
             }
             let (matches, empty) = scan_line(isa, probe.line, probe.sought());
-            candidates[index] = probe.candidates(matches);
+            candidates[index] = matches;
             empties[index] = empty;
             self.prefetch_likely(probe, candidates[index], empty);
         }

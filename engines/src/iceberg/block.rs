@@ -9,7 +9,7 @@ use super::hash::{
 };
 use super::layout::{
     FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED_WORD, VALUE_WORD,
-    lane_from, slot_of,
+    slot_of,
 };
 use index::Change;
 use index::fingerprint::{
@@ -141,19 +141,6 @@ impl<M> Probe<'_, M> {
     #[inline(always)]
     pub(super) fn sought(&self) -> Sought {
         Sought::new(level1_byte(self.first), self.preferred())
-    }
-
-    /// These lanes, counted from the preferred one on. The first of those with the key's fingerprint is then nearly
-    /// always the right one.
-    #[inline(always)]
-    pub(super) fn candidates(&self, matches: u64) -> u64 {
-        matches.rotate_right(self.preferred)
-    }
-
-    /// The first lane of the candidates; there must be one.
-    #[inline(always)]
-    pub(super) fn lane(&self, candidates: u64) -> usize {
-        lane_from(self.preferred(), candidates)
     }
 
     /// Whether the key may be in level 2 or 3. Ask after reading the fingerprints: a writer that brings a key there
@@ -364,7 +351,7 @@ impl<M: Medium> Core<M> {
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Unfenced> {
         while candidates != 0 {
-            let lane = probe.lane(candidates);
+            let lane = candidates.trailing_zeros() as usize;
             let (found, value) = probe.slots.load_pair(self.medium(), lane);
             if found == key {
                 let change = decide(Some(value));
@@ -424,7 +411,7 @@ pub(super) fn order_stores() {
 /// circle. There must be an empty lane.
 #[inline(always)]
 pub(super) fn lane_to_fill(empties: u64, preferred: usize) -> usize {
-    lane_from(preferred, empties.rotate_right(preferred as u32))
+    (preferred + empties.rotate_right(preferred as u32).trailing_zeros() as usize) & 63
 }
 
 /// Lanes of a level-2 word with this fingerprint.
@@ -437,6 +424,7 @@ impl<M: Medium> Probe<'_, M> {
     /// Prefetches the first candidate's slot, or the line, which is at hand, if there is no candidate.
     #[inline(always)]
     pub(super) fn prefetch_candidate(&self, medium: &M, candidates: u64) {
-        self.slots.prefetch_or(medium, self.lane(candidates), candidates != 0, self.line);
+        let lane = candidates.trailing_zeros() as usize;
+        self.slots.prefetch_or(medium, lane, candidates != 0, self.line);
     }
 }

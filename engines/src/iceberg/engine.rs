@@ -3,7 +3,7 @@
 use super::{Core, Iceberg, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Replaced, Wanted, as_pairs,
+    Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted, as_pairs,
     open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
@@ -114,23 +114,23 @@ impl<M: Medium> HotPath for Hot<M> {
     }
 
     #[inline(always)]
-    fn insert(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.core.insert(key, value))
+    fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.core.insert_here(key, value)
     }
 
     #[inline(always)]
-    fn update(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.core.update(key, value))
+    fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.core.update_here(key, value)
     }
 
     #[inline(always)]
-    fn upsert(&self, key: u64, value: u64) -> Option<Replaced> {
-        Some(self.core.upsert(key, value))
+    fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.core.upsert_here(key, value)
     }
 
     #[inline(always)]
-    fn remove(&self, key: u64) -> Option<Replaced> {
-        Some(self.core.remove(key))
+    fn remove(&self, key: u64) -> Option<Option<u64>> {
+        self.core.remove_here(key)
     }
 }
 

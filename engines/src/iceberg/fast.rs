@@ -20,7 +20,7 @@ impl<M: Medium> Core<M> {
     pub(super) fn get(&self, key: u64) -> Option<u64> {
         let first = self.hasher.first_u64(key);
         let geometry = self.geometry();
-        if geometry.is_resizing() || key == 0 {
+        if geometry.is_resizing() {
             return self.get_slow(key, first);
         }
         let probe = self.aim(geometry, first);
@@ -49,7 +49,7 @@ impl<M: Medium> Core<M> {
         while candidates != 0 {
             let lane = candidates.trailing_zeros() as usize;
             let (found, value) = probe.slots.load_pair(self.medium(), lane);
-            if found == key {
+            if found == key && key != 0 {
                 // A pair under the lock may not be durable yet.
                 let is_locked = probe.flags().load(Ordering::Acquire) & LOCK != 0;
                 return if is_locked || !is_current() { slow() } else { Some(value) };
@@ -87,25 +87,15 @@ impl<M: Medium> Core<M> {
         if const { !M::IS_BARE } {
             let decide = &decide as &dyn Fn(Option<u64>) -> Change<u64>;
             if self.medium().flushes() {
-                self.mutate_flushed(key, decide)
+                self.mutate_one::<true>(key, decide)
             } else {
                 self.mutate_one::<false>(key, decide)
             }
         } else if self.medium().flushes() {
-            self.mutate_flushed(key, decide)
+            self.mutate_one::<true>(key, decide)
         } else {
             self.mutate_one::<false>(key, decide)
         }
-    }
-
-    /// Not inlined: next to a flush, a call costs nothing.
-    #[inline(never)]
-    fn mutate_flushed(
-        &self,
-        key: u64,
-        decide: impl Fn(Option<u64>) -> Change<u64>,
-    ) -> Result<Option<u64>, Error> {
-        self.mutate_one::<true>(key, decide)
     }
 
     #[inline(always)]
@@ -122,6 +112,22 @@ impl<M: Medium> Core<M> {
             }
             None => self.mutate_otherwise(key, first, decide),
         }
+    }
+
+    /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices and nothing is flushed:
+    /// next to a flush, a call costs nothing. Returns what was found, or `None` if nothing was done.
+    #[inline(always)]
+    fn mutate_here(
+        &self,
+        key: u64,
+        decide: impl Fn(Option<u64>) -> Change<u64>,
+    ) -> Option<Option<u64>> {
+        if self.medium().flushes() {
+            return None;
+        }
+        let done = self.mutate_fast::<false>(key, self.hasher.first_u64(key), &decide)?;
+        self.count_done(done);
+        Some(done.found)
     }
 
     /// Returns what was found and done, or `None` if the fast path does not suffice.
@@ -142,7 +148,7 @@ impl<M: Medium> Core<M> {
             // Before the lock, whose instruction waits for the previous operation's fence: the misses of this operation
             // overlap with that wait.
             let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
-            self.prefetch_likely(&probe, probe.candidates(matches), empties);
+            self.prefetch_likely(&probe, matches, empties);
         }
         let locked = Locked::attempt(probe.flags())?;
         if self.geometry() != geometry {
@@ -156,7 +162,7 @@ impl<M: Medium> Core<M> {
         };
         // Only a look under the lock proves that the key is absent.
         let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
-        let changed = self.change_candidate(&probe, probe.candidates(matches), key, decide);
+        let changed = self.change_candidate(&probe, matches, key, decide);
         let unfenced = match changed {
             Some(changed) => changed,
             None if probe.may_have_spilled() => return None,
@@ -179,7 +185,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn prefetch_likely(&self, probe: &Probe<'_, M>, candidates: u64, empties: u64) {
         let room = lane_to_fill(empties, probe.preferred());
-        let likely = if candidates == 0 { room } else { probe.lane(candidates) };
+        let likely = if candidates == 0 { room } else { candidates.trailing_zeros() as usize };
         probe.slots.prefetch_write(self.medium(), likely);
     }
 
@@ -201,6 +207,26 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
         self.mutate(key, |_| Change::Remove)
+    }
+
+    #[inline(always)]
+    pub(super) fn insert_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.mutate_here(key, |found| Change::if_absent(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn update_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.mutate_here(key, |found| Change::if_present(found, value))
+    }
+
+    #[inline(always)]
+    pub(super) fn upsert_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
+        self.mutate_here(key, |_| Change::Put(value))
+    }
+
+    #[inline(always)]
+    pub(super) fn remove_here(&self, key: u64) -> Option<Option<u64>> {
+        self.mutate_here(key, |_| Change::Remove)
     }
 
     #[inline(always)]

@@ -359,12 +359,6 @@ impl Published {
     }
 }
 
-/// The lowest lane of a mask that was rotated right by `preferred`. The mask must have one.
-#[inline(always)]
-pub(super) fn lane_from(preferred: usize, lanes: u64) -> usize {
-    (preferred + lanes.trailing_zeros() as usize) & 63
-}
-
 /// The slot of a lane, in the block (of either level) that begins at `block`.
 #[inline(always)]
 pub(super) fn slot_of(block: Offset, lane: usize) -> Offset {

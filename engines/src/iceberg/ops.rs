@@ -81,8 +81,8 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn count_done(&self, done: Done) {
         match (done.found, done.change) {
-            (None, Change::Put(_)) => self.count(INSERTIONS, 1),
-            (Some(_), Change::Remove) => self.count(REMOVALS, 1),
+            (None, Change::Put(_)) => self.count_one(INSERTIONS),
+            (Some(_), Change::Remove) => self.count_one(REMOVALS),
             _ => {}
         }
     }

@@ -105,47 +105,4 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         let len = keys.len().min(removed.len());
         self.handle.mutate_batch(len, || self.index.remove_many(&keys[..len], &mut removed[..len]))
     }
-
-    // Single calls of a pool that is watched, or after a fork or a bus error that may concern another pool. As batches
-    // they do not compile the hot path into their callers once more.
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn get_disturbed(&self, key: K) -> Result<Option<V>> {
-        let mut value = [None];
-        self.get_many_into(&[key], &mut value)?;
-        Ok(value[0])
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn put_disturbed(&self, key: K, value: V) -> Result<Option<V>> {
-        let mut replaced = [None];
-        self.put_many_into(&[(key, value)], &mut replaced)?;
-        Ok(replaced[0])
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn insert_disturbed(&self, key: K, value: V) -> Result<Option<V>> {
-        let mut found = [None];
-        self.insert_many_into(&[(key, value)], &mut found)?;
-        Ok(found[0])
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn update_disturbed(&self, key: K, value: V) -> Result<Option<V>> {
-        let mut replaced = [None];
-        self.update_many_into(&[(key, value)], &mut replaced)?;
-        Ok(replaced[0])
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn remove_disturbed(&self, key: K) -> Result<Option<V>> {
-        let mut removed = [None];
-        self.remove_many_into(&[key], &mut removed)?;
-        Ok(removed[0])
-    }
 }
