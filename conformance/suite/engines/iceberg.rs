@@ -21,8 +21,8 @@ pub(crate) static ENGINE: Engine = Engine {
     },
     budget: Budget {
         load_factor: 0.85,
-        lines_read_per_hit: 1.3,
-        lines_read_per_miss: 0.3,
+        lines_read_per_hit: 1.1,
+        lines_read_per_miss: 0.17,
         writes_per_insertion: 1.0,
         writes_per_update: 1.0,
         fences_per_batch: 1.1,

@@ -49,9 +49,11 @@
 //!    tear a list. Nodes carry a state, written last.
 //! 6. SPILLED is a filter of eight bits. A search that finds nothing in level 1 ends there if no key with its bit ever
 //!    went beyond the block.
-//! 7. The superblock records sizes before a doubling shows them. Recovery finishes an interrupted doubling, block pair
+//! 7. A pair goes to a line of its block that its hash prefers, if that has room. Its fingerprint has a bit for whether
+//!    it is there ([`DISPLACED`](index::fingerprint::DISPLACED)), and seven bits of the hash.
+//! 8. The superblock records sizes before a doubling shows them. Recovery finishes an interrupted doubling, block pair
 //!    by block pair.
-//! 8. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends. Recovery
+//! 9. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends. Recovery
 //!    takes an interrupted shrink back.
 
 mod batch;

@@ -1,7 +1,7 @@
 //! Queries (section 3.2): level 1, then 2, then 3.
 //!
-//! A hit reads one line of the pool, and in a quarter of cases one more, because of a false fingerprint match. A miss
-//! reads only lines of false matches. Level 3 is not counted here.
+//! A hit reads one line of the pool, and in one case in fourteen one more, because of a false fingerprint match. A miss
+//! reads only lines of false matches, in one case in seven. Level 3 is not counted here.
 
 use super::Core;
 use super::block::matches_2;
