@@ -172,8 +172,9 @@ pub trait Describe: 'static {
 ///
 /// A processor overlaps more operations if each takes fewer instructions, and a virtual call adds some for what it
 /// saves and passes. Each operation does what the method of [`Index`] or [`Records`] with its name does. `None` means
-/// that nothing was done, and that method is to be called: the engine does not offer the operation here, which is known at
-/// compile time, or the case is rare. No result can be an error, which would go through memory, and every result with it.
+/// that nothing was done, and that method is to be called: the engine does not offer the operation here, which is known
+/// at compile time, or the case is rare. A change cannot return an error, which would go through memory, and every
+/// result with it.
 pub trait HotPath: Send + Sync {
     /// [`Index::get`]; if it is not offered, the result of the caller's `otherwise`. A second `Option` around the first
     /// would cost four instructions.

@@ -138,7 +138,7 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         }
     }
 
-    /// What [`Index::insert`] finds, unless the hot path does not suffice. Then nothing was done. So with the following.
+    /// What [`Index::insert`] finds. `None`: the hot path does not suffice, and nothing was done. So with the others.
     #[inline(always)]
     pub(crate) fn insert_here(&self, key: K, value: V) -> Option<Option<V>> {
         typed(self.of_words()?.insert(key.word(0), value.word(0)))

@@ -11,8 +11,8 @@
 //!
 //! h0 selects the level-1 block; [`h1`](index::hash::h1) and [`h2`](index::hash::h2) of the second output select the
 //! two level-2 blocks. A key goes into the level-1 line of its block if that line has room, so a look-up can fetch it
-//! early. Bit 56 goes unused: its place in the fingerprint says whether the pair is in that line
-//! ([`DISPLACED`](index::fingerprint::DISPLACED)). The SPILLED lane has the flag that the key sets in its level-1 block when it goes to level 2 or 3.
+//! early. Bit 56 goes unused: its place in the fingerprint says whether the pair is in that line ([`DISPLACED`]). The
+//! SPILLED lane has the flag that the key sets in its level-1 block when it goes to level 2 or 3.
 //!
 //! No other two fields share a bit. So the keys of one block still differ in their fingerprints, and a key's
 //! fingerprint in one block says nothing about its fingerprint in another. Only keys that spill from level 1 need the

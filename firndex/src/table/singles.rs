@@ -6,8 +6,8 @@ use index::Fixed;
 use pmem::Write;
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    // The rest of calls that have begun and done nothing yet: on engines without a hot path, and in cases that it leaves
-    // out. Its errors do not go through the caller's memory, nor do the results of others.
+    // The rest of calls that have the right to write and have done nothing yet: on engines without a hot path, and in
+    // cases that it leaves out. Behind a call, errors do not take the results of the hot path through memory.
 
     #[inline(never)]
     pub(super) fn put_by_call(&self, write: Write<'_>, key: K, value: V) -> Result<Option<V>> {
