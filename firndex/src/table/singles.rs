@@ -37,8 +37,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(removed)
     }
 
-    // Calls of a pool that is watched, or after a fork or a bus error that may concern another pool. They are batches of
-    // one, so that the hot path is not compiled once more.
+    // Calls of a pool that is watched, or after a fork or a bus error that may concern another pool. They are batches
+    // of one, so that the hot path is not compiled once more.
 
     #[cold]
     #[inline(never)]

@@ -31,8 +31,8 @@ const GROUPS: usize = 64 / GROUP_LANES;
 ///
 /// A search looks for the fingerprint without it in the group that its key prefers, and with it everywhere else. Most
 /// entries are in the group that they prefer, and other keys of the line mostly prefer other groups: so most entries
-/// cannot be taken for the one that is sought. The bit costs a bit of the hash, which doubles the matches by chance, and
-/// spares four in five of them.
+/// cannot be taken for the one that is sought. The bit costs a bit of the hash, which doubles the matches by chance,
+/// and spares three in four of them.
 pub const DISPLACED: u8 = 1;
 
 /// [`print_of`] each byte of hash.
