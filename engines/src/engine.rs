@@ -3,7 +3,7 @@
 use crate::Settings;
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, ItemError, Items, Record, Records};
+use index::{Fixed, Index, Items, Record, Records};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::any::Any;
@@ -173,8 +173,8 @@ pub trait Describe: 'static {
 /// A processor overlaps more operations if each takes fewer instructions, and a virtual call adds some for what it
 /// saves and passes. Each operation does what the method of [`Index`] or [`Records`] with its name does. `None` means
 /// that nothing was done, and that method is to be called: the engine does not offer the operation here, which is known
-/// at compile time, or the case is rare. A change cannot return an error, which would go through memory, and every
-/// result with it.
+/// at compile time, or the case is rare. None of them returns an error, which would go through memory, and every result
+/// with it.
 pub trait HotPath: Send + Sync {
     /// [`Index::get`]; if it is not offered, the result of the caller's `otherwise`. A second `Option` around the first
     /// would cost four instructions.
@@ -207,18 +207,15 @@ pub trait HotPath: Send + Sync {
         None
     }
 
-    /// [`Records::get`].
+    /// [`Records::get`], as [`HotPath`] says.
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, _key: &[u8]) -> Option<FoundRecord<'a>> {
+    fn get_bytes<'a>(&'a self, _key: &[u8]) -> Option<Option<Record<'a>>> {
         None
     }
 }
 
 /// A table, behind one virtual call for each operation.
 pub type BoxedIndex<K, V> = Box<dyn Index<K, V>>;
-
-/// What a look-up in a store returns.
-pub type FoundRecord<'a> = Result<Option<Record<'a>>, ItemError>;
 
 /// An engine without operations that are compiled into their callers.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The list of engines, and the enum that is made of them.
 
 use crate::Settings;
-use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
+use crate::engine::{Describe, Description, HotPath, PairSizes, Parameters, Wanted};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, Records};
+use index::{Fixed, Index, Record, Records};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::fmt;
@@ -162,7 +162,7 @@ macro_rules! list {
             }
 
             #[inline(always)]
-            fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+            fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.get_bytes(key)),+
                 }
@@ -248,7 +248,7 @@ impl<M: Medium> HotPath for Inlined<M> {
     }
 
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
         match &self.preferred {
             Some(hot) => hot.get_bytes(key),
             None => self.other.as_ref()?.get_bytes(key),

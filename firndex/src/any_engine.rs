@@ -5,8 +5,8 @@ use crate::compactor::Compactor;
 use crate::handle::PoolHandle;
 use crate::word_types::{of_word, word_of};
 use engines::Inlined;
-use engines::engine::{FoundRecord, HotPath};
-use index::{CheckReport, Fixed, Index, Records, are_words};
+use engines::engine::HotPath;
+use index::{CheckReport, Fixed, Index, Record, Records, are_words};
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
@@ -166,11 +166,9 @@ fn typed<V: Fixed>(found: Option<Option<u64>>) -> Option<Option<V>> {
 }
 
 impl AnyEngine<dyn Records> {
+    /// What [`Records::get`] finds. `None`: the hot path does not suffice.
     #[inline(always)]
-    pub(crate) fn get(&self, key: &[u8]) -> FoundRecord<'_> {
-        match self.inlined.get_bytes(key) {
-            Some(found) => found,
-            None => self.any.get(key),
-        }
+    pub(crate) fn get_here(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        self.inlined.get_bytes(key)
     }
 }

@@ -118,6 +118,15 @@ impl Store {
         if self.handle.is_disturbed() {
             return self.get_disturbed(key);
         }
+        match self.records.get_here(key) {
+            Some(found) => Ok(wrap(found)),
+            None => self.get_by_call(key),
+        }
+    }
+
+    /// Behind a call, an error does not take the results of the hot path through memory.
+    #[inline(never)]
+    fn get_by_call(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
         Ok(wrap(self.records.get(key)?))
     }
 

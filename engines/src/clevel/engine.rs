@@ -2,11 +2,11 @@
 
 use super::{Clevel, ClevelTable, Core, Shape};
 use crate::Settings;
-use crate::engine::{Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted};
+use crate::engine::{Describe, Description, HotPath, PairSizes, Parameters, Wanted};
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index};
+use index::{Fixed, Index, Record};
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
@@ -89,8 +89,8 @@ pub struct Hot<M: Medium>(Arc<Core<M>>);
 
 impl<M: Medium> HotPath for Hot<M> {
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
-        Some(self.0.get(key))
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
+        self.0.get_here(key)
     }
 }
 

@@ -25,26 +25,20 @@ pub(super) fn slot_of(buckets: &[Bucket], matching: u32) -> Offset {
 }
 
 impl<M: Medium> Core<M> {
+    /// The value of a key, if the fast search suffices.
     #[inline(always)]
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+    pub(super) fn get_here(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         let guard = self.epochs.pin();
-        let hash = self.hash(key);
-        // Two ends, so that the usual one needs nothing in memory.
-        match self.search_fast(hash, key, &guard) {
-            Some(found) => Ok(found.map(|hit| Record::new(hit.item.value, guard))),
-            None => self.get_slow(hash, key, guard),
-        }
+        let found = self.search_fast(self.hash(key), key, &guard)?;
+        Some(found.map(|hit| Record::new(hit.item.value, guard)))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn get_slow<'a>(
-        &'a self,
-        hash: u64,
-        key: &[u8],
-        guard: Guard<'a>,
-    ) -> Result<Option<Record<'a>>, ItemError> {
-        let found = self.search_slow(hash, key, &guard)?;
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        if let Some(found) = self.get_here(key) {
+            return Ok(found);
+        }
+        let guard = self.epochs.pin();
+        let found = self.search_slow(self.hash(key), key, &guard)?;
         Ok(found.map(|hit| Record::new(hit.item.value, guard)))
     }
 

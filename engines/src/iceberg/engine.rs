@@ -3,13 +3,12 @@
 use super::{Core, Iceberg, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, FoundRecord, HotPath, PairSizes, Parameters, Wanted, as_pairs,
-    open_items,
+    Describe, Description, HotPath, PairSizes, Parameters, Wanted, as_pairs, open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, ItemReader, Items, are_words};
+use index::{Fixed, Index, ItemReader, Items, Record, are_words};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
@@ -108,9 +107,11 @@ impl<M: Medium> HotPath for Hot<M> {
     }
 
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
         let items = self.items.as_ref()?;
-        Some(items.get(key, |hash| self.core.get(hash)))
+        let (guard, hash) = items.begin(key);
+        let slot = self.core.get(hash);
+        items.end(guard, key, slot)
     }
 
     #[inline(always)]

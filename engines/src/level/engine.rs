@@ -4,13 +4,12 @@ use super::layout::SLOTS_MAX;
 use super::{Core, LevelHashing, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, FoundRecord, HotPath, PairSizes, Parameter, Parameters, Wanted,
-    open_items,
+    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, ItemReader, Items};
+use index::{Fixed, Index, ItemReader, Items, Record};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::ops::RangeInclusive;
@@ -142,9 +141,11 @@ impl<M: Medium> HotPath for Hot<M> {
     }
 
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<FoundRecord<'a>> {
+    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
         let items = self.items.as_ref()?;
-        Some(items.get(key, |hash| self.core.get(hash)))
+        let (guard, hash) = items.begin(key);
+        let slot = self.core.get(hash);
+        items.end(guard, key, slot)
     }
 }
 

@@ -64,14 +64,30 @@ pub struct ItemReader<M: Medium> {
 }
 
 impl<M: Medium> ItemReader<M> {
-    /// [`Records::get`](crate::Records::get), where `search` looks a hash up in the index.
+    /// Begins a look-up: pins the thread, so that what the index then finds keeps its items. Also returns the hash to
+    /// look up there.
     #[inline(always)]
-    pub fn get<'a>(
+    pub fn begin(&self, key: &[u8]) -> (Guard<'_>, u64) {
+        (self.space.epochs.pin(), self.hasher.first_bytes(key))
+    }
+
+    /// The key's value, from what the index found since [`ItemReader::begin`]. `None`: that is not the key's item
+    /// alone, or it is damaged. [`Records::get`](crate::Records::get) then knows more.
+    #[inline(always)]
+    pub fn end<'a>(
         &'a self,
+        guard: Guard<'a>,
         key: &[u8],
-        search: impl FnOnce(u64) -> Option<u64>,
-    ) -> Result<Option<Record<'a>>, ItemError> {
-        self.space.get(self.hasher.first_bytes(key), key, search)
+        slot: Option<u64>,
+    ) -> Option<Option<Record<'a>>> {
+        let Some(slot) = slot else { return Some(None) };
+        if slot & GROUP != 0 {
+            return None;
+        }
+        match self.space.heap.item_of_key(Offset(slot), key, &guard) {
+            Ok(Some(item)) => Some(Some(Record::new(item.value, guard))),
+            Ok(None) | Err(_) => None,
+        }
     }
 }
 
