@@ -1,4 +1,4 @@
-//! Compiles the shims of those C++ maps whose headers are there, and notes every peer's version.
+//! Compiles the shims of those C and C++ maps that are there, and notes every peer's version.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -35,6 +35,48 @@ const FOREIGN: [Foreign; 3] = [
     ("tbb", "oneapi/tbb/concurrent_hash_map.h", tbb_version),
     ("boost", "boost/unordered/concurrent_flat_map.hpp", boost_version),
 ];
+
+/// Names a checkout of the authors' IcebergHT.
+const ICEBERGHT: &str = "PEERS_ICEBERGHT";
+
+fn iceberght() {
+    println!("cargo::rustc-check-cfg=cfg(has_iceberght)");
+    println!("cargo::rerun-if-env-changed={ICEBERGHT}");
+    let Some(checkout) = env::var_os(ICEBERGHT).filter(|name| !name.is_empty()) else {
+        println!("cargo::warning=iceberght-c is left out: {ICEBERGHT} names no checkout");
+        return;
+    };
+    let checkout = PathBuf::from(checkout);
+    let [sources, headers] = ["src", "include"].map(|name| checkout.join(name));
+    let main = sources.join("iceberg_table.c");
+    assert!(main.exists(), "{ICEBERGHT}: there is no {}", main.display());
+    println!("cargo::rerun-if-changed={}", sources.display());
+    println!("cargo::rerun-if-changed={}", headers.display());
+
+    // Of their Makefile's flags, those of `make NORESIZE=1`. They use the instructions of AVX2 and
+    // BMI2 without looking whether there are any, so there is no build for every processor.
+    let mut build = cc::Build::new();
+    build.std("gnu11").opt_level(3).flag("-march=native").define("ENABLE_BLOCK_LOCKING", None);
+    // What a shared library exports can be replaced when it is loaded, so it is not inlined.
+    build.flag("-fvisibility=hidden");
+    // They pass the address of an array where its elements' is due; newer compilers refuse that.
+    build.flag_if_supported("-Wno-incompatible-pointer-types");
+    for directory in [&sources, &headers] {
+        build.flag("-isystem").flag(directory);
+    }
+    build.file("shims/iceberght.c").compile("shim_iceberght");
+    println!("cargo::rustc-link-lib=m");
+    println!("cargo::rustc-cfg=has_iceberght");
+
+    let head = std::process::Command::new("git")
+        .arg("--git-dir")
+        .arg(checkout.join(".git"))
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output();
+    let head = head.ok().filter(|output| output.status.success());
+    let head = head.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    println!("cargo::rustc-env=VERSION_ICEBERGHT={}", head.unwrap_or_else(|| "without-git".into()));
+}
 
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
@@ -93,6 +135,7 @@ fn main() {
         }
     }
 
+    iceberght();
     rocksdb();
 
     let lock = fs::read_to_string("Cargo.lock").unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result};
-use index::fingerprint::{EMPTY, Isa, Sought, match_line, match_two_words, scan_line};
+use index::fingerprint::{EMPTY, Isa, Tables, match_line, match_two_words, scan_line};
 use pmem::medium::{CacheFlush, Memory};
 use pmem::sync::{Array, AtomicU64, Line, Ordering, Zeroable};
 use pmem::{LINE, Medium as _, Offset, WORD};
@@ -41,7 +41,8 @@ type Record = [AtomicU64; 2];
 const HOMES: usize = 1 << 13;
 /// Spreads second choices: an odd number near 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// A fingerprint that no line here holds.
+static TABLES: Tables = Tables::for_slots(64);
+/// A byte whose fingerprint no line here holds.
 const ABSENT: u8 = 0xee;
 /// The bit of a line that locks it.
 const LOCK: u64 = 1 << 7;
@@ -206,29 +207,29 @@ impl Ground {
     }
 
     fn bare_gets(&self, offsets: &[u64]) -> u64 {
-        let isa = Isa::detect();
+        let (isa, near) = (Isa::detect(), TABLES.near(0));
         let mut sum = 0;
         for &at in offsets {
             let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
             // Whatever this finds, the processor has to wait for it; word 0 of either line is 0.
-            let matches = match_line(isa, line, Sought::new(ABSENT, 0));
+            let matches = match_line(isa, line, TABLES.sought(ABSENT, near));
             sum |= self.kept.load(Offset(at ^ matches & LINE));
         }
         u64::from(sum != 0)
     }
 
     fn bare_inserts(&self, offsets: &[u64]) -> u64 {
-        let isa = Isa::detect();
+        let (isa, near) = (Isa::detect(), TABLES.near(0));
         let mut sum = 0;
         for &at in offsets {
             let line = &self.sidecar.get((at / BLOCK_BYTES) as usize).0;
-            let (matches, _) = scan_line(isa, line, Sought::new(ABSENT, 0));
+            let (matches, _) = scan_line(isa, line, TABLES.sought(ABSENT, near));
             let slot = Offset(at ^ matches & LINE);
             self.kept.prefetch_write(slot);
             while line[0].fetch_or(LOCK, Ordering::Acquire) & LOCK != 0 {
                 std::hint::spin_loop();
             }
-            sum |= scan_line(isa, line, Sought::new(ABSENT, 0)).0;
+            sum |= scan_line(isa, line, TABLES.sought(ABSENT, near)).0;
             self.kept.store_pair(slot, 0, at);
             line[1].store(at, Ordering::Relaxed);
             line[0].store(0, Ordering::Release);

@@ -1,15 +1,24 @@
 //! Every instruction set finds exactly the lanes that the definition names.
 
 use index::fingerprint::{
-    DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Isa, Sought, empty_line, empty_word,
-    has_flag, lane_masks_for, lanes, match_line, match_two_words, match_upper_halves, match_word,
-    scan_line, set_lane,
+    DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Isa, Sought, Tables, empty_line,
+    empty_word, has_flag, lane_masks_for, lanes, match_line, match_two_words, match_upper_halves,
+    match_word, scan_line, set_lane,
 };
 use pmem::sync::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
 /// Flag lanes of the words that are matched here.
 const FLAG_LANES: usize = 2;
+
+static TABLES: Tables = Tables::for_slots(64);
+
+/// What is sought for a byte of hash whose key prefers the group with this first lane.
+fn sought_of(byte: u8, near: usize) -> Sought<'static> {
+    let group = TABLES.near((near / GROUP_LANES * 64) as u64);
+    assert_eq!(group.lane(), near);
+    TABLES.sought(byte, group)
+}
 
 #[repr(C, align(64))]
 struct Line([AtomicU64; 8]);
@@ -55,7 +64,7 @@ fn detection_takes_something_available() {
 }
 
 /// The lanes in which this is the fingerprint that is sought, by the definition.
-fn expected_for(bytes: &[u8], sought: Sought) -> u64 {
+fn expected_for(bytes: &[u8], sought: Sought<'_>) -> u64 {
     let is_match = |(lane, &byte): (usize, &u8)| {
         u64::from(holds(byte, sought.fingerprint_in(lane), lane < FLAG_LANES_OF_LINE)) << lane
     };
@@ -63,9 +72,9 @@ fn expected_for(bytes: &[u8], sought: Sought) -> u64 {
 }
 
 /// Every fingerprint and every group in which it can be sought.
-fn all_sought() -> impl Iterator<Item = Sought> {
+fn all_sought() -> impl Iterator<Item = Sought<'static>> {
     (0..=u8::MAX)
-        .flat_map(|byte| (0..64).step_by(GROUP_LANES).map(move |near| Sought::new(byte, near)))
+        .flat_map(|byte| (0..64).step_by(GROUP_LANES).map(move |near| sought_of(byte, near)))
 }
 
 #[test]
@@ -77,7 +86,7 @@ fn fingerprints_of_a_group_and_of_displaced_entries_differ_and_never_look_empty(
         }
     }
     for byte in 0..=u8::MAX {
-        let sought = Sought::new(byte, 8);
+        let sought = sought_of(byte, 8);
         let displaced: Vec<usize> =
             (0..64).filter(|&lane| sought.fingerprint_in(lane) & DISPLACED != 0).collect();
         let elsewhere: Vec<usize> = (0..8).chain(12..64).collect();
@@ -86,6 +95,19 @@ fn fingerprints_of_a_group_and_of_displaced_entries_differ_and_never_look_empty(
         let print = sought.fingerprint_in(8);
         let expected = if byte & 0x7e == 0 { byte & FLAG | 2 } else { byte & !DISPLACED };
         assert_eq!(print, expected);
+    }
+}
+
+#[test]
+fn groups_are_those_that_have_slots() {
+    for slots in [4, 32, 64] {
+        let tables = Tables::for_slots(slots);
+        for group in 0..16 {
+            // Other bits of the hash do not count.
+            let near = tables.near(group << 6 | 0xffff_fc3f);
+            assert_eq!(near.lane(), group as usize * GROUP_LANES % slots);
+            assert_eq!(near.slot_byte(), 16 * near.lane());
+        }
     }
 }
 
@@ -140,7 +162,7 @@ fn flags_hide_no_fingerprint_and_make_none() {
         }
         assert_eq!(empty_line(isa, &line.0), u64::MAX, "{isa:?}: a flag is not a fingerprint");
         // Sought elsewhere than in the first group: lanes hold it with DISPLACED.
-        let sought = |byte| Sought::new(byte, 60);
+        let sought = |byte| sought_of(byte, 60);
         let past_flags = FLAG_LANES_OF_LINE;
         line.set(0, FLAG | 3);
         line.set(1, 3);
@@ -296,7 +318,7 @@ proptest! {
     #[test]
     fn any_line((fingerprint, bytes) in fingerprint_and::<64>(), group in 0..16_usize) {
         let line = Line::of(bytes);
-        let sought = Sought::new(fingerprint, GROUP_LANES * group);
+        let sought = sought_of(fingerprint, GROUP_LANES * group);
         for isa in Isa::available() {
             let matches = expected_for(&bytes, sought);
             prop_assert_eq!(match_line(isa, &line.0, sought), matches, "{:?}", isa);

@@ -21,6 +21,8 @@ pub fn for_each(work: &mut impl ForEach) {
     work.with::<Tbb>();
     #[cfg(has_boost)]
     work.with::<Boost>();
+    #[cfg(has_iceberght)]
+    work.with::<IcebergHt>();
     work.with::<Unlocked>();
 }
 
@@ -33,7 +35,7 @@ impl ForEach for Contenders {
             version: P::VERSION.to_owned(),
             threads_max: P::THREADS_MAX,
             engine: None,
-            grows: true,
+            grows: P::GROWS,
             // They keep nothing, so there is nothing that they would flush.
             lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
             open: |setting: &Setting| P::open(setting.capacity),

@@ -14,6 +14,9 @@ pub trait Peer: Map + Sized + 'static {
     /// How many threads it bears.
     const THREADS_MAX: usize = usize::MAX;
 
+    /// Whether it grows. One that does not is measured only by name.
+    const GROWS: bool = true;
+
     /// Makes an empty one with room for so many pairs.
     fn open(capacity: u64) -> Result<Self>;
 }

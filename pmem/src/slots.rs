@@ -309,10 +309,16 @@ impl<M: Medium> Slots<'_, M> {
         unsafe { medium.store_release_at(self.place(slot).wrapping_add(WORD as usize), high) }
     }
 
-    /// [`Medium::prefetch`] of a slot.
+    /// [`Medium::prefetch`] of the line with this byte of the block.
     #[inline(always)]
-    pub fn prefetch(self, medium: &M, slot: usize) {
-        medium.prefetch_at(self.at.wrapping_add(slot * SLOT_BYTES as usize));
+    pub fn prefetch_byte(self, medium: &M, byte: usize) {
+        medium.prefetch_at(self.at.wrapping_add(byte));
+    }
+
+    /// [`Medium::prefetch_write`] of the line with this byte of the block.
+    #[inline(always)]
+    pub fn prefetch_byte_to_write(self, medium: &M, byte: usize) {
+        medium.prefetch_write_at(self.at.wrapping_add(byte));
     }
 
     /// [`Medium::prefetch`] of a slot, or of something else: chosen without a branch where that can be.

@@ -97,7 +97,7 @@ impl<M: Medium> Core<M> {
         for (index, ((&key, probe), candidates)) in
             keys.iter().zip(&probes).zip(&mut candidates).enumerate()
         {
-            *candidates = match_line(isa, probe.line, probe.sought());
+            *candidates = match_line(isa, probe.line, self.sought(probe));
             // The fingerprints read above vouch for the slots and the SPILLED flags read below.
             fence(Ordering::Acquire);
             probe.prefetch_candidate(self.medium(), *candidates);
@@ -203,7 +203,7 @@ impl<M: Medium> Core<M> {
         for item in items {
             let probe = self.aim(geometry, self.hasher.first_u64(key_of(item)));
             probe.prefetch_line_to_write();
-            probe.slots.prefetch_write(self.medium(), probe.preferred());
+            probe.prefetch_preferred_to_write(self.medium());
             probes.push(probe);
         }
         let mut locks = [const { None::<Locked<'_>> }; MUTATIONS];
@@ -227,7 +227,7 @@ impl<M: Medium> Core<M> {
             if FLUSHES {
                 sequences[index] = self.medium().sequence(probe.slots.offset(self.medium(), 0));
             }
-            let (matches, empty) = scan_line(isa, probe.line, probe.sought());
+            let (matches, empty) = scan_line(isa, probe.line, self.sought(probe));
             candidates[index] = matches;
             empties[index] = empty;
             self.prefetch_likely(probe, candidates[index], empty);

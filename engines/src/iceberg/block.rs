@@ -8,12 +8,11 @@ use super::hash::{
     LEVEL1_LINE_SHIFT, level1_byte, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
 };
 use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SLOTS_PER_LINE_LOG2, SPILLED_WORD, VALUE_WORD,
-    slot_of,
+    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SPILLED_WORD, VALUE_WORD, slot_of,
 };
 use index::Change;
 use index::fingerprint::{
-    EMPTY, Sought, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
+    EMPTY, Near, Sought, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
     set_lane_of_word,
 };
 use index::hash::{h1, h2};
@@ -93,8 +92,8 @@ pub(super) struct Probe<'a, M> {
     pub(super) first: u64,
     /// The key's level-1 block.
     home: u32,
-    /// [`Core::preferred_1`].
-    preferred: u32,
+    /// [`Core::near_1`].
+    near: Near,
     /// Fingerprints and flags of the block.
     pub(super) line: &'a [AtomicU64; 8],
     pub(super) slots: Slots<'a, M>,
@@ -120,9 +119,28 @@ impl<M> Probe<'_, M> {
         self.home.into()
     }
 
+    /// The first lane of the line that the key prefers.
     #[inline(always)]
     pub(super) fn preferred(&self) -> usize {
-        self.preferred as usize
+        self.near.lane()
+    }
+
+    /// Hints that the line that the key prefers is about to be read.
+    #[inline(always)]
+    pub(super) fn prefetch_preferred(&self, medium: &M)
+    where
+        M: Medium,
+    {
+        self.slots.prefetch_byte(medium, self.near.slot_byte());
+    }
+
+    /// Hints that the line that the key prefers is about to be written.
+    #[inline(always)]
+    pub(super) fn prefetch_preferred_to_write(&self, medium: &M)
+    where
+        M: Medium,
+    {
+        self.slots.prefetch_byte_to_write(medium, self.near.slot_byte());
     }
 
     /// Hints that the line is about to be read.
@@ -135,12 +153,6 @@ impl<M> Probe<'_, M> {
     #[inline(always)]
     pub(super) fn prefetch_line_to_write(&self) {
         prefetch_write(self.line);
-    }
-
-    /// What a search looks for in the line.
-    #[inline(always)]
-    pub(super) fn sought(&self) -> Sought {
-        Sought::new(level1_byte(self.first), self.preferred())
     }
 
     /// Whether the key may be in level 2 or 3. Ask after reading the fingerprints: a writer that brings a key there
@@ -157,8 +169,13 @@ impl<M: Medium> Core<M> {
     pub(super) fn aim(&self, geometry: Geometry, first: u64) -> Probe<'_, M> {
         let home = geometry.home(first);
         let (line, slots) = self.blocks_1.block(home);
-        let preferred = self.preferred_1(first) as u32;
-        Probe { first, home: home as u32, preferred, line, slots }
+        Probe { first, home: home as u32, near: self.near_1(first), line, slots }
+    }
+
+    /// What a search looks for in the line of a probe.
+    #[inline(always)]
+    pub(super) fn sought(&self, probe: &Probe<'_, M>) -> Sought<'_> {
+        self.tables.sought(level1_byte(probe.first), probe.near)
     }
 
     /// Fingerprints and flags of a level-1 block.
@@ -281,13 +298,20 @@ impl<M: Medium> Core<M> {
     /// for five of six pairs that were inserted without removals in between, and for fewer after many replacements.
     #[inline(always)]
     pub(super) fn preferred_1(&self, first: u64) -> usize {
-        (first >> (LEVEL1_LINE_SHIFT - SLOTS_PER_LINE_LOG2) & self.line_starts_1) as usize
+        self.near_1(first).lane()
+    }
+
+    /// The line of [`Core::preferred_1`].
+    #[inline(always)]
+    fn near_1(&self, first: u64) -> Near {
+        const BIT: u32 = 6;
+        self.tables.near(first >> (LEVEL1_LINE_SHIFT - BIT))
     }
 
     /// What a search for a key with this hash looks for in its level-1 block.
     #[inline(always)]
-    pub(super) fn sought_1(&self, first: u64) -> Sought {
-        Sought::new(level1_byte(first), self.preferred_1(first))
+    pub(super) fn sought_1(&self, first: u64) -> Sought<'_> {
+        self.tables.sought(level1_byte(first), self.near_1(first))
     }
 
     /// Stores a pair into an empty slot.
@@ -395,7 +419,7 @@ impl<M: Medium> Core<M> {
         }
         let lane = lane_to_fill(empties, probe.preferred());
         probe.slots.store_pair(self.medium(), lane, key, value);
-        let show = Show::in_lane(lane, probe.sought().fingerprint_in(lane));
+        let show = Show::in_lane(lane, self.sought(probe).fingerprint_in(lane));
         Some(Unfenced { done, stored: Some(lane), show })
     }
 }

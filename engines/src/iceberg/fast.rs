@@ -25,8 +25,8 @@ impl<M: Medium> Core<M> {
         }
         let probe = self.aim(geometry, first);
         // If the guess is good, two misses at once instead of one after the other.
-        probe.slots.prefetch(self.medium(), probe.preferred());
-        let Some(matches) = match_line_fast(self.isa, probe.line, probe.sought()) else {
+        probe.prefetch_preferred(self.medium());
+        let Some(matches) = match_line_fast(self.isa, probe.line, self.sought(&probe)) else {
             return self.get_slow(key, first);
         };
         // A fingerprint read above vouches for the slot read below.
@@ -74,7 +74,7 @@ impl<M: Medium> Core<M> {
         let first = self.hasher.first_u64(key);
         let probe = self.aim(self.geometry(), first);
         probe.prefetch_line_to_write();
-        probe.slots.prefetch_write(self.medium(), probe.preferred());
+        probe.prefetch_preferred_to_write(self.medium());
     }
 
     /// Like [`Core::mutate_slow`].
@@ -143,11 +143,11 @@ impl<M: Medium> Core<M> {
             return None;
         }
         let probe = self.aim(geometry, first);
-        probe.slots.prefetch_write(self.medium(), probe.preferred());
+        probe.prefetch_preferred_to_write(self.medium());
         if FLUSHES {
             // Before the lock, whose instruction waits for the previous operation's fence: the misses of this operation
             // overlap with that wait.
-            let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
+            let (matches, empties) = scan_line_fast(self.isa, probe.line, self.sought(&probe))?;
             self.prefetch_likely(&probe, matches, empties);
         }
         let locked = Locked::attempt(probe.flags())?;
@@ -161,7 +161,7 @@ impl<M: Medium> Core<M> {
             Sequence::NONE
         };
         // Only a look under the lock proves that the key is absent.
-        let (matches, empties) = scan_line_fast(self.isa, probe.line, probe.sought())?;
+        let (matches, empties) = scan_line_fast(self.isa, probe.line, self.sought(&probe))?;
         let changed = self.change_candidate(&probe, matches, key, decide);
         let unfenced = match changed {
             Some(changed) => changed,

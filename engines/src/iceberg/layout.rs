@@ -22,12 +22,13 @@
 //! Each level is a sequence of extents. Extent *k* > 0 is as large as all before it, so a doubling adds an extent and
 //! moves no block.
 
+use index::fingerprint::GROUP_LANES;
 use pmem::slots::SLOT_BYTES;
 use pmem::sync::AtomicU64;
 use pmem::{Offset, WORD};
 
-/// log2 of the slots in a line.
-pub(super) const SLOTS_PER_LINE_LOG2: u32 = (pmem::LINE / SLOT_BYTES).ilog2();
+/// A line of the pool has the slots of a group of lanes.
+const _: () = assert!(pmem::LINE / SLOT_BYTES == GROUP_LANES as u64);
 /// The value's word in a slot, or in a node; the key is word 0.
 pub(super) const VALUE_WORD: u64 = 1;
 /// Bytes of a level-3 node; two in a line, none across lines.

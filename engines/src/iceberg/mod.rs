@@ -82,12 +82,12 @@ use crate::Settings;
 use crate::engine::Describe;
 use crate::helper::{Background, Helpers, Refused, Signal};
 use crate::sizes::check_sizes;
-use index::fingerprint::{Isa, lane_masks_for};
+use index::fingerprint::{Isa, Tables, lane_masks_for};
 use index::hash::Hasher;
 use index::{Level, Occupancy};
 use layout::{
     BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, Published,
-    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3, SLOTS_PER_LINE_LOG2,
+    ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3,
 };
 use level_3::Level3;
 use pmem::slots::{Area, SLOT_BYTES, SlotBlocks};
@@ -129,8 +129,8 @@ struct Core<M: Medium> {
     settings: Settings,
     /// The lanes of a level-1 line that stand for slots.
     lanes_1: u64,
-    /// The bits of a lane number that select its line in a level-1 block.
-    line_starts_1: u64,
+    /// For searches of level-1 lines.
+    tables: Tables,
     /// Level 1. Each block's line holds its fingerprints and flags.
     blocks_1: SlotBlocks<M>,
     area_2: Area,
@@ -286,7 +286,7 @@ impl<M: Medium> Core<M> {
             isa: Isa::detect(),
             settings,
             lanes_1: lane_masks_for(shape.level_1_slots as usize),
-            line_starts_1: u64::from(shape.level_1_slots) - (1 << SLOTS_PER_LINE_LOG2),
+            tables: Tables::for_slots(shape.level_1_slots as usize),
             blocks_1,
             area_2,
             words: Array::reserve(most_2, units_now[1]).map_err(reserve)?,

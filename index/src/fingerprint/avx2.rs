@@ -8,18 +8,19 @@ use std::arch::asm;
 ///
 /// The processor has AVX2.
 #[inline]
-pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought) -> u64 {
+pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller vouches for the instructions. Reads constants, the fingerprint and the
-    // line's 64 bytes, which the references keep in place. The line may be read while it is
-    // written, since the block stands for relaxed loads of its words. Needs no alignment. Writes
-    // nothing but registers, and names all it changes: `vzeroupper`, without which later SSE code would
-    // stall, changes all sixteen.
+    // SAFETY: the caller vouches for the instructions. Reads a constant, one of 256 prints, one of
+    // the entries before them, since `Near` is the beginning of one, and the line's 64 bytes. The
+    // references keep all of them in place. The line may be read while it is written, since the
+    // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
+    // registers, and names all it changes: `vzeroupper`, without which later SSE code would stall,
+    // changes all sixteen.
     unsafe {
         asm!(
-            "vpbroadcastb ymm0, byte ptr [{print}]",
-            "vpxor ymm1, ymm0, [{differences} + 32]",
-            "vpxor ymm0, ymm0, [{differences}]",
+            "vpbroadcastb ymm0, byte ptr [{tables} + {byte} + {prints}]",
+            "vpxor ymm1, ymm0, [{tables} + {near} + 32]",
+            "vpxor ymm0, ymm0, [{tables} + {near}]",
             "vpcmpeqb ymm1, ymm1, [{line} + 32]",
             "vpxor ymm0, ymm0, [{line}]",
             "vpand ymm0, ymm0, [rip + {mask}]",
@@ -28,9 +29,11 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought) -> u64 {
             "vpmovmskb {high:e}, ymm1",
             "vpmovmskb {low:e}, ymm0",
             "vzeroupper",
-            print = in(reg) sought.print,
+            tables = in(reg) sought.tables,
+            byte = in(reg) usize::from(sought.byte),
+            near = in(reg) sought.near.slot_byte(),
+            prints = const Sought::PRINTS,
             line = in(reg) line,
-            differences = in(reg) sought.differences(),
             mask = sym LINE_MASK,
             low = lateout(reg) low,
             high = lateout(reg) high,
@@ -50,19 +53,19 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought) -> u64 {
 ///
 /// The processor has AVX2.
 #[inline]
-pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought) -> (u64, u64) {
+pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> (u64, u64) {
     let (low, high, low_empty, high_empty): (u32, u32, u32, u32);
     // SAFETY: as in `match_line`; the line is loaded once.
     unsafe {
         asm!(
             "vmovdqu ymm1, [{line}]",
             "vmovdqu ymm2, [{line} + 32]",
-            "vpbroadcastb ymm0, byte ptr [{print}]",
+            "vpbroadcastb ymm0, byte ptr [{tables} + {byte} + {prints}]",
             "vmovdqa ymm4, [rip + {mask}]",
             "vpxor xmm3, xmm3, xmm3",
             "vpand ymm1, ymm1, ymm4",
-            "vpxor ymm5, ymm0, [{differences} + 32]",
-            "vpxor ymm0, ymm0, [{differences}]",
+            "vpxor ymm5, ymm0, [{tables} + {near} + 32]",
+            "vpxor ymm0, ymm0, [{tables} + {near}]",
             "vpand ymm4, ymm0, ymm4",
             "vpcmpeqb ymm5, ymm2, ymm5",
             "vpcmpeqb ymm2, ymm2, ymm3",
@@ -73,9 +76,11 @@ pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought) -> (u64, u
             "vpmovmskb {high_empty:e}, ymm2",
             "vpmovmskb {low_empty:e}, ymm3",
             "vzeroupper",
-            print = in(reg) sought.print,
+            tables = in(reg) sought.tables,
+            byte = in(reg) usize::from(sought.byte),
+            near = in(reg) sought.near.slot_byte(),
+            prints = const Sought::PRINTS,
             line = in(reg) line,
-            differences = in(reg) sought.differences(),
             mask = sym LINE_MASK,
             low = lateout(reg) low,
             high = lateout(reg) high,

@@ -35,17 +35,6 @@ const GROUPS: usize = 64 / GROUP_LANES;
 /// and spares three in four of them.
 pub const DISPLACED: u8 = 1;
 
-/// [`print_of`] each byte of hash.
-static PRINTS: [u8; 256] = {
-    let mut prints = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        prints[byte] = print_of(byte as u8);
-        byte += 1;
-    }
-    prints
-};
-
 /// The fingerprint that a byte of hash makes, without DISPLACED: an even byte whose bits 1 to 6 are not all 0, so that
 /// it does not look EMPTY in a flag lane.
 const fn print_of(byte: u8) -> u8 {
@@ -62,62 +51,114 @@ impl Differences {
     pub(super) const NONE: &Differences = &Differences([0; 8]);
 }
 
-/// DISPLACED in all lanes but those of a group, by group.
-pub(super) static DISPLACED_FROM: [Differences; GROUPS] = {
-    let mut displaced_from = [const { Differences([repeat(DISPLACED); 8]) }; GROUPS];
-    let mut lane = 0;
-    while lane < 64 {
-        displaced_from[lane / GROUP_LANES].0[lane / 8] &= !(0xff << (lane % 8 * 8));
-        lane += 1;
-    }
-    displaced_from
-};
-
-/// DISPLACED in all lanes.
-#[cfg(target_arch = "x86_64")]
-pub(super) static DISPLACED_IN_ALL: Differences = Differences([repeat(DISPLACED); 8]);
-
-/// What a search looks for in a line: a fingerprint, with [`DISPLACED`] in the lanes outside of one group.
-#[derive(Clone, Copy)]
-pub struct Sought {
-    pub(super) print: &'static u8,
-    /// The group's first lane.
-    near: usize,
+/// What searches of lines look up. Whoever matches lines owns one: so it is found with what else they use, and not by
+/// an address of its own.
+#[repr(C, align(64))]
+pub struct Tables {
+    /// DISPLACED in all lanes but those of a group, by group.
+    displaced_from: [Differences; GROUPS],
+    /// [`print_of`] each byte of hash.
+    prints: [u8; 256],
+    /// The bits of a [`Near`] in lines with as many slots as these tables are for.
+    near_mask: u32,
 }
 
-impl Sought {
-    /// The fingerprint of this byte of hash, of a key that prefers the group of [`GROUP_LANES`] lanes that begins with
-    /// lane `near`.
+/// The group of lanes that a key prefers: the byte at which its entry in [`Tables`] begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Near(u32);
+
+/// log2 of the bytes of an entry.
+const ENTRY_LOG2: u32 = 6;
+
+impl Near {
+    /// The group's first lane.
     #[inline(always)]
-    pub fn new(byte: u8, near: usize) -> Sought {
-        Sought { print: &PRINTS[usize::from(byte)], near }
+    pub const fn lane(self) -> usize {
+        self.0 as usize >> ENTRY_LOG2 << GROUP_LANES.ilog2()
     }
+
+    /// The bytes of as many slots of 16 bytes as there are lanes before the group.
+    #[inline(always)]
+    pub const fn slot_byte(self) -> usize {
+        const { assert!(16 * GROUP_LANES == 1 << ENTRY_LOG2) };
+        self.0 as usize
+    }
+}
+
+impl Tables {
+    /// Tables for lines of which the first `slots` lanes are used.
+    ///
+    /// # Panics
+    ///
+    /// Unless that is a power of two from 4 to 64.
+    pub const fn for_slots(slots: usize) -> Tables {
+        let mut displaced_from = [const { Differences([repeat(DISPLACED); 8]) }; GROUPS];
+        let mut lane = 0;
+        while lane < 64 {
+            displaced_from[lane / GROUP_LANES].0[lane / 8] &= !(0xff << (lane % 8 * 8));
+            lane += 1;
+        }
+        let mut prints = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            prints[byte] = print_of(byte as u8);
+            byte += 1;
+        }
+        assert!(slots.is_power_of_two() && slots >= GROUP_LANES && slots <= 64);
+        let near_mask = ((slots / GROUP_LANES - 1) << ENTRY_LOG2) as u32;
+        Tables { displaced_from, prints, near_mask }
+    }
+
+    /// The group that a key prefers, by the hash bits from bit 6 on.
+    #[inline(always)]
+    pub const fn near(&self, bits: u64) -> Near {
+        Near(bits as u32 & self.near_mask)
+    }
+
+    /// What to look for: the fingerprint of this byte of hash, of a key that prefers this group.
+    #[inline(always)]
+    pub const fn sought(&self, byte: u8, near: Near) -> Sought<'_> {
+        Sought { tables: self, byte, near }
+    }
+}
+
+impl std::fmt::Debug for Tables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables").field("near_mask", &self.near_mask).finish_non_exhaustive()
+    }
+}
+
+/// What a search looks for in a line: a fingerprint, with [`DISPLACED`] in the lanes outside of one group.
+#[derive(Debug, Clone, Copy)]
+pub struct Sought<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) byte: u8,
+    pub(super) near: Near,
+}
+
+impl Sought<'_> {
+    /// Where [`Tables`] has the fingerprints.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const PRINTS: usize = std::mem::offset_of!(Tables, prints);
 
     /// The fingerprint of the key in a lane.
     #[inline(always)]
     pub fn fingerprint_in(self, lane: usize) -> u8 {
-        let is_displaced = lane ^ self.near >= GROUP_LANES;
-        self.print | if is_displaced { DISPLACED } else { 0 }
+        let is_displaced = lane ^ self.near.lane() >= GROUP_LANES;
+        self.print() | if is_displaced { DISPLACED } else { 0 }
     }
 
-    /// What lanes hold beside the fingerprint.
     #[inline(always)]
-    pub(super) fn differences(self) -> &'static Differences {
-        &DISPLACED_FROM[self.near / GROUP_LANES % GROUPS]
-    }
-
-    /// The lanes of other groups.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(super) fn far(self) -> u64 {
-        const GROUP: u64 = (1 << GROUP_LANES) - 1;
-        (!GROUP).rotate_left(self.near as u32)
+    pub(super) fn print(self) -> u8 {
+        self.tables.prints[usize::from(self.byte)]
     }
 }
 
-impl std::fmt::Debug for Sought {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sought").field("fingerprint", self.print).field("near", &self.near).finish()
+impl<'a> Sought<'a> {
+    /// What lanes hold beside the fingerprint.
+    #[inline(always)]
+    pub(super) fn differences(self) -> &'a Differences {
+        &self.tables.displaced_from[self.near.0 as usize >> ENTRY_LOG2 & (GROUPS - 1)]
     }
 }
 

@@ -12,6 +12,9 @@
 //! there, only those 7 bits are compared. How many of a word's lanes are such its user says. All functions are exact:
 //! a bit of the answer is set if and only if its lane matches.
 //!
+//! Lanes are in groups of four. A key prefers one of them, and what a lane holds also tells whether the entry is in the
+//! group that it prefers ([`DISPLACED`]). So most entries that a key could be taken for by chance are told from it.
+//!
 //! Lines are written by other threads while they are matched. To a vector load written in Rust
 //! that would be a data race; so the loads are assembly, each standing for eight relaxed loads of
 //! the line's words, and the processor gives each lane a value that was stored there. Lanes need
@@ -29,7 +32,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-pub use lanes::{DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Sought};
+pub use lanes::{DISPLACED, EMPTY, FLAG, FLAG_LANES_OF_LINE, GROUP_LANES, Near, Sought, Tables};
 use lanes::{Differences, repeat, without_flags};
 use pmem::sync::{AtomicU64, Ordering};
 
@@ -142,7 +145,7 @@ fn run_avx2<W: Work>(work: W) -> W::Output {
 
 /// [`match_line`] where it takes a few instructions; `None` where it takes more.
 #[inline(always)]
-pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Option<u64> {
+pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought<'_>) -> Option<u64> {
     match isa {
         // SAFETY: this value came from `is_offered`, which asked for both features.
         #[cfg(target_arch = "x86_64")]
@@ -151,10 +154,10 @@ pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Optio
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => Some(unsafe { avx2::match_line(line, sought) }),
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        Isa::Neon => Some(match_anywhere(isa, line, *sought.print, sought.differences())),
+        Isa::Neon => Some(match_anywhere(isa, line, sought.print(), sought.differences())),
         // There what is usual in production shall be usual too.
         _ if cfg!(any(feature = "simulated", feature = "loom")) => {
-            Some(match_anywhere(isa, line, *sought.print, sought.differences()))
+            Some(match_anywhere(isa, line, sought.print(), sought.differences()))
         }
         _ => None,
     }
@@ -162,10 +165,10 @@ pub fn match_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Optio
 
 /// The lanes of `line` that may hold what is sought: bit *i* stands for lane *i*.
 #[inline(always)]
-pub fn match_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> u64 {
+pub fn match_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought<'_>) -> u64 {
     match match_line_fast(isa, line, sought) {
         Some(matches) => matches,
-        None => match_out_of_line(isa, line, *sought.print, sought.differences()),
+        None => match_out_of_line(isa, line, sought.print(), sought.differences()),
     }
 }
 
@@ -203,7 +206,7 @@ fn match_out_of_line(
 
 /// [`scan_line`] where it takes a few instructions; `None` where it takes more.
 #[inline(always)]
-pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Option<(u64, u64)> {
+pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought<'_>) -> Option<(u64, u64)> {
     match isa {
         // SAFETY: this value came from `is_offered`, which asked for both features.
         #[cfg(target_arch = "x86_64")]
@@ -219,11 +222,11 @@ pub fn scan_line_fast(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> Option
 /// The lanes of `line` that may hold what is sought, and those that are EMPTY: [`match_line`] and [`empty_line`] at the
 /// cost of little more than one of them.
 #[inline(always)]
-pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> (u64, u64) {
+pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought<'_>) -> (u64, u64) {
     match scan_line_fast(isa, line, sought) {
         Some(found) => found,
         None => (
-            match_out_of_line(isa, line, *sought.print, sought.differences()),
+            match_out_of_line(isa, line, sought.print(), sought.differences()),
             match_out_of_line(isa, line, EMPTY, Differences::NONE),
         ),
     }
@@ -234,7 +237,10 @@ pub fn scan_line(isa: Isa, line: &[AtomicU64; 8], sought: Sought) -> (u64, u64) 
 pub fn empty_line(isa: Isa, line: &[AtomicU64; 8]) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx2 => scan_line(isa, line, Sought::new(0, 0)).1,
+        Isa::Avx512 | Isa::Avx2 => {
+            static ANY: Tables = Tables::for_slots(64);
+            scan_line(isa, line, ANY.sought(0, ANY.near(0))).1
+        }
         _ => match_out_of_line(isa, line, EMPTY, Differences::NONE),
     }
 }

@@ -1,5 +1,5 @@
-//! The C++ maps, each behind its shim in `shims/`. The calls are not inlined, which costs them
-//! one or two nanoseconds an operation.
+//! The maps in C and C++, each behind its shim in `shims/`. The calls are not inlined, which costs
+//! them one or two nanoseconds an operation.
 
 use crate::hash::twin_numbers;
 use crate::pages::GiveBack;
@@ -11,9 +11,10 @@ use bench::Map;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-/// An adapter for the shim whose functions begin with `$name`.
+/// An adapter for the shim whose functions begin with `$name`. The braces have what is special: of
+/// [`Peer`] first, then of [`Map`].
 macro_rules! foreign {
-    ($(#[$doc:meta])* $type:ident, $name:ident, $version:expr, { $($more:tt)* }) => {
+    ($(#[$doc:meta])* $type:ident, $name:ident, $version:expr, { $($peer:tt)* }, { $($map:tt)* }) => {
         mod $name {
             use std::ffi::c_void;
 
@@ -38,22 +39,23 @@ macro_rules! foreign {
         $(#[$doc])*
         pub struct $type(NonNull<c_void>, GiveBack);
 
-        // SAFETY: the shim's object is a map and nothing bound to a thread; C++ may delete it in
-        // another thread than made it.
+        // SAFETY: the shim's object is a map and nothing bound to a thread; another thread than made
+        // it may free it.
         unsafe impl Send for $type {}
         // SAFETY: every function called through a shared reference is one that this map offers
         // for concurrent use; what is not (freeing) takes the value itself.
         unsafe impl Sync for $type {}
 
         impl Peer for $type {
-            const NAME: &'static str = stringify!($name);
             const VERSION: &'static str = $version;
+
+            $($peer)*
 
             fn open(capacity: u64) -> Result<Self> {
                 let (seed, secret) = twin_numbers();
-                // SAFETY: takes numbers only. It cannot unwind: the shim is noexcept.
+                // SAFETY: takes numbers only. It cannot unwind: the shim is C, or noexcept.
                 let map = unsafe { $name::new(capacity, seed, secret) };
-                let map = NonNull::new(map).context("C++ made no map")?;
+                let map = NonNull::new(map).context("the shim made no map")?;
                 Ok($type(map, GiveBack::default()))
             }
         }
@@ -70,7 +72,7 @@ macro_rules! foreign {
             #[inline]
             fn get(&self, key: u64) -> Option<u64> {
                 let mut value = 0;
-                // SAFETY: the map lives until `drop`; `value` is a word that C++ may write to
+                // SAFETY: the map lives until `drop`; `value` is a word that it may write to
                 // during the call and does not keep.
                 unsafe { $name::get(self.0.as_ptr(), key, &mut value) }.then_some(value)
             }
@@ -83,13 +85,13 @@ macro_rules! foreign {
 
             #[inline]
             fn update(&self, key: u64, value: u64) -> bool {
-                // SAFETY: the map lives until `drop`, and the value is written under its lock.
+                // SAFETY: the map lives until `drop`, and updating is safe beside other calls.
                 unsafe { $name::update(self.0.as_ptr(), key, value) }
             }
 
             #[inline]
             fn upsert(&self, key: u64, value: u64) -> bool {
-                // SAFETY: the map lives until `drop`, and the value is written under its lock.
+                // SAFETY: the map lives until `drop`, and upserting is safe beside other calls.
                 unsafe { $name::upsert(self.0.as_ptr(), key, value) }
             }
 
@@ -100,7 +102,7 @@ macro_rules! foreign {
                 unsafe { $name::remove(self.0.as_ptr(), key) }
             }
 
-            $($more)*
+            $($map)*
         }
     };
 }
@@ -108,13 +110,24 @@ macro_rules! foreign {
 #[cfg(has_libcuckoo)]
 foreign!(
     /// libcuckoo: cuckoo hashing, two buckets of four pairs per key, striped locks.
-    LibCuckoo, libcuckoo, env!("VERSION_LIBCUCKOO"), {}
+    LibCuckoo, libcuckoo, env!("VERSION_LIBCUCKOO"),
+    { const NAME: &'static str = "libcuckoo"; }, {}
 );
 
 #[cfg(has_tbb)]
 foreign!(
     /// TBB's concurrent_hash_map: chains of nodes, a lock in every bucket and every node.
-    Tbb, tbb, env!("VERSION_TBB"), {}
+    Tbb, tbb, env!("VERSION_TBB"), { const NAME: &'static str = "tbb"; }, {}
+);
+
+#[cfg(has_iceberght)]
+foreign!(
+    /// IcebergHT in C, by the authors of the paper: blocks of 64 pairs with fingerprints, blocks of 8
+    /// for what finds them full, lists for the rest; a lock per block of 64, and none to look up.
+    IcebergHt, iceberght, env!("VERSION_ICEBERGHT"), {
+        const NAME: &'static str = "iceberght-c";
+        const GROWS: bool = false;
+    }, {}
 );
 
 #[cfg(has_boost)]
@@ -136,7 +149,7 @@ const CHUNK: usize = 64;
 foreign!(
     /// boost::concurrent_flat_map: open addressing in groups of 15, a lock per group; look-ups of
     /// many keys overlap their cache misses.
-    Boost, boost, env!("VERSION_BOOST"), {
+    Boost, boost, env!("VERSION_BOOST"), { const NAME: &'static str = "boost"; }, {
         fn batched(&self) -> Batched {
             Batched::Gets
         }

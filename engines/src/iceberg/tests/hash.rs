@@ -4,12 +4,13 @@ use crate::iceberg::hash::{
     fingerprint, h0, level1_byte, level2_fingerprint_1, level2_fingerprint_2, spilled_bit,
     spilled_lane,
 };
-use index::fingerprint::Sought;
+use index::fingerprint::Tables;
 use index::hash::Hasher;
 use std::collections::HashSet;
 
 const SEEDS: [u64; 3] = [0, 0x0123_4567_89ab_cdef, u64::MAX];
 const KEYS: u64 = 1 << 16;
+static TABLES: Tables = Tables::for_slots(64);
 
 #[test]
 fn every_field_has_its_own_bits() {
@@ -95,7 +96,7 @@ fn two_keys_share_a_level_1_fingerprint_once_in_124() {
         let hasher = Hasher::new(SEEDS[1]);
         let mut counts = [0_u64; 256];
         for i in 0..KEYS {
-            let sought = Sought::new(level1_byte(hasher.first_u64(key(i))), 0);
+            let sought = TABLES.sought(level1_byte(hasher.first_u64(key(i))), TABLES.near(0));
             counts[usize::from(sought.fingerprint_in(0))] += 1;
         }
         let pairs = (KEYS * (KEYS - 1) / 2) as f64;
