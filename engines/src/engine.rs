@@ -183,6 +183,12 @@ pub trait HotPath: Send + Sync {
         otherwise()
     }
 
+    /// Whether changes are offered now. That of a single change may still not suffice.
+    #[inline(always)]
+    fn changes(&self) -> bool {
+        false
+    }
+
     /// [`Index::insert`], as [`HotPath`] says.
     #[inline(always)]
     fn insert(&self, _key: u64, _value: u64) -> Option<Option<u64>> {

@@ -134,6 +134,13 @@ macro_rules! list {
             }
 
             #[inline(always)]
+            fn changes(&self) -> bool {
+                match self {
+                    $(AnyHotPath::$engine(hot) => hot.changes()),+
+                }
+            }
+
+            #[inline(always)]
             fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.insert(key, value)),+
@@ -212,6 +219,15 @@ impl<M: Medium> HotPath for Inlined<M> {
             (Some(hot), _) => hot.get(key, otherwise),
             (None, Some(hot)) => hot.get(key, otherwise),
             (None, None) => otherwise(),
+        }
+    }
+
+    #[inline(always)]
+    fn changes(&self) -> bool {
+        match (&self.preferred, &self.other) {
+            (Some(hot), _) => hot.changes(),
+            (None, Some(hot)) => hot.changes(),
+            (None, None) => false,
         }
     }
 

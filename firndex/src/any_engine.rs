@@ -138,6 +138,12 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         }
     }
 
+    /// As [`HotPath::changes`]. If not, call the engine, as always for changes that are not offered here.
+    #[inline(always)]
+    pub(crate) fn changes_here(&self) -> bool {
+        self.of_words().is_some_and(HotPath::changes)
+    }
+
     /// What [`Index::insert`] finds. `None`: the hot path does not suffice, and nothing was done. So with the others.
     #[inline(always)]
     pub(crate) fn insert_here(&self, key: K, value: V) -> Option<Option<V>> {

@@ -14,6 +14,8 @@ use std::path::Path;
 mod batches;
 mod singles;
 
+use singles::as_batch;
+
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
 /// Share it by reference (or in an `Arc`) between any number of threads. Operations are linearizable. Once an operation
@@ -85,7 +87,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.get_disturbed(key);
+            return as_batch(move |found| self.get_many_into(&[key], found));
         }
         Ok(self.index.get(key))
     }
@@ -94,11 +96,16 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.put_disturbed(key, value);
+            return as_batch(move |found| self.put_many_into(&[(key, value)], found));
         }
         let write = self.handle.enter()?;
+        if !self.index.changes_here() {
+            let replaced = self.index.upsert(key, value)?;
+            self.handle.end(write)?;
+            return Ok(replaced);
+        }
         let Some(replaced) = self.index.upsert_here(key, value) else {
-            return self.put_by_call(write, key, value);
+            return self.by_call(write, move |index| index.upsert(key, value));
         };
         self.handle.end(write)?;
         Ok(replaced)
@@ -118,11 +125,16 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.insert_disturbed(key, value);
+            return as_batch(move |found| self.insert_many_into(&[(key, value)], found));
         }
         let write = self.handle.enter()?;
+        if !self.index.changes_here() {
+            let found = self.index.insert(key, value)?;
+            self.handle.end(write)?;
+            return Ok(found);
+        }
         let Some(found) = self.index.insert_here(key, value) else {
-            return self.insert_by_call(write, key, value);
+            return self.by_call(write, move |index| index.insert(key, value));
         };
         self.handle.end(write)?;
         Ok(found)
@@ -133,11 +145,16 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.update_disturbed(key, value);
+            return as_batch(move |found| self.update_many_into(&[(key, value)], found));
         }
         let write = self.handle.enter()?;
+        if !self.index.changes_here() {
+            let replaced = self.index.update(key, value)?;
+            self.handle.end(write)?;
+            return Ok(replaced);
+        }
         let Some(replaced) = self.index.update_here(key, value) else {
-            return self.update_by_call(write, key, value);
+            return self.by_call(write, move |index| index.update(key, value));
         };
         self.handle.end(write)?;
         Ok(replaced)
@@ -147,11 +164,16 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
         if self.handle.is_disturbed() {
-            return self.remove_disturbed(key);
+            return as_batch(move |found| self.remove_many_into(&[key], found));
         }
         let write = self.handle.enter()?;
+        if !self.index.changes_here() {
+            let removed = self.index.remove(key)?;
+            self.handle.end(write)?;
+            return Ok(removed);
+        }
         let Some(removed) = self.index.remove_here(key) else {
-            return self.remove_by_call(write, key);
+            return self.by_call(write, move |index| index.remove(key));
         };
         self.handle.end(write)?;
         Ok(removed)

@@ -125,24 +125,6 @@ impl<M> Probe<'_, M> {
         self.near.lane()
     }
 
-    /// Hints that the line that the key prefers is about to be read.
-    #[inline(always)]
-    pub(super) fn prefetch_preferred(&self, medium: &M)
-    where
-        M: Medium,
-    {
-        self.slots.prefetch_byte(medium, self.near.slot_byte());
-    }
-
-    /// Hints that the line that the key prefers is about to be written.
-    #[inline(always)]
-    pub(super) fn prefetch_preferred_to_write(&self, medium: &M)
-    where
-        M: Medium,
-    {
-        self.slots.prefetch_byte_to_write(medium, self.near.slot_byte());
-    }
-
     /// Hints that the line is about to be read.
     #[inline(always)]
     pub(super) fn prefetch_line(&self) {
@@ -304,8 +286,7 @@ impl<M: Medium> Core<M> {
     /// The line of [`Core::preferred_1`].
     #[inline(always)]
     fn near_1(&self, first: u64) -> Near {
-        const BIT: u32 = 6;
-        self.tables.near(first >> (LEVEL1_LINE_SHIFT - BIT))
+        self.tables.near(first >> (LEVEL1_LINE_SHIFT - Near::HASH_BIT))
     }
 
     /// What a search for a key with this hash looks for in its level-1 block.
@@ -445,6 +426,18 @@ pub(super) fn matches_2(word: u64, fingerprint: u8) -> u64 {
 }
 
 impl<M: Medium> Probe<'_, M> {
+    /// Hints that the line that the key prefers is about to be read.
+    #[inline(always)]
+    pub(super) fn prefetch_preferred(&self, medium: &M) {
+        self.slots.prefetch_byte(medium, self.near.slot_byte());
+    }
+
+    /// Hints that the line that the key prefers is about to be written.
+    #[inline(always)]
+    pub(super) fn prefetch_preferred_to_write(&self, medium: &M) {
+        self.slots.prefetch_byte_to_write(medium, self.near.slot_byte());
+    }
+
     /// Prefetches the first candidate's slot, or the line, which is at hand, if there is no candidate.
     #[inline(always)]
     pub(super) fn prefetch_candidate(&self, medium: &M, candidates: u64) {

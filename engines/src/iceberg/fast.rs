@@ -114,15 +114,21 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices and nothing is flushed:
-    /// next to a flush, a call costs nothing. Returns what was found, or `None` if nothing was done.
+    /// Whether changes are flushed.
+    #[inline(always)]
+    pub(super) fn flushes(&self) -> bool {
+        self.medium().flushes()
+    }
+
+    /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices and nothing is flushed.
+    /// Returns what was found, or `None` if nothing was done.
     #[inline(always)]
     fn mutate_here(
         &self,
         key: u64,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Option<u64>> {
-        if self.medium().flushes() {
+        if self.flushes() {
             return None;
         }
         let done = self.mutate_fast::<false>(key, self.hasher.first_u64(key), &decide)?;

@@ -35,7 +35,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// The fingerprint of a pair that must be in its place: the slot, and the block for the message.
+    /// The fingerprint of a pair that must be in its place. Slot and block are for the error.
     fn print_of(self, slot: Offset, block: u64) -> Result<u8, OpenError> {
         match self {
             Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => Ok(print),

@@ -13,9 +13,9 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
     // SAFETY: the caller vouches for the instructions. Reads a constant, one of 256 prints, one of
     // the entries before them, since `Near` is the beginning of one, and the line's 64 bytes. The
     // references keep all of them in place. The line may be read while it is written, since the
-    // block stands for relaxed loads of its words. Needs no alignment. Writes
-    // nothing but registers, and names all it changes. Of the registers from 16 up SSE code knows
-    // nothing, so none of them makes it stall and no `vzeroupper` is due.
+    // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
+    // registers, and names all it changes. Of the registers from 16 up SSE code knows nothing, so
+    // none of them makes it stall and no `vzeroupper` is due.
     unsafe {
         asm!(
             "vpbroadcastb zmm16, byte ptr [{tables} + {byte} + {prints}]",
@@ -25,7 +25,7 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
             "kmovq {matches}, k1",
             tables = in(reg) sought.tables,
             byte = in(reg) usize::from(sought.byte),
-            near = in(reg) sought.near.slot_byte(),
+            near = in(reg) sought.near.entry_byte(),
             prints = const Sought::PRINTS,
             line = in(reg) line,
             mask = sym LINE_MASK,
@@ -60,7 +60,7 @@ pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> (u6
             "kmovq {matches}, k1",
             tables = in(reg) sought.tables,
             byte = in(reg) usize::from(sought.byte),
-            near = in(reg) sought.near.slot_byte(),
+            near = in(reg) sought.near.entry_byte(),
             prints = const Sought::PRINTS,
             line = in(reg) line,
             mask = sym LINE_MASK,

@@ -55,7 +55,7 @@ impl Differences {
 /// an address of its own.
 #[repr(C, align(64))]
 pub struct Tables {
-    /// DISPLACED in all lanes but those of a group, by group.
+    /// DISPLACED in all lanes but those of a group, by group. First: an entry is found by its byte alone.
     displaced_from: [Differences; GROUPS],
     /// [`print_of`] each byte of hash.
     prints: [u8; 256],
@@ -71,6 +71,15 @@ pub struct Near(u32);
 const ENTRY_LOG2: u32 = 6;
 
 impl Near {
+    /// The lowest bit of those that [`Tables::near`] takes from a hash.
+    pub const HASH_BIT: u32 = ENTRY_LOG2;
+
+    /// Where the entry begins: there are as many in all tables, whatever lines they are for.
+    #[inline(always)]
+    pub(super) const fn entry_byte(self) -> usize {
+        self.0 as usize
+    }
+
     /// The group's first lane.
     #[inline(always)]
     pub const fn lane(self) -> usize {
@@ -84,6 +93,8 @@ impl Near {
         self.0 as usize
     }
 }
+
+const _: () = assert!(std::mem::offset_of!(Tables, displaced_from) == 0);
 
 impl Tables {
     /// Tables for lines of which the first `slots` lanes are used.
@@ -109,7 +120,7 @@ impl Tables {
         Tables { displaced_from, prints, near_mask }
     }
 
-    /// The group that a key prefers, by the hash bits from bit 6 on.
+    /// The group that a key prefers, by the bits from [`Near::HASH_BIT`] on.
     #[inline(always)]
     pub const fn near(&self, bits: u64) -> Near {
         Near(bits as u32 & self.near_mask)
@@ -158,7 +169,7 @@ impl<'a> Sought<'a> {
     /// What lanes hold beside the fingerprint.
     #[inline(always)]
     pub(super) fn differences(self) -> &'a Differences {
-        &self.tables.displaced_from[self.near.0 as usize >> ENTRY_LOG2 & (GROUPS - 1)]
+        &self.tables.displaced_from[self.near.entry_byte() >> ENTRY_LOG2 & (GROUPS - 1)]
     }
 }
 
