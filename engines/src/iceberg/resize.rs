@@ -110,8 +110,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// [`Core::count`] of one change, in fewer instructions: a count that grows by one passes a multiple of the interval
-    /// only by reaching it.
+    /// [`Core::count`] of one change, in fewer instructions: a count that grows by one passes a multiple of the
+    /// interval only by reaching it.
     #[inline(always)]
     pub(super) fn count_one(&self, word: usize) {
         let sum = self.counts.add(thread_index(), word, 1);

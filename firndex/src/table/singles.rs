@@ -21,8 +21,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 }
 
-/// A call of a pool that is watched, or after a fork or a bus error that may concern another pool. It is made as a batch
-/// of one, so that the hot path is not compiled once more.
+/// A call of a pool that is watched, or after a fork or a bus error that may concern another pool. It is made as a
+/// batch of one, so that the hot path is not compiled once more.
 #[cold]
 #[inline(never)]
 pub(super) fn as_batch<V: Fixed, E: Into<Error>>(
