@@ -58,6 +58,16 @@ pub(crate) fn wait_until_small(path: &Path, most_bytes: u64) {
     panic!("{} bytes after a minute, expected {most_bytes} at most", taken(path));
 }
 
+/// What the store has given back, once it gives nothing more back by itself.
+fn vacant_at_rest(store: &Store) -> u64 {
+    let mut vacant_bytes = 0;
+    while vacant_bytes != store.stats().unwrap().heap_vacant_bytes {
+        vacant_bytes = store.stats().unwrap().heap_vacant_bytes;
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    vacant_bytes
+}
+
 pub(crate) fn demand_that_space_goes_back_and_is_taken_again(
     options: &Options,
     directory: TempDir,
@@ -70,14 +80,15 @@ pub(crate) fn demand_that_space_goes_back_and_is_taken_again(
     empty(&store, VALUES);
     wait_until_small(&path, small_part(full));
     assert_has_the_rest(&store, VALUES);
-    let stats = store.stats().unwrap();
-    assert!(stats.heap_vacant_bytes > full / 2, "{stats:?}");
+    let vacant_bytes = vacant_at_rest(&store);
+    assert!(vacant_bytes > full / 2, "{vacant_bytes} of {full}");
     store.close().unwrap();
 
     // An opening takes no space for holes.
     let store = options.open_store(&path).unwrap();
     assert!(taken(&path) <= small_part(full), "{} of {full}", taken(&path));
-    assert_eq!(store.stats().unwrap().heap_vacant_bytes, stats.heap_vacant_bytes);
+    // Until it was closed, more may have gone back.
+    assert!(store.stats().unwrap().heap_vacant_bytes >= vacant_bytes);
     assert_has_the_rest(&store, VALUES);
     // The heap fills its holes, and does not grow beside them.
     let pool_bytes = store.stats().unwrap().pool_bytes;
@@ -160,12 +171,7 @@ fn a_restored_pool_has_its_holes() {
     let options = options.compact_at(0.25);
     let store = options.open_store(&path).unwrap();
     wait_until_small(&path, full / 4);
-    // Until it rests.
-    let mut vacant_bytes = 0;
-    while vacant_bytes != store.stats().unwrap().heap_vacant_bytes {
-        vacant_bytes = store.stats().unwrap().heap_vacant_bytes;
-        std::thread::sleep(Duration::from_millis(300));
-    }
+    let vacant_bytes = vacant_at_rest(&store);
     store.sync().unwrap();
     let copy = places::on_disk();
     for entry in std::fs::read_dir(&directory).unwrap() {
@@ -181,7 +187,7 @@ fn a_restored_pool_has_its_holes() {
     let restored_path = copy.path().join("pool");
     let restored = options.clone().compact_at(0.0).open_store(&restored_path).unwrap();
     assert!(taken(&restored_path) <= full / 4, "{} of {full}", taken(&restored_path));
-    assert_eq!(restored.stats().unwrap().heap_vacant_bytes, vacant_bytes);
+    assert!(restored.stats().unwrap().heap_vacant_bytes >= vacant_bytes);
     assert_has_the_rest(&restored, VALUES);
     fill(&restored, VALUES);
     assert!(restored.check().unwrap().is_sound());
