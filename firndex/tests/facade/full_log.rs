@@ -225,9 +225,9 @@ fn just_grown(options: &Options, path: &Path) -> Table {
         if segments(path).iter().all(|segment| segment.1 == SEGMENT_BYTES) {
             return table;
         }
-        // Its log was quick.
-        table.close().unwrap();
+        // Its log was quick. Whether it can close has to do with a segment that it may be making.
         limit_files(None);
+        drop(table);
         segments(path).iter().for_each(|segment| std::fs::remove_file(&segment.0).unwrap());
         std::fs::remove_file(path.with_extension("safe")).unwrap();
         std::fs::remove_file(path).unwrap();
