@@ -45,8 +45,8 @@ pub(super) const FLAG_LANES_OF_WORD: usize = 2;
 /// A level-1 line or a level-2 word is locked. Bit 7 of byte 0 of the word.
 pub(super) const LOCK: u64 = 1 << 7;
 /// Set by the keys of this level-1 block that went to level 2 or 3: each has set one of these bits, which its hash
-/// selects ([`hash::spilled_bit`](super::hash::spilled_bit)). While the pool is open, only a shrink that empties the
-/// block clears them. Bit 7 of every byte of the word.
+/// selects ([`hash::spilled_bit`](super::hash::spilled_bit)). A doubling clears those that no key needs any more. Bit 7
+/// of every byte of the word.
 pub(super) const SPILLED: u64 = 0x8080_8080_8080_8080;
 /// Tells whether this block has been moved: the parity of log2 of the number of blocks for which it was last moved. Bit
 /// 7 of byte 1 of the word.
@@ -147,8 +147,8 @@ impl Shape {
 /// gets them at one instant and notices any change by one comparison.
 ///
 /// ```text
-///  63         62 … 42      41            40            39           38           37 … 32           31 … 0
-/// | resizing | generation | shrinking 2 | shrinking 1 | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
+///  63         62 … 43      42       41            40            39           38           37 … 32           31 … 0
+/// | resizing | generation | clears | shrinking 2 | shrinking 1 | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
 /// ```
 ///
 /// The sizes are those that a resize leads to. A resize joins blocks in families of two: the *lower* block, and the
@@ -163,7 +163,9 @@ const RESIZING_2: u64 = 1 << 39;
 /// Set together with the bits above if the resize halves the level.
 const SHRINKING_1: u64 = 1 << 40;
 const SHRINKING_2: u64 = 1 << 41;
-pub(super) const GENERATION: u64 = 1 << 42;
+/// Stale SPILLED bits are cleared when both levels have been moved: see [`spilled`](super::spilled).
+const CLEARS: u64 = 1 << 42;
+pub(super) const GENERATION: u64 = 1 << 43;
 /// Either level is being resized. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
@@ -207,6 +209,16 @@ impl Geometry {
         self.0 & RESIZING != 0
     }
 
+    /// Whether SPILLED bits are collected, to take the place of those that there are.
+    pub(super) fn collects_spilled(self) -> bool {
+        self.0 & CLEARS != 0
+    }
+
+    /// Whether all that is left of a resize is to clear stale SPILLED bits.
+    pub(super) fn is_clearing(self) -> bool {
+        self.flags() == CLEARS
+    }
+
     #[inline(always)]
     pub(super) fn shrinking_1(self) -> bool {
         self.0 & SHRINKING_1 != 0
@@ -246,16 +258,17 @@ impl Geometry {
     }
 
     fn flags(self) -> u64 {
-        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2)
+        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2 | CLEARS)
     }
 
-    /// The geometry in which the chosen levels have doubled and their blocks are still to be moved.
+    /// The geometry in which the chosen levels have doubled and their blocks are still to be moved. SPILLED bits are
+    /// collected if every level-2 pair is met.
     pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
         let flag = |level: bool, flag: u64| if level { flag } else { 0 };
         self.next(
             self.level_1_log2() + u32::from(level_1),
             self.level_2_log2() + u32::from(level_2),
-            self.flags() | flag(level_1, RESIZING_1) | flag(level_2, RESIZING_2),
+            self.flags() | flag(level_1, RESIZING_1) | flag(level_2, RESIZING_2 | CLEARS),
         )
     }
 
@@ -277,6 +290,10 @@ impl Geometry {
     pub(super) fn end_2(self) -> Geometry {
         let flags = self.flags() & !(RESIZING_2 | SHRINKING_2);
         self.next(self.level_1_log2(), self.level_2_log2(), flags)
+    }
+
+    pub(super) fn end_clearing(self) -> Geometry {
+        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !CLEARS)
     }
 
     /// The level-1 block of a key. `h0` may be any word whose low bits are the key's h0.

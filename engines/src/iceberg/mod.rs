@@ -47,8 +47,8 @@
 //!    crash could take back what it reported.
 //! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are volatile, so no crash can
 //!    tear a list. Nodes carry a state, written last.
-//! 6. SPILLED is a filter of eight bits. A search that finds nothing in level 1 ends there if no key with its bit ever
-//!    went beyond the block.
+//! 6. SPILLED is a filter of eight bits. A search that finds nothing in level 1 ends there if no key with its bit went
+//!    beyond the block since the last doubling, or was beyond it then.
 //! 7. A pair goes to a line of its block that its hash prefers, if that has room. Its fingerprint has a bit for whether
 //!    it is there ([`DISPLACED`](index::fingerprint::DISPLACED)), and seven bits of the hash.
 //! 8. The superblock records sizes before a doubling shows them. Recovery finishes an interrupted doubling, block pair
@@ -71,6 +71,7 @@ mod salvage;
 mod scan;
 mod search;
 mod shrink;
+mod spilled;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -95,6 +96,7 @@ use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
 use shrink::Scans;
+use spilled::Collected;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -139,6 +141,8 @@ struct Core<M: Medium> {
     level_3: Level3,
     published: Published,
     progress: Progress,
+    /// The SPILLED bits that blocks are to have after a doubling.
+    collected: Collected,
     /// The words [`INSERTIONS`] and [`REMOVALS`] of each thread.
     counts: PerThread,
     /// Pairs found when the pool was opened.
@@ -294,6 +298,7 @@ impl<M: Medium> Core<M> {
                 .map_err(reserve)?,
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),
+            collected: Collected::new(most_1, units_now[0]).map_err(reserve)?,
             counts: PerThread::new().map_err(reserve)?,
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
@@ -366,7 +371,7 @@ impl<M: Medium> Core<M> {
                     pairs_1,
                     blocks_1 * u64::from(shape.level_1_slots),
                     LEVEL_1,
-                    blocks_1 * 64,
+                    blocks_1 * 64 + Collected::bytes_for(blocks_1),
                 ),
                 level(
                     "level 2",

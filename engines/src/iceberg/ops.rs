@@ -5,7 +5,7 @@
 //! This is the slow path, which any mutation can take. `fast` does what nearly every mutation needs.
 
 use super::block::{Done, Locked, lane_to_fill};
-use super::hash::{h0, spilled_bit};
+use super::hash::h0;
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
 use super::{Core, INSERTIONS, REMOVALS};
@@ -223,7 +223,7 @@ impl<M: Medium> Core<M> {
             if empties != 0 {
                 let (block, lane) = (choices.blocks[choice], empties.trailing_zeros() as usize);
                 // Before the fingerprint shows the key: a search goes on to level 2 only if the bit is set.
-                self.mark_spilled(home, spilled_bit(first));
+                self.mark_spilling(geometry, home, first);
                 let show = || self.set_lane_2(block, lane, choices.fingerprints[choice]);
                 self.fill_slot(self.slot_2(block, lane), key, value, show);
                 return Ok(());
@@ -234,7 +234,7 @@ impl<M: Medium> Core<M> {
             let (pairs, slots) = (self.len(), self.capacity(geometry));
             return Err(Interrupted::Full(SpaceError::Crowded { pairs, slots }));
         }
-        self.mark_spilled(home, spilled_bit(first));
+        self.mark_spilling(geometry, home, first);
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)
     }
 

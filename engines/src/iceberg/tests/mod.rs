@@ -4,6 +4,7 @@ mod hash;
 mod layout;
 mod scans;
 mod shrinks;
+mod spilled;
 
 use super::{ENGINE_ID, Iceberg, Shape, engine_params};
 use crate::Settings;
