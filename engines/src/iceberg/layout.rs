@@ -147,8 +147,8 @@ impl Shape {
 /// gets them at one instant and notices any change by one comparison.
 ///
 /// ```text
-///  63         62 … 43      42       41            40            39           38           37 … 32           31 … 0
-/// | resizing | generation | clears | shrinking 2 | shrinking 1 | resizing 2 | resizing 1 | log2 of level 2 | blocks of level 1 less one |
+///  63         62 … 44      43       42       41, 40           39, 38           37 … 32           31 … 0
+/// | resizing | generation | clears | drains | shrinking 2, 1 | resizing 2, 1 | log2 of level 2 | blocks of level 1 - 1 |
 /// ```
 ///
 /// The sizes are those that a resize leads to. A resize joins blocks in families of two: the *lower* block, and the
@@ -163,9 +163,11 @@ const RESIZING_2: u64 = 1 << 39;
 /// Set together with the bits above if the resize halves the level.
 const SHRINKING_1: u64 = 1 << 40;
 const SHRINKING_2: u64 = 1 << 41;
-/// Stale SPILLED bits are cleared when both levels have been moved: see [`spilled`](super::spilled).
-const CLEARS: u64 = 1 << 42;
-pub(super) const GENERATION: u64 = 1 << 43;
+/// When both levels have been moved, pairs of level 2 go home, and then SPILLED bits are cleared: see
+/// [`tidy`](super::tidy).
+const DRAINS: u64 = 1 << 42;
+const CLEARS: u64 = 1 << 43;
+pub(super) const GENERATION: u64 = 1 << 44;
 /// Either level is being resized. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
@@ -214,7 +216,13 @@ impl Geometry {
         self.0 & CLEARS != 0
     }
 
-    /// Whether all that is left of a resize is to clear stale SPILLED bits.
+    /// Whether pairs of level 2 are being brought home.
+    #[inline(always)]
+    pub(super) fn is_draining(self) -> bool {
+        self.flags() == DRAINS | CLEARS
+    }
+
+    /// Whether all that is left of a resize is to clear SPILLED bits.
     pub(super) fn is_clearing(self) -> bool {
         self.flags() == CLEARS
     }
@@ -258,17 +266,16 @@ impl Geometry {
     }
 
     fn flags(self) -> u64 {
-        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2 | CLEARS)
+        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2 | DRAINS | CLEARS)
     }
 
-    /// The geometry in which the chosen levels have doubled and their blocks are still to be moved. SPILLED bits are
-    /// collected if every level-2 pair is met.
+    /// The geometry in which the chosen levels have doubled and their blocks are still to be moved.
     pub(super) fn begin(self, level_1: bool, level_2: bool) -> Geometry {
         let flag = |level: bool, flag: u64| if level { flag } else { 0 };
         self.next(
             self.level_1_log2() + u32::from(level_1),
             self.level_2_log2() + u32::from(level_2),
-            self.flags() | flag(level_1, RESIZING_1) | flag(level_2, RESIZING_2 | CLEARS),
+            DRAINS | CLEARS | flag(level_1, RESIZING_1) | flag(level_2, RESIZING_2),
         )
     }
 
@@ -290,6 +297,10 @@ impl Geometry {
     pub(super) fn end_2(self) -> Geometry {
         let flags = self.flags() & !(RESIZING_2 | SHRINKING_2);
         self.next(self.level_1_log2(), self.level_2_log2(), flags)
+    }
+
+    pub(super) fn end_draining(self) -> Geometry {
+        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !DRAINS)
     }
 
     pub(super) fn end_clearing(self) -> Geometry {

@@ -23,10 +23,10 @@
 //!
 //! Invariants:
 //!
-//! 1. A key is in at most one place, except that a move copies before it erases. Then both copies are equal, and the
-//!    one that searches meet later stays.
+//! 1. A key is in at most one place, except that a move copies before it erases. Then both copies are equal.
 //! 2. A key's slot changes only in a resize. Moves go forward in the order of searches: level-1 source, level-1
-//!    destination, level-2 sources, level-2 destinations, level 3.
+//!    destination, level-2 sources, level-2 destinations, level 3. Only a table that is draining moves pairs back, from
+//!    level 2 to level 1, and then a search ends with another look at level 1.
 //! 3. A thread that changes a key holds the lock of its level-1 block, and that of the level-2 block if the key is in
 //!    one. Locks are taken level 1 first, and by index within a level. During a shrink, the key's level-1 block is the
 //!    one that remains.
@@ -48,13 +48,14 @@
 //! 5. Level 3: readers take no lock; a version per chain tells them to look again. Links are volatile, so no crash can
 //!    tear a list. Nodes carry a state, written last.
 //! 6. SPILLED is a filter of eight bits. A search that finds nothing in level 1 ends there if no key with its bit went
-//!    beyond the block since the last doubling, or was beyond it then.
+//!    beyond the block since the last doubling, or stayed beyond it then.
 //! 7. A pair goes to a line of its block that its hash prefers, if that has room. Its fingerprint has a bit for whether
 //!    it is there ([`DISPLACED`](index::fingerprint::DISPLACED)), and seven bits of the hash.
 //! 8. The superblock records sizes before a doubling shows them. Recovery finishes an interrupted doubling, block pair
 //!    by block pair.
 //! 9. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends. Recovery
 //!    takes an interrupted shrink back.
+//! 10. A doubling ends by bringing pairs of level 2 back to level 1, where it has made room: see `tidy`.
 
 mod batch;
 mod block;
@@ -71,10 +72,10 @@ mod salvage;
 mod scan;
 mod search;
 mod shrink;
-mod spilled;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tidy;
 
 pub use engine::{Engine, Hot};
 pub use layout::Shape;
@@ -96,9 +97,9 @@ use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
 use shrink::Scans;
-use spilled::Collected;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidy::Tidying;
 
 /// Blocks of each level that a helper moves in one turn, under one `Pool::write`.
 const BLOCKS_PER_TURN: u64 = 16;
@@ -141,8 +142,7 @@ struct Core<M: Medium> {
     level_3: Level3,
     published: Published,
     progress: Progress,
-    /// The SPILLED bits that blocks are to have after a doubling.
-    collected: Collected,
+    tidying: Tidying,
     /// The words [`INSERTIONS`] and [`REMOVALS`] of each thread.
     counts: PerThread,
     /// Pairs found when the pool was opened.
@@ -298,7 +298,7 @@ impl<M: Medium> Core<M> {
                 .map_err(reserve)?,
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),
-            collected: Collected::new(most_1, units_now[0]).map_err(reserve)?,
+            tidying: Tidying::new(most_1, units_now[0]).map_err(reserve)?,
             counts: PerThread::new().map_err(reserve)?,
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
@@ -371,7 +371,7 @@ impl<M: Medium> Core<M> {
                     pairs_1,
                     blocks_1 * u64::from(shape.level_1_slots),
                     LEVEL_1,
-                    blocks_1 * 64 + Collected::bytes_for(blocks_1),
+                    blocks_1 * 64 + Tidying::bytes_for(blocks_1),
                 ),
                 level(
                     "level 2",

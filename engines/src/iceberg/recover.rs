@@ -3,8 +3,8 @@
 //! Recovery visits blocks in the families of a resize: a block of the lower half, and the block to which its content
 //! would be moved. A pair in the lower block that belongs to the upper one is moved. If it is there already, it is
 //! erased: the crash came between copy and erasure, and both are equal. So a doubling is finished, and a shrink taken
-//! back. Each family belongs to one thread. If recovery is cut short, it leaves what a crash in a resize leaves, and
-//! runs again.
+//! back. A pair of level 2 that is in level 1 as well was on its way there, and is erased in level 2. Each family
+//! belongs to one thread. If recovery is cut short, it leaves what a crash in a resize leaves, and runs again.
 
 use super::Core;
 use super::hash::{h0, spilled_bit};
@@ -30,6 +30,8 @@ enum Verdict {
     StaysUnlessCopied(u8),
     /// It belongs to the upper block.
     Moves,
+    /// It is in level 1 as well.
+    Copied,
     /// It belongs to neither.
     Astray,
 }
@@ -39,7 +41,7 @@ impl Verdict {
     fn print_of(self, slot: Offset, block: u64) -> Result<u8, OpenError> {
         match self {
             Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => Ok(print),
-            Verdict::Moves | Verdict::Astray => Err(astray(slot, block)),
+            Verdict::Moves | Verdict::Copied | Verdict::Astray => Err(astray(slot, block)),
         }
     }
 }
@@ -147,9 +149,15 @@ impl<M: Medium> Core<M> {
                 for (lane, upper_print) in upper_prints.iter_mut().enumerate().take(level.slots) {
                     let slot = (level.slot)(upper, lane);
                     let key = self.medium().load(slot);
-                    if key != 0 {
-                        *upper_print = judge(upper, lane, key).print_of(slot, upper)?;
-                        pairs += 1;
+                    if key == 0 {
+                        continue;
+                    }
+                    match judge(upper, lane, key) {
+                        Verdict::Copied => self.erase_in_recovery(slot)?,
+                        verdict => {
+                            *upper_print = verdict.print_of(slot, upper)?;
+                            pairs += 1;
+                        }
                     }
                 }
             }
@@ -169,6 +177,7 @@ impl<M: Medium> Core<M> {
                     });
                 match verdict {
                     _ if is_copied => self.erase_in_recovery(slot)?,
+                    Verdict::Copied => self.erase_in_recovery(slot)?,
                     Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => {
                         *lower_print = print;
                         pairs += 1;
@@ -251,6 +260,9 @@ impl<M: Medium> Core<M> {
         let first = self.hasher.first_u64(key);
         let choices = self.choices(geometry, key, first);
         let home = geometry.home(h0(first));
+        if self.find_1(home, key, first).is_some() {
+            return Verdict::Copied;
+        }
         self.mark_spilled_in_recovery(home, first);
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {
             let [a, b] = choices.blocks;

@@ -4,10 +4,10 @@
 //! A resize takes an extent for each level, records the new sizes, and publishes a geometry that says so. From then on,
 //! a writer that is about to use a block first makes sure that the block's source has been moved, under the source's
 //! lock. Queries look at sources and destinations. When no block is left, the geometry says that the resize has ended.
-//! Levels 1 and 2 have separate flags, counts and ends. A doubling then clears stale SPILLED bits: see `spilled`.
+//! Levels 1 and 2 have separate flags, counts and ends. A doubling then brings pairs home: see `tidy`.
 
 use super::block::{Choices, Locked, lane_to_fill};
-use super::hash::{h0, spilled_bit};
+use super::hash::h0;
 use super::layout::{
     Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD,
 };
@@ -240,7 +240,7 @@ impl<M: Medium> Core<M> {
         }
         let next = geometry.begin(level_1, level_2);
         let blocks_max = self.blocks_1.blocks_max().min(self.level_3.chains_max());
-        let blocks_max = blocks_max.min(self.collected.blocks_max());
+        let blocks_max = blocks_max.min(self.tidying.blocks_max());
         if next.blocks_1() > blocks_max || next.blocks_2() > self.words.len() as u64 {
             // About where the new extent would end.
             let needed_bytes = self.pool.superblock().end.saturating_add(next.blocks_1() * 1024);
@@ -285,7 +285,7 @@ impl<M: Medium> Core<M> {
         progress.unmoved_1.store(next.families_1(), Ordering::Relaxed);
         progress.unmoved_2.store(next.families_2(), Ordering::Relaxed);
         let resizes = progress.resizes.fetch_add(1, Ordering::Relaxed);
-        self.collected.begin(next, resizes);
+        self.tidying.begin(next, resizes);
         progress.overflow_before.store(self.level_3.len(), Ordering::Relaxed);
         progress.next_1.store(0, Ordering::Relaxed);
         progress.next_2.store(0, Ordering::Relaxed);
@@ -318,7 +318,7 @@ impl<M: Medium> Core<M> {
                 let family = next(&self.progress.next_2, geometry.families_2());
                 is_done &= !matches!(self.move_family_2(geometry, family), Ok(false));
             }
-            self.clear_some(geometry);
+            self.tidy_some(geometry);
         }
         is_done
     }
@@ -343,12 +343,12 @@ impl<M: Medium> Core<M> {
                         and(all, self.move_family_2(geometry, family)?)
                     })
                 });
-            while self.clear_some(geometry) {}
+            while self.tidy_some(geometry) {}
             if self.geometry() != geometry {
                 continue;
             }
             match all_moved {
-                // The thread that moved or cleared the last blocks is about to publish the end.
+                // The thread that did the last block is about to publish the end.
                 Ok(true) => spin(&mut spins),
                 Ok(false) if attempts == ATTEMPTS => return false,
                 // Another thread may have found room, and not marked its family yet.
@@ -520,7 +520,6 @@ impl<M: Medium> Core<M> {
         for lane in self.used_2(source) {
             let (key, value) = self.medium().load_pair(self.slot_2(source, lane));
             let first = self.hasher.first_u64(key);
-            self.collect(geometry, geometry.home(h0(first)), spilled_bit(first));
             let choices = self.choices(geometry, key, first);
             let choice = choice_from(geometry, &choices, source);
             if choices.blocks[choice] == destination {

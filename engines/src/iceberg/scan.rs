@@ -1,13 +1,13 @@
 //! Scans while others write: every key that is present throughout is met exactly once.
 //!
-//! A pair stays in its level while it is in the table, and only a doubling moves it: to the block whose number has one
-//! more bit of the hash that led the pair here. So this hash says where a pair is in the order of a scan, whatever the
-//! size of the table, and a mover need not tell a scan anything. A scan goes through these places in turn and takes the
-//! pairs of one block at once, under the block's lock. During a scan the table only grows. A block that is split before
-//! its turn has two turns instead of one. No block has a turn after its pairs were taken as part of another block.
+//! During a scan a pair stays in its level, and only a doubling moves it: to the block whose number has one more bit of
+//! the hash that led the pair here. So this hash says where a pair is in the order of a scan, whatever the size of the
+//! table, and a mover need not tell a scan anything. A scan goes through these places in turn and takes the pairs of
+//! one block at once, under the block's lock. During a scan the table only grows. A block that is split before its turn
+//! has two turns instead of one. No block has a turn after its pairs were taken as part of another block.
 //!
 //! No shrink begins during a scan. A scan that begins during a shrink takes both blocks of a family at once, under both
-//! locks. A pair that goes from level 1 to level 3 stays with its block. During a scan, no shrink moves a pair out of
+//! locks. A pair that goes from level 1 to level 3 stays with its block. During a scan, nothing moves a pair out of
 //! level 2.
 //!
 //! A scan moves nothing: it takes the pairs of a block that is still to be moved where they are.

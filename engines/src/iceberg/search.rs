@@ -44,7 +44,25 @@ impl<M: Medium> Core<M> {
         if !self.may_have_spilled([source, home], first) {
             return None;
         }
-        self.search_spilled(geometry, key, first, [source, home])
+        self.search_beyond_level_1(geometry, key, first, [source, home])
+    }
+
+    /// The rest of a search that has found nothing in level 1.
+    pub(super) fn search_beyond_level_1(
+        &self,
+        geometry: Geometry,
+        key: u64,
+        first: u64,
+        [source, home]: [u64; 2],
+    ) -> Option<u64> {
+        let found = self.search_spilled(geometry, key, first, [source, home]);
+        if found.is_none() && geometry.is_draining() && key != 0 {
+            // The pair may have gone home between the look at level 1 and the one at level 2. What shows that it is no
+            // longer there shows that it is here.
+            fence(Ordering::Acquire);
+            return self.search_1(home, first, key, [home; 2]);
+        }
+        found
     }
 
     #[inline(always)]

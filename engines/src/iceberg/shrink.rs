@@ -73,7 +73,7 @@ impl<M: Medium> Core<M> {
             return Ok(false);
         }
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
-        if self.geometry() != seen || self.scans.0.load(Ordering::Acquire) != 0 {
+        if self.geometry() != seen || self.is_scanned() {
             return Ok(false);
         }
         // Recovery can take back only one halving: record the last one first.
@@ -105,7 +105,12 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Announces a scan. Meanwhile no shrink begins, and none moves a pair out of level 2.
+    /// Whether a scan is under way. Under the lock `beginning`, none begins.
+    pub(super) fn is_scanned(&self) -> bool {
+        self.scans.0.load(Ordering::Acquire) != 0
+    }
+
+    /// Announces a scan. Meanwhile no shrink begins, and no pair is moved out of level 2.
     pub(super) fn open_scan(&self) -> OpenScan<'_> {
         let _beginning = self.beginning.lock();
         self.scans.0.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +218,7 @@ impl<M: Medium> Core<M> {
         for lane in 0..self.shape.level_2_slots as usize {
             // While this is held, no scan begins.
             let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
-            if self.scans.0.load(Ordering::Acquire) != 0 {
+            if self.is_scanned() {
                 return Ok(false);
             }
             let slot = self.slot_2(upper, lane);

@@ -4,25 +4,25 @@ use crate::iceberg::Shape;
 use crate::iceberg::layout::{GENERATION, Geometry};
 
 #[test]
-fn a_doubling_passes_through_four_geometries() {
+fn a_doubling_passes_through_five_geometries() {
     let before = Geometry::new(4, 5);
     let during = before.begin(true, true);
     assert_eq!((during.blocks_1(), during.blocks_2()), (32, 64));
     assert!(during.resizing_1() && during.resizing_2());
     assert_eq!((during.source_1(17), during.source_1(3)), (1, 3));
     assert_ne!(before.moved_1(), during.moved_1());
-    assert!(during.collects_spilled() && !during.is_clearing());
-    let clearing = during.end_2().end_1();
+    assert!(during.collects_spilled() && !during.is_draining() && !during.is_clearing());
+    let draining = during.end_2().end_1();
+    assert!(draining.is_resizing() && draining.collects_spilled() && draining.is_draining());
+    let clearing = draining.end_draining();
     assert!(clearing.is_resizing() && clearing.collects_spilled() && clearing.is_clearing());
     let after = clearing.end_clearing();
     assert!(!after.is_resizing() && !after.collects_spilled() && !after.is_clearing());
-    assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 4));
+    assert_eq!((after.blocks_1(), after.0 / GENERATION), (32, 5));
     assert_eq!(Geometry::new(32, 32).blocks_1(), 1 << 32);
     let only_level_2 = before.begin(false, true);
     assert_eq!((only_level_2.blocks_1(), only_level_2.blocks_2()), (16, 64));
     assert!(!only_level_2.resizing_1());
-    // A doubling of level 1 alone does not meet the pairs of level 2.
-    assert!(!before.begin(true, false).collects_spilled());
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod hash;
 mod layout;
 mod scans;
 mod shrinks;
-mod spilled;
+mod tidy;
 
 use super::{ENGINE_ID, Iceberg, Shape, engine_params};
 use crate::Settings;
