@@ -98,7 +98,7 @@ impl<M: Medium> Core<M> {
                         );
                         None
                     },
-                    |block, _, key| self.judge_2(geometry, block, key),
+                    |block, lane, key| self.judge_2(geometry, block, lane, key),
                     |block, prints| self.publish_2(geometry, block, words_of(prints)[0]),
                 )
             })?;
@@ -256,12 +256,15 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    fn judge_2(&self, geometry: Geometry, block: u64, key: u64) -> Verdict {
+    fn judge_2(&self, geometry: Geometry, block: u64, lane: usize, key: u64) -> Verdict {
         let first = self.hasher.first_u64(key);
         let choices = self.choices(geometry, key, first);
         let home = geometry.home(h0(first));
-        if self.find_1(home, key, first).is_some() {
-            return Verdict::Copied;
+        if let Some((_, copy)) = self.find_1(home, key, first) {
+            let (_, value) = self.medium().load_pair(self.slot_2(block, lane));
+            let leads_here = |choice| choice == block || geometry.lower_2(choice) == block;
+            let is_copy = value == copy && choices.blocks.into_iter().any(leads_here);
+            return if is_copy { Verdict::Copied } else { Verdict::Astray };
         }
         self.mark_spilled_in_recovery(home, first);
         if let Some((_, print)) = choices.distinct().find(|&(choice, _)| choice == block) {

@@ -39,27 +39,26 @@ const PART_BITS: u32 = 32;
 struct Pass {
     /// The next part. The number of the resize keeps a thread that was held up from taking a part of a later resize.
     cursor: AtomicU64,
-    parts: AtomicU64,
     unfinished: AtomicU64,
 }
 
 impl Pass {
     fn begin(&self, parts: u64, resize: u64) {
-        self.parts.store(parts, Ordering::Relaxed);
         self.unfinished.store(parts, Ordering::Relaxed);
         // Release: who sees this no longer sees the geometry of an earlier resize.
         self.cursor.store(resize << PART_BITS, Ordering::Release);
     }
 
-    /// The number of a part for the caller to do. `None` if none is left, or if the table is no longer as it was when
-    /// the caller saw that this pass was under way.
-    fn take(&self, is_current: impl Fn() -> bool) -> Option<u64> {
+    /// The number of a part for the caller to do, of the `parts` that there are under the geometry that it saw. `None`
+    /// if none is left, or if that is no longer the geometry. (Were the number of parts shared, a late thread might
+    /// read the next resize's before that one changes the cursor, and take one part too many of its own.)
+    fn take(&self, parts: u64, is_current: impl Fn() -> bool) -> Option<u64> {
         loop {
             let next = self.cursor.load(Ordering::Acquire);
             let part = next & ((1 << PART_BITS) - 1);
             // In this order. If the geometry is still that one, its resize has not ended, so the cursor is not a later
             // resize's.
-            if !is_current() || part >= self.parts.load(Ordering::Relaxed) {
+            if !is_current() || part >= parts {
                 return None;
             }
             let taken =
@@ -97,6 +96,14 @@ const fn spread(byte: u64) -> u64 {
     (each.wrapping_add(0x007f_7f7f_7f7f_7f7f) | each) & SPILLED
 }
 
+fn parts_to_drain(geometry: Geometry) -> u64 {
+    geometry.blocks_2().div_ceil(BLOCKS_PER_DRAIN)
+}
+
+fn parts_to_clear(geometry: Geometry) -> u64 {
+    geometry.blocks_1().div_ceil(BLOCKS_PER_WORD)
+}
+
 impl Tidying {
     /// For so many level-1 blocks at most, and now.
     pub(super) fn new(blocks_max: usize, blocks_now: usize) -> io::Result<Tidying> {
@@ -120,8 +127,8 @@ impl Tidying {
 
     /// Gets ready for the resize of this number, before its geometry is published.
     pub(super) fn begin(&self, next: Geometry, resize: u64) {
-        self.draining.begin(next.blocks_2().div_ceil(BLOCKS_PER_DRAIN), resize);
-        self.clearing.begin(next.blocks_1().div_ceil(BLOCKS_PER_WORD), resize);
+        self.draining.begin(parts_to_drain(next), resize);
+        self.clearing.begin(parts_to_clear(next), resize);
     }
 
     fn collect(&self, block: u64, bit: u64) {
@@ -155,7 +162,8 @@ impl<M: Medium> Core<M> {
 
     fn drain_some(&self, geometry: Geometry) -> bool {
         let pass = &self.tidying.draining;
-        let Some(part) = pass.take(|| self.geometry() == geometry) else { return false };
+        let part = pass.take(parts_to_drain(geometry), || self.geometry() == geometry);
+        let Some(part) = part else { return false };
         let first = part * BLOCKS_PER_DRAIN;
         for block in first..geometry.blocks_2().min(first + BLOCKS_PER_DRAIN) {
             for lane in self.used_2(block) {
@@ -204,7 +212,8 @@ impl<M: Medium> Core<M> {
 
     fn clear_some(&self, geometry: Geometry) -> bool {
         let pass = &self.tidying.clearing;
-        let Some(part) = pass.take(|| self.geometry() == geometry) else { return false };
+        let part = pass.take(parts_to_clear(geometry), || self.geometry() == geometry);
+        let Some(part) = part else { return false };
         let first = part * BLOCKS_PER_WORD;
         let collected = self.tidying.collected.get(part as usize);
         for block in first..geometry.blocks_1().min(first + BLOCKS_PER_WORD) {
@@ -232,6 +241,28 @@ impl<M: Medium> Core<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The next resize has begun, and has not changed the cursor yet.
+    #[test]
+    fn no_thread_takes_more_parts_than_its_resize_had() {
+        let pass = Pass::default();
+        pass.begin(2, 1);
+        let take = || pass.take(2, || true);
+        assert_eq!([take(), take(), take()], [Some(0), Some(1), None]);
+        assert_eq!([pass.finish_part(), pass.finish_part()], [false, true]);
+        let cursor = pass.cursor.load(Ordering::Relaxed);
+        pass.begin(4, 2);
+        let begun = pass.cursor.swap(cursor, Ordering::Relaxed);
+        assert_eq!(take(), None);
+        pass.cursor.store(begun, Ordering::Relaxed);
+        let taken: Vec<bool> = (0..4)
+            .map(|part| {
+                assert_eq!(pass.take(4, || true), Some(part));
+                pass.finish_part()
+            })
+            .collect();
+        assert_eq!(taken, [false, false, false, true]);
+    }
 
     #[test]
     fn bits_survive_packing() {
