@@ -29,10 +29,9 @@ use std::io;
 
 /// Blocks of level 1 whose collected bits share a word. They are cleared together.
 const BLOCKS_PER_WORD: u64 = 8;
-/// Blocks of level 2 that are drained together.
-const BLOCKS_PER_DRAIN: u64 = 8;
-/// Bits of a cursor that are a number of a part; those above are the number of the resize.
-const PART_BITS: u32 = 32;
+/// Bits of a cursor that are the number of a part: more than a level has blocks. Those above are the number of the
+/// resize.
+const PART_BITS: u32 = 40;
 
 /// A pass over all blocks of a level, in parts, each of which one thread takes.
 #[derive(Debug, Default)]
@@ -96,8 +95,9 @@ const fn spread(byte: u64) -> u64 {
     (each.wrapping_add(0x007f_7f7f_7f7f_7f7f) | each) & SPILLED
 }
 
+/// A block each: a writer that drains one, for want of a helper, is not to wait for more.
 fn parts_to_drain(geometry: Geometry) -> u64 {
-    geometry.blocks_2().div_ceil(BLOCKS_PER_DRAIN)
+    geometry.blocks_2()
 }
 
 fn parts_to_clear(geometry: Geometry) -> u64 {
@@ -162,13 +162,10 @@ impl<M: Medium> Core<M> {
 
     fn drain_some(&self, geometry: Geometry) -> bool {
         let pass = &self.tidying.draining;
-        let part = pass.take(parts_to_drain(geometry), || self.geometry() == geometry);
-        let Some(part) = part else { return false };
-        let first = part * BLOCKS_PER_DRAIN;
-        for block in first..geometry.blocks_2().min(first + BLOCKS_PER_DRAIN) {
-            for lane in self.used_2(block) {
-                self.drain(geometry, block, lane);
-            }
+        let block = pass.take(parts_to_drain(geometry), || self.geometry() == geometry);
+        let Some(block) = block else { return false };
+        for lane in self.used_2(block) {
+            self.drain(geometry, block, lane);
         }
         if pass.finish_part() {
             self.end(Geometry::end_draining);
