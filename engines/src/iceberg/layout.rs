@@ -45,8 +45,8 @@ pub(super) const FLAG_LANES_OF_WORD: usize = 2;
 /// A level-1 line or a level-2 word is locked. Bit 7 of byte 0 of the word.
 pub(super) const LOCK: u64 = 1 << 7;
 /// Set by the keys of this level-1 block that went to level 2 or 3: each has set one of these bits, which its hash
-/// selects ([`hash::spilled_bit`](super::hash::spilled_bit)). A doubling clears those that no key needs any more. Bit 7
-/// of every byte of the word.
+/// selects ([`hash::spilled_bit`](super::hash::spilled_bit)). A doubling clears those that no key needs any more, and
+/// a shrink those of a block that it empties. Bit 7 of every byte of the word.
 pub(super) const SPILLED: u64 = 0x8080_8080_8080_8080;
 /// Tells whether this block has been moved: the parity of log2 of the number of blocks for which it was last moved. Bit
 /// 7 of byte 1 of the word.
@@ -168,7 +168,7 @@ const SHRINKING_2: u64 = 1 << 41;
 const DRAINS: u64 = 1 << 42;
 const CLEARS: u64 = 1 << 43;
 pub(super) const GENERATION: u64 = 1 << 44;
-/// Either level is being resized. A test of this bit takes one instruction.
+/// A resize is under way. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
 impl Geometry {

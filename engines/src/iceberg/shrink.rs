@@ -105,7 +105,7 @@ impl<M: Medium> Core<M> {
         });
     }
 
-    /// Whether a scan is under way. Under the lock `beginning`, none begins.
+    /// Whether a scan is under way.
     pub(super) fn is_scanned(&self) -> bool {
         self.scans.0.load(Ordering::Acquire) != 0
     }

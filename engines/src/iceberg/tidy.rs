@@ -10,12 +10,17 @@
 //! is *clearing*: block by block, under the block's lock, the collected bits and those of the block's chain in level 3
 //! take the place of the bits in the line.
 //!
+//! Both are worthwhile, and nothing depends on them. So they wait for no writer: if a home block is locked, its pairs
+//! and bits stay as they are.
+//!
 //! A pair that goes home goes back in the order of searches. A search that found nothing while the table was draining
 //! therefore looks in level 1 once more. It does not go back in the order of a scan: while one is open, pairs stay. A
 //! crash may leave a pair in both places. Recovery erases it in level 2.
 //!
-//! No bit is missed. Draining begins when nobody can write under an earlier geometry: a writer looks at the geometry
-//! under the level-2 lock, which draining takes as well. Chains are read under the lock under which they change.
+//! No bit is missed. Writers that know the doubling collect the bits of what they put beyond level 1. One that does not
+//! know it holds a lock in level 1, and in level 2 if it writes there. The doubling takes every lock of a level before
+//! draining begins, so its pair is met by then. Only if level 2 doubles alone may such a writer still be at level 3:
+//! chains are read under the lock under which they change.
 
 use super::Core;
 use super::block::{Locked, lane_to_fill};
@@ -183,9 +188,9 @@ impl<M: Medium> Core<M> {
         }
         let first = self.hasher.first_u64(key);
         let home = geometry.home(h0(first));
-        // While this is held, no scan begins.
-        let no_scan = self.beginning.try_lock().filter(|_| !self.is_scanned());
-        let _home = Locked::wait(self.flags_1(home));
+        let Some(_home) = Locked::attempt(self.flags_1(home)) else {
+            return self.tidying.collect(home, spilled_bit(first));
+        };
         let _block = Locked::wait(self.word_2(block));
         let (found, value) = medium.load_pair(slot);
         if found != key {
@@ -193,7 +198,9 @@ impl<M: Medium> Core<M> {
             return;
         }
         let empties = self.empty_1(home);
-        if no_scan.is_none() || empties == 0 {
+        // A scan that has taken the home block already was open before this lock was taken, and is seen here. One that
+        // has not will meet the pair there.
+        if self.is_scanned() || empties == 0 {
             return self.tidying.collect(home, spilled_bit(first));
         }
         let to = lane_to_fill(empties, self.preferred_1(first));
@@ -214,7 +221,7 @@ impl<M: Medium> Core<M> {
         let first = part * BLOCKS_PER_WORD;
         let collected = self.tidying.collected.get(part as usize);
         for block in first..geometry.blocks_1().min(first + BLOCKS_PER_WORD) {
-            let _locked = Locked::wait(self.flags_1(block));
+            let Some(_locked) = Locked::attempt(self.flags_1(block)) else { continue };
             let bits = spread(collected.load(Ordering::Relaxed) >> ((block - first) * 8))
                 | self.spilled_to_level_3(block);
             let word = &self.line_1(block)[SPILLED_WORD];

@@ -89,9 +89,11 @@ impl Blocks {
 }
 
 /// A settled table that has been doubled several times, with its pairs.
-fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
+fn doubled(variant: usize, resize_at: f64, drains: bool) -> (Iceberg, HashMap<u64, u64>) {
     let setup = Setup { variant, resize_at, helpers: 0, ..Setup::of(&ENGINE) };
     let table = Iceberg::new(setup);
+    // While a scan is open, pairs stay in level 2.
+    let scan = (!drains).then(|| table.scan());
     let mut model = HashMap::new();
     for key in 0u64.. {
         let key = spread(key);
@@ -102,6 +104,7 @@ fn doubled(variant: usize, resize_at: f64) -> (Iceberg, HashMap<u64, u64>) {
         }
     }
     table.settle();
+    drop(scan);
     (table, model)
 }
 
@@ -112,7 +115,7 @@ fn resizes_that_were_half_done_are_finished() {
     let mut sums = [[0; 2]; 2];
     for variant in 0..ENGINE.variants {
         for resize_at in [0.85, 1.0] {
-            let (table, model) = doubled(variant, resize_at);
+            let (table, model) = doubled(variant, resize_at, false);
             for levels in [&[1][..], &[2], &[1, 2]] {
                 let mut image = table.image();
                 for &level in levels {
@@ -133,15 +136,13 @@ fn resizes_that_were_half_done_are_finished() {
             }
         }
     }
-    // Doublings leave few pairs in level 2.
-    let is_enough = |level: usize, least| sums[level].iter().all(|&sum| sum > least);
-    assert!(is_enough(0, 500) && is_enough(1, 10), "pairs put back, copied: {sums:?}");
+    assert!(sums.iter().flatten().all(|&sum| sum > 500), "pairs put back, copied: {sums:?}");
 }
 
 #[test]
 fn keys_in_the_wrong_block_are_reported() {
     let _watchdog = within(60);
-    let (table, _) = doubled(1, 1.0);
+    let (table, _) = doubled(1, 1.0, false);
     for level in [1, 2] {
         let blocks = Blocks::of(&table, level);
         let mut random = Random::new(2);
@@ -172,14 +173,14 @@ fn keys_in_the_wrong_block_are_reported() {
                 Ok(table) => assert!(level == 2 && table.check().is_sound()),
             }
         }
-        assert!(refused > if level == 1 { 10 } else { 0 }, "level {level}: {refused}");
+        assert!(refused > 10, "level {level}: {refused}");
     }
 }
 
 #[test]
 fn a_key_that_is_stored_twice_is_reported() {
     let _watchdog = within(60);
-    let (table, _) = doubled(1, 1.0);
+    let (table, _) = doubled(1, 1.0, false);
     for level in [1, 2] {
         let blocks = Blocks::of(&table, level);
         let mut tried = 0;
@@ -338,7 +339,9 @@ fn most_pairs_are_in_the_line_they_prefer() {
         assert!(preferred_part(&table) > 0.75, "{}", preferred_part(&table));
 
         // Moves place pairs anew: otherwise a pair that was once displaced would displace others for ever.
-        let (table, _) = doubled(variant, 0.85);
-        assert!(preferred_part(&table) > 0.75, "doubled: {}", preferred_part(&table));
+        for drains in [false, true] {
+            let (table, _) = doubled(variant, 0.85, drains);
+            assert!(preferred_part(&table) > 0.8, "doubled: {}", preferred_part(&table));
+        }
     }
 }

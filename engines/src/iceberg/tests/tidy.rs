@@ -33,6 +33,14 @@ fn insert_all(table: &Iceberg<Dram>, keys: impl IntoIterator<Item = u64>) {
     }
 }
 
+/// A table in which keys of one block are in level 2, and the keys. After a doubling, level 1 has room for them.
+fn spilled() -> (Iceberg<Dram>, Vec<u64>) {
+    let table = table();
+    let keys: Vec<u64> = keys_of(&table.core, 1, 255, 7).take(60).collect();
+    insert_all(&table, keys.iter().copied());
+    (table, keys)
+}
+
 /// The bits that the keys of each block need.
 fn needed(table: &Iceberg<Dram>, keys: &[u64]) -> HashMap<u64, u64> {
     let core = &table.core;
@@ -133,10 +141,8 @@ fn a_doubling_leaves_the_bits_that_keys_need_and_no_others() {
 /// Pairs go home if there is room, unless a scan is open. In every state a search finds them.
 #[test]
 fn pairs_of_level_2_go_home() {
-    let table = table();
+    let (table, keys) = spilled();
     let core = &table.core;
-    let keys: Vec<u64> = keys_of(core, 1, 255, 7).take(60).collect();
-    insert_all(&table, keys.iter().copied());
     let spilled = pairs_of_level(&table, 1);
     assert!(spilled > 20 && pairs_of_level(&table, 2) == 0);
     begin(&table);
@@ -163,10 +169,8 @@ fn pairs_of_level_2_go_home() {
 /// A search that has looked at level 1 when the pair is still in level 2, and at level 2 when it has gone home.
 #[test]
 fn a_pair_goes_home_during_a_search() {
-    let table = table();
+    let (table, keys) = spilled();
     let core = &table.core;
-    let keys: Vec<u64> = keys_of(core, 1, 255, 7).take(60).collect();
-    insert_all(&table, keys.iter().copied());
     begin(&table);
     move_all(&table);
     let geometry = core.geometry();
@@ -188,10 +192,8 @@ fn a_pair_goes_home_during_a_search() {
 /// removed.
 #[test]
 fn a_pair_that_a_crash_leaves_in_both_levels() {
-    let table = table();
+    let (table, keys) = spilled();
     let core = &table.core;
-    let keys: Vec<u64> = keys_of(core, 1, 255, 7).take(60).collect();
-    insert_all(&table, keys.iter().copied());
     begin(&table);
     move_all(&table);
     let in_level_2: Vec<(Offset, u64)> = (0..core.geometry().blocks_2())
