@@ -13,22 +13,22 @@ use std::sync::Arc;
 fn filled<B: Backing>(setup: Setup, pairs: u64, resizing: bool) -> (Table<B>, HashMap<u64, u64>) {
     let table = Table::<B>::new(setup);
     let mut model = HashMap::new();
-    let mut was_at_rest = false;
-    for index in 0.. {
+    fill(&table, &mut model, pairs, resizing);
+    (table, model)
+}
+
+/// Inserts until there are at least so many pairs, and a resize is under way or not.
+fn fill<B: Backing>(table: &Table<B>, model: &mut HashMap<u64, u64>, pairs: u64, resizing: bool) {
+    for index in model.len() as u64.. {
         // Only now and then: in a large table a resize lasts for many insertions.
-        if index % (1 + pairs / 1000) == 0 && index >= pairs {
-            let is_resizing = table.occupancy().resizing;
-            // A resize from its beginning: near its end, nothing may be left to move.
-            if is_resizing == resizing && (was_at_rest || !resizing) {
-                return (table, model);
-            }
-            was_at_rest |= !is_resizing;
+        let looks = index % (1 + pairs / 1000) == 0;
+        if looks && index >= pairs && table.occupancy().resizing == resizing {
+            return;
         }
         let key = spread(index);
         table.insert(key, index).unwrap();
         model.insert(key, index);
     }
-    unreachable!("an endless range")
 }
 
 pub(crate) fn closed_tables_come_back<B: Backing>(engine: &'static Engine) {
@@ -104,7 +104,10 @@ fn recovered<B: Backing>(
 /// Enough pairs to keep several threads busy, and a resize half way through.
 fn half_resized<B: Backing>(engine: &'static Engine, variant: usize) -> (Image, HashMap<u64, u64>) {
     let setup = Setup { variant, helpers: 0, ..Setup::of(engine) };
-    let (table, model) = filled::<B>(setup, 150_000 / B::THRIFT.min(4), true);
+    let pairs = 150_000 / B::THRIFT.min(4);
+    let (table, mut model) = filled::<B>(setup, pairs, false);
+    // From its beginning: near its end, nothing may be left to move.
+    fill(&table, &mut model, pairs, true);
     let image = table.image();
     (image, model)
 }
