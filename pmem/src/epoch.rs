@@ -125,6 +125,20 @@ struct Bag {
 }
 
 impl Bag {
+    /// Adds an item. Returns whether somebody should look what can be reclaimed.
+    #[inline]
+    fn add(&mut self, retired: Retired) -> bool {
+        self.waiting_bytes = self.waiting_bytes.saturating_add(retired.bytes);
+        self.taken += 1;
+        self.taken_bytes = self.taken_bytes.saturating_add(retired.bytes);
+        self.retired.push_back(retired);
+        self.is_scan_due() || self.is_overdue()
+    }
+
+    fn is_scan_due(&self) -> bool {
+        self.taken >= RETIRES_PER_SCAN || self.taken_bytes >= BYTES_PER_SCAN
+    }
+
     fn is_overdue(&self) -> bool {
         self.waiting_bytes >= BYTES_OVERDUE
     }
@@ -274,6 +288,32 @@ impl Epochs {
         }
     }
 
+    /// After a retirement: takes out what can be reclaimed, of this bag if a scan is due, and of all bags if it is this
+    /// one's turn to look after what is overdue.
+    #[inline(never)]
+    fn care_for(&self, bag: &Mutex<Bag>, was_overdue: bool) -> Vec<u64> {
+        let mut ready = Vec::new();
+        let looks_after_all = {
+            let mut bag = bag.lock();
+            if bag.is_scan_due() {
+                (bag.taken, bag.taken_bytes) = (0, 0);
+                self.try_advance();
+                self.reclaimable(&mut bag, &mut ready);
+            }
+            if bag.is_overdue() && !was_overdue {
+                self.set_overdue(true);
+            }
+            was_overdue && bag.is_its_turn()
+        };
+        if looks_after_all {
+            let before = self.global().load(Ordering::Relaxed);
+            let has_advanced = self.try_advance() > before;
+            self.empty_bags(&mut ready);
+            bag.lock().learn(has_advanced);
+        }
+        ready
+    }
+
     /// Items retired and not yet reclaimed.
     pub fn retired(&self) -> Vec<u64> {
         let items = |bag: &Mutex<Bag>| {
@@ -376,30 +416,12 @@ impl Guard<'_> {
         let epochs = self.epochs;
         let tag = epochs.global().load(Ordering::Relaxed) + 1;
         let was_overdue = epochs.is_overdue();
-        let mut ready = Vec::new();
         let bag = &epochs.bags[self.place % BAGS];
-        let looks_after_all = {
-            let mut bag = bag.lock();
-            bag.retired.push_back(Retired { tag, item, bytes });
-            bag.waiting_bytes = bag.waiting_bytes.saturating_add(bytes);
-            bag.taken += 1;
-            bag.taken_bytes = bag.taken_bytes.saturating_add(bytes);
-            if bag.taken >= RETIRES_PER_SCAN || bag.taken_bytes >= BYTES_PER_SCAN {
-                (bag.taken, bag.taken_bytes) = (0, 0);
-                epochs.try_advance();
-                epochs.reclaimable(&mut bag, &mut ready);
-            }
-            if bag.is_overdue() && !was_overdue {
-                epochs.set_overdue(true);
-            }
-            was_overdue && bag.is_its_turn()
-        };
-        if looks_after_all {
-            let before = epochs.global().load(Ordering::Relaxed);
-            let has_advanced = epochs.try_advance() > before;
-            epochs.empty_bags(&mut ready);
-            bag.lock().learn(has_advanced);
+        let needs_care = bag.lock().add(Retired { tag, item, bytes }) || was_overdue;
+        if !needs_care {
+            return false;
         }
+        let ready = epochs.care_for(bag, was_overdue);
         if !ready.is_empty() {
             reclaim(ready);
         }

@@ -315,15 +315,26 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     /// Retires what a successful compare-exchange has made unreachable: the slot's group, if it had one, and the key's
     /// item.
     fn retire(&self, slot: Option<u64>, item: Option<(Offset, Item<'_>)>, guard: &Guard<'_>) {
-        let group = slot.filter(|slot| slot & GROUP != 0).map(|slot| (slot & !GROUP, 0));
-        let item = item.map(|(at, item)| (at.0, (item.key.len() + item.value.len()) as u64));
-        for (at, bytes) in group.into_iter().chain(item) {
-            let reclaim = |items: Vec<u64>| {
-                self.space.heap.reclaim_many(items.iter().map(|&at| Offset(at)), guard);
-            };
-            if guard.retire_and(at, bytes, reclaim) {
-                self.index.wake_for_chore();
-            }
+        if let Some(slot) = slot.filter(|slot| slot & GROUP != 0) {
+            self.retire_one(Offset(slot & !GROUP), 0, guard);
+        }
+        if let Some((at, item)) = item {
+            self.retire_item(at, &item, guard);
+        }
+    }
+
+    #[inline(always)]
+    fn retire_item(&self, at: Offset, item: &Item<'_>, guard: &Guard<'_>) {
+        self.retire_one(at, (item.key.len() + item.value.len()) as u64, guard);
+    }
+
+    #[inline(always)]
+    fn retire_one(&self, at: Offset, bytes: u64, guard: &Guard<'_>) {
+        let reclaim = |items: Vec<u64>| {
+            self.space.heap.reclaim_many(items.iter().map(|&at| Offset(at)), guard);
+        };
+        if guard.retire_and(at.0, bytes, reclaim) {
+            self.index.wake_for_chore();
         }
     }
 }

@@ -54,7 +54,14 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 None => return Some(None),
             },
         }
-        let at = self.space.heap.draft(key, value)?.write();
+        let draft = self.space.heap.draft(key, value)?;
+        if when == If::Always
+            && let Some(slot) = self.index.get(hash)
+        {
+            // Fetches the item that is to be replaced while the new one is written.
+            self.space.heap.prefetch(Offset(slot & !GROUP), key.len());
+        }
+        let at = draft.write();
         let fresh = Unpublished::new(&self.space.heap, at);
         // What was written must be durable before a slot leads to it.
         self.space.heap.pool().medium().fence();
@@ -82,8 +89,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         new: Option<(Offset, If)>,
         guard: Guard<'a>,
     ) -> Option<(Option<Record<'a>>, bool)> {
-        let found = Cell::new(Found::Other);
-        let changed = self.index.modify(hash, |slot| {
+        let mut found = Cell::new(Found::Other);
+        let is_done = self.index.modify(hash, |slot| {
             // The slot's item stays where it is: this thread was pinned before it read the slot.
             found.set(match slot {
                 None => Found::Nothing,
@@ -103,15 +110,19 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 (Found::Item(..), None) => Change::Remove,
             }
         });
+        if is_done.is_err() {
+            return None;
+        }
         let when = new.map(|(_, when)| when);
-        match (changed, found.get()) {
-            (Err(_), _) | (_, Found::Other) => None,
-            (Ok(_), Found::Nothing) => Some((None, when != Some(If::Present))),
-            (Ok(_), Found::Item(_, item)) if when == Some(If::Absent) => {
+        // By reference: a copy in wide words would wait until the narrow stores of the closure have left the processor.
+        match found.get_mut() {
+            Found::Other => None,
+            Found::Nothing => Some((None, when != Some(If::Present))),
+            Found::Item(_, item) if when == Some(If::Absent) => {
                 Some((Some(Record::new(item.value, guard)), false))
             }
-            (Ok(slot), Found::Item(at, item)) => {
-                self.retire(slot, Some((at, item)), &guard);
+            Found::Item(at, item) => {
+                self.retire_item(*at, item, &guard);
                 Some((Some(Record::new(item.value, guard)), true))
             }
         }

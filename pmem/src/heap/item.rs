@@ -37,19 +37,35 @@ pub struct Item<'a> {
 }
 
 impl Item<'_> {
-    /// Whether the item has this key. A key of eight bytes is compared as a word, without a call.
+    /// Whether the item has this key.
     #[inline(always)]
     fn has_key(&self, key: &[u8]) -> bool {
-        match (self.key.as_array::<8>(), key.as_array::<8>()) {
-            (Some(mine), Some(other)) => u64::from_ne_bytes(*mine) == u64::from_ne_bytes(*other),
-            _ => self.key == key,
-        }
+        is_same(self.key, key)
     }
 
     /// Whether key and value fit the checksum.
     pub fn is_sound(&self) -> bool {
         checksum(self.key, self.value) == self.crc
     }
+}
+
+/// Compares keys of eight to 32 bytes without a call, which would cost a hit the registers of its hot path.
+#[inline(always)]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match a.len() {
+        8..=16 => ends::<8>(a) == ends::<8>(b),
+        17..=32 => ends::<16>(a) == ends::<16>(b),
+        _ => a == b,
+    }
+}
+
+/// The first and the last bytes, which may overlap.
+#[inline(always)]
+fn ends<const LEN: usize>(bytes: &[u8]) -> Option<(&[u8; LEN], &[u8; LEN])> {
+    bytes.first_chunk().zip(bytes.last_chunk())
 }
 
 pub(super) const fn padded(key_bytes: u64) -> u64 {
@@ -253,5 +269,24 @@ impl<M: Medium> Heap<M> {
     /// Gives back an item or group that was never published, or that was retired and that nobody can hold any more.
     pub fn reclaim(&self, at: Offset) {
         self.release(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_the_same_if_every_byte_is() {
+        for len in 0..80usize {
+            let key: Vec<u8> = (0..len as u8).collect();
+            assert!(is_same(&key, &key.clone()), "{len}");
+            assert!(!is_same(&key, &[&key[..], &[0]].concat()), "{len}");
+            for place in 0..len {
+                let mut other = key.clone();
+                other[place] ^= 0x80;
+                assert!(!is_same(&key, &other), "byte {place} of {len}");
+            }
+        }
     }
 }
