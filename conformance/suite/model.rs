@@ -393,7 +393,7 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static E
             table.insert(key, !key).unwrap();
             model.insert(key, !key);
             let is_resizing = table.occupancy().resizing;
-            if key % 61 != 0 && !(is_resizing && key % 7 == 0) {
+            if key % 61 != 0 && !(is_resizing && key % 11 == 0) {
                 continue;
             }
             resizing += u32::from(is_resizing);

@@ -256,7 +256,7 @@ fn a_scan_outlives_what_comes_between_its_parts() {
             }
         };
         let mut met = in_parts(&table, 900, |part| {
-            let wave = STAY * (1 + part as u64)..STAY * (1 + part as u64) + 5000;
+            let wave = STAY * (1 + part as u64)..STAY * (1 + part as u64) + 3000;
             wave.clone().for_each(|key| assert_eq!(table.put(key, !key).unwrap(), None));
             others_go_on(1 + 2500 * (part % 2));
             wave.for_each(|key| assert_eq!(table.remove(key).unwrap(), Some(!key)));

@@ -202,7 +202,7 @@ fn overwriting_takes_little_more_than_what_is_stored() {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         let mut random = workload::Random::new(7);
         let mut live: Vec<u64> = vec![0; KEYS as usize];
-        for round in 0..10 * KEYS {
+        for round in 0..6 * KEYS {
             let key = if round < KEYS { round } else { random.below(KEYS.into()) as u32 };
             let bytes = 16 + random.index(4080);
             drop(store.put(key.to_le_bytes(), value_of(key, bytes)).unwrap());

@@ -156,7 +156,7 @@ fn check_and_stats_beside_writers() {
                 });
             }
             let watch = || {
-                for _ in 0..200 {
+                for _ in 0..80 {
                     let _ = store.check().unwrap();
                     let stats = store.stats().unwrap();
                     assert!(stats.heap_used_bytes <= stats.heap_bytes, "{stats:?}");
