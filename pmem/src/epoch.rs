@@ -125,7 +125,7 @@ struct Bag {
 }
 
 impl Bag {
-    /// Adds an item. Returns whether somebody should look what can be reclaimed.
+    /// Adds an item. Returns whether somebody should look for what can be reclaimed.
     #[inline]
     fn add(&mut self, retired: Retired) -> bool {
         self.waiting_bytes = self.waiting_bytes.saturating_add(retired.bytes);

@@ -1,9 +1,9 @@
-//! Changes of single keys by one search of the index, if that is enough.
+//! Changes of single keys by one step of the index, if that is enough.
 //!
-//! The new item is written first, unless a look at the index says that it will not be put. Then the index decides in
-//! one step, from what the slot leads to, whether the slot leads to the new item from now on. In every other case
-//! nothing was done, and [`Items::change`] starts over: several keys with one hash, no space at hand, a large item,
-//! damage.
+//! The new item is written first, unless a look at the index says that it will not be put. Where it is put in any case,
+//! such a look fetches the item that it may replace; nothing is decided by it. Then the index decides in one step, from
+//! what the slot leads to, whether the slot leads to the new item from now on. In every other case nothing was done, and
+//! [`Items::change`] starts over: several keys with one hash, no space at hand, a large item, damage.
 
 use super::{GROUP, Items, Unpublished};
 use crate::change::Change;
@@ -90,7 +90,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         guard: Guard<'a>,
     ) -> Option<(Option<Record<'a>>, bool)> {
         let mut found = Cell::new(Found::Other);
-        let is_done = self.index.modify(hash, |slot| {
+        let changed = self.index.modify(hash, |slot| {
             // The slot's item stays where it is: this thread was pinned before it read the slot.
             found.set(match slot {
                 None => Found::Nothing,
@@ -110,7 +110,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
                 (Found::Item(..), None) => Change::Remove,
             }
         });
-        if is_done.is_err() {
+        if changed.is_err() {
             return None;
         }
         let when = new.map(|(_, when)| when);

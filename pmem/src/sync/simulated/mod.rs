@@ -11,7 +11,7 @@
 //! store may pass all those before it, and does if the crash lab demoted it. That is what weakly
 //! ordered processors do to a release store that is missing; reordered loads are not simulated.
 //!
-//! Accesses, here and in `medium/sim.rs`, are not marked to be inlined. Engines have them everywhere: the lab's code
+//! Accesses, here and in `medium/sim`, are not marked to be inlined. Engines have them everywhere: the lab's code
 //! was larger by half then, took twice as long to compile, and ran no faster.
 
 mod atomic;
