@@ -37,7 +37,7 @@ const RETIRES_PER_SCAN: u64 =
     if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 128 };
 /// ... or items of this many bytes, so that few large ones do not hold much space back.
 const BYTES_PER_SCAN: u64 = 256 << 10;
-/// When this many bytes wait in a bag, all threads empty it: its own threads may retire nothing more.
+/// When this many bytes wait in a bag after a scan, all threads empty it: its own threads may retire nothing more.
 ///
 /// On the crash lab's machine, one large item is enough.
 const BYTES_OVERDUE: u64 =
@@ -125,14 +125,14 @@ struct Bag {
 }
 
 impl Bag {
-    /// Adds an item. Returns whether somebody should look for what can be reclaimed.
+    /// Adds an item. Returns whether a scan is due.
     #[inline]
     fn add(&mut self, retired: Retired) -> bool {
         self.waiting_bytes = self.waiting_bytes.saturating_add(retired.bytes);
         self.taken += 1;
         self.taken_bytes = self.taken_bytes.saturating_add(retired.bytes);
         self.retired.push_back(retired);
-        self.is_scan_due() || self.is_overdue()
+        self.is_scan_due()
     }
 
     fn is_scan_due(&self) -> bool {
@@ -417,8 +417,8 @@ impl Guard<'_> {
         let tag = epochs.global().load(Ordering::Relaxed) + 1;
         let was_overdue = epochs.is_overdue();
         let bag = &epochs.bags[self.place % BAGS];
-        let needs_care = bag.lock().add(Retired { tag, item, bytes }) || was_overdue;
-        if !needs_care {
+        let is_scan_due = bag.lock().add(Retired { tag, item, bytes });
+        if !is_scan_due && !was_overdue {
             return false;
         }
         let ready = epochs.care_for(bag, was_overdue);
