@@ -2,8 +2,8 @@
 //!
 //! The new item is written first, unless a look at the index says that it will not be put. Where it is put in any case,
 //! such a look fetches the item that it may replace; nothing is decided by it. Then the index decides in one step, from
-//! what the slot leads to, whether the slot leads to the new item from now on. In every other case nothing was done, and
-//! [`Items::change`] starts over: several keys with one hash, no space at hand, a large item, damage.
+//! what the slot leads to, whether the slot leads to the new item from now on. In every other case nothing was done,
+//! and [`Items::change`] starts over: several keys with one hash, no space at hand, a large item, damage.
 
 use super::{GROUP, Items, Unpublished};
 use crate::change::Change;
