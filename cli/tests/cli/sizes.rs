@@ -333,6 +333,15 @@ fn claim_sizes(bytes: &mut [u8], key_bytes: u32, value_bytes: u32) {
     }
 }
 
+/// The command ends with one of these codes, which a panic is not.
+fn demand_one_of<const N: usize>(workspace: &Workspace, arguments: [&str; N], codes: &[i32]) {
+    let output = workspace.command(arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    assert!(code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {code:?}, {stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
 /// No engine makes such tables, or not with such buckets.
 #[test]
 fn sizes_that_cannot_be_are_refused() {
@@ -366,16 +375,15 @@ fn sizes_that_cannot_be_are_refused() {
                     workspace.run([command, "pool"]).demand_error(&["key and value size"]);
                 }
             }
-            workspace.run(["salvage", "pool", "out"]).demand(2);
+            // Read as these sizes, bytes may lie where their hash puts them: its seed is random.
+            let salvaged: &[i32] = if never { &[2] } else { &[0, 2] };
+            demand_one_of(&workspace, ["salvage", "pool", "out"], salvaged);
             let _ = std::fs::remove_file(workspace.path("out"));
         }
         // What fits no bucket of as many slots as the pool has, or is not where it belongs.
         let mut bytes = sound.clone();
         claim_sizes(&mut bytes, 60, 50);
         std::fs::write(&path, &bytes).unwrap();
-        let checked = workspace.command(["check", "pool"]).output().unwrap();
-        let status = checked.status.code();
-        let stderr = String::from_utf8_lossy(&checked.stderr);
-        assert!([Some(0), Some(2)].contains(&status) && !stderr.contains("panicked"), "{stderr}");
+        demand_one_of(&workspace, ["check", "pool"], &[0, 2]);
     }
 }
