@@ -12,7 +12,9 @@ pub(crate) fn a_table_that_grows_wastes_little<B: Backing>(engine: &'static Engi
         let table = Table::<B>::new(Setup { pairs: 1000, helpers, resize_at, ..Setup::of(engine) });
         // If insertions leave a resize to the helper, the scheduler decides how full the table gets.
         if helpers == 0 || engine.insertions_end_resizes {
-            watch_growth(&table, resize_at);
+            // Here a resize waits for a helper that has lost its processor amid the last one.
+            let beyond_most = if helpers == 0 { 0.02 } else { 0.1 };
+            watch_growth(&table, resize_at, beyond_most);
         } else {
             (0..PAIRS).for_each(|index| insert(&table, index));
         }
@@ -27,7 +29,7 @@ fn insert<B: Backing>(table: &Table<B>, index: u64) {
 }
 
 /// Fills the table, and looks at it so often that the last look before a resize tells how full it was.
-fn watch_growth<B: Backing>(table: &Table<B>, resize_at: f64) {
+fn watch_growth<B: Backing>(table: &Table<B>, resize_at: f64, beyond_most: f64) {
     let (mut last, mut last_bytes) = (table.occupancy(), 0);
     let mut doublings = 0;
     for index in 0..PAIRS {
@@ -37,7 +39,7 @@ fn watch_growth<B: Backing>(table: &Table<B>, resize_at: f64) {
         }
         let now = table.occupancy();
         let load_factor = now.load_factor();
-        assert!(load_factor < resize_at + 0.02, "too full at {load_factor}: {now:?}");
+        assert!(load_factor < resize_at + beyond_most, "too full at {load_factor}: {now:?}");
         if now.capacity > last.capacity {
             doublings += 1;
             let load_factor = last.load_factor();

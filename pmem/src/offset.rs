@@ -6,6 +6,8 @@ pub const WORD: u64 = 8;
 pub const LINE: u64 = 64;
 /// The unit in which Optane-like media write, in bytes.
 pub const MEDIA_BLOCK: u64 = 256;
+/// A huge page. What is at least as large begins at a multiple of it, so that such pages can back it.
+pub(crate) const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// A position in a pool in bytes from its start.
 ///

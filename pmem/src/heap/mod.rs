@@ -40,7 +40,7 @@ pub use wanted::Wanted;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::Medium;
-use crate::offset::{LINE, Offset, WORD};
+use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::pool::Pool;
 use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
@@ -62,8 +62,6 @@ const GROWTH_SEGMENTS_MIN: u64 = 4;
 const EXTENTS_OF_HEAP_MAX: usize = EXTENTS_MAX / 2;
 /// A descriptor has 24 bits for the segments of a large item.
 const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
-/// Extents of at least this size begin at a multiple of it, so that huge pages can back them.
-const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// A heap grows by this fraction of it, so that it takes few steps to any size.
 const GROWTH_FRACTION: u64 = 4;
 /// A small heap grows by this fraction, or by a segment, so that little of a small pool is unused.

@@ -1,13 +1,12 @@
 //! A range of addresses kept free for a pool to grow into.
 
 use super::GUARD_BYTES;
+use crate::offset::HUGE_PAGE_BYTES;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
 
-/// Alignment of the reservation and of large extents: the size of a huge page.
-const HUGE_PAGE: u64 = 2 << 20;
 /// Largest range of addresses reserved for a pool. A process has 128 TiB of them.
 const RESERVE_BYTES_MAX: u64 = 1 << 40;
 /// Below this a reservation is not worth having.
@@ -37,7 +36,7 @@ impl Reservation {
             let mapped = unsafe {
                 rustix::mm::mmap_anonymous(
                     std::ptr::null_mut(),
-                    (bytes + HUGE_PAGE) as usize,
+                    (bytes + HUGE_PAGE_BYTES) as usize,
                     ProtFlags::empty(),
                     MapFlags::PRIVATE | MapFlags::NORESERVE,
                 )
@@ -48,12 +47,14 @@ impl Reservation {
                 Err(_) => bytes /= 2,
             }
         };
-        let whole =
-            (NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?, (bytes + HUGE_PAGE) as usize);
-        let padding = (start as usize).next_multiple_of(HUGE_PAGE as usize) - start as usize;
+        let whole = (
+            NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,
+            (bytes + HUGE_PAGE_BYTES) as usize,
+        );
+        let padding = (start as usize).next_multiple_of(HUGE_PAGE_BYTES as usize) - start as usize;
         // A page is left behind at least, since the padding consists of whole ones.
         const { assert!(GUARD_BYTES <= 4096) };
-        // SAFETY: `padding` is less than the HUGE_PAGE by which the mapping is larger.
+        // SAFETY: `padding` is less than the HUGE_PAGE_BYTES by which the mapping is larger.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
         Ok(Reservation { base, bytes, whole })
     }

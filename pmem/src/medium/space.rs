@@ -5,8 +5,9 @@
 //! btrfs), quotas are not in it, and blocks that the file has already are not free. The report only
 //! spares a vain attempt where each byte taken costs time, see [`Report::rules_out`].
 
+use super::huge::{self, HugePages};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, StatFs};
 use rustix::io::Errno;
 use std::ops::Range;
 
@@ -27,6 +28,7 @@ pub(super) struct Space {
     found: u64,
     /// The file system cannot allocate, and space is taken by writing zeros.
     writes_zeros: bool,
+    huge_pages: HugePages,
 }
 
 impl Space {
@@ -49,7 +51,8 @@ impl Space {
         target: u64,
     ) -> Result<(), Errno> {
         let from = self.taken.max(mapped);
-        let step = from..target.min(from + STEP_BYTES);
+        // No step but the last one ends amid a huge page.
+        let step = from..target.min(huge::whole_pages(from + STEP_BYTES));
         match self.take(file, mapped, step.clone(), target) {
             Ok(()) => {
                 self.taken = step.end;
@@ -75,6 +78,11 @@ impl Space {
             return Err(Errno::NOSPC);
         }
         if !self.writes_zeros {
+            if let Some(pages) = self.huge_pages.wanted(file, &step) {
+                let taken = huge::take(file, pages.clone());
+                self.huge_pages.learn(taken.is_ok());
+            }
+            // Of what has its space already this takes none.
             match fallocate(file, step.clone()) {
                 Err(Errno::OPNOTSUPP) => self.writes_zeros = true,
                 taken => return taken,
@@ -113,7 +121,7 @@ impl Report {
         let sizes = rustix::fs::fstatvfs(file)?;
         let owned_bytes = rustix::fs::fstat(file)?.st_blocks.cast_unsigned().saturating_mul(512);
         Ok(Report {
-            is_slow: writes_zeros || system.f_type.cast_unsigned() == TMPFS,
+            is_slow: writes_zeros || is_tmpfs(&system),
             blocks: sizes.f_blocks,
             free_bytes: sizes.f_bfree.saturating_mul(sizes.f_frsize),
             owned_bytes: owned_bytes.saturating_sub(mapped),
@@ -129,6 +137,14 @@ impl Report {
         let available = self.free_bytes.saturating_add(self.owned_bytes);
         self.is_slow && has_report && needed_bytes > available
     }
+}
+
+fn is_tmpfs(system: &StatFs) -> bool {
+    system.f_type.cast_unsigned() == TMPFS
+}
+
+pub(super) fn is_in_tmpfs(file: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|system| is_tmpfs(&system))
 }
 
 /// Takes space for a range of a file, by allocation or, where the file system cannot, by zeros beyond its end.
@@ -220,8 +236,8 @@ mod tests {
         let file = file_of(8192);
         let mut space = Space::of_file(8192);
         space.take_step(file.as_fd(), 8192, 1 << 30).unwrap();
-        assert_eq!(len(&file), 8192 + STEP_BYTES);
-        assert!(!space.reaches(1 << 30, 8192) && space.reaches(8192 + STEP_BYTES, 8192));
+        assert_eq!(len(&file), STEP_BYTES);
+        assert!(!space.reaches(1 << 30, 8192) && space.reaches(STEP_BYTES, 8192));
         // Another thread has mapped a part of it before the next step fails.
         let mapped = 1 << 20;
         space.give_back(file.as_fd(), mapped);

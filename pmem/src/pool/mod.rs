@@ -10,7 +10,7 @@ mod room;
 
 use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind};
-use crate::offset::{LINE, Offset, WORD};
+use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
     SUPERBLOCK_BYTES, Superblock,
@@ -23,8 +23,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Extents of at least this size begin at multiples of it, so that huge pages can back them.
-const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// Others begin at multiples of no more than this, the largest bucket: aligned to their size, those of a small pool
 /// would leave holes.
 const EXTENT_ALIGN_SMALL: u64 = 256;

@@ -1,8 +1,9 @@
 //! Memory behind a pool: more than it needs, prepared ahead, and given back.
 
-use super::{HUGE_PAGE_BYTES, Pool};
+use super::Pool;
 use crate::error::SpaceError;
-use crate::medium::Medium;
+use crate::medium::{Medium, whole_pages};
+use crate::offset::HUGE_PAGE_BYTES;
 use crate::sync::Ordering;
 
 /// A pool that grows allocates this much more than it needs, or an eighth of its size.
@@ -19,6 +20,8 @@ impl<M: Medium> Pool<M> {
         }
         let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
         let ample = end.saturating_add(extra).min(self.medium.limit());
+        // Only whole huge pages can be taken as such.
+        let ample = if whole_pages(ample) > end { whole_pages(ample) } else { ample };
         if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
     }
 
@@ -69,7 +72,9 @@ impl<M: Medium> Pool<M> {
     /// helper: it may take long, but delays nobody for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
         let end = self.superblock.lock().end;
-        // Wherever they may begin.
+        // Wherever they may begin, and in whole huge pages where one is not too much.
+        let unit = if bytes < HUGE_PAGE_BYTES { 1 } else { HUGE_PAGE_BYTES };
+        let bytes = bytes.checked_next_multiple_of(unit).unwrap_or(bytes);
         let target = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
         self.medium.grow(target)?;
         let further = |before: u64| (before < target).then_some(target);

@@ -1,13 +1,13 @@
 //! Zeroed memory that is taken when first touched.
 
+use crate::offset::HUGE_PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// Huge pages are asked for where a range is at least as large as one.
-const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGE: usize = HUGE_PAGE_BYTES as usize;
 /// One call touches at most this much: other threads that map memory wait for it.
 const POPULATE_STEP_BYTES: usize = HUGE_PAGE;
 

@@ -1,0 +1,173 @@
+//! Huge pages for files in tmpfs, such as those in /dev/shm.
+//!
+//! tmpfs has them where it is mounted so, or where the system's `shmem_enabled` allows them, and that is rare. With
+//! pages of 4 KiB nearly every miss of the caches needs a page walk as well. But since Linux 6.1 a process may ask for
+//! huge pages behind a range of a mapped file, whatever those settings are (`deny` excepted): MADV_COLLAPSE. It copies
+//! what pages the range has, and fills the rest with zeros. So it is asked when the space is taken, before the range has
+//! more than one page: nothing is copied to speak of, and nobody else has the range mapped and must wait. Zeroing a
+//! huge page takes less time than 512 single ones, of which each is then mapped by a fault of its own.
+
+use super::reservation::Reservation;
+use super::space::{allocate, is_in_tmpfs};
+use crate::offset::HUGE_PAGE_BYTES;
+use rustix::fd::BorrowedFd;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::io;
+use std::ops::Range;
+
+/// Most steps that are taken in single pages after a refusal. A system has no huge pages because it cannot have them,
+/// or because its memory is in pieces just now; then each attempt costs time.
+const REST_MAX: u32 = 1 << 10;
+
+/// Whether another attempt is worth its time.
+#[derive(Debug, Default)]
+pub(super) struct HugePages {
+    /// Steps to come without an attempt.
+    rest: u32,
+    /// Steps that follow the next refusal.
+    patience: u32,
+}
+
+impl HugePages {
+    /// The part of `step` to attempt now, whole huge pages. The caller says by [`HugePages::learn`] what came of it.
+    pub(super) fn wanted(&mut self, file: BorrowedFd<'_>, step: &Range<u64>) -> Option<Range<u64>> {
+        let whole = step.start.next_multiple_of(HUGE_PAGE_BYTES)..whole_pages(step.end);
+        if whole.is_empty() || !is_in_tmpfs(file) {
+            return None;
+        }
+        let is_attempted = self.rest == 0;
+        self.rest = self.rest.saturating_sub(1);
+        is_attempted.then_some(whole)
+    }
+
+    pub(super) fn learn(&mut self, has_succeeded: bool) {
+        self.patience = if has_succeeded { 0 } else { (2 * self.patience).clamp(1, REST_MAX) };
+        self.rest = self.patience;
+    }
+}
+
+/// The largest multiple of a huge page that is not larger.
+pub(crate) const fn whole_pages(bytes: u64) -> u64 {
+    bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
+}
+
+/// Takes the space of a range of whole huge pages, which may lie beyond the file's end, in huge pages. After an error
+/// the range may have a part of its space, in pages of any size.
+pub(super) fn take(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
+    let page = rustix::param::page_size() as u64;
+    for start in range.clone().step_by(HUGE_PAGE_BYTES as usize) {
+        // An empty range is refused. The last page also makes the file long enough.
+        let end = start + HUGE_PAGE_BYTES;
+        allocate(file, end.saturating_sub(page)..end)?;
+    }
+    let bytes = range.end - range.start;
+    let window = Reservation::new(bytes)?;
+    let address = window.base.as_ptr().cast();
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::SHARED | MapFlags::FIXED;
+    // SAFETY: MAP_FIXED replaces pages of a reservation that nobody else knows.
+    unsafe { rustix::mm::mmap(address, bytes as usize, protection, flags, file, range.start)? };
+    // SAFETY: as above; the range's content stays as it is. `rustix` lacks this advice.
+    match unsafe { libc::madvise(address, bytes as usize, libc::MADV_COLLAPSE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::{Medium, Memory};
+    use crate::offset::Offset;
+    use rustix::fd::AsFd;
+    use std::fs::File;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    /// A file in tmpfs, if there is one and the system has huge pages for it.
+    fn file() -> Option<File> {
+        let probe = tempfile::tempfile_in("/dev/shm").ok()?;
+        (is_in_tmpfs(probe.as_fd()) && take(probe.as_fd(), 0..HUGE_PAGE_BYTES).is_ok())
+            .then(|| tempfile::tempfile_in("/dev/shm").unwrap())
+    }
+
+    /// Bytes of the mapping at `address` that are mapped by huge pages.
+    fn huge_bytes_at(address: usize) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let start = format!("{address:x}-");
+        let mapping = maps.lines().skip_while(|line| !line.starts_with(&start));
+        let mut fields = mapping.filter_map(|line| line.strip_prefix("ShmemPmdMapped:"));
+        let field = fields.next().unwrap().trim().trim_end_matches(" kB");
+        field.parse::<u64>().unwrap() << 10
+    }
+
+    #[test]
+    fn a_mapping_grows_by_huge_pages() {
+        let Some(file) = file() else { return };
+        let bytes = 5 * HUGE_PAGE_BYTES;
+        let memory = Memory::mapped(file.try_clone().unwrap(), 0, 1 << 30, true).unwrap();
+        // Neither the first page nor the last one is whole.
+        memory.grow(12_288).unwrap();
+        memory.store(Offset(8), 7);
+        memory.grow(bytes + 8192).unwrap();
+        memory.populate(0..bytes + 8192);
+        // SAFETY: nobody else uses the memory.
+        let start = unsafe { memory.bytes(Offset(0), 8) }.unwrap().as_ptr();
+        assert_eq!(huge_bytes_at(start as usize), bytes - HUGE_PAGE_BYTES);
+        // All of it has space, and no more than that.
+        let taken_bytes = file.metadata().unwrap().blocks() * 512;
+        assert_eq!((taken_bytes, file.metadata().unwrap().len()), (bytes + 8192, bytes + 8192));
+        assert_eq!((memory.load(Offset(8)), memory.load(Offset(bytes + 8184))), (7, 0));
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let Some(file) = file() else { return };
+        file.write_all_at(b"kept", HUGE_PAGE_BYTES - 2).unwrap();
+        take(file.as_fd(), 0..3 * HUGE_PAGE_BYTES).unwrap();
+        let mut bytes = vec![1; 3 * HUGE_PAGE_BYTES as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        let at = HUGE_PAGE_BYTES as usize - 2;
+        assert_eq!(&bytes[at..at + 4], b"kept");
+        bytes[at..at + 4].fill(0);
+        assert!(bytes.iter().all(|&byte| byte == 0));
+    }
+
+    /// As of a kernel without them.
+    #[test]
+    fn a_refusal_leaves_single_pages() {
+        let file = tempfile::tempfile().unwrap();
+        if is_in_tmpfs(file.as_fd()) {
+            return;
+        }
+        take(file.as_fd(), 0..HUGE_PAGE_BYTES).unwrap_err();
+        let memory = Memory::mapped(file.try_clone().unwrap(), 0, 1 << 30, true).unwrap();
+        memory.grow(2 * HUGE_PAGE_BYTES).unwrap();
+        assert!(file.metadata().unwrap().blocks() * 512 >= 2 * HUGE_PAGE_BYTES);
+    }
+
+    #[test]
+    fn attempts_become_rare_after_refusals() {
+        let Some(file) = file() else { return };
+        let mut pages = HugePages::default();
+        let mut attempts = |count: usize, succeed: bool| {
+            let is_attempted = |_: &usize| {
+                let wanted = pages.wanted(file.as_fd(), &(4096..2 * HUGE_PAGE_BYTES + 1));
+                if let Some(wanted) = &wanted {
+                    assert_eq!(*wanted, HUGE_PAGE_BYTES..2 * HUGE_PAGE_BYTES);
+                    pages.learn(succeed);
+                }
+                wanted.is_some()
+            };
+            (0..count).filter(is_attempted).collect::<Vec<_>>()
+        };
+        assert_eq!(attempts(3, true), [0, 1, 2]);
+        assert_eq!(attempts(12, false), [0, 2, 5, 10]);
+        let seldom = attempts(10_000, false);
+        assert!((15..25).contains(&seldom.len()), "{seldom:?}");
+        // As soon as one succeeds, the next steps are attempts again.
+        let first = attempts(2_000, true)[0];
+        assert!(first <= REST_MAX as usize);
+        assert_eq!(attempts(2, true), [0, 1]);
+        assert_eq!(pages.wanted(file.as_fd(), &(1..HUGE_PAGE_BYTES)), None);
+    }
+}
