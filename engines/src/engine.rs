@@ -183,36 +183,6 @@ pub trait HotPath: Send + Sync {
         otherwise()
     }
 
-    /// Whether changes are offered now. That of a single change may still not suffice.
-    #[inline(always)]
-    fn changes(&self) -> bool {
-        false
-    }
-
-    /// [`Index::insert`], as [`HotPath`] says.
-    #[inline(always)]
-    fn insert(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
-        None
-    }
-
-    /// [`Index::update`], as [`HotPath`] says.
-    #[inline(always)]
-    fn update(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
-        None
-    }
-
-    /// [`Index::upsert`], as [`HotPath`] says.
-    #[inline(always)]
-    fn upsert(&self, _key: u64, _value: u64) -> Option<Option<u64>> {
-        None
-    }
-
-    /// [`Index::remove`], as [`HotPath`] says.
-    #[inline(always)]
-    fn remove(&self, _key: u64) -> Option<Option<u64>> {
-        None
-    }
-
     /// [`Records::get`], as [`HotPath`] says.
     #[inline(always)]
     fn get_bytes<'a>(&'a self, _key: &[u8]) -> Option<Option<Record<'a>>> {

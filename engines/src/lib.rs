@@ -41,7 +41,7 @@ mod sizes;
 mod workers;
 pub mod wreck;
 
-pub use list::{Engine, Inlined, Opened, Preferred};
+pub use list::{Engine, Inlined, Opened, Preferred, PreferredChanges, PreferredHot};
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]

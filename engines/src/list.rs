@@ -134,41 +134,6 @@ macro_rules! list {
             }
 
             #[inline(always)]
-            fn changes(&self) -> bool {
-                match self {
-                    $(AnyHotPath::$engine(hot) => hot.changes()),+
-                }
-            }
-
-            #[inline(always)]
-            fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-                match self {
-                    $(AnyHotPath::$engine(hot) => hot.insert(key, value)),+
-                }
-            }
-
-            #[inline(always)]
-            fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
-                match self {
-                    $(AnyHotPath::$engine(hot) => hot.update(key, value)),+
-                }
-            }
-
-            #[inline(always)]
-            fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-                match self {
-                    $(AnyHotPath::$engine(hot) => hot.upsert(key, value)),+
-                }
-            }
-
-            #[inline(always)]
-            fn remove(&self, key: u64) -> Option<Option<u64>> {
-                match self {
-                    $(AnyHotPath::$engine(hot) => hot.remove(key)),+
-                }
-            }
-
-            #[inline(always)]
             fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
                 match self {
                     $(AnyHotPath::$engine(hot) => hot.get_bytes(key)),+
@@ -180,11 +145,17 @@ macro_rules! list {
         /// The preferred engine, for code that needs one at compile time.
         pub type Preferred = crate::$first_module::Engine;
 
+        /// Its operations that are compiled into their callers.
+        pub type PreferredHot<M> = crate::$first_module::Hot<M>;
+
+        /// Those that change single pairs.
+        pub type PreferredChanges<'a, M> = crate::$first_module::Changes<'a, M>;
+
         impl<M: Medium> From<AnyHotPath<M>> for Inlined<M> {
             fn from(hot: AnyHotPath<M>) -> Inlined<M> {
                 match hot {
-                    AnyHotPath::$first(hot) => Inlined { preferred: Some(hot), other: None },
-                    other => Inlined { preferred: None, other: Some(other) },
+                    AnyHotPath::$first(hot) => Inlined { preferred: hot, other: None },
+                    other => Inlined { preferred: PreferredHot::none(), other: Some(other) },
                 }
             }
         }
@@ -192,10 +163,10 @@ macro_rules! list {
 }
 for_each_engine!(list);
 
-/// The operations of an open table or store that are compiled into their callers, whatever its engine: as [`HotPath`].
+/// The operations of an open table or store that are compiled into their callers, whatever its engine.
 pub struct Inlined<M: Medium> {
-    /// One test, and not the jump by a table that an enum of all engines would take.
-    preferred: Option<<Preferred as Describe>::HotPath<M>>,
+    /// Those of the preferred engine, which offers more, by leases; see [`HotPath`] for the others'.
+    pub preferred: PreferredHot<M>,
     other: Option<AnyHotPath<M>>,
 }
 
@@ -208,67 +179,23 @@ impl<M: Medium> From<Option<AnyHotPath<M>>> for Inlined<M> {
 impl<M: Medium> Inlined<M> {
     /// Without an operation that is compiled into its callers.
     pub fn none() -> Self {
-        Inlined { preferred: None, other: None }
+        Inlined { preferred: PreferredHot::none(), other: None }
     }
 }
 
+/// Of any engine but the preferred one.
 impl<M: Medium> HotPath for Inlined<M> {
     #[inline(always)]
     fn get(&self, key: u64, otherwise: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        match (&self.preferred, &self.other) {
-            (Some(hot), _) => hot.get(key, otherwise),
-            (None, Some(hot)) => hot.get(key, otherwise),
-            (None, None) => otherwise(),
-        }
-    }
-
-    #[inline(always)]
-    fn changes(&self) -> bool {
-        match (&self.preferred, &self.other) {
-            (Some(hot), _) => hot.changes(),
-            (None, Some(hot)) => hot.changes(),
-            (None, None) => false,
-        }
-    }
-
-    #[inline(always)]
-    fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        match &self.preferred {
-            Some(hot) => hot.insert(key, value),
-            None => self.other.as_ref()?.insert(key, value),
-        }
-    }
-
-    #[inline(always)]
-    fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        match &self.preferred {
-            Some(hot) => hot.update(key, value),
-            None => self.other.as_ref()?.update(key, value),
-        }
-    }
-
-    #[inline(always)]
-    fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        match &self.preferred {
-            Some(hot) => hot.upsert(key, value),
-            None => self.other.as_ref()?.upsert(key, value),
-        }
-    }
-
-    #[inline(always)]
-    fn remove(&self, key: u64) -> Option<Option<u64>> {
-        match &self.preferred {
-            Some(hot) => hot.remove(key),
-            None => self.other.as_ref()?.remove(key),
+        match &self.other {
+            Some(hot) => hot.get(key, otherwise),
+            None => otherwise(),
         }
     }
 
     #[inline(always)]
     fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
-        match &self.preferred {
-            Some(hot) => hot.get_bytes(key),
-            None => self.other.as_ref()?.get_bytes(key),
-        }
+        self.other.as_ref()?.get_bytes(key)
     }
 }
 

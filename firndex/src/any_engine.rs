@@ -4,12 +4,13 @@ use crate::Options;
 use crate::compactor::Compactor;
 use crate::handle::PoolHandle;
 use crate::word_types::{of_word, word_of};
-use engines::Inlined;
 use engines::engine::HotPath;
+use engines::{Inlined, PreferredChanges};
 use index::{CheckReport, Fixed, Index, Record, Records, are_words};
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
+use pmem::sync::Renewal;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl Core for dyn Records {
 
 /// An engine behind one virtual call. Its hot path is compiled into the operations here, and so into their callers.
 pub(crate) struct AnyEngine<T: Core + ?Sized> {
-    /// Operations of the same table of words, or store.
+    /// Operations of the same table of words, or store. The [`Handle`](crate::handle::Handle) has the renewals of their
+    /// leases, so they are never used in a call of a handle that is disturbed.
     inlined: Inlined<Memory>,
     any: Arc<T>,
     /// Uses the engine until it is dropped.
@@ -72,6 +74,11 @@ pub(crate) struct AnyEngine<T: Core + ?Sized> {
 impl<T: Core + ?Sized> AnyEngine<T> {
     pub(crate) fn new(any: Box<T>, inlined: Inlined<Memory>) -> Self {
         AnyEngine { inlined, any: any.into(), compactor: None, pool: None }
+    }
+
+    /// What gives the leases of the preferred engine's hot path: of reads first, then, if any, of changes.
+    pub(crate) fn take_renewals(&mut self) -> Vec<Renewal> {
+        self.inlined.preferred.take_renewals()
     }
 
     /// Starts to compact in the background, if the options ask for it and the pool is open for writing.
@@ -130,6 +137,14 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         if const { are_words::<K, V>() } { Some(&self.inlined) } else { None }
     }
 
+    /// [`Index::get`] by a leased operation.
+    #[inline(always)]
+    pub(crate) fn get_here(&self, key: K) -> Option<Option<V>> {
+        let reads = self.of_words()?.preferred.reads()?;
+        Some(reads.get(key.word(0)).map(of_word))
+    }
+
+    /// [`Index::get`] of a handle that is not disturbed.
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
         match self.of_words() {
@@ -138,41 +153,21 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         }
     }
 
-    /// As [`HotPath::changes`]. If not, call the engine, as always for changes that are not offered here.
+    /// What changes are made with that are compiled into their callers.
     #[inline(always)]
-    pub(crate) fn changes_here(&self) -> bool {
-        self.of_words().is_some_and(HotPath::changes)
+    pub(crate) fn changes(&self) -> Option<PreferredChanges<'_, Memory>> {
+        self.of_words()?.preferred.changes()
     }
-
-    /// What [`Index::insert`] finds. `None`: the hot path does not suffice, and nothing was done. So with the others.
-    #[inline(always)]
-    pub(crate) fn insert_here(&self, key: K, value: V) -> Option<Option<V>> {
-        typed(self.of_words()?.insert(key.word(0), value.word(0)))
-    }
-
-    #[inline(always)]
-    pub(crate) fn update_here(&self, key: K, value: V) -> Option<Option<V>> {
-        typed(self.of_words()?.update(key.word(0), value.word(0)))
-    }
-
-    #[inline(always)]
-    pub(crate) fn upsert_here(&self, key: K, value: V) -> Option<Option<V>> {
-        typed(self.of_words()?.upsert(key.word(0), value.word(0)))
-    }
-
-    #[inline(always)]
-    pub(crate) fn remove_here(&self, key: K) -> Option<Option<V>> {
-        typed(self.of_words()?.remove(key.word(0)))
-    }
-}
-
-#[inline(always)]
-fn typed<V: Fixed>(found: Option<Option<u64>>) -> Option<Option<V>> {
-    found.map(|value| value.map(of_word))
 }
 
 impl AnyEngine<dyn Records> {
-    /// What [`Records::get`] finds. `None`: the hot path does not suffice.
+    /// What [`Records::get`] finds, by a leased operation. `None`: that does not suffice.
+    #[inline(always)]
+    pub(crate) fn get_leased(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
+        self.inlined.preferred.get_record(key)
+    }
+
+    /// What [`Records::get`] finds, of a handle that is not disturbed. `None`: the hot path does not suffice.
     #[inline(always)]
     pub(crate) fn get_here(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
         self.inlined.get_bytes(key)

@@ -124,7 +124,8 @@ impl Draft {
         let parts = table_parts(pool, engine, options);
         let (mut index, handle) = parts.map_err(Error::of_a_new_pool)?;
         index.count_in(&handle, false)?;
-        Ok(Table::new(index, Handle::new(handle, None, None, engine, Duration::ZERO)))
+        let renewals = index.take_renewals();
+        Ok(Table::new(index, Handle::new(handle, None, None, engine, renewals, Duration::ZERO)))
     }
 
     /// An empty store in the file; as [`Draft::pool`].
@@ -138,7 +139,8 @@ impl Draft {
         let parts = store_parts(pool, engine, options);
         let (mut records, handle) = parts.map_err(Error::of_a_new_pool)?;
         records.count_in(&handle, false)?;
-        Ok(Store::new(records, Handle::new(handle, None, None, engine, Duration::ZERO)))
+        let renewals = records.take_renewals();
+        Ok(Store::new(records, Handle::new(handle, None, None, engine, renewals, Duration::ZERO)))
     }
 
     /// Puts the file, which has `pairs`, in place of `former`, for which it was begun. Both pools must be closed. Log

@@ -9,6 +9,7 @@ use pmem::heap::HeapUse;
 use pmem::medium::MediumKind;
 use pmem::pool::{Gate, WriteError};
 use pmem::superblock::Superblock;
+use pmem::sync::{Asymmetric, Lapsed, Numbered, Renewal};
 use pmem::{OpenError, Pool, Write};
 use std::io;
 use std::sync::Arc;
@@ -139,6 +140,8 @@ pub(crate) struct Handle {
     /// [`upheavals`](pmem::sync::upheavals) that are known not to concern the pool. Nobody else reads it, so how
     /// its stores are ordered does not matter.
     upheavals: AtomicU64,
+    /// They give the engine's leased operations, as long as nothing disturbs the handle.
+    renewals: Vec<Renewal>,
     /// Whether a page may vanish and be read as zeros.
     is_watched: bool,
     engine: Engine,
@@ -148,13 +151,19 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// `renewals` are those of the [engine](crate::any_engine::AnyEngine::take_renewals).
     pub(crate) fn new(
         pool: Arc<dyn PoolHandle>,
         durable: Option<Durable>,
         file: Option<PoolFile>,
         engine: Engine,
+        mut renewals: Vec<Renewal>,
         recovery: Duration,
     ) -> Handle {
+        if durable.is_some() {
+            // A change looks at the log, and those that are leased do not.
+            renewals.truncate(1);
+        }
         let gate = Arc::clone(pool.gate());
         let logged = pool.superblock().logged().filter(|_| durable.is_some());
         Handle {
@@ -166,6 +175,7 @@ impl Handle {
             forks_at_open: pmem::sync::forks(),
             // None: a page may have vanished already.
             upheavals: AtomicU64::new(u64::MAX),
+            renewals,
             is_watched: false,
             engine,
             recovery,
@@ -198,6 +208,7 @@ impl Handle {
         let upheavals = pmem::sync::upheavals();
         // A pool is marked before its loss is counted.
         fence(Ordering::Acquire);
+        let lapsed: Vec<_> = self.renewals.iter().map(Renewal::begin).collect();
         if pmem::sync::forks() != self.forks_at_open {
             return Err(Error::Forked);
         }
@@ -208,6 +219,7 @@ impl Handle {
         }
         if !self.is_watched {
             self.upheavals.store(upheavals, Ordering::Relaxed);
+            lapsed.into_iter().for_each(Lapsed::renew);
         }
         Ok(())
     }
@@ -241,6 +253,12 @@ impl Handle {
         }
     }
 
+    /// The right to mutate for one leased change.
+    #[inline(always)]
+    pub(crate) fn enter_here(&self, thread: Numbered, asymmetric: Asymmetric) -> Option<Write<'_>> {
+        self.gate.enter_here(thread, asymmetric)
+    }
+
     /// Makes a change, and with durability `commit` waits until it survives power loss.
     #[inline(always)]
     pub(crate) fn mutate<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
@@ -257,9 +275,13 @@ impl Handle {
     #[inline(never)]
     fn mutate_disturbed<R>(&self, mutate: impl FnOnce() -> Result<R>) -> Result<R> {
         let write = self.write()?;
-        let result = mutate()?;
-        self.end(write)?;
-        Ok(result)
+        let ended = match mutate() {
+            Ok(result) => self.end(write).map(|()| result),
+            Err(error) => Err(error),
+        };
+        // What was read as zeros may have been the cause of the result.
+        self.read()?;
+        ended
     }
 
     /// As [`Handle::mutate`], for a batch of so many entries. Those that took effect before an error survive power loss

@@ -79,7 +79,8 @@ fn try_table<K: Fixed, V: Fixed>(
     let (mut index, handle) = file_parts(&file, table_parts(Arc::clone(&pool), engine, options))?;
     index.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| index.len())?;
-    let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    let renewals = index.take_renewals();
+    let mut handle = Handle::new(handle, durable, Some(file), engine, renewals, started.elapsed());
     if options.survive_bus_errors {
         handle.watch();
     }
@@ -97,7 +98,8 @@ fn try_store(options: &Options, path: &Path, mode: Mode) -> Result<Store> {
     let (mut records, handle) = file_parts(&file, store_parts(Arc::clone(&pool), engine, options))?;
     records.count_in(&handle, options.may_lack_pairs)?;
     let durable = companions.start(options, beginning, &pool, &mut file, &|| records.len())?;
-    let mut handle = Handle::new(handle, durable, Some(file), engine, started.elapsed());
+    let renewals = records.take_renewals();
+    let mut handle = Handle::new(handle, durable, Some(file), engine, renewals, started.elapsed());
     if options.survive_bus_errors {
         handle.watch();
     }
@@ -119,7 +121,8 @@ pub(crate) fn table_in_memory<K: Fixed, V: Fixed>(options: &Options) -> Result<T
         table_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     index.count_in(&handle, options.may_lack_pairs)?;
     index.compact_as_asked(options)?;
-    Ok(Table::new(index, Handle::new(handle, None, None, engine, started.elapsed())))
+    let renewals = index.take_renewals();
+    Ok(Table::new(index, Handle::new(handle, None, None, engine, renewals, started.elapsed())))
 }
 
 pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
@@ -129,7 +132,8 @@ pub(crate) fn store_in_memory(options: &Options) -> Result<Store> {
         store_parts(Arc::new(pool), engine, options).map_err(Error::of_a_new_pool)?;
     records.count_in(&handle, options.may_lack_pairs)?;
     records.compact_as_asked(options)?;
-    Ok(Store::new(records, Handle::new(handle, None, None, engine, started.elapsed())))
+    let renewals = records.take_renewals();
+    Ok(Store::new(records, Handle::new(handle, None, None, engine, renewals, started.elapsed())))
 }
 
 pub(crate) type TableParts<K, V> = (AnyEngine<dyn Index<K, V>>, Arc<dyn PoolHandle>);

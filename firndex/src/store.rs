@@ -115,6 +115,9 @@ impl Store {
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
+        if let Some(found) = self.records.get_leased(key) {
+            return Ok(wrap(found));
+        }
         if self.handle.is_disturbed() {
             return self.get_disturbed(key);
         }

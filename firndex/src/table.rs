@@ -5,6 +5,7 @@ use crate::copies;
 use crate::cursor::{Runs, place_of};
 use crate::handle::{Handle, Stats, Ticket};
 use crate::iter::Iter;
+use crate::word_types::of_word;
 use crate::{Copied, Existing, Options, Result};
 use index::{CheckReport, Exchange, Fixed, Index, Shrunk};
 use pmem::durability::LogUse;
@@ -14,7 +15,7 @@ use std::path::Path;
 mod batches;
 mod singles;
 
-use singles::as_batch;
+use singles::Here;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
@@ -86,8 +87,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// a lost pool must not pass for one without the key.
     #[inline(always)]
     pub fn get(&self, key: K) -> Result<Option<V>> {
+        if let Some(found) = self.index.get_here(key) {
+            return Ok(found);
+        }
         if self.handle.is_disturbed() {
-            return as_batch(move |found| self.get_many_into(&[key], found));
+            return self.get_disturbed(key);
         }
         Ok(self.index.get(key))
     }
@@ -95,20 +99,13 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.
     #[inline(always)]
     pub fn put(&self, key: K, value: V) -> Result<Option<V>> {
-        if self.handle.is_disturbed() {
-            return as_batch(move |found| self.put_many_into(&[(key, value)], found));
+        if let Some(Here { hot, thread, write }) = self.here()
+            && let Some(found) = hot.upsert(key.word(0), value.word(0), thread)
+        {
+            drop(write);
+            return Ok(found.map(of_word));
         }
-        let write = self.handle.enter()?;
-        if !self.index.changes_here() {
-            let replaced = self.index.upsert(key, value)?;
-            self.handle.end(write)?;
-            return Ok(replaced);
-        }
-        let Some(replaced) = self.index.upsert_here(key, value) else {
-            return self.by_call(write, move |index| index.upsert(key, value));
-        };
-        self.handle.end(write)?;
-        Ok(replaced)
+        self.change(move |index| index.upsert(key, value))
     }
 
     /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
@@ -124,59 +121,38 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// ```
     #[inline(always)]
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>> {
-        if self.handle.is_disturbed() {
-            return as_batch(move |found| self.insert_many_into(&[(key, value)], found));
+        if let Some(Here { hot, thread, write }) = self.here()
+            && let Some(found) = hot.insert(key.word(0), value.word(0), thread)
+        {
+            drop(write);
+            return Ok(found.map(of_word));
         }
-        let write = self.handle.enter()?;
-        if !self.index.changes_here() {
-            let found = self.index.insert(key, value)?;
-            self.handle.end(write)?;
-            return Ok(found);
-        }
-        let Some(found) = self.index.insert_here(key, value) else {
-            return self.by_call(write, move |index| index.insert(key, value));
-        };
-        self.handle.end(write)?;
-        Ok(found)
+        self.change(move |index| index.insert(key, value))
     }
 
     /// Replaces the value if `key` is present, and returns the replaced value. If `key` is absent, does nothing and
     /// returns `None`.
     #[inline(always)]
     pub fn update(&self, key: K, value: V) -> Result<Option<V>> {
-        if self.handle.is_disturbed() {
-            return as_batch(move |found| self.update_many_into(&[(key, value)], found));
+        if let Some(Here { hot, thread, write }) = self.here()
+            && let Some(found) = hot.update(key.word(0), value.word(0), thread)
+        {
+            drop(write);
+            return Ok(found.map(of_word));
         }
-        let write = self.handle.enter()?;
-        if !self.index.changes_here() {
-            let replaced = self.index.update(key, value)?;
-            self.handle.end(write)?;
-            return Ok(replaced);
-        }
-        let Some(replaced) = self.index.update_here(key, value) else {
-            return self.by_call(write, move |index| index.update(key, value));
-        };
-        self.handle.end(write)?;
-        Ok(replaced)
+        self.change(move |index| index.update(key, value))
     }
 
     /// Removes `key` and returns its value.
     #[inline(always)]
     pub fn remove(&self, key: K) -> Result<Option<V>> {
-        if self.handle.is_disturbed() {
-            return as_batch(move |found| self.remove_many_into(&[key], found));
+        if let Some(Here { hot, thread, write }) = self.here()
+            && let Some(found) = hot.remove(key.word(0), thread)
+        {
+            drop(write);
+            return Ok(found.map(of_word));
         }
-        let write = self.handle.enter()?;
-        if !self.index.changes_here() {
-            let removed = self.index.remove(key)?;
-            self.handle.end(write)?;
-            return Ok(removed);
-        }
-        let Some(removed) = self.index.remove_here(key) else {
-            return self.by_call(write, move |index| index.remove(key));
-        };
-        self.handle.end(write)?;
-        Ok(removed)
+        self.change(move |index| index.remove(key))
     }
 
     /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, on either side.

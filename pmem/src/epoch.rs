@@ -20,8 +20,8 @@
 //! empty all bags, and so does a helper or a sync.
 
 use crate::sync::{
-    AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, heavy_barrier, hold, light_barrier,
-    pause, release, thread_index,
+    Asymmetric, AtomicU64, Line, Mutex, Numbered, Ordering, PerThread, THREADS_MAX, heavy_barrier,
+    hold, light_barrier, pause, release, thread_index,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -204,7 +204,19 @@ impl Epochs {
         if thread >= THREADS_MAX {
             return self.pin_shared();
         }
-        let line = &self.threads.line(thread).0;
+        self.pin_own(self.threads.line(thread), thread, light_barrier)
+    }
+
+    /// As [`Epochs::pin`], in fewer instructions, for code that is compiled into its callers.
+    #[inline(always)]
+    pub fn pin_here(&self, thread: Numbered, asymmetric: Asymmetric) -> Guard<'_> {
+        let line = self.threads.of(thread);
+        self.pin_own(line, thread.index(), || asymmetric.light_barrier())
+    }
+
+    #[inline(always)]
+    fn pin_own(&self, line: &Line, place: usize, light_barrier: impl FnOnce()) -> Guard<'_> {
+        let line = &line.0;
         let depth = line[DEPTH].load(Ordering::Relaxed);
         line[DEPTH].store(depth + 1, Ordering::Relaxed);
         if depth == 0 {
@@ -215,7 +227,7 @@ impl Epochs {
             // that scan.
             light_barrier();
         }
-        Guard { epochs: self, place: thread, _not_send: PhantomData }
+        Guard { epochs: self, place, _not_send: PhantomData }
     }
 
     #[cold]
@@ -236,12 +248,10 @@ impl Epochs {
 
     #[inline]
     fn unpin(&self, place: usize) {
-        if place >= THREADS_MAX {
-            let count = &self.threads.line(THREADS_MAX).0[place - THREADS_MAX];
-            count.fetch_sub(1, Ordering::Release);
-            return;
-        }
-        let line = &self.threads.line(place).0;
+        let Some(line) = self.threads.own_line(place) else {
+            return self.unpin_shared(place - THREADS_MAX);
+        };
+        let line = &line.0;
         let depth = line[DEPTH].load(Ordering::Relaxed) - 1;
         line[DEPTH].store(depth, Ordering::Relaxed);
         if depth == 0 {
@@ -249,6 +259,11 @@ impl Epochs {
             // Last: from here on the line may be another thread's.
             release(place);
         }
+    }
+
+    #[cold]
+    fn unpin_shared(&self, word: usize) {
+        self.threads.line(THREADS_MAX).0[word].fetch_sub(1, Ordering::Release);
     }
 
     /// Advances the epoch if every pin is at it.

@@ -3,13 +3,13 @@
 //! Every mutation of a slot has the same steps: store and flush, fence, show the fingerprint. The
 //! stores are written here once. Single operations fence at once, a batch fences once for many.
 
-use super::Core;
 use super::hash::{
     LEVEL1_LINE_SHIFT, level1_byte, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
 };
 use super::layout::{
     FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SPILLED_WORD, VALUE_WORD, slot_of,
 };
+use super::{Core, INSERTIONS, REMOVALS};
 use index::Change;
 use index::fingerprint::{
     EMPTY, Near, Sought, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
@@ -52,6 +52,18 @@ impl Choices {
 pub(super) struct Done {
     pub(super) found: Option<u64>,
     pub(super) change: Change<u64>,
+}
+
+impl Done {
+    /// The word of a thread's counts that this adds one to.
+    #[inline(always)]
+    pub(super) fn counted_in(&self) -> Option<usize> {
+        match (self.found, self.change) {
+            (None, Change::Put(_)) => Some(INSERTIONS),
+            (Some(_), Change::Remove) => Some(REMOVALS),
+            _ => None,
+        }
+    }
 }
 
 /// A mutation in level 1 up to its stores. Still due: the flush of what was stored, a fence, then the lane's new

@@ -10,6 +10,7 @@ use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
 use index::{Fixed, Index, ItemReader, Items, Record, are_words};
 use pmem::superblock::ENGINE_PARAMS;
+use pmem::sync::{Asymmetric, Lease, Numbered, Renewal};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
 
@@ -85,61 +86,122 @@ impl Describe for Engine {
     }
 
     fn hot_path_of_words<M: Medium>(table: &Iceberg<M>) -> Option<Hot<M>> {
-        Some(Hot { core: Arc::clone(&table.core), items: None })
+        Some(Hot::new(&table.core, None))
     }
 
     fn hot_path_of_bytes<M: Medium>(store: &Self::Bytes<M>) -> Option<Hot<M>> {
-        Some(Hot { core: Arc::clone(&store.index().core), items: Some(store.reader()) })
+        Some(Hot::new(&store.index().core, Some(store.reader())))
     }
 }
 
-/// All operations on single pairs of a table; look-ups in a store.
+/// All operations on single pairs of a table and look-ups in a store, as long as their [leases](Lease) are given.
 pub struct Hot<M: Medium> {
-    core: Arc<Core<M>>,
+    reads: Lease<Core<M>>,
+    changes: Lease<Core<M>>,
     /// The items of a store; a table has none.
     items: Option<ItemReader<M>>,
+    renewals: Vec<Renewal>,
 }
 
-impl<M: Medium> HotPath for Hot<M> {
-    #[inline(always)]
-    fn get(&self, key: u64, _: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        self.core.get(key)
+/// Look-ups in a table.
+#[derive(Clone, Copy)]
+pub struct Reads<'a, M: Medium>(&'a Core<M>);
+
+/// Changes of single pairs of a table.
+#[derive(Clone, Copy)]
+pub struct Changes<'a, M: Medium> {
+    core: &'a Core<M>,
+    /// What the lease proves.
+    pub asymmetric: Asymmetric,
+}
+
+impl<M: Medium> Hot<M> {
+    fn new(core: &Arc<Core<M>>, items: Option<ItemReader<M>>) -> Self {
+        let (reads, reads_renewal) = Lease::new(Arc::clone(core));
+        let mut renewals = vec![reads_renewal];
+        // Next to a flush, a call costs nothing.
+        let changes = if core.flushes() || items.is_some() {
+            Lease::never()
+        } else {
+            let (changes, renewal) = Lease::new(Arc::clone(core));
+            renewals.push(renewal);
+            changes
+        };
+        Hot { reads, changes, items, renewals }
     }
 
+    /// None, and never any.
+    pub fn none() -> Self {
+        let (reads, changes) = (Lease::never(), Lease::never());
+        Hot { reads, changes, items: None, renewals: Vec::new() }
+    }
+
+    /// What gives the leases: of reads first, then, if these are ever offered, of changes. Empty the second time.
+    pub fn take_renewals(&mut self) -> Vec<Renewal> {
+        std::mem::take(&mut self.renewals)
+    }
+
+    /// Look-ups, if they are leased now.
     #[inline(always)]
-    fn get_bytes<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
+    pub fn reads(&self) -> Option<Reads<'_, M>> {
+        self.reads.get().map(|(core, _)| Reads(core))
+    }
+
+    /// Changes, if they are leased now.
+    #[inline(always)]
+    pub fn changes(&self) -> Option<Changes<'_, M>> {
+        self.changes.get().map(|(core, asymmetric)| Changes { core, asymmetric })
+    }
+
+    /// [`Records::get`](index::Records::get), if look-ups are leased now and that suffices.
+    #[inline(always)]
+    pub fn get_record<'a>(&'a self, key: &[u8]) -> Option<Option<Record<'a>>> {
+        let (core, asymmetric) = self.reads.get()?;
         let items = self.items.as_ref()?;
-        let (guard, hash) = items.begin(key);
-        let slot = self.core.get(hash);
+        let (guard, hash) = items.begin_here(key, Numbered::this_thread()?, asymmetric);
+        let slot = core.get(hash);
         items.end(guard, key, slot)
     }
+}
 
-    /// Next to a flush, a call costs nothing.
+impl<M: Medium> Reads<'_, M> {
+    /// [`Index::get`].
     #[inline(always)]
-    fn changes(&self) -> bool {
-        !self.core.flushes()
-    }
-
-    #[inline(always)]
-    fn insert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.core.insert_here(key, value)
-    }
-
-    #[inline(always)]
-    fn update(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.core.update_here(key, value)
-    }
-
-    #[inline(always)]
-    fn upsert(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.core.upsert_here(key, value)
-    }
-
-    #[inline(always)]
-    fn remove(&self, key: u64) -> Option<Option<u64>> {
-        self.core.remove_here(key)
+    pub fn get(self, key: u64) -> Option<u64> {
+        self.0.get(key)
     }
 }
+
+/// `None`: nothing was done, and the [`Index`] is to be called. No result is an error, which would go through memory,
+/// and every result with it.
+impl<M: Medium> Changes<'_, M> {
+    /// [`Index::insert`].
+    #[inline(always)]
+    pub fn insert(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
+        self.core.insert_here(key, value, thread)
+    }
+
+    /// [`Index::update`].
+    #[inline(always)]
+    pub fn update(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
+        self.core.update_here(key, value, thread)
+    }
+
+    /// [`Index::upsert`].
+    #[inline(always)]
+    pub fn upsert(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
+        self.core.upsert_here(key, value, thread)
+    }
+
+    /// [`Index::remove`].
+    #[inline(always)]
+    pub fn remove(self, key: u64, thread: Numbered) -> Option<Option<u64>> {
+        self.core.remove_here(key, thread)
+    }
+}
+
+/// Without leases it offers nothing.
+impl<M: Medium> HotPath for Hot<M> {}
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::line_log::Sequence;
-use pmem::sync::{Ordering, fence};
+use pmem::sync::{Numbered, Ordering, fence};
 
 impl<M: Medium> Core<M> {
     /// Like [`Core::get_slow`].
@@ -120,19 +120,20 @@ impl<M: Medium> Core<M> {
         self.medium().flushes()
     }
 
-    /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices and nothing is flushed.
-    /// Returns what was found, or `None` if nothing was done.
+    /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices. On a medium that does
+    /// not flush. Returns what was found, or `None` if nothing was done.
     #[inline(always)]
     fn mutate_here(
         &self,
         key: u64,
+        thread: Numbered,
         decide: impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Option<u64>> {
-        if self.flushes() {
-            return None;
-        }
+        debug_assert!(!self.flushes());
         let done = self.mutate_fast::<false>(key, self.hasher.first_u64(key), &decide)?;
-        self.count_done(done);
+        if let Some(word) = done.counted_in() {
+            self.counted_one(self.counts.add_one(thread, word));
+        }
         Some(done.found)
     }
 
@@ -216,23 +217,38 @@ impl<M: Medium> Core<M> {
     }
 
     #[inline(always)]
-    pub(super) fn insert_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.mutate_here(key, |found| Change::if_absent(found, value))
+    pub(super) fn insert_here(
+        &self,
+        key: u64,
+        value: u64,
+        thread: Numbered,
+    ) -> Option<Option<u64>> {
+        self.mutate_here(key, thread, |found| Change::if_absent(found, value))
     }
 
     #[inline(always)]
-    pub(super) fn update_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.mutate_here(key, |found| Change::if_present(found, value))
+    pub(super) fn update_here(
+        &self,
+        key: u64,
+        value: u64,
+        thread: Numbered,
+    ) -> Option<Option<u64>> {
+        self.mutate_here(key, thread, |found| Change::if_present(found, value))
     }
 
     #[inline(always)]
-    pub(super) fn upsert_here(&self, key: u64, value: u64) -> Option<Option<u64>> {
-        self.mutate_here(key, |_| Change::Put(value))
+    pub(super) fn upsert_here(
+        &self,
+        key: u64,
+        value: u64,
+        thread: Numbered,
+    ) -> Option<Option<u64>> {
+        self.mutate_here(key, thread, |_| Change::Put(value))
     }
 
     #[inline(always)]
-    pub(super) fn remove_here(&self, key: u64) -> Option<Option<u64>> {
-        self.mutate_here(key, |_| Change::Remove)
+    pub(super) fn remove_here(&self, key: u64, thread: Numbered) -> Option<Option<u64>> {
+        self.mutate_here(key, thread, |_| Change::Remove)
     }
 
     #[inline(always)]

@@ -77,7 +77,7 @@ mod table;
 mod tests;
 mod tidy;
 
-pub use engine::{Engine, Hot};
+pub use engine::{Changes, Engine, Hot, Reads};
 pub use layout::Shape;
 
 use crate::Settings;

@@ -4,15 +4,16 @@
 //!
 //! This is the slow path, which any mutation can take. `fast` does what nearly every mutation needs.
 
+use super::Core;
 use super::block::{Done, Locked, lane_to_fill};
 use super::hash::h0;
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
-use super::{Core, INSERTIONS, REMOVALS};
 use crate::crowded::{CHAIN_MAX, Room, refuse_crowd};
 use arrayvec::ArrayVec;
 use index::fingerprint::EMPTY;
 use index::{Change, Error};
+use pmem::sync::thread_index;
 use pmem::{Medium, SpaceError};
 
 /// Why a mutation under the block's lock did not complete.
@@ -80,10 +81,8 @@ impl<M: Medium> Core<M> {
     /// Counts what a mutation did to the number of pairs.
     #[inline(always)]
     pub(super) fn count_done(&self, done: Done) {
-        match (done.found, done.change) {
-            (None, Change::Put(_)) => self.count_one(INSERTIONS),
-            (Some(_), Change::Remove) => self.count_one(REMOVALS),
-            _ => {}
+        if let Some(word) = done.counted_in() {
+            self.counted_one(self.counts.add(thread_index(), word, 1));
         }
     }
 

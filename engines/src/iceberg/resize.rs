@@ -110,11 +110,10 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// [`Core::count`] of one change, in fewer instructions: a count that grows by one passes a multiple of the
-    /// interval only by reaching it.
+    /// What [`Core::count`] does after a count has grown by one to `sum`, in fewer instructions: so it passes a multiple
+    /// of the interval only by reaching it.
     #[inline(always)]
-    pub(super) fn count_one(&self, word: usize) {
-        let sum = self.counts.add(thread_index(), word, 1);
+    pub(super) fn counted_one(&self, sum: u64) {
         if sum & self.published.look_mask.load(Ordering::Relaxed) == 0 {
             self.look_around(sum.wrapping_sub(1), sum);
         }

@@ -1,34 +1,43 @@
-//! Single calls where what is compiled into their callers does not suffice.
+//! Changes and look-ups of single keys.
 
 use super::Table;
-use crate::{Error, Result};
+use crate::Result;
+use engines::PreferredChanges;
 use index::{Fixed, Index};
 use pmem::Write;
+use pmem::medium::Memory;
+use pmem::sync::Numbered;
 
-impl<K: Fixed, V: Fixed> Table<K, V> {
-    /// A change for which the hot path does not suffice, and of which it has done nothing. Out of line: so its error
-    /// does not take the results of the hot path through memory.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn by_call(
-        &self,
-        write: Write<'_>,
-        change: impl FnOnce(&dyn Index<K, V>) -> std::result::Result<Option<V>, index::Error>,
-    ) -> Result<Option<V>> {
-        let found = change(&*self.index)?;
-        self.handle.end(write)?;
-        Ok(found)
-    }
+/// What a change is made with that is compiled into its caller, which a closure may not be.
+pub(super) struct Here<'a> {
+    pub(super) hot: PreferredChanges<'a, Memory>,
+    pub(super) thread: Numbered,
+    pub(super) write: Write<'a>,
 }
 
-/// A call of a pool that is watched, or after a fork or a bus error that may concern another pool. It is made as a
-/// batch of one, so that the hot path is not compiled once more.
-#[cold]
-#[inline(never)]
-pub(super) fn as_batch<V: Fixed, E: Into<Error>>(
-    batch: impl FnOnce(&mut [Option<V>]) -> std::result::Result<(), E>,
-) -> Result<Option<V>> {
-    let mut found = [None];
-    batch(&mut found).map_err(E::into)?;
-    Ok(found[0])
+impl<K: Fixed, V: Fixed> Table<K, V> {
+    /// `None`: call [`Table::change`], as if what is here does not suffice.
+    #[inline(always)]
+    pub(super) fn here(&self) -> Option<Here<'_>> {
+        let hot = self.index.changes()?;
+        let thread = Numbered::this_thread()?;
+        let write = self.handle.enter_here(thread, hot.asymmetric)?;
+        Some(Here { hot, thread, write })
+    }
+
+    /// Any change. Out of line: so its error does not take the results of the hot path through memory.
+    #[inline(never)]
+    pub(super) fn change(
+        &self,
+        change: impl FnOnce(&dyn Index<K, V>) -> std::result::Result<Option<V>, index::Error>,
+    ) -> Result<Option<V>> {
+        self.handle.mutate(|| Ok(change(&*self.index)?))
+    }
+
+    /// A look-up of a handle that is watched, or after a fork or a bus error that may concern another one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn get_disturbed(&self, key: K) -> Result<Option<V>> {
+        self.handle.look(|| Ok(self.index.get(key)))
+    }
 }

@@ -6,6 +6,7 @@ use crate::hash::Hasher;
 use crate::traits::Record;
 use pmem::epoch::Guard;
 use pmem::heap::{Corrupt, Item};
+use pmem::sync::{Asymmetric, Numbered};
 use pmem::{Medium, Offset};
 use std::sync::Arc;
 
@@ -69,6 +70,17 @@ impl<M: Medium> ItemReader<M> {
     #[inline(always)]
     pub fn begin(&self, key: &[u8]) -> (Guard<'_>, u64) {
         (self.space.epochs.pin(), self.hasher.first_bytes(key))
+    }
+
+    /// The same, in fewer instructions.
+    #[inline(always)]
+    pub fn begin_here(
+        &self,
+        key: &[u8],
+        thread: Numbered,
+        asymmetric: Asymmetric,
+    ) -> (Guard<'_>, u64) {
+        (self.space.epochs.pin_here(thread, asymmetric), self.hasher.first_bytes(key))
     }
 
     /// The key's value, from what the index found since [`ItemReader::begin`]. `None`: that is not the key's item

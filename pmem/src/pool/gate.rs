@@ -6,8 +6,8 @@
 //! stores to a line that only its thread writes, and no atomic read-modify-write.
 
 use crate::sync::{
-    AtomicU32, AtomicU64, Ordering, PerThread, THREADS_MAX, heavy_barrier, light_barrier, spin,
-    thread_index,
+    Asymmetric, AtomicU32, AtomicU64, Numbered, Ordering, PerThread, THREADS_MAX, heavy_barrier,
+    light_barrier, spin, thread_index,
 };
 use std::io;
 
@@ -95,6 +95,21 @@ impl Gate {
         };
         let write = Write { writers, is_shared, _not_send: std::marker::PhantomData };
         light_barrier();
+        (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
+    }
+
+    /// As [`Gate::enter`], in fewer instructions, for code that is compiled into its callers. `None` also if the thread
+    /// is inside already.
+    #[inline(always)]
+    pub fn enter_here(&self, thread: Numbered, asymmetric: Asymmetric) -> Option<Write<'_>> {
+        let writers = &self.announced.of(thread).0[0];
+        let before = writers.load(Ordering::Relaxed);
+        if before & COUNT != 0 {
+            return None;
+        }
+        writers.store(before.wrapping_add((1 << COUNT_BITS) + ONE), Ordering::Relaxed);
+        let write = Write { writers, is_shared: false, _not_send: std::marker::PhantomData };
+        asymmetric.light_barrier();
         (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
     }
 

@@ -177,6 +177,11 @@ pub fn thread_index() -> usize {
     if std::thread::panicking() { THREADS_MAX } else { NUMBER.with(Cell::get) }
 }
 
+/// What [`thread_index`] returns.
+pub(crate) fn known_index() -> usize {
+    thread_index()
+}
+
 pub(crate) fn thread_indices_end() -> usize {
     THREADS_MAX
 }
@@ -199,6 +204,20 @@ pub fn fence(order: Ordering) {
     if is_loom() {
         ::loom::sync::atomic::fence(order);
     }
+}
+
+/// Never granted: production's paths without it are what is explored.
+#[derive(Debug, Clone, Copy)]
+pub struct Asymmetric(pub(crate) ());
+
+impl Asymmetric {
+    /// `None`.
+    pub fn granted() -> Option<Asymmetric> {
+        None
+    }
+
+    /// As [`light_barrier`].
+    pub fn light_barrier(self) {}
 }
 
 /// A `SeqCst` fence: see above.

@@ -7,7 +7,7 @@ mod parts;
 mod rw_lock;
 mod thread;
 
-pub use barrier::{heavy_barrier, light_barrier};
+pub use barrier::{Asymmetric, heavy_barrier, light_barrier};
 pub use mutex::Mutex;
 pub use parts::{Part, parts_of, run_parts};
 pub use rw_lock::RwLock;
@@ -15,7 +15,7 @@ pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;
 pub use thread::{THREADS_MAX, forks, thread_index, upheavals};
-pub(crate) use thread::{count_bus_error, hold, release, thread_indices_end};
+pub(crate) use thread::{count_bus_error, hold, known_index, release, thread_indices_end};
 
 /// What a process must have done once before it relies on this module.
 pub(crate) fn register_process() {

@@ -1,5 +1,6 @@
 //! Small numbers for threads, and whether this process is a forked child.
 
+use crate::sync::lease;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -125,6 +126,13 @@ pub fn thread_index() -> usize {
     }
 }
 
+/// The number of the calling thread if it has asked for it before, and what [`thread_index`] returns if it gets none;
+/// otherwise something larger than both.
+#[inline(always)]
+pub(crate) fn known_index() -> usize {
+    INDEX.get()
+}
+
 #[cold]
 fn take_index() -> usize {
     let index = NUMBER.try_with(|number| number.0).unwrap_or(THREADS_MAX);
@@ -137,12 +145,18 @@ static UPHEAVALS: AtomicU64 = AtomicU64::new(0);
 const FORK: u64 = 1 << 32;
 
 extern "C" fn count_fork() {
-    UPHEAVALS.fetch_add(FORK, Ordering::Relaxed);
+    count_upheaval(FORK);
 }
 
 /// Counts a pool that has lost a page. Safe in a signal's handler.
 pub(crate) fn count_bus_error() {
-    UPHEAVALS.fetch_add(1, Ordering::SeqCst);
+    count_upheaval(1);
+}
+
+fn count_upheaval(of_its_kind: u64) {
+    // First: a handle that has counted an upheaval, and looked into it, has found its lease taken away by it.
+    lease::take_away();
+    UPHEAVALS.fetch_add(of_its_kind, Ordering::SeqCst);
 }
 
 /// Another number after each fork, in the child, and after each bus error that a pool has survived. A handle that finds

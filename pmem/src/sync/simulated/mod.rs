@@ -230,6 +230,11 @@ pub fn thread_index() -> usize {
     context().thread.min(THREADS_MAX)
 }
 
+/// What [`thread_index`] returns.
+pub(crate) fn known_index() -> usize {
+    thread_index()
+}
+
 pub(crate) fn thread_indices_end() -> usize {
     THREADS_MAX
 }
@@ -246,6 +251,20 @@ pub(crate) fn count_bus_error() {}
 /// The number of the running simulated process.
 pub fn forks() -> u32 {
     context().process
+}
+
+/// Never granted: production's paths without it are what is explored.
+#[derive(Debug, Clone, Copy)]
+pub struct Asymmetric(pub(crate) ());
+
+impl Asymmetric {
+    /// `None`.
+    pub fn granted() -> Option<Asymmetric> {
+        None
+    }
+
+    /// As [`light_barrier`].
+    pub fn light_barrier(self) {}
 }
 
 /// Nothing: a store that has not been shown is what the heavy side forces out.
