@@ -87,11 +87,11 @@ fn on_table(table: &Table<u64, u64>, operation: &str) -> Result<()> {
     let mut found = vec![None; keys.len()];
     let found_mut = found.as_mut_slice();
     match operation {
-        "get_hit" | "get_miss" => each(&keys, found_mut, |&key| table.get(key)),
-        "insert" => each(&pairs, found_mut, |&(key, value)| table.insert(key, value)),
-        "update" => each(&pairs, found_mut, |&(key, value)| table.update(key, value)),
-        "upsert" => each(&pairs, found_mut, |&(key, value)| table.put(key, value)),
-        "remove" => each(&keys, found_mut, |&key| table.remove(key)),
+        "get_hit" | "get_miss" => each(&keys, found_mut, move |&key| table.get(key)),
+        "insert" => each(&pairs, found_mut, move |&(key, value)| table.insert(key, value)),
+        "update" => each(&pairs, found_mut, move |&(key, value)| table.update(key, value)),
+        "upsert" => each(&pairs, found_mut, move |&(key, value)| table.put(key, value)),
+        "remove" => each(&keys, found_mut, move |&key| table.remove(key)),
         "get_many_hit" | "get_many_miss" => {
             batches(&keys, found_mut, |keys, found| table.get_many_into(keys, found))
         }
@@ -118,7 +118,7 @@ fn each<T, R>(
     found: &mut [Option<R>],
     operation: impl Fn(&T) -> firndex::Result<Option<R>>,
 ) -> firndex::Result<()> {
-    counted(|| {
+    counted(move || {
         for (input, found) in inputs.iter().zip(found) {
             *found = operation(input)?;
         }
@@ -158,8 +158,10 @@ fn on_store(store: &Store, operation: &str) -> Result<()> {
         |record: Option<firndex::Record<'_>>| record.and_then(|record| record.first().copied());
     let mut found = vec![None; keys.len()];
     match operation {
-        "store_get" => each(&keys, &mut found, |key| store.get(key).map(first_byte)),
-        "store_put" => each(&keys, &mut found, |key| store.put(key, new_value).map(first_byte)),
+        "store_get" => each(&keys, &mut found, move |key| store.get(key).map(first_byte)),
+        "store_put" => {
+            each(&keys, &mut found, move |key| store.put(key, new_value).map(first_byte))
+        }
         _ => bail!("there is no operation {operation:?}"),
     }?;
     for (key, found) in keys.into_iter().zip(found) {

@@ -24,6 +24,7 @@ pub mod heap;
 pub mod line_log;
 pub mod medium;
 pub mod offset;
+pub mod opaque;
 pub mod pair;
 pub mod pool;
 pub mod prefetch;

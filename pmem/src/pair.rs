@@ -23,15 +23,14 @@ pub fn is_supported() -> bool {
 pub unsafe fn load(at: *const u64) -> (u64, u64) {
     let (low, high): (u64, u64);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller vouches for the address; the block writes registers only. It is left
-    // without `readonly` so that the compiler moves no later load before it (acquire; on this
-    // architecture the processor keeps loads in order by itself).
+    // SAFETY: the caller vouches for the address, and for AVX, with which SSE4.1 came; the block
+    // writes registers only. It is left without `readonly` so that the compiler moves no later
+    // load before it (acquire; on this architecture the processor keeps loads in order by itself).
     unsafe {
         core::arch::asm!(
             "movdqa {pair}, [{at}]",
             "movq {low}, {pair}",
-            "psrldq {pair}, 8",
-            "movq {high}, {pair}",
+            "pextrq {high}, {pair}, 1",
             at = in(reg) at,
             pair = out(xmm_reg) _,
             low = out(reg) low,

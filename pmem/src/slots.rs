@@ -122,6 +122,8 @@ pub struct SlotBlocks<M: Medium> {
     /// The largest number of a block in an extent that was added; one less than a power of two, and less than there are
     /// lines. No word of the protocols that a scheduler explores: every block that anybody asks for is there.
     known: Bound,
+    /// What [`SlotBlocks::aim`] starts from.
+    aim: AtomicU64,
     /// By [`Area::place_of`]: the place of block 0, if all blocks were where those of this extent are.
     places: [AtomicPtr<u8>; 64],
     /// Keeps what they point to.
@@ -140,7 +142,8 @@ impl<M: Medium> SlotBlocks<M> {
         starts: &[Offset],
     ) -> Result<SlotBlocks<M>, String> {
         let places = [const { AtomicPtr::new(std::ptr::null_mut()) }; 64];
-        let blocks = SlotBlocks { area, lines, known: Bound::new(0), places, pool };
+        let blocks =
+            SlotBlocks { area, lines, known: Bound::new(0), aim: AtomicU64::new(0), places, pool };
         let (&first, others) = starts.split_first().ok_or("0 extents, expected at least one")?;
         blocks.put_extent(0, first)?;
         (1..).zip(others).try_for_each(|(index, &start)| blocks.add_extent(index, start))?;
@@ -220,18 +223,61 @@ impl<M: Medium> SlotBlocks<M> {
         self.lines.prefetch_write(block as usize);
     }
 
-    /// The line and the slots of a block, whose extent was added. For another number, those of another block.
+    /// Makes `word` what is aimed by from now on: its low half is a mask of the numbers of blocks. The high half is the
+    /// caller's, who tells by it whether an aim is of the present.
+    ///
+    /// # Panics
+    ///
+    /// If the mask leads to blocks whose extents were not added.
+    pub fn set_aim(&self, word: u64) {
+        let (mask, known) = (mask_of(word), self.known.load(Ordering::Acquire));
+        assert!(mask <= known, "a mask of {mask:#x}, and {known:#x} is the last block");
+        self.aim.store(word, Ordering::Release);
+    }
+
+    /// By what blocks are found.
     #[inline(always)]
-    pub fn block(&self, block: u64) -> (&[AtomicU64; 8], Slots<'_, M>) {
-        let known = self.known.load(Ordering::Acquire);
-        debug_assert!(block <= known, "block {block} is beyond {known}, the last one");
-        // One instruction, where a test and a panic would take three.
-        let block = block & known;
-        let base = self.places[self.area.place_of_unit(block)].load(Ordering::Relaxed);
-        let at = base.wrapping_add(block.wrapping_mul(self.area.unit_bytes) as usize);
-        // SAFETY: blocks that are known have lines.
-        let line = unsafe { self.lines.get_unchecked(block as usize) };
-        (&line.0, Slots { at, blocks: PhantomData })
+    pub fn aim(&self) -> Aim<'_, M> {
+        Aim { word: self.aim.load(Ordering::Acquire), blocks: self }
+    }
+}
+
+fn mask_of(word: u64) -> u64 {
+    u64::from(word as u32)
+}
+
+/// Finds blocks without a check of each: its mask was checked when it was set, and no block is ever taken away.
+pub struct Aim<'a, M: Medium> {
+    word: u64,
+    blocks: &'a SlotBlocks<M>,
+}
+
+impl<M: Medium> Clone for Aim<'_, M> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium> Copy for Aim<'_, M> {}
+
+impl<'a, M: Medium> Aim<'a, M> {
+    /// What [`SlotBlocks::set_aim`] was given.
+    #[inline(always)]
+    pub fn word(self) -> u64 {
+        self.word
+    }
+
+    /// The number that `number` has under the mask, and the line and the slots of that block.
+    #[inline(always)]
+    pub fn block(self, number: u64) -> (u64, &'a [AtomicU64; 8], Slots<'a, M>) {
+        let SlotBlocks { area, lines, places, .. } = self.blocks;
+        let block = number & mask_of(self.word);
+        let base = places[area.place_of_unit(block)].load(Ordering::Relaxed);
+        let at = base.wrapping_add(block.wrapping_mul(area.unit_bytes) as usize);
+        // SAFETY: a mask leads to blocks that are known, as `set_aim` has checked, and those have lines.
+        let line = unsafe { lines.get_unchecked(block as usize) };
+        (block, &line.0, Slots { at, blocks: PhantomData })
     }
 }
 
@@ -385,8 +431,12 @@ mod tests {
         let (pool, area, lines, starts) = blocks(3, 8);
         let blocks = SlotBlocks::new(Arc::clone(&pool), area, lines, &starts).unwrap();
         let medium = pool.medium();
+        assert_eq!((blocks.aim().word(), blocks.aim().block(u64::MAX).0), (0, 0));
+        blocks.set_aim(5 << 32 | 7);
+        assert_eq!(blocks.aim().word(), 5 << 32 | 7);
         for block in 0..8 {
-            let (line, slots) = blocks.block(block);
+            let (found, line, slots) = blocks.aim().block(block | 1 << 40 | 8);
+            assert_eq!(found, block);
             assert!(std::ptr::eq(line, blocks.line(block)));
             for slot in [0, 1, 63] {
                 let at = blocks.area().at(block).add(slot as u64 * SLOT_BYTES);
@@ -399,6 +449,14 @@ mod tests {
                 assert_eq!(medium.load_pair(at), (9, 8));
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "0x3 is the last block")]
+    fn nobody_aims_beyond_the_last_block() {
+        let (pool, area, lines, starts) = blocks(3, 8);
+        let blocks = SlotBlocks::new(pool, area, lines, &starts[..2]).unwrap();
+        blocks.set_aim(7);
     }
 
     #[test]

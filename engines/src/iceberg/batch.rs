@@ -79,13 +79,13 @@ impl<M: Medium> Core<M> {
     /// Returns `false` if a resize is under way or began meanwhile; then nothing in `out` counts.
     #[inline(always)]
     fn get_batch(&self, isa: Isa, keys: &[u64], out: &mut [Option<u64>]) -> bool {
-        let geometry = self.geometry();
+        let (aim, geometry) = self.aim();
         if geometry.is_resizing() {
             return false;
         }
         let mut probes = ArrayVec::<_, LOOKUPS>::new();
         for &key in keys {
-            let probe = self.aim(geometry, self.hasher.first_u64(key));
+            let probe = self.probe(aim, self.hasher.first_u64(key));
             probe.prefetch_line();
             probes.push(probe);
         }
@@ -195,13 +195,13 @@ impl<M: Medium> Core<M> {
         key_of: &impl Fn(&T) -> u64,
         decide: &impl Fn(&T, Option<u64>) -> Change<u64>,
     ) -> u32 {
-        let geometry = self.geometry();
+        let (aim, geometry) = self.aim();
         if geometry.is_resizing() {
             return 0;
         }
         let mut probes = ArrayVec::<_, MUTATIONS>::new();
         for item in items {
-            let probe = self.aim(geometry, self.hasher.first_u64(key_of(item)));
+            let probe = self.probe(aim, self.hasher.first_u64(key_of(item)));
             probe.prefetch_line_to_write();
             probe.prefetch_preferred_to_write(self.medium());
             probes.push(probe);

@@ -18,7 +18,7 @@ use index::fingerprint::{
 use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
 use pmem::prefetch::{prefetch, prefetch_write};
-use pmem::slots::Slots;
+use pmem::slots::{Aim, Slots};
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset};
 use std::sync::atomic::compiler_fence;
@@ -158,11 +158,20 @@ impl<M> Probe<'_, M> {
 }
 
 impl<M: Medium> Core<M> {
+    /// What the fast path finds blocks by, and the geometry that it then finds them in: [`NO_AIM`], if that was not at
+    /// rest. Whoever goes by it holds the geometry against [`Core::geometry`] after what was read, or under a lock.
+    ///
+    /// [`NO_AIM`]: super::layout::NO_AIM
+    #[inline(always)]
+    pub(super) fn aim(&self) -> (Aim<'_, M>, Geometry) {
+        let aim = self.blocks_1.aim();
+        (aim, Geometry(aim.word()))
+    }
+
     /// Points at the block of a key with this hash. Does not read its fingerprints yet.
     #[inline(always)]
-    pub(super) fn aim(&self, geometry: Geometry, first: u64) -> Probe<'_, M> {
-        let home = geometry.home(first);
-        let (line, slots) = self.blocks_1.block(home);
+    pub(super) fn probe<'a>(&self, aim: Aim<'a, M>, first: u64) -> Probe<'a, M> {
+        let (home, line, slots) = aim.block(first);
         Probe { first, home: home as u32, near: self.near_1(first), line, slots }
     }
 

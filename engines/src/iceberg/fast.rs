@@ -12,6 +12,7 @@ use index::fingerprint::{match_line_fast, scan_line_fast};
 use index::{Change, Error, Exchange, is_same_state};
 use pmem::Medium;
 use pmem::line_log::Sequence;
+use pmem::opaque;
 use pmem::sync::{Numbered, Ordering, fence};
 
 impl<M: Medium> Core<M> {
@@ -19,11 +20,9 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn get(&self, key: u64) -> Option<u64> {
         let first = self.hasher.first_u64(key);
-        let geometry = self.geometry();
-        if geometry.is_resizing() {
-            return self.get_slow(key, first);
-        }
-        let probe = self.aim(geometry, first);
+        // During a resize, this looks at some block in vain. To ask first would cost all others two instructions.
+        let (aim, geometry) = self.aim();
+        let probe = self.probe(aim, first);
         // If the guess is good, two misses at once instead of one after the other.
         probe.prefetch_preferred(self.medium());
         let Some(matches) = match_line_fast(self.isa, probe.line, self.sought(&probe)) else {
@@ -61,6 +60,9 @@ impl<M: Medium> Core<M> {
             candidates &= candidates - 1;
         }
         if probe.may_have_spilled() {
+            if !is_current() {
+                return slow();
+            }
             let found = self.search_spilled(geometry, key, probe.first, [probe.home(); 2]);
             fence(Ordering::Acquire);
             return if is_current() { found } else { slow() };
@@ -72,7 +74,7 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn prefetch(&self, key: u64) {
         let first = self.hasher.first_u64(key);
-        let probe = self.aim(self.geometry(), first);
+        let probe = self.probe(self.aim().0, first);
         probe.prefetch_line_to_write();
         probe.prefetch_preferred_to_write(self.medium());
     }
@@ -145,11 +147,13 @@ impl<M: Medium> Core<M> {
         first: u64,
         decide: &impl Fn(Option<u64>) -> Change<u64>,
     ) -> Option<Done> {
-        let geometry = self.geometry();
+        let (aim, geometry) = self.aim();
         if geometry.is_resizing() || key == 0 {
             return None;
         }
-        let probe = self.aim(geometry, first);
+        // There are hardly enough registers: what would be kept to compute these anew takes some.
+        let mut probe = self.probe(aim, opaque::word(first));
+        probe.line = opaque::reference(probe.line);
         probe.prefetch_preferred_to_write(self.medium());
         if FLUSHES {
             // Before the lock, whose instruction waits for the previous operation's fence: the misses of this operation

@@ -171,6 +171,10 @@ pub(super) const GENERATION: u64 = 1 << 44;
 /// A resize is under way. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
+/// What the fast path is given while a resize is under way: no geometry, as that has a flag of what is left to do. By it
+/// all keys are in block 0.
+pub(super) const NO_AIM: u64 = RESIZING;
+
 impl Geometry {
     pub(super) fn new(level_1_log2: u32, level_2_log2: u32) -> Geometry {
         Geometry(((1 << level_1_log2) - 1) | u64::from(level_2_log2) << LEVEL_2_SHIFT)

@@ -59,6 +59,7 @@ impl<M: Medium> Core<M> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         self.publish_look_mask(geometry);
+        self.publish_aim();
         let initial = self.shape.initial_log2;
         let families = |log2: u32| if log2 > initial { 1 << (log2 - 1) } else { 1 << log2 };
         let level_1 = LevelView {

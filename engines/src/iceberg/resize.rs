@@ -9,13 +9,14 @@
 use super::block::{Choices, Locked, lane_to_fill};
 use super::hash::h0;
 use super::layout::{
-    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED, SPILLED_WORD,
+    Geometry, LEVEL_1, LEVEL_2, MOVED_1, MOVED_2, NO_AIM, ROOT_LEVEL_1, ROOT_LEVEL_2, SPILLED,
+    SPILLED_WORD,
 };
 use super::{Core, INSERTIONS, REMOVALS};
 use crate::Settings;
 use index::fingerprint::{EMPTY, lanes};
 use pmem::slots::Area;
-use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
+use pmem::sync::{AtomicU64, Ordering, fence, spin, thread_index};
 use pmem::{LINE, Medium, Offset, SpaceError};
 
 /// Without a helper, a thread moves one block of each level per this many insertions or removals.
@@ -290,6 +291,7 @@ impl<M: Medium> Core<M> {
         progress.next_2.store(0, Ordering::Relaxed);
         self.publish_look_mask(next);
         self.published.geometry.store(next.0, Ordering::Release);
+        self.publish_aim();
         self.signal.wake();
     }
 
@@ -403,6 +405,21 @@ impl<M: Medium> Core<M> {
         let end = |geometry| Some(end(Geometry(geometry)).0);
         let _ = self.published.geometry.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
         self.publish_look_mask(self.geometry());
+        self.publish_aim();
+    }
+
+    /// Gives the fast path the geometry, if it is at rest. It comes later than the geometry itself: whoever goes by an
+    /// aim finds that geometry, or a newer one.
+    pub(super) fn publish_aim(&self) {
+        loop {
+            let geometry = self.geometry();
+            self.blocks_1.set_aim(if geometry.is_resizing() { NO_AIM } else { geometry.0 });
+            // A thread that is held up before this store may make a newer aim an old one, which nobody would go by.
+            fence(Ordering::SeqCst);
+            if self.geometry() == geometry {
+                return;
+            }
+        }
     }
 
     /// Section 4: writes each pair that now belongs to the destination there, then erases it here. Nobody uses the

@@ -1,6 +1,6 @@
 //! Matching half a line at once.
 
-use super::lanes::{LINE_MASK, Sought};
+use super::lanes::{LINE_MASK, Sought, ZEROS};
 use pmem::sync::AtomicU64;
 use std::arch::asm;
 
@@ -9,13 +9,13 @@ use std::arch::asm;
 /// The processor has AVX2.
 #[inline]
 pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u64 {
-    let (low, high): (u32, u32);
+    let (low, high): (u64, u64);
     // SAFETY: the caller vouches for the instructions. Reads a constant, one of 256 prints, one of
     // the entries before them, since `Near` is the beginning of one, and the line's 64 bytes. The
     // references keep all of them in place. The line may be read while it is written, since the
     // block stands for relaxed loads of its words. Needs no alignment. Writes nothing but
     // registers, and names all it changes: `vzeroupper`, without which later SSE code would stall,
-    // changes all sixteen.
+    // changes all sixteen. An instruction that writes the low half of a register clears its high half.
     unsafe {
         asm!(
             "vpbroadcastb ymm0, byte ptr [{tables} + {byte} + {prints}]",
@@ -24,8 +24,7 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
             "vpcmpeqb ymm1, ymm1, [{line} + 32]",
             "vpxor ymm0, ymm0, [{line}]",
             "vpand ymm0, ymm0, [rip + {mask}]",
-            "vpxor xmm2, xmm2, xmm2",
-            "vpcmpeqb ymm0, ymm0, ymm2",
+            "vpcmpeqb ymm0, ymm0, [rip + {zeros}]",
             "vpmovmskb {high:e}, ymm1",
             "vpmovmskb {low:e}, ymm0",
             "vzeroupper",
@@ -35,6 +34,7 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
             prints = const Sought::PRINTS,
             line = in(reg) line,
             mask = sym LINE_MASK,
+            zeros = sym ZEROS,
             low = lateout(reg) low,
             high = lateout(reg) high,
             out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
@@ -44,7 +44,7 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
             options(nostack, preserves_flags, readonly),
         );
     }
-    u64::from(low) | u64::from(high) << 32
+    low | high << 32
 }
 
 /// The lanes that hold what is sought, and those that hold 0.
@@ -54,7 +54,7 @@ pub(super) unsafe fn match_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> u6
 /// The processor has AVX2.
 #[inline]
 pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> (u64, u64) {
-    let (low, high, low_empty, high_empty): (u32, u32, u32, u32);
+    let (low, high, low_empty, high_empty): (u64, u64, u64, u64);
     // SAFETY: as in `match_line`; the line is loaded once.
     unsafe {
         asm!(
@@ -93,6 +93,5 @@ pub(super) unsafe fn scan_line(line: &[AtomicU64; 8], sought: Sought<'_>) -> (u6
             options(nostack, preserves_flags, readonly),
         );
     }
-    let join = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    (join(low, high), join(low_empty, high_empty))
+    (low | high << 32, low_empty | high_empty << 32)
 }

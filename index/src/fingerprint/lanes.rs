@@ -21,6 +21,10 @@ pub(super) static LINE_MASK: Differences = Differences([
     u64::MAX,
 ]);
 
+/// For comparisons in fewer instructions than an empty register takes.
+#[cfg(target_arch = "x86_64")]
+pub(super) static ZEROS: Differences = Differences([0; 8]);
+
 /// Lanes of a group: as many as slots of 16 bytes fit one cache line.
 pub const GROUP_LANES: usize = 4;
 
@@ -83,7 +87,8 @@ impl Near {
     /// The group's first lane.
     #[inline(always)]
     pub const fn lane(self) -> usize {
-        self.0 as usize >> ENTRY_LOG2 << GROUP_LANES.ilog2()
+        // One shift: of the bits below the group's number none is set.
+        self.0 as usize >> (ENTRY_LOG2 - GROUP_LANES.ilog2())
     }
 
     /// The bytes of as many slots of 16 bytes as there are lanes before the group.
