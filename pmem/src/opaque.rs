@@ -17,6 +17,7 @@ pub fn word(mut word: u64) -> u64 {
 
 /// `reference`.
 #[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "nothing is read or written")]
 pub fn reference<T>(reference: &T) -> &T {
     let mut address: *const T = reference;
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
