@@ -76,8 +76,8 @@ impl<T: Core + ?Sized> AnyEngine<T> {
         AnyEngine { inlined, any: any.into(), compactor: None, pool: None }
     }
 
-    /// What gives the leases of the preferred engine's hot path: of reads first, then, if any, of changes.
-    pub(crate) fn take_renewals(&mut self) -> Vec<Renewal> {
+    /// What gives the leases of the preferred engine's hot path: that of reads and that of changes, if any.
+    pub(crate) fn take_renewals(&mut self) -> [Option<Renewal>; 2] {
         self.inlined.preferred.take_renewals()
     }
 

@@ -141,7 +141,7 @@ pub(crate) struct Handle {
     /// its stores are ordered does not matter.
     upheavals: AtomicU64,
     /// They give the engine's leased operations, as long as nothing disturbs the handle.
-    renewals: Vec<Renewal>,
+    renewals: [Option<Renewal>; 2],
     /// Whether a page may vanish and be read as zeros.
     is_watched: bool,
     engine: Engine,
@@ -157,12 +157,12 @@ impl Handle {
         durable: Option<Durable>,
         file: Option<PoolFile>,
         engine: Engine,
-        mut renewals: Vec<Renewal>,
+        mut renewals: [Option<Renewal>; 2],
         recovery: Duration,
     ) -> Handle {
         if durable.is_some() {
             // A change looks at the log, and those that are leased do not.
-            renewals.truncate(1);
+            renewals[1] = None;
         }
         let gate = Arc::clone(pool.gate());
         let logged = pool.superblock().logged().filter(|_| durable.is_some());
@@ -194,6 +194,7 @@ impl Handle {
     /// Makes every call look for lost pages, before and after what it does: what it reads may be zeros for them.
     pub(crate) fn watch(&mut self) {
         self.is_watched = true;
+        self.renewals = [None, None];
     }
 
     /// Refuses a handle that a forked child has inherited, and one of a pool that has lost a page of its file.
@@ -208,7 +209,7 @@ impl Handle {
         let upheavals = pmem::sync::upheavals();
         // A pool is marked before its loss is counted.
         fence(Ordering::Acquire);
-        let lapsed: Vec<_> = self.renewals.iter().map(Renewal::begin).collect();
+        let lapsed = self.renewals.each_ref().map(|renewal| renewal.as_ref().map(Renewal::begin));
         if pmem::sync::forks() != self.forks_at_open {
             return Err(Error::Forked);
         }
@@ -219,7 +220,7 @@ impl Handle {
         }
         if !self.is_watched {
             self.upheavals.store(upheavals, Ordering::Relaxed);
-            lapsed.into_iter().for_each(Lapsed::renew);
+            lapsed.into_iter().flatten().for_each(Lapsed::renew);
         }
         Ok(())
     }

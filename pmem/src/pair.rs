@@ -6,10 +6,11 @@
 
 /// Whether this processor loads 16 aligned bytes atomically.
 ///
-/// x86-64: guaranteed by Intel and AMD where AVX exists. AArch64: by LSE2.
+/// x86-64: guaranteed by Intel and AMD where AVX exists, and with it SSE4.1, which [`load`] needs. AArch64: by LSE2.
 pub fn is_supported() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx");
+    return std::arch::is_x86_feature_detected!("avx")
+        && std::arch::is_x86_feature_detected!("sse4.1");
     #[cfg(target_arch = "aarch64")]
     return std::arch::is_aarch64_feature_detected!("lse2");
 }
@@ -23,7 +24,7 @@ pub fn is_supported() -> bool {
 pub unsafe fn load(at: *const u64) -> (u64, u64) {
     let (low, high): (u64, u64);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller vouches for the address, and for AVX, with which SSE4.1 came; the block
+    // SAFETY: the caller vouches for the address, and for the instructions; the block
     // writes registers only. It is left without `readonly` so that the compiler moves no later
     // load before it (acquire; on this architecture the processor keeps loads in order by itself).
     unsafe {

@@ -100,7 +100,7 @@ pub struct Hot<M: Medium> {
     changes: Lease<Core<M>>,
     /// The items of a store; a table has none.
     items: Option<ItemReader<M>>,
-    renewals: Vec<Renewal>,
+    renewals: [Option<Renewal>; 2],
 }
 
 /// Look-ups in a table.
@@ -118,26 +118,24 @@ pub struct Changes<'a, M: Medium> {
 impl<M: Medium> Hot<M> {
     fn new(core: &Arc<Core<M>>, items: Option<ItemReader<M>>) -> Self {
         let (reads, reads_renewal) = Lease::new(Arc::clone(core));
-        let mut renewals = vec![reads_renewal];
         // Next to a flush, a call costs nothing.
-        let changes = if core.flushes() || items.is_some() {
-            Lease::never()
+        let (changes, changes_renewal) = if core.flushes() || items.is_some() {
+            (Lease::never(), None)
         } else {
             let (changes, renewal) = Lease::new(Arc::clone(core));
-            renewals.push(renewal);
-            changes
+            (changes, Some(renewal))
         };
-        Hot { reads, changes, items, renewals }
+        Hot { reads, changes, items, renewals: [Some(reads_renewal), changes_renewal] }
     }
 
     /// None, and never any.
     pub fn none() -> Self {
         let (reads, changes) = (Lease::never(), Lease::never());
-        Hot { reads, changes, items: None, renewals: Vec::new() }
+        Hot { reads, changes, items: None, renewals: [None, None] }
     }
 
-    /// What gives the leases: of reads first, then, if these are ever offered, of changes. Empty the second time.
-    pub fn take_renewals(&mut self) -> Vec<Renewal> {
+    /// What gives the leases, that of reads and that of changes, if these are ever offered. `None` the second time.
+    pub fn take_renewals(&mut self) -> [Option<Renewal>; 2] {
         std::mem::take(&mut self.renewals)
     }
 

@@ -74,7 +74,12 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn prefetch(&self, key: u64) {
         let first = self.hasher.first_u64(key);
-        let probe = self.probe(self.aim().0, first);
+        let (aim, geometry) = self.aim();
+        if geometry.is_resizing() {
+            let home = self.geometry().home(first);
+            return self.blocks_1.prefetch_line_to_write(home);
+        }
+        let probe = self.probe(aim, first);
         probe.prefetch_line_to_write();
         probe.prefetch_preferred_to_write(self.medium());
     }

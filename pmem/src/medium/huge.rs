@@ -8,7 +8,7 @@
 //! huge page takes less time than 512 single ones, of which each is then mapped by a fault of its own.
 
 use super::reservation::Reservation;
-use super::space::{allocate, is_in_tmpfs};
+use super::space::{fallocate, is_in_tmpfs};
 use crate::offset::HUGE_PAGE_BYTES;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -58,10 +58,10 @@ pub(super) fn take(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
     for start in range.clone().step_by(HUGE_PAGE_BYTES as usize) {
         // An empty range is refused. The last page also makes the file long enough.
         let end = start + HUGE_PAGE_BYTES;
-        allocate(file, end.saturating_sub(page)..end)?;
+        fallocate(file, end.saturating_sub(page)..end)?;
     }
     let bytes = range.end - range.start;
-    let window = Reservation::new(bytes)?;
+    let window = Reservation::exactly(bytes)?;
     let address = window.base.as_ptr().cast();
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::SHARED | MapFlags::FIXED;

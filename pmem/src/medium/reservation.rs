@@ -18,7 +18,7 @@ const RESERVE_BYTES_MIN: u64 = 1 << 26;
 pub(super) struct Reservation {
     /// The first usable address, aligned to a huge page.
     pub(super) base: NonNull<u8>,
-    /// Usable bytes from there, a power of two. What every access is held against. At least [`GUARD_BYTES`] behind them
+    /// Usable bytes from there, a power of two for a pool. What every access is held against. At least [`GUARD_BYTES`] behind them
     /// are free, too.
     pub(super) bytes: u64,
     /// Start and length of the whole mapping, which is unaligned.
@@ -31,21 +31,24 @@ impl Reservation {
     pub(super) fn new(wanted_bytes: u64) -> io::Result<Reservation> {
         let mut bytes =
             wanted_bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
-        let start = loop {
-            // SAFETY: a new anonymous mapping at an address of the kernel's choice.
-            let mapped = unsafe {
-                rustix::mm::mmap_anonymous(
-                    std::ptr::null_mut(),
-                    (bytes + HUGE_PAGE_BYTES) as usize,
-                    ProtFlags::empty(),
-                    MapFlags::PRIVATE | MapFlags::NORESERVE,
-                )
-            };
-            match mapped {
-                Ok(start) => break start,
-                Err(error) if bytes <= RESERVE_BYTES_MIN => return Err(error.into()),
-                Err(_) => bytes /= 2,
+        loop {
+            match Reservation::exactly(bytes) {
+                Err(_) if bytes > RESERVE_BYTES_MIN => bytes /= 2,
+                reserved => return reserved,
             }
+        }
+    }
+
+    /// Addresses for so many bytes.
+    pub(super) fn exactly(bytes: u64) -> io::Result<Reservation> {
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                (bytes + HUGE_PAGE_BYTES) as usize,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
         };
         let whole = (
             NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,

@@ -166,7 +166,7 @@ pub(crate) fn give_back(file: BorrowedFd<'_>, pages: Range<u64>) -> Result<(), E
     }
 }
 
-fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
+pub(super) fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
     let mut from = range.start;
     while from < range.end {
         let bytes = (range.end - from).min(STEP_BYTES);

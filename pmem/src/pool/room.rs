@@ -72,11 +72,16 @@ impl<M: Medium> Pool<M> {
     /// helper: it may take long, but delays nobody for long.
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
         let end = self.superblock.lock().end;
-        // Wherever they may begin, and in whole huge pages where one is not too much.
-        let unit = if bytes < HUGE_PAGE_BYTES { 1 } else { HUGE_PAGE_BYTES };
-        let bytes = bytes.checked_next_multiple_of(unit).unwrap_or(bytes);
-        let target = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
-        self.medium.grow(target)?;
+        // Wherever they may begin.
+        let least = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
+        // In whole huge pages, where one is not too much.
+        let ample = least.checked_next_multiple_of(HUGE_PAGE_BYTES).unwrap_or(least);
+        let target = if bytes < HUGE_PAGE_BYTES || self.medium.grow(ample).is_err() {
+            self.medium.grow(least)?;
+            least
+        } else {
+            ample
+        };
         let further = |before: u64| (before < target).then_some(target);
         let before = self.prepared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
         if let Ok(before) = before {
