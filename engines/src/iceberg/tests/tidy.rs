@@ -1,12 +1,13 @@
 //! What doublings do with pairs that spilled, and with SPILLED bits.
 
 use super::{after_crash, after_crash_without, new_table};
+use crate::iceberg::block::Locked;
 use crate::iceberg::hash::{h0, spilled_bit};
 use crate::iceberg::layout::{SPILLED, SPILLED_WORD};
 use crate::iceberg::{Core, Iceberg, Shape};
 use index::Index;
 use pmem::medium::Dram;
-use pmem::sync::Ordering;
+use pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use pmem::{Medium, Offset};
 use std::collections::HashMap;
 
@@ -280,4 +281,35 @@ fn a_late_thread_tidies_nothing() {
     is_late(draining);
     is_late(clearing);
     assert!(core.finish_moves());
+}
+
+/// A thread that was held up since a former table had this size takes a lock of a block that is being filled, and gives
+/// it back by a store of the whole word.
+#[test]
+fn a_move_waits_for_a_late_thread() {
+    let (table, keys) = spilled();
+    begin(&table);
+    let geometry = table.core.geometry();
+    let core = &table.core;
+    let (upper_1, upper_2) = (geometry.blocks_1() / 2, geometry.blocks_2() / 2);
+    let move_1 = || _ = core.ensure_moved_1(geometry, 7);
+    let move_2 = || _ = core.ensure_moved_2(geometry, 3);
+    let moves: [(&AtomicU64, &(dyn Fn() + Sync)); 2] =
+        [(core.flags_1(upper_1 + 7), &move_1), (core.word_2(upper_2 + 3), &move_2)];
+    for (word, move_block) in moves {
+        let late = Locked::attempt(word).unwrap();
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                move_block();
+                assert!(has_ended.load(Ordering::SeqCst), "the move did not wait");
+            });
+            // A longer wait only makes a fault more likely to be found.
+            (0..1000).for_each(|_| std::thread::yield_now());
+            has_ended.store(true, Ordering::SeqCst);
+            drop(late);
+        });
+    }
+    move_all(&table);
+    assert_holds(&table, &keys);
 }
