@@ -25,8 +25,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Some(Here { hot, thread, write })
     }
 
-    /// Any change. Out of line: so its error does not take the results of the hot path through memory.
-    #[inline(never)]
+    /// Any change.
+    #[inline(always)]
     pub(super) fn change(
         &self,
         change: impl FnOnce(&dyn Index<K, V>) -> std::result::Result<Option<V>, index::Error>,
