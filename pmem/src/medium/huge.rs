@@ -8,31 +8,55 @@
 //! huge page takes less time than 512 single ones, of which each is then mapped by a fault of its own.
 
 use super::reservation::Reservation;
-use super::space::{fallocate, is_in_tmpfs};
+use super::space::{STEP_BYTES, fallocate, is_in_tmpfs};
 use crate::offset::HUGE_PAGE_BYTES;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::io;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
-/// Most steps that are taken in single pages after a refusal. A system has no huge pages because it cannot have them,
-/// or because its memory is in pieces just now; then each attempt costs time.
+/// Most steps that are taken in single pages after an attempt that was not worth its time. A system has no huge pages
+/// because it cannot have them, or because its memory is in pieces just now: then it moves others' pages first.
 const REST_MAX: u32 = 1 << 10;
+/// A huge page that takes longer is not worth it. As many single pages take about as long, with the faults that map
+/// them. Where memory is in pieces it may take 5 ms, and a writer waits meanwhile.
+const PAGE_TIME_MAX: Duration = Duration::from_millis(2);
+/// Most huge pages of one attempt.
+const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
 
 /// Whether another attempt is worth its time.
 #[derive(Debug, Default)]
 pub(super) struct HugePages {
+    /// Whether the file is in tmpfs.
+    is_offered: bool,
     /// Steps to come without an attempt.
     rest: u32,
-    /// Steps that follow the next refusal.
+    /// Steps that follow the next attempt if it is not worth its time.
     patience: u32,
+    /// log2 of the huge pages of an attempt. The first one after another kind of step is small: a writer may wait.
+    pages_log2: u32,
 }
 
 impl HugePages {
-    /// The part of `step` to attempt now, whole huge pages. The caller says by [`HugePages::learn`] what came of it.
-    pub(super) fn wanted(&mut self, file: BorrowedFd<'_>, step: &Range<u64>) -> Option<Range<u64>> {
+    /// For a file.
+    pub(super) fn of(file: BorrowedFd<'_>) -> HugePages {
+        HugePages { is_offered: is_in_tmpfs(file), ..HugePages::default() }
+    }
+
+    /// Most bytes of the next step.
+    pub(super) fn step_bytes(&self) -> u64 {
+        if self.is_offered && self.rest == 0 {
+            HUGE_PAGE_BYTES << self.pages_log2
+        } else {
+            STEP_BYTES
+        }
+    }
+
+    /// The part of `step` to attempt now, whole huge pages.
+    fn wanted(&mut self, step: &Range<u64>) -> Option<Range<u64>> {
         let whole = step.start.next_multiple_of(HUGE_PAGE_BYTES)..whole_pages(step.end);
-        if whole.is_empty() || !is_in_tmpfs(file) {
+        if whole.is_empty() || !self.is_offered {
             return None;
         }
         let is_attempted = self.rest == 0;
@@ -40,9 +64,24 @@ impl HugePages {
         is_attempted.then_some(whole)
     }
 
-    pub(super) fn learn(&mut self, has_succeeded: bool) {
-        self.patience = if has_succeeded { 0 } else { (2 * self.patience).clamp(1, REST_MAX) };
+    fn learn(&mut self, is_worth_it: bool) {
+        if is_worth_it {
+            self.patience = 0;
+            self.pages_log2 = (self.pages_log2 + 1).min(PAGES_MAX.ilog2());
+        } else {
+            self.patience = (2 * self.patience).clamp(1, REST_MAX);
+            self.pages_log2 = 0;
+        }
         self.rest = self.patience;
+    }
+
+    /// Takes the space of what huge pages a step has, if it is worth an attempt. What is left is to be taken otherwise.
+    pub(super) fn attempt(&mut self, file: BorrowedFd<'_>, step: &Range<u64>) {
+        let Some(pages) = self.wanted(step) else { return };
+        let count = (pages.end - pages.start) / HUGE_PAGE_BYTES;
+        let began = Instant::now();
+        let taken = take(file, pages);
+        self.learn(taken.is_ok() && began.elapsed() <= PAGE_TIME_MAX * count as u32);
     }
 }
 
@@ -146,12 +185,28 @@ mod tests {
     }
 
     #[test]
+    fn attempts_begin_small() {
+        let mut pages = HugePages { is_offered: true, ..HugePages::default() };
+        let mut steps = Vec::new();
+        for is_worth_it in [true, true, true, true, false, true] {
+            steps.push(pages.step_bytes() >> 20);
+            pages.learn(is_worth_it);
+            if !is_worth_it {
+                assert_eq!(pages.step_bytes(), STEP_BYTES);
+                assert_eq!(pages.wanted(&(0..STEP_BYTES)), None);
+            }
+        }
+        assert_eq!(steps, [2, 4, 8, 16, 16, 2]);
+        assert_eq!(HugePages::default().step_bytes(), STEP_BYTES);
+    }
+
+    #[test]
     fn attempts_become_rare_after_refusals() {
         let Some(file) = file() else { return };
-        let mut pages = HugePages::default();
+        let mut pages = HugePages::of(file.as_fd());
         let mut attempts = |count: usize, succeed: bool| {
             let is_attempted = |_: &usize| {
-                let wanted = pages.wanted(file.as_fd(), &(4096..2 * HUGE_PAGE_BYTES + 1));
+                let wanted = pages.wanted(&(4096..2 * HUGE_PAGE_BYTES + 1));
                 if let Some(wanted) = &wanted {
                     assert_eq!(*wanted, HUGE_PAGE_BYTES..2 * HUGE_PAGE_BYTES);
                     pages.learn(succeed);
@@ -168,6 +223,6 @@ mod tests {
         let first = attempts(2_000, true)[0];
         assert!(first <= REST_MAX as usize);
         assert_eq!(attempts(2, true), [0, 1]);
-        assert_eq!(pages.wanted(file.as_fd(), &(1..HUGE_PAGE_BYTES)), None);
+        assert_eq!(pages.wanted(&(1..HUGE_PAGE_BYTES)), None);
     }
 }

@@ -12,6 +12,7 @@ use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::prefetch::{prefetch, prefetch_write};
 use crate::sync::Mutex;
+use rustix::fd::AsFd;
 use rustix::mm::{MapFlags, MsyncFlags};
 use std::fs::File;
 use std::io;
@@ -173,7 +174,7 @@ impl Memory {
         let reservation = Reservation::new(size.max(size_max))?;
         let space = match &backing {
             Backing::Anonymous => Space::default(),
-            Backing::File { file, .. } => Space::of_file(file.metadata()?.len()),
+            Backing::File { file, .. } => Space::of_file(file.as_fd(), file.metadata()?.len()),
         };
         Ok(Memory {
             watch: None,

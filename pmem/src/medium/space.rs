@@ -33,8 +33,8 @@ pub(super) struct Space {
 
 impl Space {
     /// Of a file of `found` bytes.
-    pub(super) fn of_file(found: u64) -> Space {
-        Space { found, ..Space::default() }
+    pub(super) fn of_file(file: BorrowedFd<'_>, found: u64) -> Space {
+        Space { found, huge_pages: HugePages::of(file), ..Space::default() }
     }
 
     /// Whether the file's first `target` bytes have space; `mapped` of them are mapped.
@@ -52,7 +52,7 @@ impl Space {
     ) -> Result<(), Errno> {
         let from = self.taken.max(mapped);
         // No step but the last one ends amid a huge page.
-        let step = from..target.min(huge::whole_pages(from + STEP_BYTES));
+        let step = from..target.min(huge::whole_pages(from + self.huge_pages.step_bytes()));
         match self.take(file, mapped, step.clone(), target) {
             Ok(()) => {
                 self.taken = step.end;
@@ -78,10 +78,7 @@ impl Space {
             return Err(Errno::NOSPC);
         }
         if !self.writes_zeros {
-            if let Some(pages) = self.huge_pages.wanted(file, &step) {
-                let taken = huge::take(file, pages.clone());
-                self.huge_pages.learn(taken.is_ok());
-            }
+            self.huge_pages.attempt(file, &step);
             // Of what has its space already this takes none.
             match fallocate(file, step.clone()) {
                 Err(Errno::OPNOTSUPP) => self.writes_zeros = true,
@@ -234,7 +231,7 @@ mod tests {
     #[test]
     fn steps_that_were_taken_are_given_back() {
         let file = file_of(8192);
-        let mut space = Space::of_file(8192);
+        let mut space = Space::of_file(file.as_fd(), 8192);
         space.take_step(file.as_fd(), 8192, 1 << 30).unwrap();
         assert_eq!(len(&file), STEP_BYTES);
         assert!(!space.reaches(1 << 30, 8192) && space.reaches(STEP_BYTES, 8192));
@@ -252,7 +249,7 @@ mod tests {
     #[test]
     fn what_the_file_had_is_not_given_back() {
         let file = file_of(1 << 20);
-        let mut space = Space::of_file(1 << 20);
+        let mut space = Space::of_file(file.as_fd(), 1 << 20);
         space.take_step(file.as_fd(), 8192, 2 << 20).unwrap();
         space.give_back(file.as_fd(), 8192);
         assert_eq!(len(&file), 1 << 20);
@@ -263,7 +260,7 @@ mod tests {
         let file = file_of(0);
         std::os::unix::fs::FileExt::write_all_at(&file, b"kept", 0).unwrap();
         write_zeros(file.as_fd(), 0..200_000).unwrap();
-        let mut space = Space { writes_zeros: true, ..Space::of_file(200_000) };
+        let mut space = Space { writes_zeros: true, ..Space::of_file(file.as_fd(), 200_000) };
         space.take_step(file.as_fd(), 4096, 300_000).unwrap();
         let mut bytes = vec![1; 300_000];
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
