@@ -171,8 +171,8 @@ pub(super) const GENERATION: u64 = 1 << 44;
 /// A resize is under way. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
-/// What the fast path is given while a resize is under way: no geometry, as that has a flag of what is left to do. By it
-/// all keys are in block 0.
+/// What the fast path is given while a resize is under way: no geometry, as that has a flag of what is left to do. By
+/// it all keys are in block 0.
 pub(super) const NO_AIM: u64 = RESIZING;
 
 impl Geometry {

@@ -111,8 +111,8 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// What [`Core::count`] does after a count has grown by one to `sum`, in fewer instructions: so it passes a multiple
-    /// of the interval only by reaching it.
+    /// What [`Core::count`] does after a count has grown by one to `sum`, in fewer instructions: so it passes a
+    /// multiple of the interval only by reaching it.
     #[inline(always)]
     pub(super) fn counted_one(&self, sum: u64) {
         if sum & self.published.look_mask.load(Ordering::Relaxed) == 0 {
@@ -423,10 +423,10 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Locks the block that a move leads to. Nobody uses that before the source is marked as moved. But a thread may have
-    /// been held up with a geometry of a former table of that size: it takes the lock, finds the geometry changed, and
-    /// stores the word of the lock as it was when it released it. Sources come before destinations, as in all orders of
-    /// locks.
+    /// Locks the block that a move leads to. Nobody uses that before the source is marked as moved. But a thread may
+    /// have been held up with a geometry of a former table of that size: it takes the lock, finds the geometry changed,
+    /// and stores the word of the lock as it was when it released it. Sources come before destinations, as in all
+    /// orders of locks.
     fn lock_destination<'a>(&self, word: &'a AtomicU64) -> Locked<'a> {
         Locked::wait(word)
     }

@@ -3,8 +3,8 @@
 //! tmpfs has them where it is mounted so, or where the system's `shmem_enabled` allows them, and that is rare. With
 //! pages of 4 KiB nearly every miss of the caches needs a page walk as well. But since Linux 6.1 a process may ask for
 //! huge pages behind a range of a mapped file, whatever those settings are (`deny` excepted): MADV_COLLAPSE. It copies
-//! what pages the range has, and fills the rest with zeros. So it is asked when the space is taken, before the range has
-//! more than one page: nothing is copied to speak of, and nobody else has the range mapped and must wait. Zeroing a
+//! what pages the range has, and fills the rest with zeros. So it is asked when the space is taken, before the range
+//! has more than one page: nothing is copied to speak of, and nobody else has the range mapped and must wait. Zeroing a
 //! huge page takes less time than 512 single ones, of which each is then mapped by a fault of its own.
 
 use super::reservation::Reservation;

@@ -18,8 +18,8 @@ const RESERVE_BYTES_MIN: u64 = 1 << 26;
 pub(super) struct Reservation {
     /// The first usable address, aligned to a huge page.
     pub(super) base: NonNull<u8>,
-    /// Usable bytes from there, a power of two for a pool. What every access is held against. At least [`GUARD_BYTES`] behind them
-    /// are free, too.
+    /// Usable bytes from there, a power of two for a pool. What every access is held against. At least [`GUARD_BYTES`]
+    /// behind them are free, too.
     pub(super) bytes: u64,
     /// Start and length of the whole mapping, which is unaligned.
     whole: (NonNull<c_void>, usize),

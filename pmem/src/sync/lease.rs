@@ -2,8 +2,8 @@
 //!
 //! What a handle offers must not be used in a forked child, nor after a page of the pool's file has vanished. To
 //! compare a count of such events in each call takes five instructions of the hot path, which leads to the same object
-//! anyway. So the path to the object is what an event takes away: it is a word, and the event marks all words there are.
-//! Who then finds none looks for what has happened, and has the word set again if it does not concern the handle.
+//! anyway. So the path to the object is what an event takes away: it is a word, and the event marks all words there
+//! are. Who then finds none looks for what has happened, and has the word set again if it does not concern the handle.
 //!
 //! A lease is also a proof that the process has [`Asymmetric`] barriers: without them none is given.
 //!
@@ -150,7 +150,8 @@ impl<T> Lease<T> {
             self.target.as_ref().is_some_and(|target| Arc::as_ptr(target) as usize == word)
         );
         // SAFETY: only the renewal that was made with this lease sets its word to anything else than `GONE` or more,
-        // and then to the address of the target, which `self` keeps alive. The word is this lease's as long as it lives.
+        // and then to the address of the target, which `self` keeps alive. The word is this lease's as long as it
+        // lives.
         let target = unsafe { &*ptr::with_exposed_provenance::<T>(word) };
         Some((target, Asymmetric(())))
     }
