@@ -16,11 +16,12 @@ use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Most steps that are taken in single pages after an attempt that was not worth its time. A system has no huge pages
-/// because it cannot have them, or because its memory is in pieces just now: then it moves others' pages first.
+/// Most steps that are taken in single pages after an attempt that was not worth its time. Perhaps the system cannot
+/// have huge pages; or its memory is in pieces just now, and it moves others' pages first; or it is a virtual machine,
+/// and gets the memory from its host first.
 const REST_MAX: u32 = 1 << 10;
 /// A huge page that takes longer is not worth it. As many single pages take about as long, with the faults that map
-/// them. Where memory is in pieces it may take 5 ms, and a writer waits meanwhile.
+/// them. One that comes from a host may take 5 ms, and a writer waits meanwhile.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(2);
 /// Most huge pages of one attempt.
 const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
@@ -151,7 +152,10 @@ mod tests {
         memory.populate(0..bytes + 8192);
         // SAFETY: nobody else uses the memory.
         let start = unsafe { memory.bytes(Offset(0), 8) }.unwrap().as_ptr();
-        assert_eq!(huge_bytes_at(start as usize), bytes - HUGE_PAGE_BYTES);
+        // The first attempt succeeds, however long it takes. Whether others follow depends on that.
+        let huge_bytes = huge_bytes_at(start as usize);
+        let most = bytes - HUGE_PAGE_BYTES;
+        assert!((HUGE_PAGE_BYTES..=most).contains(&huge_bytes), "{huge_bytes}");
         // All of it has space, and no more than that.
         let taken_bytes = file.metadata().unwrap().blocks() * 512;
         assert_eq!((taken_bytes, file.metadata().unwrap().len()), (bytes + 8192, bytes + 8192));
