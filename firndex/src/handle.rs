@@ -157,13 +157,9 @@ impl Handle {
         durable: Option<Durable>,
         file: Option<PoolFile>,
         engine: Engine,
-        mut renewals: [Option<Renewal>; 2],
+        renewals: [Option<Renewal>; 2],
         recovery: Duration,
     ) -> Handle {
-        if durable.is_some() {
-            // A change looks at the log, and those that are leased do not.
-            renewals[1] = None;
-        }
         let gate = Arc::clone(pool.gate());
         let logged = pool.superblock().logged().filter(|_| durable.is_some());
         Handle {

@@ -8,7 +8,7 @@ use crate::engine::{
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;
-use index::{Fixed, Index, ItemReader, Items, Record, are_words};
+use index::{Change, Fixed, Index, ItemReader, Items, Record, are_words};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::sync::{Asymmetric, Lease, Numbered, Renewal};
 use pmem::{Medium, OpenError, Pool};
@@ -118,7 +118,8 @@ pub struct Changes<'a, M: Medium> {
 impl<M: Medium> Hot<M> {
     fn new(core: &Arc<Core<M>>, items: Option<ItemReader<M>>) -> Self {
         let (reads, reads_renewal) = Lease::new(Arc::clone(core));
-        // Next to a flush, a call costs nothing.
+        // Next to a flush, a call costs nothing. And where the flush is an append to a log, whoever changes anything has
+        // to ask the log first.
         let (changes, changes_renewal) = if core.flushes() || items.is_some() {
             (Lease::never(), None)
         } else {
@@ -176,25 +177,25 @@ impl<M: Medium> Changes<'_, M> {
     /// [`Index::insert`].
     #[inline(always)]
     pub fn insert(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
-        self.core.insert_here(key, value, thread)
+        self.core.mutate_here(key, thread, |found| Change::if_absent(found, value))
     }
 
     /// [`Index::update`].
     #[inline(always)]
     pub fn update(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
-        self.core.update_here(key, value, thread)
+        self.core.mutate_here(key, thread, |found| Change::if_present(found, value))
     }
 
     /// [`Index::upsert`].
     #[inline(always)]
     pub fn upsert(self, key: u64, value: u64, thread: Numbered) -> Option<Option<u64>> {
-        self.core.upsert_here(key, value, thread)
+        self.core.mutate_here(key, thread, |_| Change::Put(value))
     }
 
     /// [`Index::remove`].
     #[inline(always)]
     pub fn remove(self, key: u64, thread: Numbered) -> Option<Option<u64>> {
-        self.core.remove_here(key, thread)
+        self.core.mutate_here(key, thread, |_| Change::Remove)
     }
 }
 

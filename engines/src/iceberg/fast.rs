@@ -130,7 +130,7 @@ impl<M: Medium> Core<M> {
     /// [`Core::mutate`] for callers that it is compiled into, as long as the fast path suffices. On a medium that does
     /// not flush. Returns what was found, or `None` if nothing was done.
     #[inline(always)]
-    fn mutate_here(
+    pub(super) fn mutate_here(
         &self,
         key: u64,
         thread: Numbered,
@@ -223,41 +223,6 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn remove(&self, key: u64) -> Result<Option<u64>, Error> {
         self.mutate(key, |_| Change::Remove)
-    }
-
-    #[inline(always)]
-    pub(super) fn insert_here(
-        &self,
-        key: u64,
-        value: u64,
-        thread: Numbered,
-    ) -> Option<Option<u64>> {
-        self.mutate_here(key, thread, |found| Change::if_absent(found, value))
-    }
-
-    #[inline(always)]
-    pub(super) fn update_here(
-        &self,
-        key: u64,
-        value: u64,
-        thread: Numbered,
-    ) -> Option<Option<u64>> {
-        self.mutate_here(key, thread, |found| Change::if_present(found, value))
-    }
-
-    #[inline(always)]
-    pub(super) fn upsert_here(
-        &self,
-        key: u64,
-        value: u64,
-        thread: Numbered,
-    ) -> Option<Option<u64>> {
-        self.mutate_here(key, thread, |_| Change::Put(value))
-    }
-
-    #[inline(always)]
-    pub(super) fn remove_here(&self, key: u64, thread: Numbered) -> Option<Option<u64>> {
-        self.mutate_here(key, thread, |_| Change::Remove)
     }
 
     #[inline(always)]

@@ -423,18 +423,10 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Locks the block that a move leads to. Nobody uses that before the source is marked as moved. But a thread may
-    /// have been held up with a geometry of a former table of that size: it takes the lock, finds the geometry changed,
-    /// and stores the word of the lock as it was when it released it. Sources come before destinations, as in all
-    /// orders of locks.
-    fn lock_destination<'a>(&self, word: &'a AtomicU64) -> Locked<'a> {
-        Locked::wait(word)
-    }
-
     /// Section 4: writes each pair that now belongs to the destination there, then erases it here.
     fn move_block_1(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_1() / 2;
-        let _locked = self.lock_destination(self.flags_1(destination));
+        let _locked = lock_destination(self.flags_1(destination));
         let mut moves = Moves::NONE;
         let mut empties = self.lanes_1;
         for lane in lanes(self.taken_1(source)) {
@@ -541,7 +533,7 @@ impl<M: Medium> Core<M> {
     /// well.
     fn move_block_2(&self, geometry: Geometry, source: u64) {
         let destination = source + geometry.blocks_2() / 2;
-        let _locked = self.lock_destination(self.word_2(destination));
+        let _locked = lock_destination(self.word_2(destination));
         let mut moves = Moves::NONE;
         for lane in self.used_2(source) {
             let (key, value) = self.medium().load_pair(self.slot_2(source, lane));
@@ -563,6 +555,14 @@ impl<M: Medium> Core<M> {
         moves.iter().for_each(|entry| self.set_lane_2(source, entry.from, EMPTY));
         mark_moved_2(self.word_2(destination), geometry);
     }
+}
+
+/// Locks the block that a move leads to. Nobody uses that before the source is marked as moved. But a thread may have
+/// been held up with a geometry of a former table of that size: it takes the lock, finds the geometry changed, and
+/// stores the word of the lock as it was when it released it. Sources come before destinations, as in all orders of
+/// locks.
+fn lock_destination(word: &AtomicU64) -> Locked<'_> {
+    Locked::wait(word)
 }
 
 /// The choice by which a key came to the level-2 block `source` before the resize. The first one, if both lead there,

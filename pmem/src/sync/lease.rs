@@ -44,6 +44,7 @@ fn slabs() -> impl Iterator<Item = &'static Slab> {
 }
 
 /// What a word is set to by the `event`-th event.
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
 const fn gone(event: usize) -> usize {
     event << 1 | GONE
 }
@@ -79,7 +80,7 @@ impl Slot {
 }
 
 /// Takes all leases away. Safe in a signal's handler and in a forked child.
-#[cfg_attr(any(feature = "simulated", feature = "loom"), allow(dead_code))]
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub(super) fn take_away() {
     static EVENTS: AtomicUsize = AtomicUsize::new(1);
     let event = EVENTS.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +154,7 @@ impl<T> Lease<T> {
         // and then to the address of the target, which `self` keeps alive. The word is this lease's as long as it
         // lives.
         let target = unsafe { &*ptr::with_exposed_provenance::<T>(word) };
-        Some((target, Asymmetric(())))
+        Some((target, Asymmetric::known()))
     }
 }
 
@@ -179,7 +180,7 @@ impl Lapsed<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(feature = "simulated", feature = "loom"))))]
 mod tests {
     use super::*;
     use crate::sync::register_process;

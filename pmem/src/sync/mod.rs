@@ -7,6 +7,7 @@
 
 #[cfg(not(feature = "loom"))]
 mod array;
+mod asymmetric;
 mod element;
 mod lease;
 #[cfg(feature = "loom")]
@@ -31,12 +32,12 @@ pub use native::upheavals;
 
 #[cfg(not(feature = "loom"))]
 pub use array::Array;
+pub use asymmetric::Asymmetric;
 pub use element::{Line, Zeroable};
 pub use lease::{Lapsed, Lease, Renewal};
 #[cfg(feature = "loom")]
 pub use loom::Array;
 pub use per_thread::{Numbered, PerThread};
-pub use platform::Asymmetric;
 #[cfg(not(feature = "loom"))]
 use platform::pages;
 pub(crate) use platform::register_process;
@@ -44,5 +45,7 @@ pub use platform::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, Part, RwLock, THREADS_MAX, fence, forks,
     heavy_barrier, light_barrier, parts_of, pause, run_parts, spin, thread_index,
 };
-pub(crate) use platform::{count_bus_error, hold, known_index, release, thread_indices_end};
+pub(crate) use platform::{
+    count_bus_error, hold, is_asymmetric, known_index, release, thread_indices_end,
+};
 pub use std::sync::atomic::Ordering;

@@ -206,18 +206,9 @@ pub fn fence(order: Ordering) {
     }
 }
 
-/// Never granted: production's paths without it are what is explored.
-#[derive(Debug, Clone, Copy)]
-pub struct Asymmetric(pub(crate) ());
-
-impl Asymmetric {
-    /// `None`.
-    pub fn granted() -> Option<Asymmetric> {
-        None
-    }
-
-    /// As [`light_barrier`].
-    pub fn light_barrier(self) {}
+/// Never: see [`Asymmetric`](super::Asymmetric).
+pub(crate) fn is_asymmetric() -> bool {
+    false
 }
 
 /// A `SeqCst` fence: see above.

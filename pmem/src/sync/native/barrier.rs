@@ -25,21 +25,9 @@ pub(super) fn register() {
     }
 }
 
-/// That the kernel runs the barriers of heavy sides, which does not change while a process runs.
-#[derive(Debug, Clone, Copy)]
-pub struct Asymmetric(pub(crate) ());
-
-impl Asymmetric {
-    /// If it does so.
-    pub fn granted() -> Option<Asymmetric> {
-        ASYMMETRIC.load(Ordering::Relaxed).then_some(Asymmetric(()))
-    }
-
-    /// [`light_barrier`], without a look at what the kernel does.
-    #[inline(always)]
-    pub fn light_barrier(self) {
-        compiler_fence(Ordering::SeqCst);
-    }
+/// Whether the kernel runs the barriers of heavy sides, which does not change while a process runs.
+pub(crate) fn is_asymmetric() -> bool {
+    ASYMMETRIC.load(Ordering::Relaxed)
 }
 
 /// The side that runs often.

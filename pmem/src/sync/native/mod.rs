@@ -7,7 +7,8 @@ mod parts;
 mod rw_lock;
 mod thread;
 
-pub use barrier::{Asymmetric, heavy_barrier, light_barrier};
+pub(crate) use barrier::is_asymmetric;
+pub use barrier::{heavy_barrier, light_barrier};
 pub use mutex::Mutex;
 pub use parts::{Part, parts_of, run_parts};
 pub use rw_lock::RwLock;

@@ -253,18 +253,9 @@ pub fn forks() -> u32 {
     context().process
 }
 
-/// Never granted: production's paths without it are what is explored.
-#[derive(Debug, Clone, Copy)]
-pub struct Asymmetric(pub(crate) ());
-
-impl Asymmetric {
-    /// `None`.
-    pub fn granted() -> Option<Asymmetric> {
-        None
-    }
-
-    /// As [`light_barrier`].
-    pub fn light_barrier(self) {}
+/// Never: see [`Asymmetric`](super::Asymmetric).
+pub(crate) fn is_asymmetric() -> bool {
+    false
 }
 
 /// Nothing: a store that has not been shown is what the heavy side forces out.
