@@ -118,8 +118,8 @@ pub struct Changes<'a, M: Medium> {
 impl<M: Medium> Hot<M> {
     fn new(core: &Arc<Core<M>>, items: Option<ItemReader<M>>) -> Self {
         let (reads, reads_renewal) = Lease::new(Arc::clone(core));
-        // Next to a flush, a call costs nothing. And where the flush is an append to a log, whoever changes anything has
-        // to ask the log first.
+        // Next to a flush, a call costs nothing. And where the flush is an append to a log, whoever changes anything
+        // has to ask the log first.
         let (changes, changes_renewal) = if core.flushes() || items.is_some() {
             (Lease::never(), None)
         } else {

@@ -211,3 +211,20 @@ fn reopening_frees_what_waited() {
     assert!(used <= 1 << 20, "a value of 500,000 bytes takes {used} bytes");
     assert!(store.check().unwrap().is_sound());
 }
+
+/// The first look-up of a handle takes another way than later ones.
+#[test]
+fn a_value_that_is_held_stays() {
+    for &engine in Engine::ALL {
+        let store = Options::new().engine(engine).in_memory_store().unwrap();
+        for _ in 0..2 {
+            drop(store.put("key", [1; 100]).unwrap());
+            let held = store.get("key").unwrap().unwrap();
+            // Many more than wait for an epoch before space is used again.
+            for _ in 0..2_000 {
+                drop(store.put("key", [2; 100]).unwrap());
+            }
+            assert_eq!(held[..], [1; 100], "{engine}");
+        }
+    }
+}
