@@ -5,15 +5,17 @@ use crate::handle::PoolHandle;
 use pmem::OpenError;
 use pmem::heap::HeapUse;
 use pmem::sync::forks;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, park_timeout};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long it sleeps between two looks, at least and at most.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
-/// A look takes time for each segment of the heap. It sleeps this many times as long.
+/// A look takes processor time for each segment of the heap. It sleeps this many times as long. By the clock, a thread
+/// that lost its processor amid a look would sleep for many seconds.
 const REST: u32 = 100;
 /// How long it sleeps between two steps, so that it takes no processor from writers for long.
 const STEP_PAUSE: Duration = Duration::from_micros(100);
@@ -85,9 +87,9 @@ impl<T: Core + ?Sized> Work<T> {
     fn run(&self) {
         let mut futile_looks = 0;
         loop {
-            let began = Instant::now();
+            let began = processor_time();
             let is_due = is_due(&self.engine.space(), self.free_max);
-            let look = began.elapsed();
+            let look = processor_time().saturating_sub(began);
             // What cannot be moved or given back now may stay so for long.
             futile_looks = if is_due && !self.compact() { futile_looks + 1 } else { 0 };
             let longer = LOOK_EVERY * (1 << futile_looks.min(10));
@@ -130,6 +132,11 @@ impl<T: Core + ?Sized> Work<T> {
         }
         bytes
     }
+}
+
+/// What this thread has had of processors.
+fn processor_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Whether more than `free_max` of the space that the heap has is free.

@@ -1,7 +1,8 @@
 //! Epochs: the code of `pmem/src/epoch.rs` itself.
 //!
 //! Property: an item is not reclaimed while a reader that pinned before it was unlinked may still
-//! use it. The item is plain memory: its use and its reclamation must not race.
+//! use it. The item is plain memory: its use and its reclamation must not race. Besides, what waits in large amounts is
+//! seen by a helper.
 
 use pmem::epoch::Epochs;
 use pmem::sync::loom::{Plain, begin, end, explore, spawn};
@@ -153,6 +154,62 @@ fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
         model.item.read();
         drop(guard);
         collectors.into_iter().for_each(|collector| collector.join().unwrap());
+        end();
+    });
+}
+
+/// Somebody who finds that nothing is overdue goes to sleep, and nobody wakes him before more waits than now.
+#[test]
+fn what_is_overdue_under_a_pin_is_so_to_all_who_look() {
+    explore(Some(2), || {
+        let model = Model::new();
+        begin();
+        let scan = model.epochs.pin();
+        let retire = |item| model.epochs.pin().retire(item, LARGE_BYTES, drop);
+        assert!(retire(ITEM));
+        let helper = {
+            let shared = Arc::clone(&model);
+            spawn(1, move || {
+                shared.epochs.collect(drop);
+                assert!(shared.epochs.is_overdue(), "overlooked");
+            })
+        };
+        assert!(!retire(OTHER), "said twice");
+        helper.join().unwrap();
+        drop(scan);
+        end();
+    });
+}
+
+/// It is woken by who retires.
+#[test]
+fn nothing_waits_for_long_beside_a_helper_that_sleeps() {
+    explore(Some(3), || {
+        let model = Model::new();
+        let is_woken = Arc::new(AtomicU64::new(0));
+        begin();
+        let retire = |item| {
+            if model.epochs.pin().retire(item, LARGE_BYTES, drop) {
+                is_woken.swap(1, Ordering::AcqRel);
+            }
+        };
+        retire(ITEM);
+        let helper = {
+            let (shared, is_woken) = (Arc::clone(&model), Arc::clone(&is_woken));
+            spawn(1, move || {
+                (0..3).any(|_| {
+                    if shared.epochs.is_overdue() {
+                        shared.epochs.collect(drop);
+                    }
+                    !shared.epochs.is_overdue() && is_woken.swap(0, Ordering::AcqRel) == 0
+                })
+            })
+        };
+        retire(OTHER);
+        let sleeps = helper.join().unwrap();
+        let is_woken = is_woken.load(Ordering::Acquire) != 0;
+        let waits = model.epochs.waiting_bytes() > 0;
+        assert!(!sleeps || is_woken || !waits, "nobody wakes the helper");
         end();
     });
 }

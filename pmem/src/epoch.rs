@@ -163,8 +163,8 @@ pub struct Epochs {
     global: Line,
     threads: PerThread,
     bags: Box<[Mutex<Bag>]>,
-    /// Word 0: whether so much waits in some bag that anybody is to look after it. Read by every retirement,
-    /// written hardly ever. Word 1: threads that are collecting.
+    /// Word 0: in its lowest bit whether so much waits in some bag that anybody is to look after it; above, how often a
+    /// bag said so. Read by every retirement, written hardly ever. Word 1: threads that are collecting.
     overdue: Line,
 }
 
@@ -304,19 +304,18 @@ impl Epochs {
     }
 
     /// After a retirement: takes out what can be reclaimed, of this bag if a scan is due, and of all bags if it is this
-    /// one's turn to look after what is overdue.
+    /// one's turn to look after what is overdue. Also returns whether something has become overdue by this.
     #[inline(never)]
-    fn care_for(&self, bag: &Mutex<Bag>, was_overdue: bool) -> Vec<u64> {
+    fn care_for(&self, bag: &Mutex<Bag>, was_overdue: bool) -> (Vec<u64>, bool) {
         let mut ready = Vec::new();
+        let mut is_news = false;
         let looks_after_all = {
             let mut bag = bag.lock();
             if bag.is_scan_due() {
                 (bag.taken, bag.taken_bytes) = (0, 0);
                 self.try_advance();
                 self.reclaimable(&mut bag, &mut ready);
-            }
-            if bag.is_overdue() && !was_overdue {
-                self.set_overdue(true);
+                is_news = bag.is_overdue() && self.set_overdue();
             }
             was_overdue && bag.is_its_turn()
         };
@@ -326,7 +325,7 @@ impl Epochs {
             self.empty_bags(&mut ready);
             bag.lock().learn(has_advanced);
         }
-        ready
+        (ready, is_news)
     }
 
     /// Items retired and not yet reclaimed.
@@ -392,17 +391,20 @@ impl Epochs {
     /// Whether more waits to be reclaimed than should. Somebody who is not pinned, and has nothing better to
     /// do, calls [`Epochs::collect`] then; retirements take it up as well.
     pub fn is_overdue(&self) -> bool {
-        self.overdue.0[0].load(Ordering::Relaxed) != 0
+        self.overdue.0[0].load(Ordering::Relaxed) & 1 != 0
     }
 
-    fn set_overdue(&self, is_overdue: bool) {
-        self.overdue.0[0].store(is_overdue.into(), Ordering::Relaxed);
+    /// Whether it was not so before. The caller has locked the bag.
+    fn set_overdue(&self) -> bool {
+        let set = |word: u64| Some((word | 1) + 2);
+        let before = self.overdue.0[0].fetch_update(Ordering::AcqRel, Ordering::Relaxed, set);
+        before.is_ok_and(|word| word & 1 == 0)
     }
 
     /// Takes what can be reclaimed out of all bags; whether something is left.
     fn empty_bags(&self, ready: &mut Vec<u64>) -> bool {
-        // First: a bag that is filled after it was looked at says so again.
-        self.set_overdue(false);
+        let overdue = &self.overdue.0[0];
+        let before = overdue.load(Ordering::Acquire);
         let (mut is_left, mut is_overdue) = (false, false);
         for bag in &self.bags {
             let mut bag = bag.lock();
@@ -410,8 +412,11 @@ impl Epochs {
             is_left |= !bag.retired.is_empty();
             is_overdue |= bag.is_overdue();
         }
-        if is_overdue {
-            self.set_overdue(true);
+        if !is_overdue && before & 1 != 0 {
+            // Refused if a bag that was looked at has been filled since. Cleared before the look, and set again after
+            // it, the bit would send a helper to sleep that looks in between, and nobody would wake it.
+            let _ =
+                overdue.compare_exchange(before, before & !1, Ordering::AcqRel, Ordering::Acquire);
         }
         is_left
     }
@@ -420,7 +425,8 @@ impl Epochs {
 impl Guard<'_> {
     /// Retires `item` of `bytes` bytes, to which no slot leads any more, durably so. Call it once
     /// per item. `reclaim` is called for items, this one or earlier ones, that nobody can hold any
-    /// more. Returns whether by this more waits than should: [`Epochs::is_overdue`] from now on.
+    /// more. Returns whether by this more waits than should: [`Epochs::is_overdue`] from now on. Whoever sleeps while
+    /// nothing is overdue is to be woken then.
     pub fn retire(&self, item: u64, bytes: u64, reclaim: impl FnMut(u64)) -> bool {
         self.retire_and(item, bytes, |ready| ready.into_iter().for_each(reclaim))
     }
@@ -436,11 +442,11 @@ impl Guard<'_> {
         if !is_scan_due && !was_overdue {
             return false;
         }
-        let ready = epochs.care_for(bag, was_overdue);
+        let (ready, is_news) = epochs.care_for(bag, was_overdue);
         if !ready.is_empty() {
             reclaim(ready);
         }
-        !was_overdue && epochs.is_overdue()
+        is_news
     }
 }
 
