@@ -20,6 +20,7 @@
 //! Neither output is one-to-one, not even on 8-byte keys (each has a partner, unknown without the
 //! seed, with the same first output): equal hashes never prove equal keys.
 
+use pmem::opaque;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 /// The id under which a pool records the hashing described in this module.
@@ -61,7 +62,9 @@ impl Words {
     #[inline(always)]
     fn hash(&self, key: u64) -> u64 {
         let [low, high] = product(key ^ self.factors[0], key ^ self.factors[1]);
-        let [low, high] = product(low ^ self.halves[0], high ^ self.halves[1]);
+        // Taken as it is, since the compiler would first copy both halves into other registers.
+        let high = opaque::word(high ^ self.halves[1]);
+        let [low, high] = product(low ^ self.halves[0], high);
         low ^ high
     }
 }

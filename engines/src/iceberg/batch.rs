@@ -18,9 +18,19 @@ use pmem::sync::{Ordering, fence};
 
 /// Look-ups done together: enough to overlap all the misses a core can have under way, few enough that their lines stay
 /// in its first-level cache.
-const LOOKUPS: usize = 64;
+const LOOKUPS: usize = u64::BITS as usize;
 /// Mutations done together; more would hold more locks at once and gain little.
 const MUTATIONS: usize = 32;
+
+/// Where a word has bits, the lowest first.
+#[inline(always)]
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = (word != 0).then(|| word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        index
+    })
+}
 
 /// A batch of look-ups, to run on any instruction set.
 struct Lookups<'a, M: Medium> {
@@ -84,32 +94,32 @@ impl<M: Medium> Core<M> {
             return false;
         }
         let mut probes = ArrayVec::<_, LOOKUPS>::new();
-        for &key in keys {
+        for &key in &keys[..keys.len().min(LOOKUPS)] {
             let probe = self.probe(aim, self.hasher.first_u64(key));
             probe.prefetch_line();
             probes.push(probe);
         }
         let mut candidates = [0; LOOKUPS];
-        // The keys that their fingerprints leave undecided. Which these are is unpredictable, and a misprediction costs
-        // more than all the rest. So the keys are gathered, and their slots fetched, without a branch.
-        let mut undecided = [0; LOOKUPS];
-        let mut undecided_len = 0;
-        for (index, ((&key, probe), candidates)) in
-            keys.iter().zip(&probes).zip(&mut candidates).enumerate()
-        {
-            *candidates = match_line(isa, probe.line, self.sought(probe));
+        // A bit for each key: whether any fingerprint matches, and whether it may have spilled. Which these are is
+        // unpredictable, and a misprediction costs more than all the rest. So the keys are told apart, and their slots
+        // fetched, without a branch.
+        let (mut matching, mut spilled) = (0u64, 0u64);
+        for (index, (probe, candidates)) in probes.iter().zip(&mut candidates).enumerate() {
+            // Kept beside the list: what is read from there behind the fence is read anew.
+            let matches = match_line(isa, probe.line, self.sought(probe));
+            *candidates = matches;
             // The fingerprints read above vouch for the slots and the SPILLED flags read below.
             fence(Ordering::Acquire);
-            probe.prefetch_candidate(self.medium(), *candidates);
-            let may_have_spilled = probe.may_have_spilled();
-            undecided[undecided_len & (LOOKUPS - 1)] = index as u8;
-            undecided_len += usize::from((*candidates != 0) | may_have_spilled);
-            if may_have_spilled & (*candidates == 0) {
-                self.prefetch_2(geometry, key, probe.first);
-            }
+            probe.prefetch_candidate(self.medium(), matches);
+            matching |= u64::from(matches != 0) << (index % LOOKUPS);
+            spilled |= u64::from(probe.may_have_spilled()) << (index % LOOKUPS);
         }
-        if undecided_len == keys.len() {
-            // The usual case when every key is present. The list would be a detour.
+        for index in ones(spilled & !matching) {
+            self.prefetch_2(geometry, keys[index], probes[index].first);
+        }
+        let undecided = matching | spilled;
+        if undecided.trailing_ones() as usize == keys.len() {
+            // The usual case when every key is present. To go by the bits would be a detour.
             for (((&key, probe), &candidates), out) in
                 keys.iter().zip(&probes).zip(&candidates).zip(out)
             {
@@ -117,7 +127,7 @@ impl<M: Medium> Core<M> {
             }
         } else {
             out.fill(None);
-            for index in undecided[..undecided_len].iter().map(|&index| usize::from(index)) {
+            for index in ones(undecided) {
                 let (key, probe, candidates) = (keys[index], &probes[index], candidates[index]);
                 out[index] = self.get_probed(geometry, key, probe, candidates, || true);
             }

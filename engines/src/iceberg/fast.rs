@@ -59,15 +59,16 @@ impl<M: Medium> Core<M> {
             }
             candidates &= candidates - 1;
         }
-        if probe.may_have_spilled() {
-            if !is_current() {
-                return slow();
-            }
-            let found = self.search_spilled(geometry, key, probe.first, [probe.home(); 2]);
-            fence(Ordering::Acquire);
-            return if is_current() { found } else { slow() };
+        let may_have_spilled = probe.may_have_spilled();
+        if !is_current() {
+            return slow();
         }
-        if is_current() { None } else { slow() }
+        if !may_have_spilled {
+            return None;
+        }
+        let found = self.search_spilled(geometry, key, probe.first, [probe.home(); 2]);
+        fence(Ordering::Acquire);
+        if is_current() { found } else { slow() }
     }
 
     /// Hints that a key is about to be looked up or changed.
