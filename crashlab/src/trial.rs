@@ -169,6 +169,9 @@ pub(crate) fn is_on_trial(site: &Site) -> bool {
 
 /// This many of the shortest histories are tried on a broken site before those of one thread.
 const SHORTEST: usize = 16;
+/// So many are tried with all images before others with few. What only a rare image shows is mostly shown by one of
+/// them, and a hundred others take long.
+const FIRST: usize = 40;
 
 /// Runs the directed histories as they are, then with each site broken in turn, on `threads`
 /// threads of the operating system. A site that they do not notice, `others` are asked about: those are not run
@@ -271,11 +274,15 @@ pub fn caught_by(histories: &[Directed], mutation: Mutation) -> Option<Failure> 
     caught_among(&histories.iter().collect::<Vec<_>>(), mutation)
 }
 
-/// Few images first, of all histories: nearly every fault shows in one of those.
+/// Few images first: nearly every fault shows in one of those.
 fn caught_among(histories: &[&Directed], mutation: Mutation) -> Option<Failure> {
     mutate(Some(mutation));
-    let run = |bounds| histories.iter().find_map(|directed| directed.run(bounds).err());
-    let found = run(FEW_IMAGES).or_else(|| run(BOUNDS));
+    let (first, rest) = histories.split_at(FIRST.min(histories.len()));
+    let run = |histories: &[&Directed]| {
+        let among = |bounds| histories.iter().find_map(|directed| directed.run(bounds).err());
+        among(FEW_IMAGES).or_else(|| among(BOUNDS))
+    };
+    let found = run(first).or_else(|| run(rest));
     mutate(None);
     found
 }

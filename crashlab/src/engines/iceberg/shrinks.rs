@@ -155,11 +155,14 @@ fn beside_shrinks(setup: &Setup) -> Vec<Directed> {
     let last = last(setup);
     let others = [
         vec![one(last, Action::Get), one(last, Action::Get)],
-        vec![one(last, Action::Upsert(4)), one(last, Action::Get)],
         vec![one(last, Action::Remove), one(last, Action::Insert(5))],
         vec![one(0, Action::Insert(3)), one(0, Action::Get)],
         vec![Op::Scan],
     ];
-    let program = |other| vec![vec![Op::Shrink], other];
-    others.into_iter().map(|other| shared::<TableSubject>(setup, program(other), 2)).collect()
+    let beside = |other| shared::<TableSubject>(setup, vec![vec![Op::Shrink], other], 2);
+    let changed = beside(vec![one(last, Action::Upsert(4)), one(last, Action::Get)]);
+    // Of hundreds, the only one that notices that such a pair is not flushed to level 3.
+    let is_always = setup.name == level_2_shrinks_into_level_3().name;
+    let changed = if is_always { changed.always() } else { changed };
+    others.into_iter().map(beside).chain([changed]).collect()
 }
