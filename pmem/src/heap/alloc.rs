@@ -133,11 +133,21 @@ impl<M: Medium> Heap<M> {
             return Ok(segment);
         }
         let growing = self.growing.lock();
-        self.recall_caches();
+        // Whoever held the lock before may have made room for all who waited. To recall caches takes time for each
+        // thread that there is.
         if let Some(listed) = self.take_listed(class) {
             return Ok(listed);
         }
-        let segment = self.take_run_or_grow(1)?;
+        let segment = match self.take_run(1) {
+            Some(segment) => segment,
+            None => {
+                self.recall_caches();
+                if let Some(listed) = self.take_listed(class) {
+                    return Ok(listed);
+                }
+                self.take_run_or_grow(1)?
+            }
+        };
         drop(growing);
         Ok(self.make_small(segment, class))
     }
@@ -179,6 +189,9 @@ impl<M: Medium> Heap<M> {
             return Ok(first);
         }
         let _growing = self.growing.lock();
+        if let Some(first) = self.take_run(count) {
+            return Ok(first);
+        }
         self.recall_caches();
         self.take_run_or_grow(count)
     }
