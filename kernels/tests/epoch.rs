@@ -158,7 +158,7 @@ fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
     });
 }
 
-/// Somebody who finds that nothing is overdue goes to sleep, and nobody wakes him before more waits than now.
+/// A helper that finds nothing overdue goes to sleep, and nobody wakes it before still more waits.
 #[test]
 fn what_is_overdue_under_a_pin_is_so_to_all_who_look() {
     explore(Some(2), || {
