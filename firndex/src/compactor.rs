@@ -149,6 +149,16 @@ fn is_due(space: &HeapUse, free_max: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
+
+    /// As a thread does that another one has driven off its processor.
+    #[test]
+    fn who_sleeps_has_no_processor_time() {
+        let (began, began_by_clock) = (processor_time(), Instant::now());
+        std::thread::sleep(Duration::from_millis(50));
+        let took = processor_time().saturating_sub(began);
+        assert!(took < began_by_clock.elapsed() / 2, "{took:?}");
+    }
 
     #[test]
     fn it_is_due_above_the_part_of_what_the_heap_holds() {
