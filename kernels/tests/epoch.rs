@@ -181,7 +181,7 @@ fn what_is_overdue_under_a_pin_is_so_to_all_who_look() {
     });
 }
 
-/// It is woken by who retires.
+/// A helper that sleeps is woken by whoever retires so much that it is overdue.
 #[test]
 fn nothing_waits_for_long_beside_a_helper_that_sleeps() {
     explore(Some(3), || {

@@ -119,7 +119,7 @@ pub fn stores() -> Vec<Setup> {
             [same, (0, 2)],
             &[same; 16],
         ),
-        named("a level of a store on clevel is being drained", draining(same, (0, 0))),
+        named("a level of a store is being drained", draining(same, (0, 0))),
         named("the next insertion makes room in a store", next_insertion_shifts()),
         named("a store on clevel that can shrink", can_shrink()),
     ]

@@ -10,7 +10,7 @@ use super::Core;
 use super::block::{Done, Locked, Probe, Show, Unfenced, order_stores};
 use super::layout::Geometry;
 use arrayvec::ArrayVec;
-use index::fingerprint::{Isa, Work, match_line, scan_line};
+use index::fingerprint::{Isa, Work, lanes, match_line, scan_line};
 use index::{Change, Error, Unfinished};
 use pmem::Medium;
 use pmem::line_log::Sequence;
@@ -21,16 +21,6 @@ use pmem::sync::{Ordering, fence};
 const LOOKUPS: usize = u64::BITS as usize;
 /// Mutations done together; more would hold more locks at once and gain little.
 const MUTATIONS: usize = 32;
-
-/// Where a word has bits, the lowest first.
-#[inline(always)]
-fn ones(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let index = (word != 0).then(|| word.trailing_zeros() as usize);
-        word &= word.wrapping_sub(1);
-        index
-    })
-}
 
 /// A batch of look-ups, to run on any instruction set.
 struct Lookups<'a, M: Medium> {
@@ -94,6 +84,7 @@ impl<M: Medium> Core<M> {
             return false;
         }
         let mut probes = ArrayVec::<_, LOOKUPS>::new();
+        // No more than fit: so the compiler does not ask at each one whether it does.
         for &key in &keys[..keys.len().min(LOOKUPS)] {
             let probe = self.probe(aim, self.hasher.first_u64(key));
             probe.prefetch_line();
@@ -114,7 +105,7 @@ impl<M: Medium> Core<M> {
             matching |= u64::from(matches != 0) << (index % LOOKUPS);
             spilled |= u64::from(probe.may_have_spilled()) << (index % LOOKUPS);
         }
-        for index in ones(spilled & !matching) {
+        for index in lanes(spilled & !matching) {
             self.prefetch_2(geometry, keys[index], probes[index].first);
         }
         let undecided = matching | spilled;
@@ -127,7 +118,7 @@ impl<M: Medium> Core<M> {
             }
         } else {
             out.fill(None);
-            for index in ones(undecided) {
+            for index in lanes(undecided) {
                 let (key, probe, candidates) = (keys[index], &probes[index], candidates[index]);
                 out[index] = self.get_probed(geometry, key, probe, candidates, || true);
             }

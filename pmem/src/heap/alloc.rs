@@ -135,19 +135,14 @@ impl<M: Medium> Heap<M> {
         let growing = self.growing.lock();
         // Whoever held the lock before may have made room for all who waited. To recall caches takes time for each
         // thread that there is.
+        if let Some(segment) = self.segment_at_hand(class) {
+            return Ok(segment);
+        }
+        self.recall_caches();
         if let Some(listed) = self.take_listed(class) {
             return Ok(listed);
         }
-        let segment = match self.take_run(1) {
-            Some(segment) => segment,
-            None => {
-                self.recall_caches();
-                if let Some(listed) = self.take_listed(class) {
-                    return Ok(listed);
-                }
-                self.take_run_or_grow(1)?
-            }
-        };
+        let segment = self.take_run_or_grow(1)?;
         drop(growing);
         Ok(self.make_small(segment, class))
     }

@@ -161,7 +161,7 @@ fn beside_shrinks(setup: &Setup) -> Vec<Directed> {
     ];
     let beside = |other| shared::<TableSubject>(setup, vec![vec![Op::Shrink], other], 2);
     let changed = beside(vec![one(last, Action::Upsert(4)), one(last, Action::Get)]);
-    // Of hundreds, the only one that notices that such a pair is not flushed to level 3.
+    // Of hundreds, the only one that notices if the former place of a pair that moved there is not flushed.
     let is_always = setup.name == level_2_shrinks_into_level_3().name;
     let changed = if is_always { changed.always() } else { changed };
     others.into_iter().map(beside).chain([changed]).collect()
