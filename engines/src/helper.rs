@@ -43,8 +43,7 @@ pub(crate) trait Background: Send + Sync + 'static {
 
     /// Does what is due besides, when there is nothing else to be done; whether it is due still.
     fn tidy(&self) -> bool {
-        let chore = self.signal().chore.get().and_then(Weak::upgrade);
-        chore.is_some_and(|chore| {
+        self.signal().chore().is_some_and(|chore| {
             if chore.is_due() {
                 chore.run();
             }
@@ -86,9 +85,10 @@ impl Signal {
         self.chore.get_or_init(|| chore);
     }
 
-    /// Says that a resize has begun, or that something else is to be done.
-    pub(crate) fn wake(&self) {
+    /// Says that a resize has begun, or that something else is to be done. Returns whether there are helpers.
+    pub(crate) fn wake(&self) -> bool {
         self.helpers.get().into_iter().flatten().for_each(Thread::unpark);
+        self.has_helper()
     }
 
     /// Asks for space to be prepared.
@@ -164,8 +164,15 @@ impl Signal {
         Ok(is_resizing)
     }
 
+    fn chore(&self) -> Option<Arc<dyn Chore>> {
+        self.chore.get().and_then(Weak::upgrade)
+    }
+
     /// Does what is due besides; whether it is due still.
     fn tidy<B: Background>(&self, table: &B) -> bool {
+        if let Some(chore) = self.chore() {
+            chore.prepare();
+        }
         let _turn = self.turn();
         table.tidy()
     }

@@ -23,6 +23,9 @@ pub trait Chore: Send + Sync {
     /// Whether there is anything left to do.
     fn is_due(&self) -> bool;
 
+    /// Has ready what [`Chore::run`] needs and takes long to get. Writes nothing, so the table may be at rest meanwhile.
+    fn prepare(&self) {}
+
     /// Does as much of it as is possible now.
     fn run(&self);
 }
@@ -180,8 +183,10 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// Gives the table's helper threads something to do when they are idle. Does nothing if it has none.
     fn set_chore(&self, _chore: Weak<dyn Chore>) {}
 
-    /// Wakes them for it, since it has become due.
-    fn wake_for_chore(&self) {}
+    /// Wakes them for it, since it has become due. Returns whether there are any.
+    fn wake_for_chore(&self) -> bool {
+        false
+    }
 
     /// Halves the table while other operations run, in the calling thread, unless it is too full or has its first size.
     /// Freed space stays with the pool.

@@ -131,7 +131,7 @@ impl<M: Medium> Core<M> {
     /// if it is time. Pinned for moments only: in a full pool others wait for what is retired.
     pub(super) fn take_space(&self) -> Result<(), Refused> {
         let pinned = || (self.epochs.pin(), self.context());
-        if self.wanted_bytes(pinned().1).is_none() {
+        if self.wanted_bytes(pinned().1).is_none() && !self.heap.is_growth_asked_for() {
             return Ok(());
         }
         let _write = self.pool.write().map_err(|_| Refused)?;

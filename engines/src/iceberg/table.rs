@@ -142,8 +142,8 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         self.core.signal.set_chore(chore);
     }
 
-    fn wake_for_chore(&self) {
-        self.core.signal.wake();
+    fn wake_for_chore(&self) -> bool {
+        self.core.signal.wake()
     }
 
     fn scan_time(&self) -> Duration {

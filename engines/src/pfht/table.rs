@@ -69,8 +69,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for Pfht<M, K, V> {
         self.core.tables.signal.set_chore(chore);
     }
 
-    fn wake_for_chore(&self) {
-        self.core.tables.signal.wake();
+    fn wake_for_chore(&self) -> bool {
+        self.core.tables.signal.wake()
     }
 
     fn scan_time(&self) -> Duration {

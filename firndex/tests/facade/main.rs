@@ -1,5 +1,6 @@
 //! The facade and the byte store, tried as a user would and as an enemy would.
 
+mod ahead;
 mod backups;
 mod batch_errors;
 mod bounds;

@@ -45,7 +45,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             self.prefetch_items(keys.iter().copied(), slots);
             for (key, slot) in keys.iter().zip(slots) {
                 let found = self.space.view(*slot, key, &guard)?.found;
-                records.push(found.map(|(_, item)| Record::new(item.value, guard.clone())));
+                records.push(found.map(|(_, item)| {
+                    item.prefetch_value();
+                    Record::new(item.value, guard.clone())
+                }));
             }
         }
         Ok(records)
@@ -162,6 +165,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             self.retire(change.1, found, &guard);
             done |= 1 << index;
         }
+        self.look_after_heap();
         match outcome {
             Ok(()) => Ok(done),
             Err(Unfinished { error, failed, .. }) => {

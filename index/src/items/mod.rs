@@ -86,13 +86,26 @@ impl<M: Medium> Space<M> {
 
 impl<M: Medium> Chore for Space<M> {
     fn is_due(&self) -> bool {
-        self.epochs.is_overdue()
+        self.epochs.is_overdue() || self.heap.is_growth_asked_for()
+    }
+
+    fn prepare(&self) {
+        if self.heap.is_growth_asked_for() {
+            self.heap.prepare_growth();
+        }
     }
 
     fn run(&self) {
         // A pool that was synced stays clean.
-        if let Some(_write) = self.heap.pool().gate().enter() {
+        let Some(_write) = self.heap.pool().gate().enter() else {
+            return self.heap.put_growth_off();
+        };
+        if self.epochs.is_overdue() {
             self.reclaim_retired();
+        }
+        if self.heap.is_growth_asked_for() {
+            // Refused, it is tried again now and then.
+            let _ = self.heap.grow_ahead();
         }
     }
 }
@@ -205,6 +218,14 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
+    /// Wakes helpers if the heap wants to grow. Called after a change that may have taken space.
+    #[inline(always)]
+    fn look_after_heap(&self) {
+        if self.space.heap.asks_for_growth() && !self.index.wake_for_chore() {
+            self.space.heap.do_not_ask();
+        }
+    }
+
     /// Replaces the value of `key` by what `decide` makes of it, in one step; returns the value
     /// before, and whether anything was replaced.
     fn change<'v>(
@@ -218,6 +239,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let mut wanted = Wanted::default();
             let changed = self.try_change(key, &decide, &mut wanted);
             let Err(ItemError::Space(full @ SpaceError::Full { .. })) = changed else {
+                self.look_after_heap();
                 return changed;
             };
             // Retired space may be enough, or the space between items. No guard of this call is left to hold it.

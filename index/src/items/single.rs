@@ -69,6 +69,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         if is_published {
             fresh.published();
         }
+        self.look_after_heap();
         Some(before)
     }
 

@@ -6,8 +6,8 @@ use super::item::item_bytes;
 use crate::medium::Medium;
 use crate::offset::{LINE, Offset};
 
-/// Lines of a new item that are prefetched. Processors foresee the next ones by themselves.
-const LINES_FETCHED: u64 = 4;
+/// Lines of an item that are prefetched. Processors foresee the next ones by themselves.
+pub(super) const LINES_FETCHED: usize = 4;
 
 /// Space for an item, given back if the item is never written.
 pub struct Draft<'a, M: Medium> {
@@ -24,7 +24,7 @@ impl<M: Medium> Heap<M> {
     pub fn draft<'a>(&'a self, key: &'a [u8], value: &'a [u8]) -> Option<Draft<'a, M>> {
         let bytes = item_bytes(key, value);
         let at = self.allocate_at_hand(self.classes.class_of(bytes)?)?;
-        for line in 0..(bytes / LINE + 1).min(LINES_FETCHED) {
+        for line in 0..(bytes / LINE + 1).min(LINES_FETCHED as u64) {
             self.medium().prefetch_write(at.add(line * LINE));
         }
         Some(Draft { heap: self, at: Some(at), key, value })

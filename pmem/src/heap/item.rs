@@ -9,11 +9,13 @@
 //! [`Item::is_sound`] does. Both are immutable once published.
 
 use super::checksum::checksum;
+use super::draft::LINES_FETCHED;
 use super::{Corrupt, Heap};
 use crate::epoch::Guard;
 use crate::error::SpaceError;
 use crate::medium::Medium;
-use crate::offset::Offset;
+use crate::offset::{LINE, Offset};
+use crate::prefetch::prefetch;
 
 /// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
@@ -41,6 +43,16 @@ impl Item<'_> {
     #[inline(always)]
     fn has_key(&self, key: &[u8]) -> bool {
         is_same(self.key, key)
+    }
+
+    /// Hints that the value is about to be read, after [`Heap::prefetch`]: fetches the lines behind its first one, up to
+    /// as many as the processor takes to foresee the rest.
+    #[inline]
+    pub fn prefetch_value(&self) {
+        let further = self.value.iter().skip(LINE as usize).step_by(LINE as usize);
+        // The last line has only the end where the value begins amid a line.
+        let end = self.value.last();
+        further.take(LINES_FETCHED).chain(end).for_each(|byte| prefetch(byte));
     }
 
     /// Whether key and value fit the checksum.

@@ -13,6 +13,7 @@
 //! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments.
 //! Each thread owns the segments from which it allocates.
 
+mod ahead;
 mod alloc;
 mod cache;
 mod checksum;
@@ -44,6 +45,7 @@ use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::pool::Pool;
 use crate::superblock::{EXTENTS_MAX, Extent, HEAP};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
+use ahead::Growth;
 use class::{CLASSES_MAX, Classes};
 use magazine::Magazines;
 use reserve::{Reserve, ReservedRun};
@@ -68,10 +70,6 @@ const GROWTH_FRACTION: u64 = 4;
 const GROWTH_FRACTION_SMALL: u64 = 32;
 /// A heap of small segments is small below this size.
 const SMALL_HEAP_BYTES: u64 = 4 << 20;
-/// A heap is short if no more than this fraction of it is free ...
-const SHORT_FRACTION: u64 = 8;
-/// ... and a small one, for which growth takes no time to speak of, if this is.
-const SHORT_FRACTION_SMALL: u64 = 32;
 
 /// Impossible content in a pool: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -132,6 +130,7 @@ pub struct Heap<M: Medium> {
     segments_taken: AtomicU64,
     /// Number of segments in free runs.
     segments_free: AtomicU64,
+    growth: Growth,
     /// Held by a thread that writes a descriptor word, and by one that moves all of them.
     describing: Mutex<()>,
     /// Held by a thread that empties segments.
@@ -180,6 +179,7 @@ impl<M: Medium> Heap<M> {
             keeps_space: AtomicBool::new(false),
             segments_taken: AtomicU64::new(0),
             segments_free: AtomicU64::new(0),
+            growth: Growth::default(),
             describing: Mutex::default(),
             compacting: Mutex::default(),
             growing: Mutex::default(),
@@ -297,36 +297,13 @@ impl<M: Medium> Heap<M> {
             });
         }
         // A nearly full file system may still have the space that is needed now.
-        let mut asked = self.segments_of_next_extent().max(run);
+        let mut asked = self.segments_in_need().max(run);
         loop {
             match self.add_segments(asked) {
                 Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
                 added => return added,
             }
         }
-    }
-
-    /// Whether the heap is about to need another extent. Does not wait.
-    pub fn is_short(&self) -> bool {
-        if self.segments_vacant.load(Ordering::Relaxed) > 0 {
-            return false;
-        }
-        let free = self.segments_free.load(Ordering::Relaxed);
-        let total = self.segments_taken.load(Ordering::Relaxed);
-        let fraction = if self.is_small(total) { SHORT_FRACTION_SMALL } else { SHORT_FRACTION };
-        total > 0 && free <= total / fraction
-    }
-
-    /// Approximate size of the next extent that the heap takes.
-    pub fn next_extent_bytes(&self) -> u64 {
-        self.extent_bytes(self.segments_of_next_extent())
-    }
-
-    /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole
-    /// one. A helper calls this after [`Pool::prepare`]. Needs the right to write.
-    pub fn grow_ahead(&self) -> Result<(), SpaceError> {
-        let _growing = self.growing.lock();
-        if self.is_short() { self.add_segments(self.segments_of_next_extent()) } else { Ok(()) }
     }
 
     /// Whether a heap of so many segments is small.
@@ -460,6 +437,7 @@ impl<M: Medium> Heap<M> {
     fn take_run(&self, count: u64) -> Option<u64> {
         let first = self.free_runs.lock().take(count)?;
         self.segments_free.fetch_sub(count, Ordering::Relaxed);
+        self.look_ahead();
         Some(first)
     }
 

@@ -296,6 +296,66 @@ fn a_heap_that_is_short_grows_ahead_once() {
 }
 
 #[test]
+fn growth_is_asked_for_once() {
+    let heap = heap(1 << 30, SMALL_SEGMENT_LOG2);
+    for _ in 0..3 {
+        write_until_short(&heap).unwrap();
+        assert!(!heap.is_growth_asked_for(), "nobody has been told");
+        assert!(heap.asks_for_growth() && heap.is_growth_asked_for() && !heap.asks_for_growth());
+        // Who cannot do it leaves it to the next one who asks.
+        heap.put_growth_off();
+        assert!(!heap.is_growth_asked_for());
+        assert!(heap.asks_for_growth() && heap.is_growth_asked_for());
+        heap.prepare_growth();
+        heap.grow_ahead().unwrap();
+        assert!(!heap.is_growth_asked_for());
+        heap.put_growth_off();
+        assert!(!heap.asks_for_growth());
+    }
+    write_until_short(&heap).unwrap();
+    assert!(heap.asks_for_growth());
+    heap.do_not_ask();
+    heap.put_growth_off();
+    write_until_short(&heap).unwrap();
+    assert!(!heap.asks_for_growth() && !heap.is_growth_asked_for());
+}
+
+/// A writer that runs out of space before it comes.
+#[test]
+fn who_cannot_wait_for_growth_takes_little() {
+    let heap = heap(1 << 30, SMALL_SEGMENT_LOG2);
+    while heap.usage().pool_bytes < 4 << 20 {
+        heap.write_item(b"key", &[7; 900], None).unwrap();
+    }
+    let grown_by = || {
+        let bytes = heap.usage().pool_bytes;
+        while heap.usage().pool_bytes == bytes {
+            heap.write_item(b"key", &[7; 900], None).unwrap();
+        }
+        heap.usage().pool_bytes - bytes
+    };
+    let unasked = grown_by();
+    assert!(heap.asks_for_growth());
+    let asked = grown_by();
+    heap.do_not_ask();
+    let alone = grown_by();
+    assert!(asked * 8 < unasked && unasked <= alone, "{asked}, {unasked}, {alone}");
+}
+
+#[test]
+fn a_small_heap_does_not_ask() {
+    let heap = heap(1 << 30, SEGMENT_LOG2_SMALL);
+    while heap.usage().pool_bytes < SMALL_HEAP_BYTES / 2 {
+        heap.write_item(b"key", &[7; 900], None).unwrap();
+        assert!(!heap.asks_for_growth());
+    }
+    while heap.usage().pool_bytes < 2 * SMALL_HEAP_BYTES {
+        heap.write_item(b"key", &[7; 900], None).unwrap();
+    }
+    assert!(heap.asks_for_growth());
+}
+
+#[test]
 fn a_heap_without_room_ahead_goes_on_with_what_is_left() {
     let heap = heap(256 << 10, SMALL_SEGMENT_LOG2);
     let refused = loop {

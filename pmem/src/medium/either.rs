@@ -134,6 +134,10 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
         either!(self, medium => medium.grow(size))
     }
 
+    fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
+        either!(self, medium => medium.grow_ahead(size))
+    }
+
     fn cut(&self, size: u64) {
         either!(self, medium => medium.cut(size));
     }

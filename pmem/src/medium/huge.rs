@@ -20,17 +20,34 @@ use std::time::{Duration, Instant};
 /// have huge pages; or its memory is in pieces just now, and it moves others' pages first; or it is a virtual machine,
 /// and gets the memory from its host first.
 const REST_MAX: u32 = 1 << 10;
-/// A huge page that takes longer is not worth it. As many single pages take about as long, with the faults that map
-/// them. One that comes from a host may take 5 ms, and a writer waits meanwhile.
+/// A huge page that takes longer is not worth it while a writer waits. As many single pages take about as long, with the
+/// faults that map them. One that comes from a host may take 5 ms.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(2);
 /// Most huge pages of one attempt.
 const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
+
+/// Whether somebody waits for the space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Haste {
+    /// A writer may.
+    Some,
+    /// Nobody does before this moment: huge pages are taken however long they take, and serve faster for ever after.
+    NoneUntil(Instant),
+}
+
+impl Haste {
+    fn is_none(self) -> bool {
+        matches!(self, Haste::NoneUntil(moment) if Instant::now() < moment)
+    }
+}
 
 /// Whether another attempt is worth its time.
 #[derive(Debug, Default)]
 pub(super) struct HugePages {
     /// Whether the file is in tmpfs.
     is_offered: bool,
+    /// Whether the last attempt was refused, and not only slow.
+    is_refused: bool,
     /// Steps to come without an attempt.
     rest: u32,
     /// Steps that follow the next attempt if it is not worth its time.
@@ -45,9 +62,13 @@ impl HugePages {
         HugePages { is_offered: is_in_tmpfs(file), ..HugePages::default() }
     }
 
+    fn is_due(&self, haste: Haste) -> bool {
+        self.rest == 0 || !self.is_refused && haste.is_none()
+    }
+
     /// Most bytes of the next step.
-    pub(super) fn step_bytes(&self) -> u64 {
-        if self.is_offered && self.rest == 0 {
+    pub(super) fn step_bytes(&self, haste: Haste) -> u64 {
+        if self.is_offered && self.is_due(haste) {
             HUGE_PAGE_BYTES << self.pages_log2
         } else {
             STEP_BYTES
@@ -55,18 +76,19 @@ impl HugePages {
     }
 
     /// The part of `step` to attempt now, whole huge pages.
-    fn wanted(&mut self, step: &Range<u64>) -> Option<Range<u64>> {
+    fn wanted(&mut self, step: &Range<u64>, haste: Haste) -> Option<Range<u64>> {
         let whole = step.start.next_multiple_of(HUGE_PAGE_BYTES)..whole_pages(step.end);
         if whole.is_empty() || !self.is_offered {
             return None;
         }
-        let is_attempted = self.rest == 0;
+        let is_due = self.is_due(haste);
         self.rest = self.rest.saturating_sub(1);
-        is_attempted.then_some(whole)
+        is_due.then_some(whole)
     }
 
-    fn learn(&mut self, is_worth_it: bool) {
-        if is_worth_it {
+    fn learn(&mut self, outcome: Outcome) {
+        self.is_refused = outcome == Outcome::Refused;
+        if outcome == Outcome::WorthIt {
             self.patience = 0;
             self.pages_log2 = (self.pages_log2 + 1).min(PAGES_MAX.ilog2());
         } else {
@@ -77,13 +99,24 @@ impl HugePages {
     }
 
     /// Takes the space of what huge pages a step has, if it is worth an attempt. What is left is to be taken otherwise.
-    pub(super) fn attempt(&mut self, file: BorrowedFd<'_>, step: &Range<u64>) {
-        let Some(pages) = self.wanted(step) else { return };
+    pub(super) fn attempt(&mut self, file: BorrowedFd<'_>, step: &Range<u64>, haste: Haste) {
+        let Some(pages) = self.wanted(step, haste) else { return };
         let count = (pages.end - pages.start) / HUGE_PAGE_BYTES;
         let began = Instant::now();
-        let taken = take(file, pages);
-        self.learn(taken.is_ok() && began.elapsed() <= PAGE_TIME_MAX * count as u32);
+        self.learn(match take(file, pages) {
+            Err(_) => Outcome::Refused,
+            Ok(()) if began.elapsed() > PAGE_TIME_MAX * count as u32 => Outcome::Slow,
+            Ok(()) => Outcome::WorthIt,
+        });
     }
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    WorthIt,
+    Slow,
+    Refused,
 }
 
 /// The largest multiple of a huge page that is not larger.
@@ -116,6 +149,7 @@ pub(super) fn take(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::Outcome::{Refused, Slow, WorthIt};
     use super::*;
     use crate::medium::{Medium, Memory};
     use crate::offset::Offset;
@@ -192,16 +226,38 @@ mod tests {
     fn attempts_begin_small() {
         let mut pages = HugePages { is_offered: true, ..HugePages::default() };
         let mut steps = Vec::new();
-        for is_worth_it in [true, true, true, true, false, true] {
-            steps.push(pages.step_bytes() >> 20);
-            pages.learn(is_worth_it);
-            if !is_worth_it {
-                assert_eq!(pages.step_bytes(), STEP_BYTES);
-                assert_eq!(pages.wanted(&(0..STEP_BYTES)), None);
+        for outcome in [WorthIt, WorthIt, WorthIt, WorthIt, Refused, WorthIt] {
+            steps.push(pages.step_bytes(Haste::Some) >> 20);
+            pages.learn(outcome);
+            if outcome == Refused {
+                assert_eq!(pages.step_bytes(Haste::Some), STEP_BYTES);
+                assert_eq!(pages.wanted(&(0..STEP_BYTES), Haste::Some), None);
             }
         }
         assert_eq!(steps, [2, 4, 8, 16, 16, 2]);
-        assert_eq!(HugePages::default().step_bytes(), STEP_BYTES);
+        assert_eq!(HugePages::default().step_bytes(Haste::Some), STEP_BYTES);
+    }
+
+    #[test]
+    fn slow_ones_are_taken_while_nobody_waits() {
+        let mut pages = HugePages { is_offered: true, ..HugePages::default() };
+        let step = 0..STEP_BYTES;
+        let no_haste = Haste::NoneUntil(Instant::now() + Duration::from_secs(3600));
+        let too_late = Haste::NoneUntil(Instant::now());
+        for _ in 0..5 {
+            pages.learn(Slow);
+            for haste in [Haste::Some, too_late] {
+                assert_eq!(pages.step_bytes(haste), STEP_BYTES);
+            }
+            // One by one, so that a writer that comes to wait does not wait for long.
+            assert_eq!(pages.step_bytes(no_haste), HUGE_PAGE_BYTES);
+            assert_eq!(pages.wanted(&step, no_haste), Some(step.clone()));
+        }
+        assert_eq!(pages.wanted(&step, too_late), None);
+        assert_eq!(pages.wanted(&step, Haste::Some), None);
+        pages.learn(Refused);
+        assert_eq!(pages.step_bytes(no_haste), STEP_BYTES);
+        assert_eq!(pages.wanted(&step, no_haste), None);
     }
 
     #[test]
@@ -210,10 +266,10 @@ mod tests {
         let mut pages = HugePages::of(file.as_fd());
         let mut attempts = |count: usize, succeed: bool| {
             let is_attempted = |_: &usize| {
-                let wanted = pages.wanted(&(4096..2 * HUGE_PAGE_BYTES + 1));
+                let wanted = pages.wanted(&(4096..2 * HUGE_PAGE_BYTES + 1), Haste::Some);
                 if let Some(wanted) = &wanted {
                     assert_eq!(*wanted, HUGE_PAGE_BYTES..2 * HUGE_PAGE_BYTES);
-                    pages.learn(succeed);
+                    pages.learn(if succeed { WorthIt } else { Slow });
                 }
                 wanted.is_some()
             };
@@ -227,6 +283,6 @@ mod tests {
         let first = attempts(2_000, true)[0];
         assert!(first <= REST_MAX as usize);
         assert_eq!(attempts(2, true), [0, 1]);
-        assert_eq!(pages.wanted(&(1..HUGE_PAGE_BYTES)), None);
+        assert_eq!(pages.wanted(&(1..HUGE_PAGE_BYTES), Haste::Some), None);
     }
 }

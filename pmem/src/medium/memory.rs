@@ -1,6 +1,7 @@
 //! Real memory: a reserved address range into which a file or anonymous pages are mapped as the
 //! pool grows, so that no reader ever sees an address change.
 
+use super::huge::Haste;
 use super::reservation::Reservation;
 use super::space::Space;
 use super::write_back::CacheFlush;
@@ -19,6 +20,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 mod growth;
 #[cfg(test)]
@@ -33,6 +35,8 @@ pub type Dax = Memory;
 
 const LINE_LOG2: u32 = LINE.ilog2();
 
+/// For how long growth ahead goes on without haste. Who closes the pool waits for it.
+const AHEAD_TIME_MAX: Duration = Duration::from_millis(500);
 /// How often a reader looks whether a writer is done before it does the writer's work.
 const LOOKS_AT_LOCK: u32 = 64;
 #[derive(Debug)]
@@ -511,7 +515,11 @@ impl Medium for Memory {
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        self.grow_to(size)
+        self.grow_to(size, Haste::Some)
+    }
+
+    fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
+        self.grow_to(size, Haste::NoneUntil(Instant::now() + AHEAD_TIME_MAX))
     }
 
     fn cut(&self, size: u64) {

@@ -304,6 +304,12 @@ pub trait Medium: Send + Sync + 'static {
     /// Puts memory behind the pool's first `size` bytes; new bytes read as zero.
     fn grow(&self, size: u64) -> Result<(), SpaceError>;
 
+    /// As [`Medium::grow`], for who waits for nothing and keeps nobody waiting: it may take longer to get memory that
+    /// is faster.
+    fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
+        self.grow(size)
+    }
+
     /// Gives what lies behind the first `size` bytes back, if the system takes it. This is the last thing that is asked
     /// of the medium.
     fn cut(&self, size: u64) {

@@ -5,7 +5,7 @@
 //! btrfs), quotas are not in it, and blocks that the file has already are not free. The report only
 //! spares a vain attempt where each byte taken costs time, see [`Report::rules_out`].
 
-use super::huge::{self, HugePages};
+use super::huge::{self, Haste, HugePages};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FallocateFlags, StatFs};
 use rustix::io::Errno;
@@ -49,11 +49,12 @@ impl Space {
         file: BorrowedFd<'_>,
         mapped: u64,
         target: u64,
+        haste: Haste,
     ) -> Result<(), Errno> {
         let from = self.taken.max(mapped);
         // No step but the last one ends amid a huge page.
-        let step = from..target.min(huge::whole_pages(from + self.huge_pages.step_bytes()));
-        match self.take(file, mapped, step.clone(), target) {
+        let step = from..target.min(huge::whole_pages(from + self.huge_pages.step_bytes(haste)));
+        match self.take(file, mapped, step.clone(), target, haste) {
             Ok(()) => {
                 self.taken = step.end;
                 Ok(())
@@ -71,6 +72,7 @@ impl Space {
         mapped: u64,
         step: Range<u64>,
         target: u64,
+        haste: Haste,
     ) -> Result<(), Errno> {
         let is_ruled_out =
             |zeros| Report::of(file, mapped, zeros).is_ok_and(|it| it.rules_out(target - mapped));
@@ -78,7 +80,7 @@ impl Space {
             return Err(Errno::NOSPC);
         }
         if !self.writes_zeros {
-            self.huge_pages.attempt(file, &step);
+            self.huge_pages.attempt(file, &step, haste);
             // Of what has its space already this takes none.
             match fallocate(file, step.clone()) {
                 Err(Errno::OPNOTSUPP) => self.writes_zeros = true,
@@ -232,7 +234,7 @@ mod tests {
     fn steps_that_were_taken_are_given_back() {
         let file = file_of(8192);
         let mut space = Space::of_file(file.as_fd(), 8192);
-        space.take_step(file.as_fd(), 8192, 1 << 30).unwrap();
+        space.take_step(file.as_fd(), 8192, 1 << 30, Haste::Some).unwrap();
         assert_eq!(len(&file), STEP_BYTES);
         assert!(!space.reaches(1 << 30, 8192) && space.reaches(STEP_BYTES, 8192));
         // Another thread has mapped a part of it before the next step fails.
@@ -242,7 +244,7 @@ mod tests {
         assert!(file.metadata().unwrap().blocks() * 512 < 2 * mapped);
         assert!(space.reaches(mapped, mapped) && !space.reaches(mapped + 1, mapped));
         // What it gave back is taken anew.
-        space.take_step(file.as_fd(), mapped, mapped + 8192).unwrap();
+        space.take_step(file.as_fd(), mapped, mapped + 8192, Haste::Some).unwrap();
         assert_eq!(len(&file), mapped + 8192);
     }
 
@@ -250,7 +252,7 @@ mod tests {
     fn what_the_file_had_is_not_given_back() {
         let file = file_of(1 << 20);
         let mut space = Space::of_file(file.as_fd(), 1 << 20);
-        space.take_step(file.as_fd(), 8192, 2 << 20).unwrap();
+        space.take_step(file.as_fd(), 8192, 2 << 20, Haste::Some).unwrap();
         space.give_back(file.as_fd(), 8192);
         assert_eq!(len(&file), 1 << 20);
     }
@@ -261,7 +263,7 @@ mod tests {
         std::os::unix::fs::FileExt::write_all_at(&file, b"kept", 0).unwrap();
         write_zeros(file.as_fd(), 0..200_000).unwrap();
         let mut space = Space { writes_zeros: true, ..Space::of_file(file.as_fd(), 200_000) };
-        space.take_step(file.as_fd(), 4096, 300_000).unwrap();
+        space.take_step(file.as_fd(), 4096, 300_000, Haste::Some).unwrap();
         let mut bytes = vec![1; 300_000];
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
         assert!(bytes.starts_with(b"kept") && bytes[4..].iter().all(|&byte| byte == 0));

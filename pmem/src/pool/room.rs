@@ -76,8 +76,8 @@ impl<M: Medium> Pool<M> {
         let least = end.next_multiple_of(HUGE_PAGE_BYTES).saturating_add(bytes);
         // In whole huge pages, where one is not too much.
         let ample = least.checked_next_multiple_of(HUGE_PAGE_BYTES).unwrap_or(least);
-        let target = if bytes < HUGE_PAGE_BYTES || self.medium.grow(ample).is_err() {
-            self.medium.grow(least)?;
+        let target = if bytes < HUGE_PAGE_BYTES || self.medium.grow_ahead(ample).is_err() {
+            self.medium.grow_ahead(least)?;
             least
         } else {
             ample

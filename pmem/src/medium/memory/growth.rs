@@ -2,6 +2,7 @@
 
 use super::{Backing, Memory};
 use crate::error::SpaceError;
+use crate::medium::huge::Haste;
 use crate::medium::{Medium, MediumKind, space};
 use crate::offset::Offset;
 use rustix::fd::AsFd;
@@ -66,8 +67,8 @@ impl Memory {
         Ok(())
     }
 
-    /// [`Medium::grow`].
-    pub(super) fn grow_to(&self, size: u64) -> Result<(), SpaceError> {
+    /// [`Medium::grow`] and [`Medium::grow_ahead`].
+    pub(super) fn grow_to(&self, size: u64, haste: Haste) -> Result<(), SpaceError> {
         let target = round_to_page(size.min(1 << 62));
         while self.size() < target {
             if size > self.size_max {
@@ -88,7 +89,7 @@ impl Memory {
                 }
                 self.demand_length(file, mapped).map_err(io)?;
                 if !space.reaches(target, mapped) {
-                    let taken = space.take_step(file.as_fd(), mapped, target);
+                    let taken = space.take_step(file.as_fd(), mapped, target, haste);
                     taken.map_err(|error| SpaceError::refused(size, error))?;
                     continue;
                 }

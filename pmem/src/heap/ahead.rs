@@ -1,0 +1,123 @@
+//! Growth before anybody waits for it.
+//!
+//! A quarter of a large heap takes long to get from the system. So a thread that takes some of the last free segments
+//! asks for more ([`Heap::asks_for_growth`]), and goes on with those. A helper prepares the memory, without a lock that
+//! writers need, and then takes the extent, which no longer takes time.
+
+use super::{GROWTH_SEGMENTS_MIN, Heap};
+use crate::error::SpaceError;
+use crate::medium::Medium;
+use crate::sync::{AtomicU8, Ordering};
+
+/// A heap is short if no more than this fraction of it is free ...
+const SHORT_FRACTION: u64 = 16;
+/// ... and a small one, for which growth takes no time to speak of, if this is.
+const SHORT_FRACTION_SMALL: u64 = 32;
+/// A heap grows ahead by this fraction of it: by less than in need, since it may not be needed.
+const AHEAD_FRACTION: u64 = 16;
+
+/// Who cannot wait for growth ahead takes this fraction of it.
+const IN_NEED_FRACTION: u64 = 4;
+
+/// Whether growth is asked for.
+#[derive(Debug, Default)]
+pub(super) struct Growth(AtomicU8);
+
+/// Enough is free, as far as anybody has seen.
+const NOT_DUE: u8 = 0;
+/// Nobody has been told so yet.
+const DUE: u8 = 1;
+/// A helper has.
+const ASKED_FOR: u8 = 2;
+/// There is none.
+const NEVER: u8 = 3;
+
+impl<M: Medium> Heap<M> {
+    /// Whether the heap is about to need another extent. Does not wait.
+    pub fn is_short(&self) -> bool {
+        if self.segments_vacant.load(Ordering::Relaxed) > 0 {
+            return false;
+        }
+        let free = self.segments_free.load(Ordering::Relaxed);
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        let fraction = if self.is_small(total) { SHORT_FRACTION_SMALL } else { SHORT_FRACTION };
+        total > 0 && free <= total / fraction
+    }
+
+    /// Notes that the heap is short, if it is. A small one grows in less time than it takes to ask.
+    pub(super) fn look_ahead(&self) {
+        if self.growth.0.load(Ordering::Relaxed) == NOT_DUE
+            && self.is_short()
+            && !self.is_small(self.segments_taken.load(Ordering::Relaxed))
+        {
+            // One of those who see it says so.
+            let _ =
+                self.growth.0.compare_exchange(NOT_DUE, DUE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether growth has become due, and nobody has been told so. The caller wakes who sees to it, or calls
+    /// [`Heap::do_not_ask`].
+    #[inline(always)]
+    pub fn asks_for_growth(&self) -> bool {
+        let growth = &self.growth.0;
+        growth.load(Ordering::Relaxed) == DUE
+            && growth.compare_exchange(DUE, ASKED_FOR, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether a helper has been asked to let the heap grow.
+    pub fn is_growth_asked_for(&self) -> bool {
+        self.growth.0.load(Ordering::Relaxed) == ASKED_FOR
+    }
+
+    /// Says that there is nobody to ask. From now on the heap grows in need alone.
+    pub fn do_not_ask(&self) {
+        self.growth.0.store(NEVER, Ordering::Relaxed);
+    }
+
+    /// Leaves it to the next change to ask again.
+    pub fn put_growth_off(&self) {
+        let growth = &self.growth.0;
+        let _ = growth.compare_exchange(ASKED_FOR, DUE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Has the memory ready that growth takes. Needs no right to write: nothing in the pool changes.
+    pub fn prepare_growth(&self) {
+        if self.is_short() {
+            // Refused, it is refused again to who takes the extent.
+            let _ = self.pool.prepare(self.next_extent_bytes());
+        }
+    }
+
+    /// Approximate size of the next extent that the heap takes ahead.
+    pub fn next_extent_bytes(&self) -> u64 {
+        self.extent_bytes(self.segments_ahead())
+    }
+
+    /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole
+    /// one. A helper calls this after [`Heap::prepare_growth`]. Needs the right to write. Refused, it stays asked for.
+    pub fn grow_ahead(&self) -> Result<(), SpaceError> {
+        let _growing = self.growing.lock();
+        if self.is_short() {
+            self.add_segments(self.segments_ahead())?;
+        }
+        self.growth.0.store(NOT_DUE, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Segments to take for a writer that waits for them. If a helper is about to bring more, few will do.
+    pub(super) fn segments_in_need(&self) -> u64 {
+        if self.is_growth_asked_for() {
+            return (self.segments_ahead() / IN_NEED_FRACTION).max(GROWTH_SEGMENTS_MIN);
+        }
+        self.segments_of_next_extent()
+    }
+
+    fn segments_ahead(&self) -> u64 {
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        if self.is_small(total) {
+            return self.segments_of_next_extent();
+        }
+        (total / AHEAD_FRACTION).max(GROWTH_SEGMENTS_MIN)
+    }
+}
