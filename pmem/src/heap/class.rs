@@ -1,9 +1,14 @@
-//! Size classes: four per doubling, so that at most a fifth of a slot is wasted.
+//! Size classes: eight per doubling, so that a slot wastes at most an eighth of its item, and of its segment. From a
+//! sixteenth of a segment on, slots are as large as so many can be in a segment. Items larger than an eighth of a
+//! segment waste more, since fewer fit: a third where two fit, but hardly so, and half where they take whole segments.
 
 /// Smallest slot in bytes. Slots are multiples of 16 bytes, so an offset's low 4 bits are free.
 pub(super) const SLOT_BYTES_MIN: u64 = 32;
 /// Number of classes of a heap with the largest segments, at most.
-pub(super) const CLASSES_MAX: usize = 48;
+pub(super) const CLASSES_MAX: usize = 64;
+
+/// If a segment has fewer slots than this, they are as large as so many can be.
+const SLOTS_FITTED: u64 = 16;
 
 /// All sizes are multiples of this.
 const UNIT_BYTES: u64 = 16;
@@ -29,13 +34,15 @@ pub(super) struct Classes {
 impl Classes {
     /// Classes up to half a segment.
     pub(super) fn new(segment_bytes: u64) -> Classes {
-        let mut sizes = Vec::new();
-        let mut size = SLOT_BYTES_MIN;
-        while size <= (segment_bytes / 2).max(SLOT_BYTES_MIN) {
-            sizes.push(size);
-            size += (size.next_power_of_two() / 8).max(16);
-            if sizes.last().is_some_and(|last| last.is_power_of_two() && *last >= 128) {
-                size = sizes[sizes.len() - 1] / 4 * 5;
+        let next = |size: &u64| Some(size + ((1 << size.ilog2()) / 8).max(UNIT_BYTES));
+        let least_fitted = segment_bytes / SLOTS_FITTED;
+        let mut sizes: Vec<u64> = std::iter::successors(Some(SLOT_BYTES_MIN), next)
+            .take_while(|&size| size <= least_fitted || size == SLOT_BYTES_MIN)
+            .collect();
+        for slots in (2..SLOTS_FITTED).rev() {
+            let size = segment_bytes / slots / UNIT_BYTES * UNIT_BYTES;
+            if sizes.last().is_none_or(|&last| last < size) {
+                sizes.push(size);
             }
         }
         let class = |&bytes: &u64| Class {
@@ -87,14 +94,24 @@ mod tests {
 
     #[test]
     fn slots_hold_their_items_with_little_waste() {
-        let classes = Classes::new(1 << 16);
-        assert!(classes.count() <= CLASSES_MAX, "{}", classes.count());
-        for bytes in 1..=1 << 15 {
-            let size = classes.size(classes.class_of(bytes).unwrap()).unwrap();
-            assert!(size >= bytes && size.is_multiple_of(16));
-            assert!(bytes < 64 || size * 4 <= bytes * 5 + 64, "{bytes} in {size}");
+        for segment_bytes in [1 << 13, 1 << 16] {
+            let classes = Classes::new(segment_bytes);
+            assert!(classes.count() <= CLASSES_MAX, "{}", classes.count());
+            for bytes in 1..=segment_bytes / 2 {
+                let size = classes.size(classes.class_of(bytes).unwrap()).unwrap();
+                assert!(size >= bytes && size.is_multiple_of(16));
+                let units = bytes.next_multiple_of(UNIT_BYTES);
+                let least_bytes = units.max(SLOT_BYTES_MIN);
+                assert!(
+                    units > segment_bytes / 8 || size * 8 <= least_bytes * 9,
+                    "{bytes} in {size}"
+                );
+                // What is left of a segment is wasted, too.
+                let is_fitted = segment_bytes / size == segment_bytes / units;
+                assert!(units <= segment_bytes / 16 || is_fitted, "{bytes} in {size}");
+            }
+            assert_eq!(classes.class_of(segment_bytes / 2 + 1), None);
         }
-        assert_eq!(classes.class_of((1 << 15) + 1), None);
     }
 
     #[test]
