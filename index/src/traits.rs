@@ -23,7 +23,7 @@ pub trait Chore: Send + Sync {
     /// Whether there is anything left to do.
     fn is_due(&self) -> bool;
 
-    /// Has ready what [`Chore::run`] needs and takes long to get. Writes nothing, so the table may be at rest meanwhile.
+    /// Gets ready what [`Chore::run`] needs and takes long to get. Writes nothing, so the table may be at rest.
     fn prepare(&self) {}
 
     /// Does as much of it as is possible now.

@@ -35,8 +35,7 @@ fn fill_until_it_grows_by_itself(store: &Store, keys: &mut impl Iterator<Item = 
 #[test]
 fn a_heap_grows_before_it_is_full() {
     for &engine in Engine::ALL {
-        // It has no helper.
-        if engine == Engine::Level {
+        if !engine.description().has_helpers {
             continue;
         }
         let store = Options::new().engine(engine).in_memory_store().unwrap();

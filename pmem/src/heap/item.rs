@@ -45,8 +45,8 @@ impl Item<'_> {
         is_same(self.key, key)
     }
 
-    /// Hints that the value is about to be read, after [`Heap::prefetch`]: fetches the lines behind its first one, up to
-    /// as many as the processor takes to foresee the rest.
+    /// Hints that the value is about to be read: fetches the lines behind its first one, which [`Heap::prefetch`]
+    /// fetches, up to as many as the processor takes to foresee the rest.
     #[inline]
     pub fn prefetch_value(&self) {
         let further = self.value.iter().skip(LINE as usize).step_by(LINE as usize);

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// have huge pages; or its memory is in pieces just now, and it moves others' pages first; or it is a virtual machine,
 /// and gets the memory from its host first.
 const REST_MAX: u32 = 1 << 10;
-/// A huge page that takes longer is not worth it while a writer waits. As many single pages take about as long, with the
-/// faults that map them. One that comes from a host may take 5 ms.
+/// A huge page that takes longer is not worth it while a writer waits. As many single pages take about as long, with
+/// the faults that map them. One that comes from a host may take 5 ms.
 const PAGE_TIME_MAX: Duration = Duration::from_millis(2);
 /// Most huge pages of one attempt.
 const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
