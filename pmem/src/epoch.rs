@@ -221,7 +221,9 @@ impl Epochs {
         line[DEPTH].store(depth + 1, Ordering::Relaxed);
         if depth == 0 {
             hold();
-            let epoch = self.global().load(Ordering::Relaxed);
+            // Acquire: all that the scan behind this epoch knew to be unlinked is not found under this pin, which
+            // lets one more scan pass.
+            let epoch = self.global().load(Ordering::Acquire);
             line[PIN].store(pin_of(epoch), Ordering::Relaxed);
             // Either a scan sees this pin, or what follows sees everything unlinked before
             // that scan.

@@ -1,10 +1,9 @@
 //! The proof that light barriers cost nothing.
 
-use super::is_asymmetric;
-use std::sync::atomic::{Ordering, compiler_fence};
+use super::platform::{asymmetric_light_barrier, is_asymmetric};
 
 /// That the kernel runs the barriers of [heavy sides](super::heavy_barrier), which does not change while a process
-/// runs. The crash lab and loom never have it: they explore the paths that do without.
+/// runs. The crash lab never has it, and explores the paths that do without. Models under loom always have it.
 #[derive(Debug, Clone, Copy)]
 pub struct Asymmetric(());
 
@@ -23,6 +22,6 @@ impl Asymmetric {
     /// [`light_barrier`](super::light_barrier), without a look at what the kernel does.
     #[inline(always)]
     pub fn light_barrier(self) {
-        compiler_fence(Ordering::SeqCst);
+        asymmetric_light_barrier();
     }
 }

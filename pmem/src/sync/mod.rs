@@ -45,7 +45,5 @@ pub use platform::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Mutex, Part, RwLock, THREADS_MAX, fence, forks,
     heavy_barrier, light_barrier, parts_of, pause, run_parts, spin, thread_index,
 };
-pub(crate) use platform::{
-    count_bus_error, hold, is_asymmetric, known_index, release, thread_indices_end,
-};
+pub(crate) use platform::{count_bus_error, hold, known_index, release, thread_indices_end};
 pub use std::sync::atomic::Ordering;

@@ -11,8 +11,13 @@
 //!
 //! loom does not know the one order of all `SeqCst` accesses. What it gives is that of two threads which
 //! each store one word and then load the other's, one sees the other; so here a `SeqCst` fence stands between a
-//! thread's `SeqCst` store and its next `SeqCst` load. The light and the heavy barrier are `SeqCst` fences: the
-//! kernel's membarrier promises of a compiler fence and a system call what such a pair of fences does.
+//! thread's `SeqCst` store and its next `SeqCst` load.
+//!
+//! Light and heavy barriers stand for compiler fences and the kernel's membarrier. That runs a full barrier amid each
+//! thread, which comes before or after the thread's compiler fence. So of a light and a heavy barrier one is first, and
+//! what is behind the other one sees what is before it. Light barriers order nothing among each other, nor for those
+//! who run no heavy one. `SeqCst` fences would do that, and so hide what is missing on processors that are not as
+//! strict as x86-64. So each thread has a word, on which its light barriers meet all heavy ones, by read-modify-writes.
 
 mod array;
 mod atomic;
@@ -30,6 +35,7 @@ pub use parts::{Part, parts_of, run_parts};
 pub use rw_lock::RwLock;
 
 use ::loom::model::Builder;
+use ::loom::sync::atomic::AtomicUsize as AtomicUsizeOfLoom;
 use ::loom::thread;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -77,6 +83,11 @@ thread_local! {
 
 ::loom::thread_local! {
     static NUMBER: Cell<usize> = Cell::new(THREADS_MAX);
+}
+
+::loom::lazy_static! {
+    /// Where the light barriers of a thread, and of all without a number, meet heavy ones.
+    static ref BARRIERS: [AtomicUsizeOfLoom; THREADS_MAX + 1] = Default::default();
 }
 
 /// The number of a place that is being created, and whether it is one that will be touched.
@@ -149,6 +160,8 @@ pub fn begin() {
         machine.places.borrow().iter().for_each(|place| place.follow());
         machine.is_loom.set(true);
     });
+    // loom makes its statics when they are first used, and has all later users come after that.
+    heavy_barrier();
 }
 
 /// When all threads have been joined: accesses are plain again, for looking at what came of it.
@@ -206,19 +219,35 @@ pub fn fence(order: Ordering) {
     }
 }
 
-/// Never: see [`Asymmetric`](super::Asymmetric).
+/// Always: see above.
 pub(crate) fn is_asymmetric() -> bool {
-    false
+    true
 }
 
-/// A `SeqCst` fence: see above.
+/// See above.
 pub fn light_barrier() {
-    fence(Ordering::SeqCst);
+    asymmetric_light_barrier();
 }
 
-/// A `SeqCst` fence: see above.
+/// See above.
+pub(crate) fn asymmetric_light_barrier() {
+    if is_loom() {
+        meet(&BARRIERS[thread_index()]);
+    }
+}
+
+/// See above.
 pub fn heavy_barrier() {
     fence(Ordering::SeqCst);
+    if is_loom() {
+        BARRIERS.iter().for_each(meet);
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// Who comes later sees what all did that came before.
+fn meet(barriers: &AtomicUsizeOfLoom) {
+    barriers.fetch_add(1, Ordering::AcqRel);
 }
 
 /// One turn of waiting for another thread.

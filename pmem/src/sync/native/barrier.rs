@@ -34,10 +34,16 @@ pub(crate) fn is_asymmetric() -> bool {
 #[inline(always)]
 pub fn light_barrier() {
     if ASYMMETRIC.load(Ordering::Relaxed) {
-        compiler_fence(Ordering::SeqCst);
+        asymmetric_light_barrier();
     } else {
         fence(Ordering::SeqCst);
     }
+}
+
+/// The same where the kernel runs the barriers of heavy sides.
+#[inline(always)]
+pub(crate) fn asymmetric_light_barrier() {
+    compiler_fence(Ordering::SeqCst);
 }
 
 /// The side that runs rarely.

@@ -7,7 +7,7 @@ mod parts;
 mod rw_lock;
 mod thread;
 
-pub(crate) use barrier::is_asymmetric;
+pub(crate) use barrier::{asymmetric_light_barrier, is_asymmetric};
 pub use barrier::{heavy_barrier, light_barrier};
 pub use mutex::Mutex;
 pub use parts::{Part, parts_of, run_parts};

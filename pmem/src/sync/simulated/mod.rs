@@ -261,6 +261,9 @@ pub(crate) fn is_asymmetric() -> bool {
 /// Nothing: a store that has not been shown is what the heavy side forces out.
 pub fn light_barrier() {}
 
+/// Nothing, as [`light_barrier`].
+pub(crate) fn asymmetric_light_barrier() {}
+
 /// Forces every thread's stores out.
 pub fn heavy_barrier() {
     access(0, Touch::Modifies);
