@@ -4,9 +4,9 @@
 //! use it. The item is plain memory: its use and its reclamation must not race. Besides, what waits in large amounts is
 //! seen by a helper.
 
-use pmem::epoch::Epochs;
+use pmem::epoch::{Epochs, Guard};
 use pmem::sync::loom::{Plain, begin, end, explore, spawn};
-use pmem::sync::{AtomicU64, Ordering, THREADS_MAX};
+use pmem::sync::{Asymmetric, AtomicU64, Numbered, Ordering, THREADS_MAX};
 use std::sync::Arc;
 
 /// An item so large that a thread that retires it scans for pins.
@@ -29,6 +29,21 @@ impl Model {
 
     fn read(&self) {
         let _guard = self.epochs.pin();
+        self.read_pinned();
+    }
+
+    /// As a look-up of the hot path.
+    fn read_here(&self) {
+        let _guard = self.pin_here();
+        self.read_pinned();
+    }
+
+    fn pin_here(&self) -> Guard<'_> {
+        let thread = Numbered::this_thread().unwrap();
+        self.epochs.pin_here(thread, Asymmetric::granted().unwrap())
+    }
+
+    fn read_pinned(&self) {
         if self.slot.load(Ordering::Acquire) == ITEM {
             self.item.read();
         }
@@ -88,7 +103,7 @@ fn retire_and_collect(model: &Model) {
 
 #[test]
 fn an_item_in_use_is_not_reclaimed() {
-    explore(None, model(retire_and_scan, [(1, Model::read)]));
+    explore(Some(4), model(retire_and_scan, [(1, Model::read)]));
 }
 
 #[test]
@@ -135,11 +150,75 @@ fn an_item_in_use_under_the_outer_one_of_two_pins_is_not_reclaimed() {
     }
 }
 
+#[test]
+fn an_item_in_use_on_the_hot_path_is_not_reclaimed() {
+    explore(Some(4), model(retire_and_scan, [(1, Model::read_here)]));
+}
+
+#[test]
+fn an_item_in_use_on_the_hot_path_is_not_collected() {
+    explore(None, model(retire_and_collect, [(1, Model::read_here)]));
+}
+
+#[test]
+fn an_item_in_use_on_the_hot_path_is_not_reclaimed_after_scans_of_another_thread() {
+    let retire = |model: &Model| {
+        model.unlink_and_retire(1);
+        model.retire_another();
+    };
+    let collect = |model: &Model| {
+        model.epochs.collect(|item| model.reclaim(item));
+    };
+    explore(Some(2), model(retire, [(1, Model::read_here), (THREADS_MAX, collect)]));
+}
+
+#[test]
+fn an_item_in_use_under_pins_within_each_other_is_not_reclaimed() {
+    let here_within = |model: &Model| {
+        let _outer = model.epochs.pin();
+        drop(model.pin_here());
+        model.read_here();
+    };
+    let here_outside = |model: &Model| {
+        let _outer = model.pin_here();
+        drop(model.epochs.pin());
+        model.read();
+    };
+    for read in [here_within as Work, here_outside] {
+        explore(Some(2), model(retire_and_collect, [(1, read)]));
+    }
+}
+
+/// The reader holds the item, which is retired. A scan that finds the reader pinned anew knows what it did before.
+#[test]
+fn an_item_in_use_under_an_earlier_pin_is_not_reclaimed() {
+    let pins: [fn(&Model) -> Guard<'_>; 2] = [|model| model.epochs.pin(), Model::pin_here];
+    for pin in pins {
+        explore(Some(4), move || {
+            let model = Model::new();
+            let guard = model.epochs.pin();
+            guard.retire(ITEM, 1, drop);
+            begin();
+            let collector = {
+                let shared = Arc::clone(&model);
+                spawn(1, move || {
+                    shared.epochs.collect(|item| shared.reclaim(item));
+                })
+            };
+            model.item.read();
+            drop(guard);
+            (0..2).for_each(|_| drop(pin(&model)));
+            collector.join().unwrap();
+            end();
+        });
+    }
+}
+
 /// The reader holds the item, which is retired. One collector learns of the reader's end only from the scans of the
 /// other collector.
 #[test]
 fn an_item_in_use_is_not_reclaimed_beside_two_collectors() {
-    explore(Some(3), || {
+    explore(Some(2), || {
         let model = Model::new();
         begin();
         let guard = model.epochs.pin();

@@ -6,12 +6,12 @@
 
 use pmem::Pool;
 use pmem::medium::watched::Watched;
-use pmem::pool::Spec;
+use pmem::pool::{Spec, Write};
 use pmem::superblock::{Place, PoolKind, SUPERBLOCK_BYTES};
-use pmem::sync::THREADS_MAX;
 use pmem::sync::loom::{Plain, begin, end, explore, spawn};
+use pmem::sync::{Asymmetric, AtomicBool, Numbered, Ordering, THREADS_MAX};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// Syncs of the pool's memory before the one for which the gate is closed: one when the pool is created, and one while
 /// writers go on.
@@ -53,16 +53,32 @@ impl Model {
         let _write = self.pool.write().unwrap();
         self.content[writer].write();
     }
+
+    /// As a change of the hot path, which the pool makes if the gate is not open.
+    fn write_here(&self, writer: usize) {
+        let Some(_write) = self.enter_here() else { return self.write(writer) };
+        self.content[writer].write();
+    }
+
+    fn enter_here(&self) -> Option<Write<'_>> {
+        let thread = Numbered::this_thread().unwrap();
+        self.pool.gate().enter_here(thread, Asymmetric::granted().unwrap())
+    }
 }
 
-/// Writers with these numbers, each with `writes` writes, during one sync.
-fn model(writers: &'static [usize], writes: usize) -> impl Fn() + Send + Sync + 'static {
+type Work = fn(&Model, usize);
+
+/// Threads with these numbers, each of which writes so and so many times, during one sync.
+fn model<const N: usize>(
+    writers: [(usize, Work); N],
+    writes: usize,
+) -> impl Fn() + Send + Sync + 'static {
     move || {
         let model = Model::new();
         begin();
-        let spawned = writers.iter().enumerate().map(|(index, &number)| {
+        let spawned = writers.iter().enumerate().map(|(index, &(number, write))| {
             let shared = Arc::clone(&model);
-            spawn(number, move || (0..writes).for_each(|_| shared.write(index)))
+            spawn(number, move || (0..writes).for_each(|_| write(&shared, index)))
         });
         let spawned: Vec<_> = spawned.collect();
         model.pool.sync().unwrap();
@@ -73,15 +89,58 @@ fn model(writers: &'static [usize], writes: usize) -> impl Fn() + Send + Sync + 
 
 #[test]
 fn a_writer_that_got_in_is_waited_for() {
-    explore(None, model(&[1], 2));
+    explore(None, model([(1, Model::write)], 2));
 }
 
 #[test]
 fn a_writer_without_a_number_that_got_in_is_waited_for() {
-    explore(None, model(&[THREADS_MAX], 2));
+    explore(None, model([(THREADS_MAX, Model::write)], 2));
 }
 
 #[test]
 fn a_writer_for_whom_another_one_opened_the_gate_comes_after_the_sync() {
-    explore(Some(2), model(&[1, THREADS_MAX], 1));
+    let writers: [(usize, Work); 2] = [(1, Model::write), (THREADS_MAX, Model::write)];
+    explore(Some(2), model(writers, 1));
+}
+
+#[test]
+fn a_writer_of_the_hot_path_that_got_in_is_waited_for() {
+    explore(Some(4), model([(1, Model::write_here)], 2));
+}
+
+#[test]
+fn a_writer_of_the_hot_path_for_whom_another_one_opened_the_gate_comes_after_the_sync() {
+    let writers: [(usize, Work); 2] = [(1, Model::write_here), (THREADS_MAX, Model::write)];
+    explore(Some(2), model(writers, 1));
+}
+
+/// A writer that does not see what the waiting thread did before has left when the wait is over.
+#[test]
+fn everybody_inside_has_left_when_a_wait_is_over() {
+    let enter: [fn(&Model) -> Option<Write<'_>>; 2] =
+        [|model| model.pool.write().ok(), Model::enter_here];
+    for enter in enter {
+        explore(None, move || {
+            let model = Model::new();
+            drop(model.pool.write().unwrap());
+            let is_waiting = Arc::new(AtomicBool::new(false));
+            begin();
+            let writer = {
+                let (shared, is_waiting) = (Arc::clone(&model), Arc::clone(&is_waiting));
+                spawn(1, move || {
+                    for _ in 0..2 {
+                        let _write = enter(&shared).unwrap();
+                        if !is_waiting.load(Ordering::Relaxed) {
+                            shared.content[0].write();
+                        }
+                    }
+                })
+            };
+            is_waiting.store(true, Ordering::Relaxed);
+            model.pool.wait_for_writers();
+            model.content[0].write();
+            writer.join().unwrap();
+            end();
+        });
+    }
 }

@@ -224,7 +224,8 @@ impl Epochs {
             // Acquire: all that the scan behind this epoch knew to be unlinked is not found under this pin, which
             // lets one more scan pass.
             let epoch = self.global().load(Ordering::Acquire);
-            line[PIN].store(pin_of(epoch), Ordering::Relaxed);
+            // Release: a scan that finds this pin in place of the end of an earlier one comes after that one, too.
+            line[PIN].store(pin_of(epoch), Ordering::Release);
             // Either a scan sees this pin, or what follows sees everything unlinked before
             // that scan.
             light_barrier();

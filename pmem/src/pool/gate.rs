@@ -1,6 +1,6 @@
 //! Who may write now: the gate that every mutation passes.
 //!
-//! Protocol. A writer announces itself with a plain store in its thread's line, passes a light barrier and reads the
+//! Protocol. A writer announces itself with a store in its thread's line, passes a light barrier and reads the
 //! gate. A closer stores the gate's new state, passes a heavy barrier and waits until no announcement is left. So
 //! either the writer sees the closed gate and withdraws, or the closer sees the writer and waits. A writer pays two
 //! stores to a line that only its thread writes, and no atomic read-modify-write.
@@ -84,7 +84,8 @@ impl Gate {
                 let writers = &line.0[0];
                 let before = writers.load(Ordering::Relaxed);
                 let arrival = u64::from(before & COUNT == 0) << COUNT_BITS;
-                writers.store(before.wrapping_add(arrival) + ONE, Ordering::Relaxed);
+                // Release: who waits for an earlier departure may find this arrival in its place.
+                writers.store(before.wrapping_add(arrival) + ONE, Ordering::Release);
                 (writers, false)
             }
             None => {
@@ -107,7 +108,8 @@ impl Gate {
         if before & COUNT != 0 {
             return None;
         }
-        writers.store(before.wrapping_add((1 << COUNT_BITS) + ONE), Ordering::Relaxed);
+        // Release: as above.
+        writers.store(before.wrapping_add((1 << COUNT_BITS) + ONE), Ordering::Release);
         let write = Write { writers, is_shared: false, _not_send: std::marker::PhantomData };
         asymmetric.light_barrier();
         (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
