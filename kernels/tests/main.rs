@@ -9,6 +9,7 @@ mod explore;
 mod freed_slot;
 mod gate;
 mod iceberg;
+mod lease;
 mod level;
 mod line_log;
 mod link_and_persist;

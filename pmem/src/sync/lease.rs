@@ -10,9 +10,37 @@
 //! Words are never freed, only used again, since an event may come at any time: as a signal, or in a forked child.
 
 use super::Asymmetric;
-use std::ptr;
+#[cfg(feature = "loom")]
+use super::loom::{AtomicBool, AtomicPtr, AtomicUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+// In the crash lab, too: its machines, to which no lease is given, share these words.
+#[cfg(not(feature = "loom"))]
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
+use std::{array, ptr};
+
+/// Statics of the process.
+#[cfg(not(feature = "loom"))]
+macro_rules! statics {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        $($(#[$attribute])* static $name: $type = $value;)*
+    };
+}
+
+/// Statics of one execution of a model: loom's atomics do not outlive it.
+#[cfg(feature = "loom")]
+macro_rules! statics {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
+        ::loom::lazy_static! { $($(#[$attribute])* static ref $name: $type = $value;)* }
+    };
+}
+
+statics! {
+    /// The newest slab.
+    static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
+    /// The word of all leases that are never given.
+    static NEVER: AtomicUsize = AtomicUsize::new(GONE);
+}
 
 /// Set in a word that leads to nothing. The bits above it tell the event that did this.
 const GONE: usize = 1;
@@ -24,17 +52,17 @@ struct Slot {
     taken: AtomicBool,
 }
 
+/// Slots of a slab. Under loom one: so models add slabs, and an event passes few slots.
+const SLOTS: usize = if cfg!(feature = "loom") { 1 } else { 256 };
+
 /// Slots that were allocated together.
 struct Slab {
-    slots: [Slot; 256],
+    slots: [Slot; SLOTS],
     next: *const Slab,
 }
 
 // SAFETY: `next` is set before the slab is published, and then only read. What it leads to is never freed.
 unsafe impl Sync for Slab {}
-
-/// The newest one.
-static SLABS: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 fn slabs() -> impl Iterator<Item = &'static Slab> {
     // SAFETY: slabs are never freed, and whole before they are published.
@@ -44,13 +72,13 @@ fn slabs() -> impl Iterator<Item = &'static Slab> {
 }
 
 /// What a word is set to by the `event`-th event.
-#[cfg(not(any(feature = "simulated", feature = "loom")))]
+#[cfg(not(feature = "simulated"))]
 const fn gone(event: usize) -> usize {
     event << 1 | GONE
 }
 
 impl Slot {
-    const fn new() -> Slot {
+    fn new() -> Slot {
         Slot { word: AtomicUsize::new(GONE), taken: AtomicBool::new(false) }
     }
 
@@ -63,7 +91,7 @@ impl Slot {
                 return slot;
             }
             let next = SLABS.load(Ordering::Acquire);
-            let slab = Box::new(Slab { slots: [const { Slot::new() }; 256], next });
+            let slab = Box::new(Slab { slots: array::from_fn(|_| Slot::new()), next });
             let slab = Box::into_raw(slab);
             let published = SLABS.compare_exchange(next, slab, Ordering::AcqRel, Ordering::Relaxed);
             if published.is_err() {
@@ -80,9 +108,9 @@ impl Slot {
 }
 
 /// Takes all leases away. Safe in a signal's handler and in a forked child.
-#[cfg(not(any(feature = "simulated", feature = "loom")))]
+#[cfg(not(feature = "simulated"))]
 pub(super) fn take_away() {
-    static EVENTS: AtomicUsize = AtomicUsize::new(1);
+    statics! { static EVENTS: AtomicUsize = AtomicUsize::new(1); }
     let event = EVENTS.fetch_add(1, Ordering::Relaxed);
     for slot in slabs().flat_map(|slab| &slab.slots) {
         // By an exchange, which whoever reads the word later is behind: so it is behind earlier events, too.
@@ -136,7 +164,6 @@ impl<T> Lease<T> {
 
     /// A lease that is never given.
     pub fn never() -> Lease<T> {
-        static NEVER: AtomicUsize = AtomicUsize::new(GONE);
         Lease { word: &NEVER, target: None, _holding: None }
     }
 

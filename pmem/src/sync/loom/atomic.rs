@@ -2,6 +2,8 @@
 
 use super::{Followable, enter, fence, is_loom, number_followable, touch};
 use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ptr;
 use std::sync::atomic::Ordering::{self, Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -242,6 +244,38 @@ atomic!(AtomicBool, FollowedBool, bool);
 integer!(AtomicU8, FollowedU8, u8);
 integer!(AtomicU32, FollowedU32, u32);
 integer!(AtomicU64, FollowedU64, u64);
+integer!(AtomicUsize, FollowedUsize, usize);
+
+/// As in std: an address.
+pub struct AtomicPtr<T> {
+    address: AtomicUsize,
+    _target: PhantomData<std::sync::atomic::AtomicPtr<T>>,
+}
+
+impl<T> AtomicPtr<T> {
+    /// An atomic holding `value`.
+    pub fn new(value: *mut T) -> Self {
+        AtomicPtr { address: AtomicUsize::new(value.expose_provenance()), _target: PhantomData }
+    }
+
+    /// As in std.
+    pub fn load(&self, order: Ordering) -> *mut T {
+        ptr::with_exposed_provenance_mut(self.address.load(order))
+    }
+
+    /// As in std.
+    pub fn compare_exchange(
+        &self,
+        current: *mut T,
+        new: *mut T,
+        success: Ordering,
+        failure: Ordering,
+    ) -> Result<*mut T, *mut T> {
+        let (current, new) = (current.expose_provenance(), new.expose_provenance());
+        let exchanged = self.address.compare_exchange(current, new, success, failure);
+        exchanged.map(ptr::with_exposed_provenance_mut).map_err(ptr::with_exposed_provenance_mut)
+    }
+}
 
 /// Memory that is not atomic: a place that loom watches for accesses that race; it holds nothing.
 #[derive(Debug)]
