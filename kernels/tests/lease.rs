@@ -149,6 +149,24 @@ fn an_event_that_concerns_another_pool_takes_a_lease_away_until_a_look() {
     });
 }
 
+/// The lease is made, and first given, while the event comes.
+#[test]
+fn a_new_lease_does_not_outlast_an_event() {
+    explore(None, || {
+        let model = Model::new();
+        begin();
+        let event = {
+            let shared = Arc::clone(&model);
+            spawn(1, move || shared.fail())
+        };
+        let (lease, renewal) = Lease::new(Arc::new(1));
+        model.renew(&renewal);
+        event.join().unwrap();
+        assert_eq!((found(&lease), found(&model.lease)), (None, None));
+        end();
+    });
+}
+
 /// Another thread gives the slot back that this one may take.
 #[test]
 fn a_slot_that_is_used_again_leads_to_the_new_target_only() {
@@ -164,6 +182,30 @@ fn a_slot_that_is_used_again_leads_to_the_new_target_only() {
         model.renew(&renewal);
         owner.join().unwrap();
         assert_eq!(found(&lease), Some(2));
+        end();
+    });
+}
+
+/// The same, and an event comes.
+#[test]
+fn a_slot_that_is_used_again_does_not_outlast_an_event() {
+    explore(Some(3), || {
+        let model = Model::new();
+        let old = Lease::new(Arc::new(1));
+        model.renew(&old.1);
+        begin();
+        let owner = spawn(1, move || drop::<Leased>(old));
+        let event = {
+            let shared = Arc::clone(&model);
+            spawn(THREADS_MAX, move || shared.fail())
+        };
+        let (lease, renewal) = Lease::new(Arc::new(2));
+        model.renew(&renewal);
+        let now = found(&lease);
+        assert!(now.is_none_or(|target| target == 2));
+        owner.join().unwrap();
+        event.join().unwrap();
+        assert_eq!((found(&lease), found(&model.lease)), (None, None));
         end();
     });
 }

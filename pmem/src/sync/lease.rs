@@ -11,12 +11,12 @@
 
 use super::Asymmetric;
 #[cfg(feature = "loom")]
-use super::loom::{AtomicBool, AtomicPtr, AtomicUsize};
+use super::loom::{AtomicBool, AtomicPtr, AtomicUsize, fence};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 // In the crash lab, too: its machines, to which no lease is given, share these words.
 #[cfg(not(feature = "loom"))]
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, fence};
 use std::{array, ptr};
 
 /// Statics of the process.
@@ -88,6 +88,9 @@ impl Slot {
         };
         loop {
             if let Some(slot) = slabs().flat_map(|slab| &slab.slots).find(try_take) {
+                // Either an event's own fence comes later, and it sees this slot. Or a look from here on sees what the
+                // event is about.
+                fence(Ordering::SeqCst);
                 return slot;
             }
             let next = SLABS.load(Ordering::Acquire);
@@ -111,6 +114,8 @@ impl Slot {
 #[cfg(not(feature = "simulated"))]
 pub(super) fn take_away() {
     statics! { static EVENTS: AtomicUsize = AtomicUsize::new(1); }
+    // See `Slot::take`.
+    fence(Ordering::SeqCst);
     let event = EVENTS.fetch_add(1, Ordering::Relaxed);
     for slot in slabs().flat_map(|slab| &slab.slots) {
         // By an exchange, which whoever reads the word later is behind: so it is behind earlier events, too.
