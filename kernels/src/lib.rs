@@ -26,7 +26,6 @@
 //!
 //! | file | why it is restated |
 //! |---|---|
-//! | `epoch_advance.rs` | the one ordering of epochs that `epoch.rs` does not notice |
 //! | `fingerprint_then_slot.rs`, `link_and_persist.rs` | they are about what is durable when a look-up answers, which `watched` does not model |
 //! | `freed_slot.rs` | whether a freed slot is lost depends on steps that operations on a heap rarely take |
 //! | those in the folder of an engine | its `mod.rs` runs this code, but whole operations take too many steps for more than two preemptions, so it notices missing steps but not each weakened ordering; and no small table moves an item to make room |

@@ -4,7 +4,6 @@ mod cache;
 mod clevel;
 mod ended_number;
 mod epoch;
-mod epoch_advance;
 mod explore;
 mod freed_slot;
 mod gate;
