@@ -104,7 +104,7 @@ impl<M: Medium> Chore for Space<M> {
             self.reclaim_retired();
         }
         if self.heap.is_growth_asked_for() {
-            // Refused, it is tried again now and then.
+            // Refused, it is left to the writers, who get the reason.
             let _ = self.heap.grow_ahead();
         }
     }

@@ -15,7 +15,6 @@ const SHORT_FRACTION: u64 = 16;
 const SHORT_FRACTION_SMALL: u64 = 32;
 /// A heap grows ahead by this fraction of it: by less than in need, since it may not be needed.
 const AHEAD_FRACTION: u64 = 16;
-
 /// Who cannot wait for growth ahead takes this fraction of it.
 const IN_NEED_FRACTION: u64 = 4;
 
@@ -29,8 +28,8 @@ const NOT_DUE: u8 = 0;
 const DUE: u8 = 1;
 /// A helper has.
 const ASKED_FOR: u8 = 2;
-/// There is none.
-const NEVER: u8 = 3;
+/// There is none, or it was refused the space. The heap grows in need.
+const IN_NEED: u8 = 3;
 
 impl<M: Medium> Heap<M> {
     /// Whether the heap is about to need another extent. Does not wait.
@@ -70,9 +69,15 @@ impl<M: Medium> Heap<M> {
         self.growth.0.load(Ordering::Relaxed) == ASKED_FOR
     }
 
-    /// Says that there is nobody to ask. From now on the heap grows in need alone.
+    /// Says that there is nobody to ask.
     pub fn do_not_ask(&self) {
-        self.growth.0.store(NEVER, Ordering::Relaxed);
+        self.growth.0.store(IN_NEED, Ordering::Relaxed);
+    }
+
+    /// After growth in need: where there was space for that, there may be some ahead.
+    pub(super) fn ask_again(&self) {
+        let growth = &self.growth.0;
+        let _ = growth.compare_exchange(IN_NEED, NOT_DUE, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Leaves it to the next change to ask again.
@@ -95,14 +100,14 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole
-    /// one. A helper calls this after [`Heap::prepare_growth`]. Needs the right to write. Refused, it stays asked for.
+    /// one. A helper calls this after [`Heap::prepare_growth`]. Needs the right to write. Refused, it is not asked for
+    /// again until the heap has grown in need.
     pub fn grow_ahead(&self) -> Result<(), SpaceError> {
         let _growing = self.growing.lock();
-        if self.is_short() {
-            self.add_segments(self.segments_ahead())?;
-        }
-        self.growth.0.store(NOT_DUE, Ordering::Relaxed);
-        Ok(())
+        let grown = if self.is_short() { self.add_segments(self.segments_ahead()) } else { Ok(()) };
+        let next = if grown.is_ok() { NOT_DUE } else { IN_NEED };
+        self.growth.0.store(next, Ordering::Relaxed);
+        grown
     }
 
     /// Segments to take for a writer that waits for them. If a helper is about to bring more, few will do.

@@ -301,7 +301,11 @@ impl<M: Medium> Heap<M> {
         loop {
             match self.add_segments(asked) {
                 Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
-                added => return added,
+                Err(refused) => return Err(refused),
+                Ok(()) => {
+                    self.ask_again();
+                    return Ok(());
+                }
             }
         }
     }

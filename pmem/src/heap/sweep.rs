@@ -166,6 +166,8 @@ impl<M: Medium> Audit<'_, M> {
     /// * retired items that are reachable, free, or retired twice;
     /// * free space that no allocation would find.
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
+        // A helper may be about to add segments, although nothing writes.
+        let _growing = self.heap.growing.lock();
         let (mut leaks, mut looked_at) = (0, 0);
         leaks += retired.iter().filter(|&&at| self.mark(Offset(at), 0).is_err()).count() as u64;
         let mut findable = HashSet::new();

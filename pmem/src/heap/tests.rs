@@ -320,6 +320,45 @@ fn growth_is_asked_for_once() {
     assert!(!heap.asks_for_growth() && !heap.is_growth_asked_for());
 }
 
+/// A helper lets the heap grow, although nobody writes.
+#[test]
+fn an_audit_beside_growth_finds_no_leaks() {
+    let heap = heap(1 << 30, SMALL_SEGMENT_LOG2);
+    let mut items = Vec::new();
+    for _ in 0..20 {
+        items.extend(write_until_short(&heap).unwrap());
+        let has_grown = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                heap.grow_ahead().unwrap();
+                has_grown.store(true, Ordering::Release);
+            });
+            while !has_grown.load(Ordering::Acquire) {
+                assert_eq!(leaks(&heap, &items), 0);
+            }
+        });
+    }
+}
+
+#[test]
+fn growth_that_was_refused_is_not_asked_for_before_there_is_space() {
+    let heap = heap(256 << 10, SMALL_SEGMENT_LOG2);
+    loop {
+        write_until_short(&heap).unwrap();
+        assert!(heap.asks_for_growth());
+        if heap.grow_ahead().is_err() {
+            break;
+        }
+    }
+    let bytes = heap.usage().pool_bytes;
+    while heap.write_item(b"key", &[7; 900], None).is_ok() && heap.usage().pool_bytes == bytes {
+        assert!(!heap.asks_for_growth() && !heap.is_growth_asked_for());
+    }
+    heap.ask_again();
+    heap.look_ahead();
+    assert!(heap.asks_for_growth());
+}
+
 /// A writer that runs out of space before it comes.
 #[test]
 fn who_cannot_wait_for_growth_takes_little() {

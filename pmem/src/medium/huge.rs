@@ -30,7 +30,7 @@ const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Haste {
     /// A writer may.
-    Some,
+    High,
     /// Nobody does before this moment: huge pages are taken however long they take, and serve faster for ever after.
     NoneUntil(Instant),
 }
@@ -227,15 +227,15 @@ mod tests {
         let mut pages = HugePages { is_offered: true, ..HugePages::default() };
         let mut steps = Vec::new();
         for outcome in [WorthIt, WorthIt, WorthIt, WorthIt, Refused, WorthIt] {
-            steps.push(pages.step_bytes(Haste::Some) >> 20);
+            steps.push(pages.step_bytes(Haste::High) >> 20);
             pages.learn(outcome);
             if outcome == Refused {
-                assert_eq!(pages.step_bytes(Haste::Some), STEP_BYTES);
-                assert_eq!(pages.wanted(&(0..STEP_BYTES), Haste::Some), None);
+                assert_eq!(pages.step_bytes(Haste::High), STEP_BYTES);
+                assert_eq!(pages.wanted(&(0..STEP_BYTES), Haste::High), None);
             }
         }
         assert_eq!(steps, [2, 4, 8, 16, 16, 2]);
-        assert_eq!(HugePages::default().step_bytes(Haste::Some), STEP_BYTES);
+        assert_eq!(HugePages::default().step_bytes(Haste::High), STEP_BYTES);
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
         let too_late = Haste::NoneUntil(Instant::now());
         for _ in 0..5 {
             pages.learn(Slow);
-            for haste in [Haste::Some, too_late] {
+            for haste in [Haste::High, too_late] {
                 assert_eq!(pages.step_bytes(haste), STEP_BYTES);
             }
             // One by one, so that a writer that comes to wait does not wait for long.
@@ -254,7 +254,7 @@ mod tests {
             assert_eq!(pages.wanted(&step, no_haste), Some(step.clone()));
         }
         assert_eq!(pages.wanted(&step, too_late), None);
-        assert_eq!(pages.wanted(&step, Haste::Some), None);
+        assert_eq!(pages.wanted(&step, Haste::High), None);
         pages.learn(Refused);
         assert_eq!(pages.step_bytes(no_haste), STEP_BYTES);
         assert_eq!(pages.wanted(&step, no_haste), None);
@@ -266,7 +266,7 @@ mod tests {
         let mut pages = HugePages::of(file.as_fd());
         let mut attempts = |count: usize, succeed: bool| {
             let is_attempted = |_: &usize| {
-                let wanted = pages.wanted(&(4096..2 * HUGE_PAGE_BYTES + 1), Haste::Some);
+                let wanted = pages.wanted(&(4096..2 * HUGE_PAGE_BYTES + 1), Haste::High);
                 if let Some(wanted) = &wanted {
                     assert_eq!(*wanted, HUGE_PAGE_BYTES..2 * HUGE_PAGE_BYTES);
                     pages.learn(if succeed { WorthIt } else { Slow });
@@ -283,6 +283,6 @@ mod tests {
         let first = attempts(2_000, true)[0];
         assert!(first <= REST_MAX as usize);
         assert_eq!(attempts(2, true), [0, 1]);
-        assert_eq!(pages.wanted(&(1..HUGE_PAGE_BYTES), Haste::Some), None);
+        assert_eq!(pages.wanted(&(1..HUGE_PAGE_BYTES), Haste::High), None);
     }
 }

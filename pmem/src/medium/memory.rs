@@ -37,6 +37,7 @@ const LINE_LOG2: u32 = LINE.ilog2();
 
 /// For how long growth ahead goes on without haste. Who closes the pool waits for it.
 const AHEAD_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// How often a reader looks whether a writer is done before it does the writer's work.
 const LOOKS_AT_LOCK: u32 = 64;
 #[derive(Debug)]
@@ -515,7 +516,7 @@ impl Medium for Memory {
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        self.grow_to(size, Haste::Some)
+        self.grow_to(size, Haste::High)
     }
 
     fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {

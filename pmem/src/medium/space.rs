@@ -234,7 +234,7 @@ mod tests {
     fn steps_that_were_taken_are_given_back() {
         let file = file_of(8192);
         let mut space = Space::of_file(file.as_fd(), 8192);
-        space.take_step(file.as_fd(), 8192, 1 << 30, Haste::Some).unwrap();
+        space.take_step(file.as_fd(), 8192, 1 << 30, Haste::High).unwrap();
         assert_eq!(len(&file), STEP_BYTES);
         assert!(!space.reaches(1 << 30, 8192) && space.reaches(STEP_BYTES, 8192));
         // Another thread has mapped a part of it before the next step fails.
@@ -244,7 +244,7 @@ mod tests {
         assert!(file.metadata().unwrap().blocks() * 512 < 2 * mapped);
         assert!(space.reaches(mapped, mapped) && !space.reaches(mapped + 1, mapped));
         // What it gave back is taken anew.
-        space.take_step(file.as_fd(), mapped, mapped + 8192, Haste::Some).unwrap();
+        space.take_step(file.as_fd(), mapped, mapped + 8192, Haste::High).unwrap();
         assert_eq!(len(&file), mapped + 8192);
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn what_the_file_had_is_not_given_back() {
         let file = file_of(1 << 20);
         let mut space = Space::of_file(file.as_fd(), 1 << 20);
-        space.take_step(file.as_fd(), 8192, 2 << 20, Haste::Some).unwrap();
+        space.take_step(file.as_fd(), 8192, 2 << 20, Haste::High).unwrap();
         space.give_back(file.as_fd(), 8192);
         assert_eq!(len(&file), 1 << 20);
     }
@@ -263,7 +263,7 @@ mod tests {
         std::os::unix::fs::FileExt::write_all_at(&file, b"kept", 0).unwrap();
         write_zeros(file.as_fd(), 0..200_000).unwrap();
         let mut space = Space { writes_zeros: true, ..Space::of_file(file.as_fd(), 200_000) };
-        space.take_step(file.as_fd(), 4096, 300_000, Haste::Some).unwrap();
+        space.take_step(file.as_fd(), 4096, 300_000, Haste::High).unwrap();
         let mut bytes = vec![1; 300_000];
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
         assert!(bytes.starts_with(b"kept") && bytes[4..].iter().all(|&byte| byte == 0));
