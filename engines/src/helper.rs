@@ -91,13 +91,14 @@ impl Signal {
         self.has_helper()
     }
 
-    /// Asks for space to be prepared.
-    pub(crate) fn ask_to_prepare(&self) {
+    /// Asks for space to be prepared. Returns whether there are helpers.
+    pub(crate) fn ask_to_prepare(&self) -> bool {
         if let Some(helper) = self.helpers.get().and_then(|helpers| helpers.first())
             && !self.is_to_prepare.swap(true, Ordering::Release)
         {
             helper.unpark();
         }
+        self.has_helper()
     }
 
     /// Waits for the turns that helpers are in the midst of, and keeps them from others while it is held:

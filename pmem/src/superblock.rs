@@ -41,7 +41,7 @@ const CHECKSUM_WORD: usize = 3;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNDEX\0");
 /// The format this build reads and writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 /// CRC-32C, the only checksum of version 1.
 pub const CHECKSUM_ID: u32 = 1;
@@ -564,7 +564,10 @@ mod tests {
             words[CHECKSUM_WORD] = checksum(&words);
             Superblock::choose([Some(&words), Some(&words)]).unwrap_err()
         };
-        assert!(with(1, halves(2, 8192)).to_string().contains("format version is 0x2"));
+        for other in [VERSION - 1, VERSION + 1] {
+            let message = with(1, halves(other, SUPERBLOCK_BYTES as u32)).to_string();
+            assert!(message.contains(&format!("format version is {other:#x}")), "{message}");
+        }
         assert!(with(7, 4).to_string().contains("required features is 0x4"));
         assert!(with(2, BYTE_ORDER.swap_bytes()).to_string().contains("byte order"));
         assert!(matches!(with(0, 5), OpenError::NotAPool { .. }));

@@ -179,13 +179,7 @@ impl<M: Medium> Core<M> {
         replaced: Option<Offset>,
     ) -> Result<Fresh, SpaceError> {
         let at = self.heap.write_item(key, value, replaced)?;
-        if self.heap.asks_for_growth() {
-            if self.signal.has_helper() {
-                self.signal.ask_to_prepare();
-            } else {
-                self.heap.do_not_ask();
-            }
-        }
+        self.heap.ask_for_growth(|| self.signal.ask_to_prepare());
         if at.0 >= ITEMS_END {
             self.heap.reclaim(at);
             return Err(SpaceError::Full {

@@ -11,7 +11,7 @@ fn heap(store: &Store) -> (u64, u64) {
     (stats.heap_bytes, stats.heap_bytes - stats.heap_used_bytes)
 }
 
-/// Puts pairs until the heap has grown between two of them. Only a hang makes this wait for long.
+/// Puts pairs until the heap has grown between two of them. Waits for long only if it does not.
 fn fill_until_it_grows_by_itself(store: &Store, keys: &mut impl Iterator<Item = u32>) {
     let (mut bytes, mut free_bytes) = heap(store);
     let first_bytes = bytes;
@@ -26,6 +26,7 @@ fn fill_until_it_grows_by_itself(store: &Store, keys: &mut impl Iterator<Item = 
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
+        assert!(!is_nearly_full, "{free_bytes} of {bytes} bytes are free, for a minute");
         store.put(keys.next().unwrap().to_le_bytes(), VALUE).unwrap();
         (bytes, free_bytes) = heap(store);
     }

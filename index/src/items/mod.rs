@@ -218,12 +218,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Wakes helpers if the heap wants to grow. Called after a change that may have taken space.
+    /// Wakes helpers if the heap wants to grow.
     #[inline(always)]
     fn look_after_heap(&self) {
-        if self.space.heap.asks_for_growth() && !self.index.wake_for_chore() {
-            self.space.heap.do_not_ask();
-        }
+        self.space.heap.ask_for_growth(|| self.index.wake_for_chore());
     }
 
     /// Replaces the value of `key` by what `decide` makes of it, in one step; returns the value

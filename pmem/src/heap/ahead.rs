@@ -1,7 +1,7 @@
 //! Growth before anybody waits for it.
 //!
 //! A quarter of a large heap takes long to get from the system. So a thread that takes some of the last free segments
-//! asks for more ([`Heap::asks_for_growth`]), and goes on with those. A helper prepares the memory, without a lock that
+//! asks for more ([`Heap::ask_for_growth`]), and goes on with those. A helper prepares the memory, without a lock that
 //! writers need, and then takes the extent, which no longer takes time.
 
 use super::{GROWTH_SEGMENTS_MIN, Heap};
@@ -55,10 +55,17 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Whether growth has become due, and nobody has been told so. The caller wakes who sees to it, or calls
-    /// [`Heap::do_not_ask`].
+    /// Called after a change that may have taken space: if growth has become due, one of the callers is to `wake`
+    /// whoever sees to it, and to say whether there is anybody.
     #[inline(always)]
-    pub fn asks_for_growth(&self) -> bool {
+    pub fn ask_for_growth(&self, wake: impl FnOnce() -> bool) {
+        if self.asks_for_growth() && !wake() {
+            self.do_not_ask();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn asks_for_growth(&self) -> bool {
         let growth = &self.growth.0;
         growth.load(Ordering::Relaxed) == DUE
             && growth.compare_exchange(DUE, ASKED_FOR, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -69,8 +76,7 @@ impl<M: Medium> Heap<M> {
         self.growth.0.load(Ordering::Relaxed) == ASKED_FOR
     }
 
-    /// Says that there is nobody to ask.
-    pub fn do_not_ask(&self) {
+    pub(super) fn do_not_ask(&self) {
         self.growth.0.store(IN_NEED, Ordering::Relaxed);
     }
 

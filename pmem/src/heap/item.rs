@@ -49,10 +49,10 @@ impl Item<'_> {
     /// fetches, up to as many as the processor takes to foresee the rest.
     #[inline]
     pub fn prefetch_value(&self) {
-        let further = self.value.iter().skip(LINE as usize).step_by(LINE as usize);
+        let near = &self.value[..self.value.len().min(LINES_FETCHED * LINE as usize)];
+        let further = near.iter().skip(LINE as usize).step_by(LINE as usize);
         // The last line has only the end where the value begins amid a line.
-        let end = self.value.last();
-        further.take(LINES_FETCHED).chain(end).for_each(|byte| prefetch(byte));
+        further.chain(near.last()).for_each(|byte| prefetch(byte));
     }
 
     /// Whether key and value fit the checksum.
