@@ -548,13 +548,15 @@ impl Medium for Memory {
     }
 
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
-        let Backing::File { file, writable: true, .. } = &self.backing else {
+        if !matches!(self.backing, Backing::File { writable: true, .. }) {
             return Ok(());
-        };
+        }
         let page = rustix::param::page_size() as u64;
         let from = range.start / page * page;
         let to = range.end.min(self.size());
         if from < to {
+            // This also makes the file's length durable. A call for the whole file, which others go on writing, would
+            // hold them up while the disk takes all that they have changed.
             // SAFETY: the range is mapped; writing it back changes no content.
             unsafe {
                 rustix::mm::msync(
@@ -564,7 +566,6 @@ impl Medium for Memory {
                 )?;
             }
         }
-        file.sync_data()?;
         // What was stored since the failure is not in the file.
         self.demand_whole()
     }
