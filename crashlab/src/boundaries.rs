@@ -198,6 +198,8 @@ pub(crate) fn writers_of_the_heap() -> Vec<Directed> {
         interleaved::<HeapSubject>(&setups::one_item(), reusing(), 0),
         interleaved::<HeapSubject>(&empty, sharing, 0),
         interleaved::<HeapSubject>(&setups::freed_segments(), freeing, 1),
+        // One thread frees a slab and takes its first segment, another one takes the next.
+        interleaved::<HeapSubject>(&setups::empty_slab(), vec![store(1), store(2)], 0),
     ]
 }
 

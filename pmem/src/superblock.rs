@@ -41,7 +41,7 @@ const CHECKSUM_WORD: usize = 3;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNDEX\0");
 /// The format this build reads and writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 /// CRC-32C, the only checksum of version 1.
 pub const CHECKSUM_ID: u32 = 1;

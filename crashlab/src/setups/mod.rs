@@ -51,6 +51,8 @@ pub fn heap() -> Vec<Setup> {
         plain("one free slot in a segment", &[8], 6),
         plain("items that change class", &[8, 40, 24], 2),
         plain("items that take segments of their own", &[300, 8, 150, 600], 3),
+        // The fillers let the heap grow until it has slabs of several segments.
+        plain("items in wide slabs", &[300, 100, 8, 130], 5),
         Setup {
             limit_bytes: 9 << 10,
             is_tight: true,
@@ -70,6 +72,27 @@ pub fn freed_segments() -> Setup {
         // Value 5 takes nine segments, value 3 eight.
         value_bytes: &[8, 8, 8, 1000, 8, 1120],
         limit_bytes: 9600,
+        is_tight: true,
+        ..Setup::default()
+    }
+}
+
+/// A heap with nothing free but an empty slab of four segments. Their surviving words are in two lines, the first one
+/// in a line of its own.
+pub fn empty_slab() -> Setup {
+    Setup {
+        name: "an empty slab where all the room is",
+        keys: vec![1, 2, 3, 4],
+        free_keys: 3,
+        before: vec![
+            Op::One(0, Action::Insert(5)),
+            Op::One(3, Action::Insert(6)),
+            Op::One(3, Action::Remove),
+            Op::Settle,
+        ],
+        // Value 5 takes fifteen segments. In the slab of value 6 no slot begins where a segment does, except the first.
+        value_bytes: &[8, 8, 8, 8, 8, 1880, 56, 8],
+        limit_bytes: 10_944,
         is_tight: true,
         ..Setup::default()
     }

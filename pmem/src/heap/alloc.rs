@@ -8,7 +8,7 @@
 
 use super::cache::{BitmapWord, Cache};
 use super::segment::{Descriptor, status, usage};
-use super::{Heap, Room};
+use super::{Heap, Room, WIDE_SLAB_FRACTION};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -23,17 +23,19 @@ impl<M: Medium> Heap<M> {
         bytes: u64,
         replaced: Option<Offset>,
     ) -> Result<Offset, SpaceError> {
-        let class = self.classes.class_of(bytes);
         if let Some(replaced) = replaced {
-            let at_hand = match class {
-                Some(class) => self.allocate_at_hand(class),
-                None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())).ok(),
-            };
+            let at_hand = self.allocate_for_copy(bytes);
             if let Some(at) = at_hand.or_else(|| self.take_reserved(bytes, replaced)) {
                 return Ok(at);
             }
         }
-        match class {
+        // Where no slab has room for it, and there is none for a slab, there may be for the item.
+        if let Some(wide) = self.wide_class_of(bytes)
+            && let Ok(at) = self.allocate_small(wide, |class| self.take_segment(class))
+        {
+            return Ok(at);
+        }
+        match self.classes.narrow_class_of(bytes) {
             Some(class) => self.allocate_small(class, |class| self.take_segment(class)),
             None if replaced.is_some() => {
                 self.allocate_large(bytes, |count| self.take_free_run(count))
@@ -44,11 +46,25 @@ impl<M: Medium> Heap<M> {
 
     /// Space for a copy of an item. Takes only what is at hand, nothing that is set aside, and does not grow the heap.
     pub(super) fn allocate_for_copy(&self, bytes: u64) -> Option<Offset> {
-        let space = match self.classes.class_of(bytes) {
-            Some(class) => return self.allocate_at_hand(class),
-            None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())),
+        let wide = || self.allocate_at_hand(self.wide_class_of(bytes)?);
+        let narrow = || match self.classes.narrow_class_of(bytes) {
+            Some(class) => self.allocate_at_hand(class),
+            None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())).ok(),
         };
-        space.ok()
+        wide().or_else(narrow)
+    }
+
+    /// The wide class for an item of so many bytes, if it has one, and the heap is large enough for slabs of that
+    /// class.
+    fn wide_class_of(&self, bytes: u64) -> Option<usize> {
+        let class = self.classes.wide_class_of(bytes)?;
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        (self.classes.segments(class) <= total / WIDE_SLAB_FRACTION).then_some(class)
+    }
+
+    /// The class for an item of so many bytes; `None` if it takes whole segments.
+    pub(super) fn class_of(&self, bytes: u64) -> Option<usize> {
+        self.wide_class_of(bytes).or_else(|| self.classes.narrow_class_of(bytes))
     }
 
     /// A slot of a class, if there is one without taking from other threads or growing.
@@ -117,7 +133,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// The class of a small segment.
+    /// The class of a slab, by its first segment.
     pub(super) fn class_of_segment(&self, segment: u64) -> Option<usize> {
         let usage = self.state(segment).usage.load(Ordering::Relaxed);
         usage.checked_sub(usage::SMALL).map(|class| class as usize)
@@ -127,7 +143,7 @@ impl<M: Medium> Heap<M> {
         self.partial.get(self.class_of_segment(segment)?)
     }
 
-    /// A segment of `class` with free slots, owned by the caller.
+    /// A slab of `class` with free slots, owned by the caller.
     fn take_segment(&self, class: usize) -> Result<u64, SpaceError> {
         if let Some(segment) = self.segment_at_hand(class) {
             return Ok(segment);
@@ -142,22 +158,22 @@ impl<M: Medium> Heap<M> {
         if let Some(listed) = self.take_listed(class) {
             return Ok(listed);
         }
-        let segment = self.take_run_or_grow(1)?;
+        let segment = self.take_run_or_grow(self.classes.segments(class))?;
         drop(growing);
         Ok(self.make_small(segment, class))
     }
 
     /// Like [`Heap::take_segment`], but without taking from other threads or growing.
     fn segment_at_hand(&self, class: usize) -> Option<u64> {
-        let free = || self.take_run(1).map(|segment| self.make_small(segment, class));
+        let count = self.classes.segments(class);
+        let free = || self.take_run(count).map(|segment| self.make_small(segment, class));
         self.take_listed(class).or_else(free)
     }
 
-    /// Makes a free segment, which the caller owns, one of `class`.
+    /// Makes free segments in a row, which the caller owns, a slab of `class`.
     fn make_small(&self, segment: u64, class: usize) -> u64 {
         let state = self.state(segment);
-        let slots = self.segment_bytes() / self.classes.size(class).unwrap_or(u64::MAX);
-        state.count.store(slots as u32, Ordering::Relaxed);
+        state.count.store(self.classes.slots(class) as u32, Ordering::Relaxed);
         for word in 0..state.words() {
             state.bits(word).store(state.valid_bits(word), Ordering::Relaxed);
         }
@@ -167,7 +183,7 @@ impl<M: Medium> Heap<M> {
         let incarnation = self.incarnation;
         self.describe(segment, Descriptor::Small { class: class as u8, incarnation });
         self.medium().fence();
-        state.usage.store(usage::SMALL + class as u32, Ordering::Release);
+        self.mark_slab(segment, class);
         self.set_slots_aside_of(class, segment);
         segment
     }
@@ -214,14 +230,14 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Makes listed segments whose slots are all free or set aside available to other classes.
+    /// Makes listed slabs whose slots are all free or set aside available to other classes.
     pub(super) fn release_empty_segments(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {
             let mut empty = Vec::new();
             let mut list = list.lock();
             let set_aside = reserve.slots();
             let of_segment = |&segment: &u64| {
-                set_aside.iter().filter(|slot| slot.0 >> self.segment_log2 == segment).count()
+                set_aside.iter().filter(|&&slot| self.slab_of(slot) == segment).count()
             };
             list.retain(|segment| {
                 let state = self.state(*segment);
@@ -236,23 +252,31 @@ impl<M: Medium> Heap<M> {
             }
             // Under the lock nobody takes anything from the list. Slots of the segments that stay make up for those
             // that were set aside in segments that go.
-            let _ = reserve.give_up(|slot| empty.contains(&(slot.0 >> self.segment_log2)));
+            let _ = reserve.give_up(|slot| empty.contains(&self.slab_of(slot)));
             self.set_slots_aside_of_listed(reserve, &list);
             drop(list);
             for segment in empty {
-                self.release_segment(segment);
+                self.release_slab(segment);
             }
         }
     }
 
-    /// Gives back a small segment in which nothing is stored and from which nobody allocates.
-    pub(super) fn release_segment(&self, segment: u64) {
-        let state = self.state(segment);
-        state.usage.store(usage::FREE, Ordering::Release);
-        state.status.store(status::SEALED, Ordering::Relaxed);
-        // If this does not survive, a sweep finds the segment empty and releases it again.
-        self.describe(segment, Descriptor::Free);
-        self.release_run(segment, 1);
+    /// Gives back a slab in which nothing is stored and from which nobody allocates; returns how many bytes.
+    pub(super) fn release_slab(&self, first: u64) -> u64 {
+        let count = self.class_of_segment(first).map_or(1, |class| self.classes.segments(class));
+        for segment in first..first + count {
+            self.state(segment).usage.store(usage::FREE, Ordering::Release);
+        }
+        self.state(first).status.store(status::SEALED, Ordering::Relaxed);
+        // If this does not survive, a sweep finds the slab empty and releases it again.
+        self.describe(first, Descriptor::Free);
+        if count > 1 {
+            // But not once the other segments serve somebody else: their own words are not read while this one says
+            // that they are part of a slab.
+            self.medium().fence();
+        }
+        self.release_run(first, count);
+        count << self.segment_log2
     }
 
     fn allocate_large<E>(
@@ -327,8 +351,10 @@ impl<M: Medium> Heap<M> {
         // are part of a large item.
         self.describe(first, Descriptor::Free);
         self.medium().fence();
-        self.release_run(first, count);
-        // The item that replaced it may have taken the run that was set aside.
+        // The item that replaced it may have taken what was set aside.
+        if let Some((first, count)) = self.set_aside_if_longer(first, count) {
+            self.release_run(first, count);
+        }
         let _ = self.set_run_aside(|count| self.take_run(count).ok_or(()));
     }
 }

@@ -65,15 +65,16 @@ impl<M: Medium> Heap<M> {
         if self.damaged.load(Ordering::Relaxed) {
             return done;
         }
-        let class = self.classes.class_of(bytes);
-        let count = match class {
+        let narrow = self.classes.narrow_class_of(bytes);
+        let count = match narrow {
             Some(_) => 1,
             None => self.run_for(bytes, !wanted.replaces),
         };
+        let is_listed = |class| self.is_listed(class);
         let _compacting = self.compacting.lock();
         loop {
             self.take_back_what_is_unused();
-            done.has_room = class.is_some_and(|class| self.is_listed(class))
+            done.has_room = [narrow, self.class_of(bytes)].into_iter().flatten().any(is_listed)
                 || self.free_runs.lock().has(count);
             if done.has_room {
                 return done;
@@ -145,8 +146,10 @@ impl<M: Medium> Heap<M> {
     fn empty_window(&self, count: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
         let Some(window) = self.first_window(count) else { return Compacted::default() };
         self.free_runs.lock().set_window(window.clone());
-        let small: Vec<u64> =
-            window.clone().filter(|&segment| self.begin_draining(segment)).collect();
+        let mut small: Vec<u64> =
+            window.clone().map(|segment| self.first_of_slab(segment)).collect();
+        small.dedup();
+        small.retain(|&slab| self.begin_draining(slab));
         let large = self.large_items_in(window.clone());
         let drained = self.drain(&small, &large, epochs, mover);
         self.free_runs.lock().set_window(0..0);
@@ -180,8 +183,7 @@ impl<M: Medium> Heap<M> {
         let mut drained = Compacted { is_held: !is_done, ..Compacted::default() };
         for &segment in small {
             if self.is_empty(segment) {
-                self.release_segment(segment);
-                drained.freed_bytes += self.segment_bytes();
+                drained.freed_bytes += self.release_slab(segment);
             } else {
                 self.give_up(segment);
             }
@@ -252,7 +254,7 @@ impl<M: Medium> Heap<M> {
         }
         // After they were marked: a thread that sets a slot aside checks the mark under the reserve's lock.
         marked.sort_unstable();
-        let is_marked = |slot: Offset| marked.binary_search(&(slot.0 >> self.segment_log2)).is_ok();
+        let is_marked = |slot: Offset| marked.binary_search(&self.slab_of(slot)).is_ok();
         let given_up = reserve.give_up(is_marked);
         for slot in given_up {
             self.release(slot);
@@ -285,3 +287,5 @@ mod kept_tests;
 mod tests;
 #[cfg(test)]
 mod vacant_tests;
+#[cfg(test)]
+mod wide_tests;

@@ -23,7 +23,7 @@ impl<M: Medium> Heap<M> {
     #[inline]
     pub fn draft<'a>(&'a self, key: &'a [u8], value: &'a [u8]) -> Option<Draft<'a, M>> {
         let bytes = item_bytes(key, value);
-        let at = self.allocate_at_hand(self.classes.class_of(bytes)?)?;
+        let at = self.allocate_at_hand(self.class_of(bytes)?)?;
         for line in 0..(bytes / LINE + 1).min(LINES_FETCHED as u64) {
             self.medium().prefetch_write(at.add(line * LINE));
         }

@@ -25,8 +25,6 @@ use std::io;
 const SLOTS_MAX: usize = if cfg!(any(feature = "simulated", feature = "loom")) { 2 } else { 255 };
 /// ... and most bytes of them.
 const BYTES_MAX: u64 = 128 << 10;
-/// At least this many slots, even of the largest classes.
-const SLOTS_MIN: u64 = 2;
 /// Most slots that are added in one step.
 const TOGETHER: usize = 32;
 
@@ -56,7 +54,7 @@ struct Magazine<'a> {
 impl Magazines {
     /// Empty magazines for classes of these sizes.
     pub(super) fn new(sizes: impl Iterator<Item = u64>) -> io::Result<Magazines> {
-        let slots_of = |size: u64| (BYTES_MAX / size).clamp(SLOTS_MIN, SLOTS_MAX as u64) as usize;
+        let slots_of = |size: u64| (BYTES_MAX / size).min(SLOTS_MAX as u64) as usize;
         let slots_max: Vec<usize> = sizes.map(slots_of).collect();
         let counts = THREADS_MAX * slots_max.len();
         let slots = counts * SLOTS_MAX;

@@ -10,6 +10,8 @@
 //! small    | slot | slot | ... |            large   | item over one or more segments |
 //! ```
 //!
+//! A slab is a segment of slots, or several segments in a row if the slots are large ([`class`]).
+//!
 //! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments.
 //! Each thread owns the segments from which it allocates.
 
@@ -70,6 +72,8 @@ const GROWTH_FRACTION: u64 = 4;
 const GROWTH_FRACTION_SMALL: u64 = 32;
 /// A heap of small segments is small below this size.
 const SMALL_HEAP_BYTES: u64 = 4 << 20;
+/// A heap has wide slabs if each is at most this fraction of it: each class may have one that is partly empty.
+const WIDE_SLAB_FRACTION: u64 = if cfg!(feature = "simulated") { 2 } else { 64 };
 
 /// Impossible content in a pool: what was found, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,9 +102,10 @@ pub struct HeapUse {
 #[derive(Debug, Clone, Copy)]
 enum Room {
     Slot {
+        /// The first one of its slab.
         segment: u64,
         class: usize,
-        /// Its number in the segment.
+        /// Its number in the slab.
         slot: u64,
     },
     /// Whole segments, of which this is the first.
@@ -114,7 +119,7 @@ pub struct Heap<M: Medium> {
     incarnation: u64,
     classes: Classes,
     segments: Segments,
-    /// Segments of each class with free slots and no owner.
+    /// Slabs of each class with free slots and no owner.
     partial: Vec<Mutex<Vec<u64>>>,
     /// Slots of each class that only replacements get.
     reserves: Vec<Reserve>,
@@ -168,7 +173,8 @@ impl<M: Medium> Heap<M> {
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
             reserves: classes
                 .sizes()
-                .map(|size| Reserve::new((1 << segment_log2) / size))
+                .enumerate()
+                .map(|(class, size)| Reserve::new(classes.slots(class), size))
                 .collect(),
             reserved_run: ReservedRun::new(1 << segment_log2),
             magazines: Magazines::new(classes.sizes()).map_err(reserve)?,
@@ -260,13 +266,16 @@ impl<M: Medium> Heap<M> {
                     index += 1;
                 }
                 Descriptor::Small { class, .. } => {
-                    let Some(size) = self.classes.size(class.into()) else {
+                    if self.classes.size(class.into()).is_none() {
                         return damaged("no such size class");
-                    };
-                    let slots = (self.segment_bytes() / size) as u32;
-                    state.count.store(slots, Ordering::Relaxed);
-                    state.usage.store(usage::SMALL + u32::from(class), Ordering::Relaxed);
-                    index += 1;
+                    }
+                    let segments = self.classes.segments(class.into());
+                    if index + segments > count {
+                        return damaged("a slab leaves its extent");
+                    }
+                    self.place_descriptors(first, index..index + segments, descriptors);
+                    self.mark_slab(segment, class.into());
+                    index += segments;
                 }
                 Descriptor::Large { segments, .. } => {
                     let run = u64::from(segments);
@@ -275,11 +284,9 @@ impl<M: Medium> Heap<M> {
                     }
                     state.count.store(segments, Ordering::Relaxed);
                     state.usage.store(usage::LARGE, Ordering::Relaxed);
+                    self.place_descriptors(first, index..index + run, descriptors);
                     for tail in 1..run {
-                        let tail_state = self.state(segment + tail);
-                        tail_state.usage.store(usage::TAIL, Ordering::Relaxed);
-                        let tail_at = descriptors.word(index + tail);
-                        tail_state.descriptor_at.store(tail_at.0, Ordering::Relaxed);
+                        self.state(segment + tail).usage.store(usage::TAIL, Ordering::Relaxed);
                     }
                     index += run;
                 }
@@ -453,15 +460,45 @@ impl<M: Medium> Heap<M> {
         self.medium().flush(at);
     }
 
+    /// Makes segments a slab, and says how many slots it has.
+    fn mark_slab(&self, first: u64, class: usize) {
+        for behind in 1..self.classes.segments(class) {
+            let part = self.state(first + behind);
+            part.count.store(behind as u32, Ordering::Relaxed);
+            part.usage.store(usage::PART, Ordering::Release);
+        }
+        let state = self.state(first);
+        state.count.store(self.classes.slots(class) as u32, Ordering::Relaxed);
+        state.usage.store(usage::SMALL + class as u32, Ordering::Release);
+    }
+
+    /// The first segment of the slab that `segment` is part of, or else `segment`.
+    #[inline]
+    fn first_of_slab(&self, segment: u64) -> u64 {
+        if segment >= self.segments.len() as u64 {
+            return segment;
+        }
+        let state = self.state(segment);
+        match state.usage.load(Ordering::Acquire) {
+            usage::PART => segment.saturating_sub(state.count.load(Ordering::Relaxed).into()),
+            _ => segment,
+        }
+    }
+
+    /// The slab, or else the segment, in which `at` lies.
+    fn slab_of(&self, at: Offset) -> u64 {
+        self.first_of_slab(at.0 >> self.segment_log2)
+    }
+
     /// What begins at `at`, if an item can begin there.
     #[inline]
     fn room_at(&self, at: Offset) -> Option<Room> {
-        let segment = at.0 >> self.segment_log2;
+        let segment = self.slab_of(at);
         if segment >= self.segments.len() as u64 {
             return None;
         }
         let state = self.state(segment);
-        let within = at.0 & (self.segment_bytes() - 1);
+        let within = at.0 - self.start_of(segment).0;
         match state.usage.load(Ordering::Acquire) {
             usage::LARGE if within == 0 => Some(Room::Run { segment, segments: state.slots() }),
             small if small >= usage::SMALL => {
@@ -473,7 +510,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// Segment and class of the slot that begins at `at`, if one does.
+    /// Slab and class of the slot that begins at `at`, if one does.
     #[inline]
     fn slot_at(&self, at: Offset) -> Option<(u64, usize)> {
         match self.room_at(at)? {
@@ -500,7 +537,7 @@ impl<M: Medium> Heap<M> {
             for segment in first..first + count {
                 let state = self.state(segment);
                 match state.usage.load(Ordering::Acquire) {
-                    usage::NONE | usage::FREE => {}
+                    usage::NONE | usage::FREE | usage::PART => {}
                     usage::VACANT => total.vacant_bytes += self.segment_bytes(),
                     usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
                     small => {

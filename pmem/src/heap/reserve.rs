@@ -11,8 +11,10 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Most slots that a class sets aside: this many threads can replace values of the class at a time.
 const SLOTS_MAX: u64 = 8;
-/// A class sets aside at most this fraction of a segment.
-const SEGMENT_FRACTION: u64 = 3;
+/// A class sets aside at most this fraction of a slab, if that is more than a slot ...
+const SLAB_FRACTION: u64 = 3;
+/// ... and at most this many bytes.
+const SLOTS_BYTES_MAX: u64 = 64 << 10;
 /// Most bytes that are set aside for large items. On the crash lab's machine a pool has few.
 const RUN_BYTES_MAX: u64 = if cfg!(feature = "simulated") { 512 } else { 1 << 20 };
 
@@ -32,9 +34,10 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// An empty reserve, for a class with this many slots in a segment.
-    pub(super) fn new(slots_of_segment: u64) -> Reserve {
-        let wanted = (slots_of_segment / SEGMENT_FRACTION).clamp(1, SLOTS_MAX);
+    /// An empty reserve, for a class with this many slots in a slab, each of so many bytes.
+    pub(super) fn new(slots_of_slab: u64, slot_bytes: u64) -> Reserve {
+        let most = (SLOTS_BYTES_MAX / slot_bytes).clamp(1, SLOTS_MAX);
+        let wanted = (slots_of_slab / SLAB_FRACTION).clamp(1, most);
         Reserve {
             slots: Mutex::default(),
             wanted: wanted as usize,

@@ -128,36 +128,53 @@ struct Search<'a> {
 impl Search<'_> {
     /// Searches the segment at `at`; returns how many segments that were.
     fn segment(&mut self, at: u64, descriptor: Option<Descriptor>) -> u64 {
-        let size = match descriptor {
-            Some(Descriptor::Small { class, .. }) => self.classes.size(class.into()),
+        match descriptor {
+            Some(Descriptor::Small { class, .. }) => self.slab(at, class.into()),
             Some(Descriptor::Large { segments, .. }) => {
                 let segments = u64::from(segments);
-                if segments > 0 && self.item(at, segments * self.segment_bytes).is_some() {
-                    return segments;
+                match segments > 0 && self.item(at, segments * self.segment_bytes).is_some() {
+                    true => segments,
+                    false => self.unknown_segment(at),
                 }
-                None
             }
             // If this is true, only removed or replaced items are in it.
-            Some(Descriptor::Free | Descriptor::Vacant) | None => None,
-        };
-        match size {
-            Some(size) => {
-                for slot in 0..self.segment_bytes / size {
-                    self.item(at + slot * size, size);
-                }
-                1
-            }
-            None => self.unknown_segment(at),
+            Some(Descriptor::Free | Descriptor::Vacant) | None => self.unknown_segment(at),
         }
+    }
+
+    /// Searches a slab.
+    fn slab(&mut self, at: u64, class: usize) -> u64 {
+        let Some(size) = self.classes.size(class) else { return self.unknown_segment(at) };
+        let first = self.item(at, size);
+        let further = (1..self.classes.slots(class))
+            .filter(|slot| self.item(at + slot * size, size).is_some())
+            .count();
+        match self.classes.segments(class) {
+            1 => 1,
+            segments if further > 0 => segments,
+            // Hardly a wide slab: its descriptor may be damaged.
+            _ => match first {
+                Some(bytes) => self.rest_of(at, bytes),
+                None => self.unknown_segment(at),
+            },
+        }
+    }
+
+    /// Searches what is left of the last segment of an item that begins at `at`, or nothing if it has several; returns
+    /// how many segments it has.
+    fn rest_of(&mut self, at: u64, bytes: u64) -> u64 {
+        if bytes <= self.segment_bytes {
+            let end = (at + bytes).next_multiple_of(ITEM_ALIGN);
+            self.unknown(end..at + self.segment_bytes);
+        }
+        bytes.div_ceil(self.segment_bytes)
     }
 
     /// Searches a whole segment of which nothing is known. If a large item begins there, returns how many segments it
     /// takes.
     fn unknown_segment(&mut self, at: u64) -> u64 {
-        if let Some(bytes) = self.item(at, u64::MAX)
-            && bytes > self.segment_bytes
-        {
-            return bytes.div_ceil(self.segment_bytes);
+        if let Some(bytes) = self.item(at, u64::MAX) {
+            return self.rest_of(at, bytes);
         }
         self.unknown(at + ITEM_ALIGN..at + self.segment_bytes);
         1

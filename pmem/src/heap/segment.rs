@@ -1,15 +1,17 @@
-//! Segments: each has slots of one size, or is part of a run that holds one large item.
+//! Segments: each is a slab of slots of one size, or part of a wide slab, or of a run that holds one large item.
 //!
 //! One word per segment survives. It is kept apart from the segment, so that no item's bytes can be taken for it:
 //!
 //! ```text
-//! bits  0..8   kind: 0 free, 1 small, 2 large (the first of a run), 3 free, and perhaps without space of the file
+//! bits  0..8   kind: 0 free, 1 small (the first of a slab), 2 large (the first of a run), 3 free, and perhaps without
+//!              space of the file
 //!       8..16  small: size class
 //!      16..40  large: segments in the run
 //!      40..64  incarnation in which the segment was taken, low 24 bits
 //! ```
 //!
-//! Everything else, above all which slots are free, is volatile. A sweep finds it again.
+//! The words of further segments of a slab or run say nothing. Everything else, above all which slots are free, is
+//! volatile. A sweep finds it again.
 
 use super::class::SLOT_BYTES_MIN;
 use crate::superblock::SEGMENT_LOG2_MAX;
@@ -78,7 +80,10 @@ pub(super) mod usage {
     pub(in crate::heap) const TAIL: u32 = 3;
     /// In the heap, unused, and perhaps without space of the file.
     pub(in crate::heap) const VACANT: u32 = 4;
-    /// `SMALL + class`: slots of that class.
+    /// A further one of a wide slab's segments.
+    pub(in crate::heap) const PART: u32 = 5;
+    /// `SMALL + class`: a slab of that class, or the first segment of one. All else that is kept of a slab is kept
+    /// here.
     pub(in crate::heap) const SMALL: u32 = 16;
 }
 
@@ -104,7 +109,8 @@ pub(super) struct SegmentState {
     pub(super) usage: AtomicU32,
     /// See [`status`].
     pub(super) status: AtomicU32,
-    /// Slots of a small segment; segments of a large item.
+    /// Slots of a slab; segments of a large item; of a further segment of a slab, how many segments it is behind the
+    /// first one.
     pub(super) count: AtomicU32,
     /// Where the surviving word is.
     pub(super) descriptor_at: AtomicU64,

@@ -1,8 +1,8 @@
 //! Taking what is set aside, and setting aside what is missing; see [`reserve`](super::reserve).
 
-use super::Heap;
 use super::reserve::Reserve;
 use super::segment::status;
+use super::{Heap, Room};
 use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::sync::Ordering;
@@ -11,16 +11,16 @@ impl<M: Medium> Heap<M> {
     /// Space set aside, for an item of `bytes` bytes that replaces the one at `replaced`.
     pub(super) fn take_reserved(&self, bytes: u64, replaced: Offset) -> Option<Offset> {
         let reserve = |class: usize| self.reserves.get(class).and_then(Reserve::take);
-        let class = self.classes.class_of(bytes);
+        let class = self.class_of(bytes);
         if let Some(slot) = class.and_then(reserve) {
             return Some(slot);
         }
         // An item no larger than the one it replaces may have a slot of that one's class: the slot that it frees makes
         // up for the slot that it takes.
-        let capacity = self.capacity_at(replaced).filter(|&capacity| capacity >= bytes)?;
-        match self.classes.class_of(capacity) {
-            Some(class) => reserve(class),
-            None => self.take_reserved_run(bytes),
+        self.capacity_at(replaced).filter(|&capacity| capacity >= bytes)?;
+        match self.room_at(replaced)? {
+            Room::Slot { class, .. } => reserve(class),
+            Room::Run { .. } => self.take_reserved_run(bytes),
         }
     }
 
@@ -52,6 +52,16 @@ impl<M: Medium> Heap<M> {
             self.release_run(first, len);
         }
         Ok(())
+    }
+
+    /// Sets a free run aside if too little is, and less than that run. Returns which run is left to be released.
+    pub(super) fn set_aside_if_longer(&self, first: u64, count: u64) -> Option<(u64, u64)> {
+        let mut run = self.reserved_run.run.lock();
+        let len = run.map_or(0, |(_, len)| len);
+        if count > self.reserved_run.wanted() || count <= len {
+            return Some((first, count));
+        }
+        run.replace((first, count))
     }
 
     /// Whether a small segment is not about to be emptied.

@@ -105,7 +105,7 @@ impl<M: Medium> Sweep<'_, M> {
                         state.bits(word).store(free, Ordering::Relaxed);
                     }
                     if state.free() == state.slots() && !heap.pool.is_read_only() {
-                        heap.release_segment(segment);
+                        heap.release_slab(segment);
                     } else if state.has_free() {
                         state.status.store(status::LISTED, Ordering::Relaxed);
                         if let Some(list) = heap.list_of(segment) {

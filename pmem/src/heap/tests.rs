@@ -6,9 +6,9 @@ use crate::superblock::{Place, PoolKind};
 use crate::sync::AtomicBool;
 use std::collections::{HashSet, VecDeque};
 
-pub(super) const SMALL_SEGMENT_LOG2: u32 = 12;
+pub(in crate::heap) const SMALL_SEGMENT_LOG2: u32 = 12;
 
-fn spec(segment_log2: u32) -> Spec {
+pub(in crate::heap) fn spec(segment_log2: u32) -> Spec {
     Spec {
         kind: PoolKind::Store,
         engine: 1,

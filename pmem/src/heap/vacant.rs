@@ -7,6 +7,7 @@
 //! crash leaves of the words does no harm. One that says vacant of a segment with space costs a call. One that says
 //! free of a hole has it filled at the opening. A segment that is in use has another word.
 
+use super::class::Classes;
 use super::runs::FreeRuns;
 use super::salvage::Remains;
 use super::segment::{Descriptor, usage};
@@ -132,6 +133,7 @@ impl<M: Medium> Heap<M> {
 /// The ranges of a closed or crashed pool that need no space, in order.
 pub(crate) fn vacant_ranges(superblock: &Superblock, remains: &dyn Remains) -> Vec<Range<u64>> {
     let segment_bytes = 1 << superblock.segment_log2;
+    let classes = Classes::new(segment_bytes);
     let mut vacant: Vec<Range<u64>> = Vec::new();
     let mut extents: Vec<_> =
         superblock.extents.iter().filter(|extent| extent.owner == HEAP).collect();
@@ -158,7 +160,8 @@ pub(crate) fn vacant_ranges(superblock: &Superblock, remains: &dyn Remains) -> V
                     }
                     1
                 }
-                // The words of its further segments mean nothing.
+                // The words of further segments mean nothing.
+                Some(Descriptor::Small { class, .. }) => classes.segments(class.into()) as usize,
                 Some(Descriptor::Large { segments, .. }) => (segments as usize).max(1),
                 _ => 1,
             };

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// for each byte that it frees.
 const SPARSE_EIGHTHS: u64 = 7;
 
-/// A segment that could be emptied.
+/// A slab that could be emptied.
 #[derive(Debug, Clone, Copy)]
 struct Sparse {
     live_bytes: u64,
@@ -21,18 +21,23 @@ struct Sparse {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Whether a segment of this class has free slots and no owner.
+    /// Whether a slab of this class has free slots and no owner.
     pub(super) fn is_listed(&self, class: usize) -> bool {
         self.partial.get(class).is_some_and(|list| !list.lock().is_empty())
     }
 
-    /// Takes up to `enough` segments to be emptied: those with the least in them for which others of their class have
-    /// room.
+    /// Takes slabs to be emptied, up to `enough` segments: those with the least in them for which others of their class
+    /// have room.
     pub(super) fn take_sparse(&self, enough: u64) -> Vec<u64> {
         let mut sparse: Vec<Sparse> =
             (0..self.classes.count()).flat_map(|class| self.sparse_of(class)).collect();
         sparse.sort_unstable_by_key(|one| (one.live_bytes, one.segment));
-        sparse.truncate(enough as usize);
+        let mut segments = 0;
+        sparse.retain(|one| {
+            let is_among = segments < enough;
+            segments += self.classes.segments(one.class);
+            is_among
+        });
         sparse.sort_unstable_by_key(|one| (one.class, one.segment));
         let of_class = |group: &[Sparse]| {
             let segments: Vec<u64> = group.iter().map(|one| one.segment).collect();
@@ -53,14 +58,14 @@ impl<M: Medium> Heap<M> {
         let mut segments: Vec<(u64, u64, u64)> = list
             .iter()
             .map(|&segment| {
-                let is_there = |slot: &&Offset| slot.0 >> self.segment_log2 == segment;
+                let is_there = |slot: &&Offset| self.slab_of(**slot) == segment;
                 let set_aside = set_aside.iter().filter(is_there).count() as u64;
                 let state = self.state(segment);
                 (state.slots().saturating_sub(state.free() + set_aside), set_aside, segment)
             })
             .collect();
         segments.sort_unstable();
-        let slots = self.segment_bytes() / size.max(1);
+        let slots = self.classes.slots(class);
         let mut room: u64 = list.iter().map(|&segment| self.state(segment).free()).sum();
         let mut to_be_moved = 0;
         let fits = |&(live, set_aside, _): &(u64, u64, u64)| {
@@ -85,8 +90,13 @@ impl<M: Medium> Heap<M> {
             let mut is_fixed = false;
             for segment in first..first + self.parts(extent).0 {
                 let state = self.state(segment);
-                if state.usage.load(Ordering::Acquire) == usage::LARGE {
-                    is_fixed = state.slots() > longest;
+                match state.usage.load(Ordering::Acquire) {
+                    usage::LARGE => is_fixed = state.slots() > longest,
+                    small if small >= usage::SMALL => {
+                        let class = (small - usage::SMALL) as usize;
+                        is_fixed = self.classes.segments(class) > count;
+                    }
+                    _ => {}
                 }
                 window.end = segment + 1;
                 if !self.can_be_emptied(segment, is_fixed) {
@@ -100,20 +110,21 @@ impl<M: Medium> Heap<M> {
         })
     }
 
-    /// Whether everything in a segment can be moved now. A part of a large item can, unless the item `is_fixed`.
+    /// Whether everything in a segment can be moved now. A part of a large item or of a wide slab can, unless that
+    /// `is_fixed`.
     fn can_be_emptied(&self, segment: u64, is_fixed: bool) -> bool {
         if let Some((first, len)) = self.reserved_run.get()
             && (first..first + len).contains(&segment)
         {
             return false;
         }
-        let state = self.state(segment);
-        match state.usage.load(Ordering::Acquire) {
+        match self.state(segment).usage.load(Ordering::Acquire) {
             usage::FREE => true,
             usage::LARGE | usage::TAIL => !is_fixed,
             usage::NONE | usage::VACANT => false,
             _ => {
-                matches!(state.status.load(Ordering::SeqCst), status::FULL | status::LISTED)
+                let status = self.state(self.first_of_slab(segment)).status.load(Ordering::SeqCst);
+                !is_fixed && matches!(status, status::FULL | status::LISTED)
             }
         }
     }

@@ -415,6 +415,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(of_levels_and_resizes());
     all.extend(scans_of_a_store());
     all.push(replaced_while_doubling());
+    all.push(growth_ahead());
     all.extend(scans_beside_doublings());
     all.extend(shrinks::histories());
     // Items are in the heap.
@@ -504,6 +505,19 @@ fn replaced_while_doubling() -> Directed {
     doubling.before.extend([one(0, Action::Insert(FILLING)), replaced(FILLING)]);
     let program = vec![vec![replaced(2)], vec![one(0, Action::Get)]];
     interleaved::<StoreSubject>(&doubling, program, 0).always()
+}
+
+/// An insertion takes the last free segment, and the helper lets the heap grow beside another one.
+fn growth_ahead() -> Directed {
+    // Twelve items leave one of the first four segments free.
+    let short = Setup {
+        has_helper: true,
+        value_bytes: &[8],
+        limit_bytes: 24 << 10,
+        ..filled("a store that is short of space", colliding(2), 12)
+    };
+    let program = vec![vec![one(0, Action::Insert(2)), Op::Help], vec![one(1, Action::Insert(3))]];
+    interleaved::<StoreSubject>(&short, program, 0).always()
 }
 
 /// A scan that has read a slot when the item it leads to is removed, and its space used again.

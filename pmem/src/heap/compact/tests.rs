@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-fn item_bytes_of(value_bytes: usize) -> u64 {
+pub(super) fn item_bytes_of(value_bytes: usize) -> u64 {
     24 + value_bytes as u64
 }
 
@@ -127,7 +127,7 @@ fn what_was_removed_serves_any_size() {
         let filled = table.heap.usage();
         // Slots of some sizes do not fill a segment.
         let segment = 1 << SMALL_SEGMENT_LOG2;
-        let class = table.heap.classes.class_of(item_bytes_of(then));
+        let class = table.heap.classes.narrow_class_of(item_bytes_of(then));
         let slot = class.and_then(|class| table.heap.classes.size(class)).unwrap_or(segment);
         let enough = used.pool_bytes * 85 / 100 * (segment / slot * slot) / segment;
         // Updates can use what is set aside for large items.
