@@ -107,7 +107,9 @@ impl Subject for HeapSubject {
             | Action::Update(value)
             | Action::Upsert(value)
             | Action::Exchange(_, Some(value)) => {
-                Some((self.heap.write_item(&key_bytes, &bytes_of(setup, value), None)?, value))
+                let replaced = Some(self.medium().load(slot)).filter(|&at| at != 0).map(Offset);
+                let bytes = bytes_of(setup, value);
+                Some((self.heap.write_item(&key_bytes, &bytes, replaced)?, value))
             }
             _ => None,
         };

@@ -7,8 +7,9 @@
 //! others have cached, before the heap grows.
 
 use super::cache::{BitmapWord, Cache};
+use super::reserve::Reserve;
 use super::segment::{Descriptor, status, usage};
-use super::{Heap, Room, WIDE_SLAB_FRACTION};
+use super::{Heap, Room, SCARCE_FRACTION, WIDE_SLAB_FRACTION};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -29,10 +30,7 @@ impl<M: Medium> Heap<M> {
                 return Ok(at);
             }
         }
-        // Where no slab has room for it, and there is none for a slab, there may be for the item.
-        if let Some(wide) = self.wide_class_of(bytes)
-            && let Ok(at) = self.allocate_small(wide, |class| self.take_segment(class))
-        {
+        if let Some(at) = self.allocate_wide(bytes) {
             return Ok(at);
         }
         match self.classes.narrow_class_of(bytes) {
@@ -44,19 +42,49 @@ impl<M: Medium> Heap<M> {
         }
     }
 
+    /// A slot in a wide slab, or else what a narrow one has left: where there is no room for a slab, there may be for the
+    /// item.
+    fn allocate_wide(&self, bytes: u64) -> Option<Offset> {
+        let wide = self.wide_class_of(bytes)?;
+        let left = || {
+            let class = self.classes.narrow_class_of(bytes)?;
+            self.allocate_small(class, |class| self.take_listed(class).ok_or(())).ok()
+        };
+        if let Some(at) = self.allocate_at_hand(wide).or_else(left) {
+            return Some(at);
+        }
+        let total = self.segments_taken.load(Ordering::Relaxed);
+        let free = self.segments_free.load(Ordering::Relaxed);
+        // What is free in short runs is used before the heap grows. And what was refused is refused again: until the
+        // heap grows for something else, others are not to lose their caches for each item.
+        if free > total / SCARCE_FRACTION || self.wide_refused_at.load(Ordering::Relaxed) == total {
+            return None;
+        }
+        let slot = self.allocate_small(wide, |class| self.take_segment(class));
+        if slot.is_err() {
+            self.wide_refused_at.store(total, Ordering::Relaxed);
+        }
+        slot.ok()
+    }
+
     /// Space for a copy of an item. Takes only what is at hand, nothing that is set aside, and does not grow the heap.
     pub(super) fn allocate_for_copy(&self, bytes: u64) -> Option<Offset> {
         let wide = || self.allocate_at_hand(self.wide_class_of(bytes)?);
         let narrow = || match self.classes.narrow_class_of(bytes) {
             Some(class) => self.allocate_at_hand(class),
-            None => self.allocate_large(bytes, |count| self.take_run(count).ok_or(())).ok(),
+            None => {
+                let at = self.allocate_large(bytes, |count| self.take_run(count).ok_or(())).ok()?;
+                // It may have come from a slab. Then it is to be replaced as a large one.
+                self.reserved_run.want(bytes.div_ceil(self.segment_bytes()));
+                Some(at)
+            }
         };
         wide().or_else(narrow)
     }
 
     /// The wide class for an item of so many bytes, if it has one, and the heap is large enough for slabs of that
     /// class.
-    fn wide_class_of(&self, bytes: u64) -> Option<usize> {
+    pub(super) fn wide_class_of(&self, bytes: u64) -> Option<usize> {
         let class = self.classes.wide_class_of(bytes)?;
         let total = self.segments_taken.load(Ordering::Relaxed);
         (self.classes.segments(class) <= total / WIDE_SLAB_FRACTION).then_some(class)
@@ -158,7 +186,8 @@ impl<M: Medium> Heap<M> {
         if let Some(listed) = self.take_listed(class) {
             return Ok(listed);
         }
-        let segment = self.take_run_or_grow(self.classes.segments(class))?;
+        let count = self.classes.segments(class);
+        let segment = self.take_run_or_grow(count, count == 1)?;
         drop(growing);
         Ok(self.make_small(segment, class))
     }
@@ -204,12 +233,13 @@ impl<M: Medium> Heap<M> {
             return Ok(first);
         }
         self.recall_caches();
-        self.take_run_or_grow(count)
+        self.take_run_or_grow(count, true)
     }
 
     /// A run of free segments: from the free ones, else by releasing empty small ones, else by taking back space that
-    /// the system has, else by growth. The caller holds the lock for growth.
-    fn take_run_or_grow(&self, count: u64) -> Result<u64, SpaceError> {
+    /// the system has, else by growth. The caller holds the lock for growth. If the run `is_needed`, this may also take
+    /// back shorter ones.
+    fn take_run_or_grow(&self, count: u64, is_needed: bool) -> Result<u64, SpaceError> {
         loop {
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
@@ -223,7 +253,7 @@ impl<M: Medium> Heap<M> {
             }
             if let Err(refused) = self.grow(count)
                 // With their neighbours, shorter runs may do.
-                && !self.fill_vacant(1, count)?
+                && !(is_needed && self.fill_vacant(1, count)?)
             {
                 return Err(refused);
             }
@@ -233,32 +263,49 @@ impl<M: Medium> Heap<M> {
     /// Makes listed slabs whose slots are all free or set aside available to other classes.
     pub(super) fn release_empty_segments(&self) {
         for (list, reserve) in self.partial.iter().zip(&self.reserves) {
-            let mut empty = Vec::new();
             let mut list = list.lock();
-            let set_aside = reserve.slots();
-            let of_segment = |&segment: &u64| {
-                set_aside.iter().filter(|&&slot| self.slab_of(slot) == segment).count()
-            };
-            list.retain(|segment| {
-                let state = self.state(*segment);
-                let is_empty = state.free() + of_segment(segment) as u64 == state.slots();
-                if is_empty {
-                    empty.push(*segment);
-                }
-                !is_empty
-            });
-            if empty.is_empty() {
-                continue;
-            }
-            // Under the lock nobody takes anything from the list. Slots of the segments that stay make up for those
-            // that were set aside in segments that go.
-            let _ = reserve.give_up(|slot| empty.contains(&self.slab_of(slot)));
-            self.set_slots_aside_of_listed(reserve, &list);
+            let empty = self.take_empty_slabs(reserve, &mut list, &reserve.slots());
             drop(list);
-            for segment in empty {
-                self.release_slab(segment);
+            for slab in empty {
+                self.release_slab(slab);
             }
         }
+    }
+
+    /// Takes slabs off their list, which is locked, if all their slots are free or set aside. What is said to be
+    /// `set_aside` may no longer be so: threads take such slots without the list's lock.
+    pub(super) fn take_empty_slabs(
+        &self,
+        reserve: &Reserve,
+        list: &mut Vec<u64>,
+        set_aside: &[Offset],
+    ) -> Vec<u64> {
+        let mut candidates = Vec::new();
+        list.retain(|&slab| {
+            let state = self.state(slab);
+            let is_there = |slot: &&Offset| self.slab_of(**slot) == slab;
+            let set_aside = set_aside.iter().filter(is_there).count() as u64;
+            let may_be_empty = state.free() + set_aside >= state.slots();
+            if may_be_empty {
+                candidates.push(slab);
+            }
+            !may_be_empty
+        });
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        for at in reserve.give_up(|slot| candidates.contains(&self.slab_of(slot))) {
+            if let Some(Room::Slot { segment, slot, .. }) = self.room_at(at) {
+                self.free_slot(segment, slot as usize);
+            }
+        }
+        // Now only free bits count. While the list is locked, nobody takes them.
+        let (empty, others): (Vec<u64>, Vec<u64>) =
+            candidates.into_iter().partition(|&slab| self.is_empty(slab));
+        list.extend(others);
+        // Slots of the slabs that stay make up for those that were set aside in slabs that go.
+        self.set_slots_aside_of_listed(reserve, list);
+        empty
     }
 
     /// Gives back a slab in which nothing is stored and from which nobody allocates; returns how many bytes.
@@ -304,8 +351,8 @@ impl<M: Medium> Heap<M> {
     pub(super) fn take_large(&self, first: u64, count: u64) -> Offset {
         let segments = count as u32;
         self.state(first).count.store(segments, Ordering::Relaxed);
-        // The tails' words say free; a sweep skips them because the first word says how many there are. The first word
-        // survives before the item is published, by the item's own fence.
+        // A sweep skips the tails' words because the first word says how many there are. The first word survives before
+        // the item is published, by the item's own fence.
         self.describe(first, Descriptor::Large { segments, incarnation: self.incarnation });
         for tail in 1..count {
             self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
@@ -352,9 +399,6 @@ impl<M: Medium> Heap<M> {
         self.describe(first, Descriptor::Free);
         self.medium().fence();
         // The item that replaced it may have taken what was set aside.
-        if let Some((first, count)) = self.set_aside_if_longer(first, count) {
-            self.release_run(first, count);
-        }
-        let _ = self.set_run_aside(|count| self.take_run(count).ok_or(()));
+        self.release_or_set_aside(first, count);
     }
 }

@@ -111,12 +111,12 @@ impl<M: Medium> Heap<M> {
 
     /// The caches that may be in use.
     fn used_caches(&self) -> impl Iterator<Item = Cache<'_>> {
-        let numbered = 0..thread_indices_end().min(THREADS_MAX);
-        let of_thread = |thread| (0..self.classes.count()).map(move |class| (thread, class));
-        std::iter::once(THREADS_MAX)
-            .chain(numbered)
-            .flat_map(of_thread)
-            .map(|(thread, class)| self.cache(thread, class))
+        let numbered = thread_indices_end().min(THREADS_MAX);
+        // To look at those of all classes takes long if there are many threads.
+        self.classes_used().into_iter().flat_map(move |class| {
+            let threads = std::iter::once(THREADS_MAX).chain(0..numbered);
+            threads.map(move |thread| self.cache(thread, class))
+        })
     }
 
     /// Places and bits of all caches.

@@ -275,7 +275,7 @@ impl<M: Medium> Heap<M> {
         (0..state.words()).flat_map(taken).map(at).collect()
     }
 
-    fn is_empty(&self, segment: u64) -> bool {
+    pub(super) fn is_empty(&self, segment: u64) -> bool {
         let state = self.state(segment);
         state.free() == state.slots()
     }

@@ -77,11 +77,10 @@ impl Magazines {
         })
     }
 
-    /// The magazines that may be in use.
-    fn used(&self) -> impl Iterator<Item = Magazine<'_>> {
-        let classes = 0..self.slots_max.len();
+    /// The magazines that may be in use, if these classes are.
+    fn used(&self, classes: &[usize]) -> impl Iterator<Item = Magazine<'_>> {
         (0..thread_indices_end().min(THREADS_MAX))
-            .flat_map(move |thread| classes.clone().filter_map(move |class| self.of(thread, class)))
+            .flat_map(move |thread| classes.iter().filter_map(move |&class| self.of(thread, class)))
     }
 
     /// Takes the slot that came last. `thread` is the calling thread, which will fill the slot.
@@ -90,16 +89,16 @@ impl Magazines {
         self.of(thread, class)?.take()
     }
 
-    /// All slots that are in magazines. Exact when nobody frees or takes any.
-    pub(super) fn slots(&self) -> Vec<Offset> {
-        self.used()
+    /// All slots that are in magazines of these classes. Exact when nobody frees or takes any.
+    pub(super) fn slots(&self, classes: &[usize]) -> Vec<Offset> {
+        self.used(classes)
             .flat_map(|magazine| magazine.copy(magazine.count.load(Ordering::Acquire)))
             .collect()
     }
 
-    /// Empties all magazines.
-    fn take_all(&self) -> Vec<Offset> {
-        self.used().flat_map(|magazine| magazine.take_all()).collect()
+    /// Empties all magazines of these classes.
+    fn take_all(&self, classes: &[usize]) -> Vec<Offset> {
+        self.used(classes).flat_map(|magazine| magazine.take_all()).collect()
     }
 }
 
@@ -220,7 +219,7 @@ impl<M: Medium> Heap<M> {
 
     /// Frees what is in the magazines of all threads, living or ended.
     pub(super) fn recall_magazines(&self) {
-        self.magazines.take_all().into_iter().for_each(|at| self.release(at));
+        self.magazines.take_all(&self.classes_used()).into_iter().for_each(|at| self.release(at));
     }
 }
 

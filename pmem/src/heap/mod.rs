@@ -72,6 +72,8 @@ const GROWTH_FRACTION: u64 = 4;
 const GROWTH_FRACTION_SMALL: u64 = 32;
 /// A heap of small segments is small below this size.
 const SMALL_HEAP_BYTES: u64 = 4 << 20;
+/// A heap grows for a wide slab only if no more than this fraction of it is free.
+const SCARCE_FRACTION: u64 = 16;
 /// A heap has wide slabs if each is at most this fraction of it: each class may have one that is partly empty.
 const WIDE_SLAB_FRACTION: u64 = if cfg!(feature = "simulated") { 2 } else { 64 };
 
@@ -142,6 +144,10 @@ pub struct Heap<M: Medium> {
     compacting: Mutex<()>,
     /// Serialises growth, so that threads in need at the same time add one extent and not several.
     growing: Mutex<()>,
+    /// The number of segments with which the heap had no room for a wide slab, and could not grow.
+    wide_refused_at: AtomicU64,
+    /// A bit for each class that has had a slab: no thread has slots of others.
+    classes_used: [AtomicU64; CLASSES_MAX / 64],
     /// The two words of a [`cache`], for each thread and class.
     caches: Array<AtomicU64>,
     magazines: Magazines,
@@ -189,6 +195,8 @@ impl<M: Medium> Heap<M> {
             describing: Mutex::default(),
             compacting: Mutex::default(),
             growing: Mutex::default(),
+            wide_refused_at: AtomicU64::new(0),
+            classes_used: Default::default(),
             caches: Array::reserve(
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
                 (THREADS_MAX + 1) * CLASSES_MAX * 2,
@@ -460,8 +468,17 @@ impl<M: Medium> Heap<M> {
         self.medium().flush(at);
     }
 
+    /// The classes of which threads may have slots.
+    fn classes_used(&self) -> Vec<usize> {
+        let is_used = |&class: &usize| {
+            self.classes_used[class / 64].load(Ordering::Acquire) & 1 << (class % 64) != 0
+        };
+        (0..self.classes.count()).filter(is_used).collect()
+    }
+
     /// Makes segments a slab, and says how many slots it has.
     fn mark_slab(&self, first: u64, class: usize) {
+        self.classes_used[class / 64].fetch_or(1 << (class % 64), Ordering::AcqRel);
         for behind in 1..self.classes.segments(class) {
             let part = self.state(first + behind);
             part.count.store(behind as u32, Ordering::Relaxed);
@@ -556,7 +573,11 @@ impl<M: Medium> Heap<M> {
         });
         let set_aside = self.classes.sizes().zip(&self.reserves);
         let set_aside = set_aside.map(|(size, reserve)| size * reserve.slots().len() as u64);
-        let kept = self.magazines.slots().into_iter().filter_map(|at| self.capacity_at(at));
+        let kept = self
+            .magazines
+            .slots(&self.classes_used())
+            .into_iter()
+            .filter_map(|at| self.capacity_at(at));
         let unused: u64 = cached.chain(set_aside).chain(kept).sum();
         total.used_bytes = total.used_bytes.saturating_sub(unused);
         total

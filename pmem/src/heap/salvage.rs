@@ -107,7 +107,7 @@ pub fn for_each_item(
             let descriptor =
                 is_read.then(|| Descriptor::decode(u64::from_le_bytes(word))).flatten();
             let at = extent.start.0 + (index << segment_log2);
-            index += search.segment(at, descriptor).min(segments - index);
+            index += search.segment(at, descriptor, segments - index).min(segments - index);
         }
         // The rest of an extent that was cut off.
         let cut = extent.start.0 + (present << segment_log2);
@@ -126,10 +126,10 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Searches the segment at `at`; returns how many segments that were.
-    fn segment(&mut self, at: u64, descriptor: Option<Descriptor>) -> u64 {
+    /// Searches the segment at `at`, with which `most` are left; returns how many segments that were.
+    fn segment(&mut self, at: u64, descriptor: Option<Descriptor>, most: u64) -> u64 {
         match descriptor {
-            Some(Descriptor::Small { class, .. }) => self.slab(at, class.into()),
+            Some(Descriptor::Small { class, .. }) => self.slab(at, class.into(), most),
             Some(Descriptor::Large { segments, .. }) => {
                 let segments = u64::from(segments);
                 match segments > 0 && self.item(at, segments * self.segment_bytes).is_some() {
@@ -142,32 +142,32 @@ impl Search<'_> {
         }
     }
 
-    /// Searches a slab.
-    fn slab(&mut self, at: u64, class: usize) -> u64 {
-        let Some(size) = self.classes.size(class) else { return self.unknown_segment(at) };
-        let first = self.item(at, size);
-        let further = (1..self.classes.slots(class))
-            .filter(|slot| self.item(at + slot * size, size).is_some())
-            .count();
-        match self.classes.segments(class) {
-            1 => 1,
-            segments if further > 0 => segments,
-            // Hardly a wide slab: its descriptor may be damaged.
-            _ => match first {
-                Some(bytes) => self.rest_of(at, bytes),
-                None => self.unknown_segment(at),
-            },
+    /// Searches a slab, of which at most `most` segments can be there.
+    fn slab(&mut self, at: u64, class: usize, most: u64) -> u64 {
+        let segments = self.classes.segments(class);
+        let Some(size) = self.classes.size(class).filter(|_| segments <= most) else {
+            return self.unknown_segment(at);
+        };
+        // A wide slab without an item of its class is hardly one: its descriptor may be damaged.
+        let has_item = |search: &mut Self, slot: u64| {
+            let item = search.sound_item(at + slot * size, size);
+            item.is_some_and(|(bytes, _)| search.classes.wide_class_of(bytes) == Some(class))
+        };
+        if segments > 1 && !(1..self.classes.slots(class)).any(|slot| has_item(self, slot)) {
+            return self.unknown_segment(at);
         }
+        for slot in 0..self.classes.slots(class) {
+            self.item(at + slot * size, size);
+        }
+        segments
     }
 
-    /// Searches what is left of the last segment of an item that begins at `at`, or nothing if it has several; returns
-    /// how many segments it has.
+    /// Searches what is behind an item that begins at `at`, in its last segment; returns how many segments it is in.
     fn rest_of(&mut self, at: u64, bytes: u64) -> u64 {
-        if bytes <= self.segment_bytes {
-            let end = (at + bytes).next_multiple_of(ITEM_ALIGN);
-            self.unknown(end..at + self.segment_bytes);
-        }
-        bytes.div_ceil(self.segment_bytes)
+        let segments = bytes.div_ceil(self.segment_bytes);
+        let end = (at + bytes).next_multiple_of(ITEM_ALIGN);
+        self.unknown(end..at + segments * self.segment_bytes);
+        segments
     }
 
     /// Searches a whole segment of which nothing is known. If a large item begins there, returns how many segments it
@@ -204,6 +204,13 @@ impl Search<'_> {
 
     /// Shows the item at `at`, if there is one of at most `bytes_max` bytes; returns its size.
     fn item(&mut self, at: u64, bytes_max: u64) -> Option<u64> {
+        let (bytes, item) = self.sound_item(at, bytes_max)?;
+        (self.visit)(Offset(at), item);
+        Some(bytes)
+    }
+
+    /// The item at `at`, if there is one of at most `bytes_max` bytes, and its size.
+    fn sound_item(&mut self, at: u64, bytes_max: u64) -> Option<(u64, KeyAndValue)> {
         let head = header(self.remains, at)?;
         let bytes = item_bytes(head).filter(|&bytes| bytes <= bytes_max)?;
         // An empty item has a checksum of 0, and so has unused space.
@@ -211,9 +218,7 @@ impl Search<'_> {
             return None;
         }
         self.effort -= bytes;
-        let item = read_item(self.remains, Offset(at))?;
-        (self.visit)(Offset(at), item);
-        Some(bytes)
+        Some((bytes, read_item(self.remains, Offset(at))?))
     }
 }
 

@@ -10,18 +10,19 @@ use crate::sync::Ordering;
 impl<M: Medium> Heap<M> {
     /// Space set aside, for an item of `bytes` bytes that replaces the one at `replaced`.
     pub(super) fn take_reserved(&self, bytes: u64, replaced: Offset) -> Option<Offset> {
-        let reserve = |class: usize| self.reserves.get(class).and_then(Reserve::take);
-        let class = self.class_of(bytes);
-        if let Some(slot) = class.and_then(reserve) {
-            return Some(slot);
-        }
-        // An item no larger than the one it replaces may have a slot of that one's class: the slot that it frees makes
-        // up for the slot that it takes.
-        self.capacity_at(replaced).filter(|&capacity| capacity >= bytes)?;
-        match self.room_at(replaced)? {
-            Room::Slot { class, .. } => reserve(class),
+        let slot_of = |class: usize| self.reserves.get(class).and_then(Reserve::take);
+        // First of the kind of space that the replaced item leaves: that makes up for what is taken.
+        let alike = || match self.room_at(replaced)? {
+            _ if self.capacity_at(replaced)? < bytes => None,
+            Room::Slot { class, .. } => slot_of(class),
             Room::Run { .. } => self.take_reserved_run(bytes),
-        }
+        };
+        let wide = || self.wide_class_of(bytes).and_then(slot_of);
+        let narrow = || match self.classes.narrow_class_of(bytes) {
+            Some(class) => slot_of(class),
+            None => self.take_reserved_run(bytes),
+        };
+        alike().or_else(wide).or_else(narrow)
     }
 
     fn take_reserved_run(&self, bytes: u64) -> Option<Offset> {
@@ -54,14 +55,28 @@ impl<M: Medium> Heap<M> {
         Ok(())
     }
 
-    /// Sets a free run aside if too little is, and less than that run. Returns which run is left to be released.
-    pub(super) fn set_aside_if_longer(&self, first: u64, count: u64) -> Option<(u64, u64)> {
-        let mut run = self.reserved_run.run.lock();
-        let len = run.map_or(0, |(_, len)| len);
-        if count > self.reserved_run.wanted() || count <= len {
-            return Some((first, count));
+    /// Releases a run. If too little is set aside, then as much as is wanted is set aside of what is free, or else as
+    /// much as was released.
+    pub(super) fn release_or_set_aside(&self, first: u64, count: u64) {
+        let wanted = self.reserved_run.wanted();
+        let mut reserved = self.reserved_run.run.lock();
+        if reserved.map_or(0, |(_, len)| len) >= wanted {
+            drop(reserved);
+            return self.release_run(first, count);
         }
-        run.replace((first, count))
+        let mut free = self.free_runs.lock();
+        // Together they may be long enough.
+        let released = [Some((first, count)), reserved.take()];
+        let (mut longest, mut freed) = (0, 0);
+        for (first, len) in released.into_iter().flatten() {
+            free.add(first, len, |a, b| self.same_extent(a, b));
+            longest = len.max(longest);
+            freed += len;
+        }
+        let mut take = |len: u64| Some((free.take(len)?, len));
+        *reserved = take(wanted).or_else(|| take(longest.min(wanted)));
+        self.segments_free.fetch_add(freed, Ordering::Relaxed);
+        self.segments_free.fetch_sub(reserved.map_or(0, |(_, len)| len), Ordering::Relaxed);
     }
 
     /// Whether a small segment is not about to be emptied.

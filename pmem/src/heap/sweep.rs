@@ -175,7 +175,7 @@ impl<M: Medium> Audit<'_, M> {
             self.marks.entry(segment).or_insert([0; BITMAP_WORDS])[word] |= bits;
             findable.insert(segment);
         }
-        let kept = self.heap.magazines.slots();
+        let kept = self.heap.magazines.slots(&self.heap.classes_used());
         for slot in self.heap.reserves.iter().flat_map(Reserve::slots).chain(kept) {
             leaks += u64::from(self.mark(slot, 0).is_err());
         }

@@ -569,3 +569,44 @@ fn an_extent_that_another_follows_is_left_as_it_is() {
     assert!(items.iter().all(|&at| heap.item(at, &epochs.pin()).unwrap().is_sound()));
     assert_eq!(leaks(&heap, &items), 0);
 }
+
+/// A thread takes the slot that is set aside, after another one has seen it there and before that one gives the slab to
+/// other classes.
+#[test]
+fn a_slab_is_not_released_while_a_slot_of_it_is_taken() {
+    let heap = heap(1 << 20, SMALL_SEGMENT_LOG2);
+    let at = heap.write_item(b"key", &[1; 900], None).unwrap();
+    heap.reclaim(at);
+    heap.recall_caches();
+    let class = heap.class_of(item::item_bytes(b"key", &[1; 900])).unwrap();
+    let reserve = &heap.reserves[class];
+    let seen = reserve.slots();
+    let taken = reserve.take().unwrap();
+    let mut list = heap.partial[class].lock();
+    assert_eq!(list.len(), 1);
+    assert_eq!(heap.take_empty_slabs(reserve, &mut list, &seen), []);
+    assert_eq!(list.len(), 1);
+    drop(list);
+    heap.reclaim(taken);
+    let mut list = heap.partial[class].lock();
+    assert_eq!(heap.take_empty_slabs(reserve, &mut list, &reserve.slots()).len(), 1);
+    assert!(list.is_empty() && reserve.slots().is_empty());
+}
+
+/// Two items lie side by side where one of the wanted length does.
+#[test]
+fn what_is_set_aside_joins_its_neighbours() {
+    let heap = heap(1 << 20, SMALL_SEGMENT_LOG2);
+    let segments = |count: usize| vec![1; (count << SMALL_SEGMENT_LOG2) - 30];
+    let long = heap.write_item(b"key", &segments(16), None).unwrap();
+    let short = [8, 8].map(|count| heap.write_item(b"key", &segments(count), None).unwrap());
+    assert_eq!(short[1].0 - short[0].0, 8 << SMALL_SEGMENT_LOG2);
+    while heap.write_item(b"key", &[1; 3000], None).is_ok() {}
+    let again = heap.write_item(b"key", &segments(16), Some(long)).unwrap();
+    assert_eq!(heap.reserved_run.len(), 0);
+    for at in short {
+        heap.reclaim(at);
+    }
+    assert_eq!(heap.reserved_run.len(), 16);
+    assert!(heap.write_item(b"key", &segments(16), Some(again)).is_ok());
+}

@@ -31,7 +31,8 @@ impl<M: Medium> Heap<M> {
     pub(super) fn take_sparse(&self, enough: u64) -> Vec<u64> {
         let mut sparse: Vec<Sparse> =
             (0..self.classes.count()).flat_map(|class| self.sparse_of(class)).collect();
-        sparse.sort_unstable_by_key(|one| (one.live_bytes, one.segment));
+        let live_bytes = |one: &Sparse| one.live_bytes / self.classes.segments(one.class);
+        sparse.sort_unstable_by_key(|one| (live_bytes(one), one.segment));
         let mut segments = 0;
         sparse.retain(|one| {
             let is_among = segments < enough;
@@ -78,31 +79,38 @@ impl<M: Medium> Heap<M> {
         fitting.into_iter().map(sparse).collect()
     }
 
-    /// The first window of `count` segments of one extent that can be emptied. The one with the least in it would not
-    /// do: chosen anywhere, windows would leave gaps between them that are too short for the next one. What must be
-    /// moved is no larger than the item for which it is moved.
+    /// The first window of `count` segments of one extent that can be emptied, or some more. The one with the least in it
+    /// would not do: chosen anywhere, windows would leave gaps between them that are too short for the next one. What
+    /// must be moved is less than twice as large as the item for which it is moved.
     pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
         // An item longer than every free run stays where it is.
         let longest = self.free_runs.lock().longest();
         self.pool.extents_of(HEAP).iter().find_map(|extent| {
             let first = extent.start.0 >> self.segment_log2;
+            let end = first + self.parts(extent).0;
             let mut window = first..first;
             let mut is_fixed = false;
-            for segment in first..first + self.parts(extent).0 {
+            // A slab is whole in a window or outside. The last one may reach beyond `count`.
+            while window.end < end {
+                let segment = window.end;
                 let state = self.state(segment);
-                match state.usage.load(Ordering::Acquire) {
-                    usage::LARGE => is_fixed = state.slots() > longest,
-                    small if small >= usage::SMALL => {
-                        let class = (small - usage::SMALL) as usize;
-                        is_fixed = self.classes.segments(class) > count;
+                let len = match state.usage.load(Ordering::Acquire) {
+                    usage::LARGE => {
+                        is_fixed = state.slots() > longest;
+                        1
                     }
-                    _ => {}
-                }
-                window.end = segment + 1;
+                    small if small >= usage::SMALL => {
+                        let len = self.classes.segments((small - usage::SMALL) as usize);
+                        is_fixed = len > count;
+                        len
+                    }
+                    _ => 1,
+                };
+                window.end = segment + len;
                 if !self.can_be_emptied(segment, is_fixed) {
                     window.start = window.end;
                 }
-                if window.end - window.start == count {
+                if window.end - window.start >= count {
                     return Some(window);
                 }
             }

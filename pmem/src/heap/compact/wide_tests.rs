@@ -86,7 +86,10 @@ fn what_wide_slabs_held_serves_any_size() {
 
 #[test]
 fn a_full_heap_with_wide_slabs_replaces_items_for_ever() {
-    for value_bytes in SIZES {
+    // As many bytes, while others take whatever comes free; or fewer.
+    for (value_bytes, shrinks) in
+        SIZES.into_iter().flat_map(|bytes| [(bytes, false), (bytes, true)])
+    {
         let table = Table::new(LARGE_BYTES * 3 / 2, SMALL_SEGMENT_LOG2);
         let filled = table.fill(value_bytes);
         assert!(parts(&table.heap) > 0);
@@ -94,12 +97,15 @@ fn a_full_heap_with_wide_slabs_replaces_items_for_ever() {
         let mut slots = table.slots.lock().unwrap();
         for n in 0..2 * filled {
             let index = n * 7 % filled;
-            // As many bytes, or fewer.
-            let bytes = value_bytes / (1 + index % 3);
+            let bytes = if shrinks { value_bytes / (1 + index % 3) } else { value_bytes };
             let replaced = slots[index].unwrap();
             let at = table.heap.write_item(&index.to_le_bytes(), &vec![6; bytes], Some(replaced));
             slots[index] = Some(at.unwrap_or_else(|error| panic!("{n} of {value_bytes}: {error}")));
             table.heap.reclaim(replaced);
+            if !shrinks {
+                let _ = table.heap.write_item(b"key", &vec![1; SIZES[n % 6]], None);
+                let _ = table.heap.write_item(b"key", &[1], None);
+            }
         }
     }
 }
@@ -180,25 +186,59 @@ impl Remains for Damaged<'_> {
     }
 }
 
-/// Salvage finds all items of slabs, and all others although a descriptor claims that they are in a slab.
+/// The items of a table that salvage does not find if the word at `at` is another one.
+fn not_salvaged(table: &Table, at: Offset, word: u64) -> usize {
+    let pool = table.heap.pool();
+    let expected: HashSet<Offset> = table.slots.lock().unwrap().iter().flatten().copied().collect();
+    let remains = Damaged { medium: pool.medium(), at, word };
+    let mut found = HashSet::new();
+    let mut add = |at, _| assert!(found.insert(at), "{at} is found twice");
+    for_each_item(&remains, Some(&pool.superblock()), &mut add);
+    expected.difference(&found).count()
+}
+
 #[test]
 fn items_of_slabs_are_salvaged() {
     let table = large();
     SIZES.into_iter().for_each(|bytes| (0..40).for_each(|_| assert!(table.add(bytes).is_some())));
-    let expected: HashSet<Offset> = table.slots.lock().unwrap().iter().flatten().copied().collect();
-    let pool = table.heap.pool();
-    let missing = |at: Offset, word: u64| {
-        let remains = Damaged { medium: pool.medium(), at, word };
-        let mut found = HashSet::new();
-        let mut add = |at, _| assert!(found.insert(at), "{at} is found twice");
-        for_each_item(&remains, Some(&pool.superblock()), &mut add);
-        expected.difference(&found).count()
+    let at = Offset(0);
+    assert_eq!(not_salvaged(&table, at, table.heap.medium().load(at)), 0);
+    // Without the descriptor of a slab: its items are found one by one.
+    let is_slab = |segment: &u64| {
+        table.heap.state(segment + 1).usage.load(Ordering::Relaxed) == usage::PART
+            && table.heap.state(*segment).usage.load(Ordering::Relaxed) != usage::PART
     };
-    assert_eq!(missing(Offset(0), pool.medium().load(Offset(0))), 0);
-    // The first segment's descriptor, which is of a narrow class, now names the class of the largest slabs.
-    let first = pool.superblock().end.min(table.slots.lock().unwrap()[0].unwrap().0) / SEGMENT;
+    let slabs = (0..table.heap.medium().size() / SEGMENT - 1).filter(is_slab);
+    let damaged = |slab| not_salvaged(&table, table.heap.descriptor_at(slab), 5);
+    assert!(slabs.map(damaged).all(|missing| missing == 0));
+}
+
+/// A damaged descriptor that names a wide class does not hide what lies in further segments.
+#[test]
+fn items_are_salvaged_behind_what_is_no_slab() {
+    let table = Table::new(2 << 20, SMALL_SEGMENT_LOG2);
+    (0..2000).for_each(|_| assert!(table.add(400).is_some()));
+    let first = table.slots.lock().unwrap()[0].unwrap().0 / SEGMENT;
     let at = table.heap.descriptor_at(first);
-    let class = table.heap.classes.count() as u64 - 1;
-    let word = pool.medium().load(at) & !0xff00 | class << 8;
-    assert_eq!(missing(at, word), 0);
+    let before = table.heap.medium().load(at);
+    let classes = &table.heap.classes;
+    let wide = (0..classes.count()).filter(|&class| classes.segments(class) > 1);
+    for class in wide {
+        let word = before & !0xff00 | (class as u64) << 8;
+        assert_eq!(not_salvaged(&table, at, word), 0, "class {class}");
+    }
+}
+
+/// What a slab's descriptor claims must be in its extent.
+#[test]
+fn a_slab_that_leaves_its_extent_is_damage() {
+    let table = Table::new(1 << 20, SMALL_SEGMENT_LOG2);
+    assert!(table.add(100).is_some());
+    let heap = &table.heap;
+    let last = heap.pool.medium().size() / SEGMENT;
+    let last = (0..last).rev().find(|&segment| heap.descriptor_at(segment).0 != 0).unwrap();
+    let class = heap.classes.count() as u64 - 1;
+    heap.medium().store(heap.descriptor_at(last), 1 | class << 8);
+    let refused = Heap::open(Arc::clone(&heap.pool)).unwrap_err().to_string();
+    assert!(refused.contains("a slab leaves its extent"), "{refused}");
 }
