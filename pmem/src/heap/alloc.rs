@@ -42,8 +42,8 @@ impl<M: Medium> Heap<M> {
         }
     }
 
-    /// A slot in a wide slab, or else what a narrow one has left: where there is no room for a slab, there may be for the
-    /// item.
+    /// A slot in a wide slab, or else what a narrow one has left: where there is no room for a slab, there may be for
+    /// the item.
     fn allocate_wide(&self, bytes: u64) -> Option<Offset> {
         let wide = self.wide_class_of(bytes)?;
         let left = || {

@@ -79,9 +79,9 @@ impl<M: Medium> Heap<M> {
         fitting.into_iter().map(sparse).collect()
     }
 
-    /// The first window of `count` segments of one extent that can be emptied, or some more. The one with the least in it
-    /// would not do: chosen anywhere, windows would leave gaps between them that are too short for the next one. What
-    /// must be moved is less than twice as large as the item for which it is moved.
+    /// The first window of `count` segments of one extent that can be emptied, or some more. The one with the least in
+    /// it would not do: chosen anywhere, windows would leave gaps between them that are too short for the next one.
+    /// What must be moved is less than twice as large as the item for which it is moved.
     pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
         // An item longer than every free run stays where it is.
         let longest = self.free_runs.lock().longest();
