@@ -10,7 +10,7 @@
 //! small    | slot | slot | ... |            large   | item over one or more segments |
 //! ```
 //!
-//! A slab is a segment of slots, or several segments in a row if the slots are large ([`class`]).
+//! A slab is a segment of slots, or several segments in a row if the slots are large.
 //!
 //! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments.
 //! Each thread owns the segments from which it allocates.
