@@ -303,7 +303,7 @@ impl<M: Medium> Heap<M> {
         Ok(())
     }
 
-    /// Adds an extent with a run of at least `run` segments.
+    /// Adds segments, so that there is a run of at least `run` free ones.
     fn grow(&self, run: u64) -> Result<(), SpaceError> {
         if run > SEGMENTS_OF_AN_ITEM_MAX {
             return Err(SpaceError::Full {
@@ -311,11 +311,13 @@ impl<M: Medium> Heap<M> {
                 reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
+        // What a helper has added ahead counts. Otherwise it would depend on the helper's timing what a full pool takes.
+        let least = run.saturating_sub(self.free_tail()).max(1);
         // A nearly full file system may still have the space that is needed now.
-        let mut asked = self.segments_in_need().max(run);
+        let mut asked = self.segments_in_need().max(least);
         loop {
             match self.add_segments(asked) {
-                Err(SpaceError::Full { .. }) if asked > run => asked = (asked / 2).max(run),
+                Err(SpaceError::Full { .. }) if asked > least => asked = (asked / 2).max(least),
                 Err(refused) => return Err(refused),
                 Ok(()) => {
                     self.ask_again();
@@ -323,6 +325,16 @@ impl<M: Medium> Heap<M> {
                 }
             }
         }
+    }
+
+    /// Number of free segments at the end of the heap, if it can be lengthened there.
+    fn free_tail(&self) -> u64 {
+        let Some(last) = self.pool.last_extent().filter(|last| last.owner == HEAP) else {
+            return 0;
+        };
+        let end = (last.start.0 >> self.segment_log2) + self.parts(&last).0;
+        let last_run = self.free_runs.lock().last();
+        last_run.filter(|(first, len)| first + len == end).map_or(0, |(_, len)| len)
     }
 
     /// Whether a heap of so many segments is small.

@@ -70,6 +70,11 @@ impl FreeRuns {
         fitting.min().map(|(_, start, first)| (start, first))
     }
 
+    /// First segment and length of the last run.
+    pub(super) fn last(&self) -> Option<(u64, u64)> {
+        self.runs.last_key_value().map(|(&first, &len)| (first, len))
+    }
+
     /// Length of the longest run.
     pub(super) fn longest(&self) -> u64 {
         self.runs.values().copied().max().unwrap_or(0)

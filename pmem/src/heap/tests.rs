@@ -610,3 +610,12 @@ fn what_is_set_aside_joins_its_neighbours() {
     assert_eq!(heap.reserved_run.len(), 16);
     assert!(heap.write_item(b"key", &segments(16), Some(again)).is_ok());
 }
+
+/// What a heap takes does not depend on whether a helper has added segments ahead: half of what fits, and then the item
+/// fits only with them.
+#[test]
+fn a_heap_that_grew_ahead_takes_as_large_an_item() {
+    let heap = heap(400 << SMALL_SEGMENT_LOG2, SMALL_SEGMENT_LOG2);
+    heap.add_segments(200).unwrap();
+    assert!(heap.write_item(b"key", &vec![1; 300 << SMALL_SEGMENT_LOG2], None).is_ok());
+}
