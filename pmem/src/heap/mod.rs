@@ -311,7 +311,8 @@ impl<M: Medium> Heap<M> {
                 reason: format!("an item has at most {SEGMENTS_OF_AN_ITEM_MAX} segments"),
             });
         }
-        // What a helper has added ahead counts. Otherwise it would depend on the helper's timing what a full pool takes.
+        // What a helper has added ahead counts. Otherwise it would depend on the helper's timing what a full pool
+        // takes.
         let least = run.saturating_sub(self.free_tail()).max(1);
         // A nearly full file system may still have the space that is needed now.
         let mut asked = self.segments_in_need().max(least);
