@@ -51,6 +51,15 @@ impl LockedSubject {
         state_of(self.medium().load(self.pair(key)))
     }
 
+    /// Reads a pair, and makes it durable if a writer may not have done so yet.
+    fn observe(&self, key: Key) -> Option<Value> {
+        let found = self.read(key);
+        if self.is_locked() {
+            self.medium().persist_observed(self.pair(key), || self.is_locked());
+        }
+        found
+    }
+
     fn is_locked(&self) -> bool {
         self.writing.try_lock().is_none()
     }
@@ -73,11 +82,7 @@ impl Subject for LockedSubject {
     fn call(&self, _setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
         let (medium, pair) = (self.medium(), self.pair(key));
         if action == Action::Get {
-            let found = self.read(key);
-            if self.is_locked() {
-                medium.persist_observed(pair, || self.is_locked());
-            }
-            return Ok(found);
+            return Ok(self.observe(key));
         }
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         let _writing = self.writing.lock();
@@ -102,7 +107,7 @@ impl Subject for LockedSubject {
 
     fn scan(&self, setup: &Setup) -> Result<Vec<(Key, Value)>, String> {
         let keys = 0..setup.keys.len() as Key;
-        Ok(keys.filter_map(|key| self.read(key).map(|value| (key, value))).collect())
+        Ok(keys.filter_map(|key| self.observe(key).map(|value| (key, value))).collect())
     }
 
     fn check(&self) -> Result<(), String> {
