@@ -49,6 +49,7 @@ mod superblocks;
 mod sync_marks;
 mod threads;
 mod vanished;
+mod wide_slabs;
 
 /// Entered by the processes that tests start from their own executable; see [`processes`].
 #[test]

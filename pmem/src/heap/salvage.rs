@@ -130,15 +130,11 @@ impl Search<'_> {
     fn segment(&mut self, at: u64, descriptor: Option<Descriptor>, most: u64) -> u64 {
         match descriptor {
             Some(Descriptor::Small { class, .. }) => self.slab(at, class.into(), most),
-            Some(Descriptor::Large { segments, .. }) => {
-                let segments = u64::from(segments);
-                match segments > 0 && self.item(at, segments * self.segment_bytes).is_some() {
-                    true => segments,
-                    false => self.unknown_segment(at),
-                }
+            // How many segments a large item takes is for itself to say. A free one has at most removed or replaced
+            // items, if that is true.
+            Some(Descriptor::Large { .. } | Descriptor::Free | Descriptor::Vacant) | None => {
+                self.unknown_segment(at)
             }
-            // If this is true, only removed or replaced items are in it.
-            Some(Descriptor::Free | Descriptor::Vacant) | None => self.unknown_segment(at),
         }
     }
 
@@ -148,18 +144,31 @@ impl Search<'_> {
         let Some(size) = self.classes.size(class).filter(|_| segments <= most) else {
             return self.unknown_segment(at);
         };
-        // A wide slab without an item of its class is hardly one: its descriptor may be damaged.
-        let has_item = |search: &mut Self, slot: u64| {
-            let item = search.sound_item(at + slot * size, size);
-            item.is_some_and(|(bytes, _)| search.classes.wide_class_of(bytes) == Some(class))
-        };
-        if segments > 1 && !(1..self.classes.slots(class)).any(|slot| has_item(self, slot)) {
+        if !self.is_slab_of(at, class, size) {
             return self.unknown_segment(at);
         }
         for slot in 0..self.classes.slots(class) {
             self.item(at + slot * size, size);
         }
         segments
+    }
+
+    /// Whether items say so, too: a damaged descriptor may name any class.
+    fn is_slab_of(&mut self, at: u64, class: usize, size: u64) -> bool {
+        // Slabs of all classes have a slot at their start, so that one tells nothing.
+        let has_item_of_class = (1..self.classes.slots(class)).any(|slot| {
+            self.sound_item(at + slot * size, size).is_some_and(|(bytes, _)| {
+                let classes = &self.classes;
+                [classes.narrow_class_of(bytes), classes.wide_class_of(bytes)]
+                    .contains(&Some(class))
+            })
+        });
+        // And where an item begins with a segment, but not with a slot, there is another slab.
+        has_item_of_class
+            && !(1..self.classes.segments(class)).any(|segment| {
+                let within = segment * self.segment_bytes;
+                !within.is_multiple_of(size) && self.sound_item(at + within, u64::MAX).is_some()
+            })
     }
 
     /// Searches what is behind an item that begins at `at`, in its last segment; returns how many segments it is in.
