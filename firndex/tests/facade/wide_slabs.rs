@@ -31,7 +31,7 @@ fn make(path: &Path) {
 }
 
 fn is_stored(key: u32) -> bool {
-    key % 5 != 0
+    !key.is_multiple_of(5)
 }
 
 /// Where the descriptors of a pool's heap are, and how many segments each extent has.
