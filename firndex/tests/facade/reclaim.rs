@@ -179,7 +179,7 @@ fn growth_by_little_does_not_use_up_the_pool() {
         let path = directory.path().join("pool");
         let mut keys = 0u32;
         let mut limit = 1 << 20;
-        for _ in 0..150 {
+        for _ in 0..115 {
             limit += 160 << 10;
             let options = Options::new().engine(engine).max_bytes(limit);
             let store = options.open_or_create_store(&path).unwrap();
