@@ -12,7 +12,7 @@ use workload::Random;
 /// Slabs are wide only in heaps that have room for 64 of them: of 8 segments of 8 KiB here.
 const STORED: u32 = 800;
 
-/// Of 1.5 to 22 KiB: up to an eighth of a segment a value has slots of one segment, from 65 KiB on segments of its own.
+/// Of 1.5 to 22 KiB. Those of up to 9 KiB fit slots of such slabs, the others take segments of their own.
 fn value(key: u32) -> Vec<u8> {
     vec![key as u8; 1_500 + key.wrapping_mul(2_654_435_761) as usize % 21_000]
 }
@@ -34,7 +34,7 @@ fn is_stored(key: u32) -> bool {
     !key.is_multiple_of(5)
 }
 
-/// Where the descriptors of a pool's heap are, and how many segments each extent has.
+/// Where the descriptors of a pool's heap are, extent by extent.
 fn descriptors(bytes: &[u8]) -> Vec<Range<usize>> {
     let superblock = decode(bytes);
     let segment_bytes = 1 << superblock.segment_log2;
