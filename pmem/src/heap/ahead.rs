@@ -4,7 +4,8 @@
 //! asks for more ([`Heap::ask_for_growth`]), and goes on with those. A helper prepares the memory, without a lock that
 //! writers need, and then takes the extent, which no longer takes time.
 
-use super::{GROWTH_SEGMENTS_MIN, Heap};
+use super::Heap;
+use super::grow::GROWTH_SEGMENTS_MIN;
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::sync::{AtomicU8, Ordering};

@@ -7,11 +7,12 @@
 //! crash leaves of the words does no harm. One that says vacant of a segment with space costs a call. One that says
 //! free of a hole has it filled at the opening. A segment that is in use has another word.
 
+use super::Heap;
 use super::class::Classes;
+use super::grow::GROWTH_SEGMENTS_MIN;
 use super::runs::FreeRuns;
 use super::salvage::Remains;
 use super::segment::{Descriptor, usage};
-use super::{GROWTH_SEGMENTS_MIN, Heap};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::{Offset, WORD};
