@@ -41,9 +41,9 @@ const CHECKSUM_WORD: usize = 3;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNDEX\0");
 /// The format this build reads and writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
-/// CRC-32C, the only checksum of version 1.
+/// CRC-32C, the only checksum so far.
 pub const CHECKSUM_ID: u32 = 1;
 
 const TYPED_ROOTS: usize = 8;
@@ -96,8 +96,10 @@ pub struct Extent {
     pub bytes: u64,
 }
 
-/// Owner of the heap's extents; engines number theirs from 1.
+/// Owner of the heap's segments; engines number theirs from 1.
 pub const HEAP: u8 = 0;
+/// Owner of the tables with the descriptor words of segments.
+pub const HEAP_WORDS: u8 = u8::MAX;
 
 impl Extent {
     /// One past the last byte.
@@ -215,6 +217,11 @@ impl Superblock {
     pub fn set_keeps_sums(&mut self, keeps: bool) {
         self.features_compatible &= !KEEPS_SUMS;
         self.features_compatible |= u64::from(keeps) * KEEPS_SUMS;
+    }
+
+    /// The extent with which the pool ends.
+    pub fn last_extent(&self) -> Option<Extent> {
+        self.extents.iter().copied().find(|extent| extent.end() == self.end)
     }
 
     /// The words of a copy.
@@ -401,7 +408,6 @@ impl Superblock {
             }
             free_from = extent.end();
         }
-        // A crash may have come between taking room for an extent to grow into and its growing.
         if self.end < free_from {
             let end = self.end;
             return Err(format!("its end is {end:#x}, but its extents end at {free_from:#x}"));

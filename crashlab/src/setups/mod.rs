@@ -58,7 +58,29 @@ pub fn heap() -> Vec<Setup> {
             is_tight: true,
             ..plain("a heap with little room", &[40, 200, 100], 3)
         },
+        long_table("a heap that needs a table longer than a segment"),
+        Setup {
+            // What is asked for is refused, and halved: it grows by one segment at a time. The third comes with the
+            // table, one more fits behind it, and no wide slab does.
+            limit_bytes: 12_544,
+            is_tight: true,
+            ..long_table("a heap at its limit that needs a table longer than a segment")
+        },
     ]
+}
+
+/// A heap whose last table ends two segments behind it. The next one has 32 words, as many as two segments.
+fn long_table(name: &'static str) -> Setup {
+    Setup {
+        name,
+        keys: vec![1, 2, 3],
+        free_keys: 3,
+        before: vec![Op::One(0, Action::Insert(5))],
+        // Value 5 takes 27 segments. Those of 60 and 100 bytes go into wide slabs where there is room for one.
+        value_bytes: &[8, 60, 8, 100, 60, 3432],
+        limit_bytes: 16 << 10,
+        ..Setup::default()
+    }
 }
 
 /// A heap in which a large item lies in all the segments there are, nine, so that the surviving
@@ -90,9 +112,9 @@ pub fn empty_slab() -> Setup {
             Op::One(3, Action::Remove),
             Op::Settle,
         ],
-        // Value 5 takes fifteen segments. In the slab of value 6 no slot begins where a segment does, except the first.
-        value_bytes: &[8, 8, 8, 8, 8, 1880, 56, 8],
-        limit_bytes: 10_944,
+        // Value 5 takes twenty segments. In the slab of value 6 no slot begins where a segment does, except the first.
+        value_bytes: &[8, 8, 8, 8, 8, 2520, 56, 8],
+        limit_bytes: 11_648,
         is_tight: true,
         ..Setup::default()
     }

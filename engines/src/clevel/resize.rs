@@ -97,7 +97,7 @@ impl<M: Medium> Core<M> {
     /// Bytes that items and the next level will want soon; `None` if all that is at hand, and nothing
     /// is to be appended either.
     fn wanted_bytes(&self, context: Context) -> Option<u64> {
-        let items = if self.heap.is_short() { self.heap.next_extent_bytes() } else { 0 };
+        let items = if self.heap.is_short() { self.heap.next_growth_bytes() } else { 0 };
         let level = self.wanted_level(context).map_or(0, Level::bytes);
         (items + level > 0 || self.is_to_grow(context)).then_some(items + level)
     }

@@ -128,7 +128,7 @@ fn pools_made_otherwise() {
         std::fs::write(&path, bytes).unwrap();
         assert_refused_by_all(&path, mismatch, says);
     };
-    refuse_words(&|words| words[1] += 1, &["format version is 0x4", "expected 0x3", other_build]);
+    refuse_words(&|words| words[1] += 1, &["format version is 0x5", "expected 0x4", other_build]);
     refuse_words(&|words| words[7] = 4, &["features is 0x4", "expected 0x1", other_build]);
     refuse_words(&|words| words[13] ^= 3 << 32, &["checksum is 0x2", "expected 0x1", other_build]);
     refuse_words(&|words| words[13] += 8, &["hash function is 9", "expected 1", other_build]);

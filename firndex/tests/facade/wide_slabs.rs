@@ -4,7 +4,7 @@
 use crate::places;
 use crate::superblocks::decode;
 use firndex::{Existing, Options, Orphans, Result, Salvage, Store};
-use pmem::superblock::{Extent, HEAP};
+use pmem::superblock::{Extent, HEAP, HEAP_WORDS};
 use std::ops::Range;
 use std::path::Path;
 use workload::Random;
@@ -34,22 +34,11 @@ fn is_stored(key: u32) -> bool {
     !key.is_multiple_of(5)
 }
 
-/// Where the descriptors of a pool's heap are, extent by extent.
+/// Where the descriptors of a pool's heap are, table by table.
 fn descriptors(bytes: &[u8]) -> Vec<Range<usize>> {
     let superblock = decode(bytes);
-    let segment_bytes = 1 << superblock.segment_log2;
-    let of_heap = superblock.extents.iter().filter(|extent| extent.owner == HEAP);
-    let words = of_heap.map(|extent| {
-        let first = extent.start.0.next_multiple_of(segment_bytes);
-        let end = extent.start.0 + extent.bytes;
-        let count = (1..)
-            .take_while(|n| first + n * segment_bytes + (8 * n).next_multiple_of(64) <= end)
-            .last();
-        let count = count.expect("an extent has segments");
-        let at = (first + count * segment_bytes) as usize;
-        at..at + 8 * count as usize
-    });
-    words.collect()
+    let tables = superblock.extents.iter().filter(|extent| extent.owner == HEAP_WORDS);
+    tables.map(|table| table.start.0 as usize..table.end() as usize).collect()
 }
 
 /// Keys whose answers are wrong, and the number of those that are errors.
@@ -109,7 +98,7 @@ fn damaged_descriptors_lose_no_value() {
     let words: Vec<usize> = descriptors(&bytes).into_iter().flatten().step_by(8).collect();
     let first_of_slabs: Vec<usize> = words.iter().copied().filter(|&at| bytes[at] == 1).collect();
     assert!(first_of_slabs.len() > 20, "{} slabs", first_of_slabs.len());
-    let is_of_index = |extent: &&Extent| extent.owner != HEAP;
+    let is_of_index = |extent: &&Extent| ![HEAP, HEAP_WORDS].contains(&extent.owner);
     let index: Vec<Extent> = decode(&bytes).extents.iter().filter(is_of_index).copied().collect();
     let mut random = Random::new(1);
     let (mut sound, mut unsound, mut refused) = (0, 0, 0);

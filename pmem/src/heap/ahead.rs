@@ -97,13 +97,15 @@ impl<M: Medium> Heap<M> {
     pub fn prepare_growth(&self) {
         if self.is_short() {
             // Refused, it is refused again to who takes the extent.
-            let _ = self.pool.prepare(self.next_extent_bytes());
+            let _ = self.pool.prepare(self.next_growth_bytes());
         }
     }
 
-    /// Approximate size of the next extent that the heap takes ahead.
-    pub fn next_extent_bytes(&self) -> u64 {
-        self.extent_bytes(self.segments_ahead())
+    /// Bytes by which the pool becomes longer when the heap next grows ahead.
+    pub fn next_growth_bytes(&self) -> u64 {
+        let count = self.segments_ahead();
+        // What cannot be recorded is refused when it is taken.
+        self.pool.bytes_of(|draft| self.take_segments(draft, count)).unwrap_or(0)
     }
 
     /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole

@@ -350,14 +350,10 @@ impl<M: Medium> Heap<M> {
     /// Makes a run of segments, which the caller owns, a large item's.
     pub(super) fn take_large(&self, first: u64, count: u64) -> Offset {
         let segments = count as u32;
-        self.state(first).count.store(segments, Ordering::Relaxed);
         // A sweep skips the tails' words because the first word says how many there are. The first word survives before
         // the item is published, by the item's own fence.
         self.describe(first, Descriptor::Large { segments, incarnation: self.incarnation });
-        for tail in 1..count {
-            self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
-        }
-        self.state(first).usage.store(usage::LARGE, Ordering::Release);
+        self.mark_large(first, segments);
         self.start_of(first)
     }
 

@@ -6,7 +6,7 @@
 //! segment.
 //!
 //! ```text
-//! extent   | segment 0 | segment 1 | ... | segment k-1 | k descriptor words, to a full line |
+//! extent   | segment | segment | ... |      table   | a descriptor word for each segment of a range |
 //! small    | slot | slot | ... |            large   | item over one or more segments |
 //! ```
 //!
@@ -25,6 +25,7 @@ mod draft;
 mod grow;
 mod item;
 mod magazine;
+mod map;
 mod reserve;
 mod runs;
 pub mod salvage;
@@ -44,13 +45,14 @@ pub use wanted::Wanted;
 
 use crate::error::OpenError;
 use crate::medium::Medium;
-use crate::offset::{Offset, WORD};
+use crate::offset::Offset;
 use crate::pool::Pool;
-use crate::superblock::{Extent, HEAP};
+use crate::superblock::{HEAP, HEAP_WORDS};
 use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use ahead::Growth;
 use class::{CLASSES_MAX, Classes};
 use magazine::Magazines;
+use map::{Tables, segments_of};
 use reserve::{Reserve, ReservedRun};
 use runs::FreeRuns;
 use segment::{Descriptor, Segment, Segments, usage};
@@ -110,6 +112,7 @@ pub struct Heap<M: Medium> {
     incarnation: u64,
     classes: Classes,
     segments: Segments,
+    tables: Tables,
     /// Slabs of each class with free slots and no owner.
     partial: Vec<Mutex<Vec<u64>>>,
     /// Slots of each class that only replacements get.
@@ -127,8 +130,6 @@ pub struct Heap<M: Medium> {
     /// Number of segments in free runs.
     segments_free: AtomicU64,
     growth: Growth,
-    /// Held by a thread that writes a descriptor word, and by one that moves all of them.
-    describing: Mutex<()>,
     /// Held by a thread that empties segments.
     compacting: Mutex<()>,
     /// Serialises growth, so that threads in need at the same time add one extent and not several.
@@ -165,6 +166,7 @@ impl<M: Medium> Heap<M> {
             incarnation: superblock.incarnation,
             segments: Segments::reserve(1 << segment_log2, segments_max, segments_now)
                 .map_err(reserve)?,
+            tables: Tables::new(segment_log2),
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
             reserves: classes
                 .sizes()
@@ -181,7 +183,6 @@ impl<M: Medium> Heap<M> {
             segments_taken: AtomicU64::new(0),
             segments_free: AtomicU64::new(0),
             growth: Growth::default(),
-            describing: Mutex::default(),
             compacting: Mutex::default(),
             growing: Mutex::default(),
             wide_refused_at: AtomicU64::new(0),
@@ -195,9 +196,7 @@ impl<M: Medium> Heap<M> {
             damaged: AtomicBool::new(false),
             pool,
         };
-        for extent in heap.pool.extents_of(HEAP) {
-            heap.adopt_recorded(&extent).map_err(|found| OpenError::Corrupt { found })?;
-        }
+        heap.adopt_recorded().map_err(|found| OpenError::Corrupt { found })?;
         Ok(heap)
     }
 
@@ -223,98 +222,83 @@ impl<M: Medium> Heap<M> {
         self.segments.get(segment)
     }
 
-    /// Number of segments of an extent, and where its descriptor words begin.
-    fn parts(&self, extent: &Extent) -> (u64, Offset) {
-        // The padding after the descriptor words is less than a segment.
-        let count = extent.bytes / (self.segment_bytes() + 8);
-        (count, extent.start.add(count << self.segment_log2))
+    /// The segments on record, in order; runs that nothing interrupts are one range.
+    fn recorded(&self) -> Result<Vec<Range<u64>>, String> {
+        segments_of(self.pool.extents_of(HEAP), self.segment_log2)
     }
 
-    /// Takes in an extent found in the superblock.
-    fn adopt_recorded(&self, extent: &Extent) -> Result<(), String> {
-        let (count, descriptors) = self.parts(extent);
-        let first = extent.start.0 >> self.segment_log2;
-        let aligned = extent.start.0 & (self.segment_bytes() - 1) == 0;
-        if !aligned || count == 0 {
-            return Err(format!(
-                "the heap extent at {} has {} bytes, which is no whole number of segments",
-                extent.start, extent.bytes
-            ));
+    /// All segments.
+    fn all_segments(&self) -> impl Iterator<Item = u64> {
+        // What an opening has found whole, growth keeps so.
+        self.recorded().unwrap_or_default().into_iter().flatten()
+    }
+
+    /// Takes in what the superblock has on record.
+    fn adopt_recorded(&self) -> Result<(), String> {
+        for table in self.pool.extents_of(HEAP_WORDS) {
+            self.tables.adopt(&table)?;
         }
-        self.segments_taken.fetch_add(count, Ordering::Relaxed);
-        let mut index = 0;
-        while index < count {
-            let at = descriptors.word(index);
-            let segment = first + index;
+        self.recorded()?.into_iter().try_for_each(|segments| self.adopt_segments(segments))
+    }
+
+    /// Takes in segments without a gap between them.
+    fn adopt_segments(&self, segments: Range<u64>) -> Result<(), String> {
+        self.segments_taken.fetch_add(segments.end - segments.start, Ordering::Relaxed);
+        let mut segment = segments.start;
+        while segment < segments.end {
+            let Some(at) = self.tables.word_of(segment) else {
+                let start = self.start_of(segment);
+                return Err(format!("the heap segment at {start} has no descriptor"));
+            };
             let damaged = |what: &str| Err(format!("heap segment descriptor at {at}: {what}"));
-            let state = self.state(segment);
-            state.descriptor_at.store(at.0, Ordering::Relaxed);
             let Some(descriptor) = Descriptor::decode(self.medium().load(at)) else {
                 return damaged("not a descriptor");
             };
-            match descriptor {
+            let left = segments.end - segment;
+            segment += match descriptor {
                 Descriptor::Free => {
-                    state.usage.store(usage::FREE, Ordering::Relaxed);
+                    self.state(segment).usage.store(usage::FREE, Ordering::Relaxed);
                     self.release_run(segment, 1);
-                    index += 1;
+                    1
                 }
                 Descriptor::Vacant => {
                     self.adopt_vacant(segment);
-                    index += 1;
+                    1
                 }
                 Descriptor::Small { class, .. } => {
-                    if self.classes.size(class.into()).is_none() {
+                    let class = usize::from(class);
+                    if self.classes.size(class).is_none() {
                         return damaged("no such size class");
                     }
-                    let segments = self.classes.segments(class.into());
-                    if index + segments > count {
+                    let count = self.classes.segments(class);
+                    if count > left {
                         return damaged("a slab leaves its extent");
                     }
-                    self.place_descriptors(first, index..index + segments, descriptors);
-                    self.mark_slab(segment, class.into());
-                    index += segments;
+                    self.mark_slab(segment, class);
+                    count
                 }
-                Descriptor::Large { segments, .. } => {
-                    let run = u64::from(segments);
-                    if run == 0 || index + run > count {
+                Descriptor::Large { segments: count, .. } => {
+                    if count == 0 || u64::from(count) > left {
                         return damaged("a large item leaves its extent");
                     }
-                    state.count.store(segments, Ordering::Relaxed);
-                    state.usage.store(usage::LARGE, Ordering::Relaxed);
-                    self.place_descriptors(first, index..index + run, descriptors);
-                    for tail in 1..run {
-                        self.state(segment + tail).usage.store(usage::TAIL, Ordering::Relaxed);
-                    }
-                    index += run;
+                    self.mark_large(segment, count);
+                    count.into()
                 }
-            }
+            };
         }
         Ok(())
     }
 
-    /// Notes where the descriptor words of segments are.
-    fn place_descriptors(&self, first: u64, indices: Range<u64>, descriptors: Offset) {
-        for index in indices {
-            let at = descriptors.word(index);
-            self.state(first + index).descriptor_at.store(at.0, Ordering::Relaxed);
-        }
-    }
-
-    fn descriptor_at(&self, segment: u64) -> Offset {
-        Offset(self.state(segment).descriptor_at.load(Ordering::Relaxed))
+    /// Where a segment's surviving word is. `None` for what is no segment of the heap.
+    fn descriptor_at(&self, segment: u64) -> Option<Offset> {
+        self.tables.word_of(segment)
     }
 
     /// Adds a run of segments, marked free, to the free runs.
     fn release_run(&self, first: u64, count: u64) {
         let mut runs = self.free_runs.lock();
         self.segments_free.fetch_add(count, Ordering::Relaxed);
-        runs.add(first, count, |a, b| self.same_extent(a, b));
-    }
-
-    /// Whether two segments lie in one extent: then their descriptor words are as far apart as they are.
-    fn same_extent(&self, a: u64, b: u64) -> bool {
-        let at = |segment| self.descriptor_at(segment).0;
-        at(b).wrapping_sub(at(a)) == (b - a) * WORD
+        runs.add(first, count);
     }
 
     /// Takes a run of `count` free segments, if there is one.
@@ -327,10 +311,11 @@ impl<M: Medium> Heap<M> {
 
     /// Writes a segment's descriptor word and starts writing it back.
     fn describe(&self, segment: u64, descriptor: Descriptor) {
-        let _describing = self.describing.lock();
-        let at = self.descriptor_at(segment);
-        self.medium().store(at, descriptor.encode());
-        self.medium().flush(at);
+        // An opening, or growth, has found that each segment has one.
+        if let Some(at) = self.descriptor_at(segment) {
+            self.medium().store(at, descriptor.encode());
+            self.medium().flush(at);
+        }
     }
 
     /// The classes of which threads may have slots.
@@ -352,6 +337,16 @@ impl<M: Medium> Heap<M> {
         let state = self.state(first);
         state.count.store(self.classes.slots(class) as u32, Ordering::Relaxed);
         state.usage.store(usage::SMALL + class as u32, Ordering::Release);
+    }
+
+    /// Makes segments a large item's.
+    fn mark_large(&self, first: u64, count: u32) {
+        let state = self.state(first);
+        state.count.store(count, Ordering::Relaxed);
+        for tail in 1..u64::from(count) {
+            self.state(first + tail).usage.store(usage::TAIL, Ordering::Relaxed);
+        }
+        state.usage.store(usage::LARGE, Ordering::Release);
     }
 
     /// The first segment of the slab that `segment` is part of, or else `segment`.
@@ -412,21 +407,18 @@ impl<M: Medium> Heap<M> {
     /// How much space the heap has and how much of it is taken.
     pub fn usage(&self) -> HeapUse {
         let mut total = HeapUse::default();
-        for extent in self.pool.extents_of(HEAP) {
-            total.pool_bytes += extent.bytes;
-            let (count, _) = self.parts(&extent);
-            let first = extent.start.0 >> self.segment_log2;
-            for segment in first..first + count {
-                let state = self.state(segment);
-                match state.usage.load(Ordering::Acquire) {
-                    usage::NONE | usage::FREE | usage::PART => {}
-                    usage::VACANT => total.vacant_bytes += self.segment_bytes(),
-                    usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
-                    small => {
-                        let size = self.classes.size((small - usage::SMALL) as usize);
-                        let taken = state.slots().saturating_sub(state.free());
-                        total.used_bytes += size.unwrap_or(0) * taken;
-                    }
+        let extents = [HEAP, HEAP_WORDS].map(|owner| self.pool.extents_of(owner));
+        total.pool_bytes = extents.iter().flatten().map(|extent| extent.bytes).sum();
+        for segment in self.all_segments() {
+            let state = self.state(segment);
+            match state.usage.load(Ordering::Acquire) {
+                usage::NONE | usage::FREE | usage::PART => {}
+                usage::VACANT => total.vacant_bytes += self.segment_bytes(),
+                usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
+                small => {
+                    let size = self.classes.size((small - usage::SMALL) as usize);
+                    let taken = state.slots().saturating_sub(state.free());
+                    total.used_bytes += size.unwrap_or(0) * taken;
                 }
             }
         }

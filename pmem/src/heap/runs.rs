@@ -15,20 +15,16 @@ pub(super) struct FreeRuns {
 }
 
 impl FreeRuns {
-    /// Adds a run, and joins it with its neighbours if they are `in_one_extent` with it.
-    pub(super) fn add(&mut self, first: u64, count: u64, in_one_extent: impl Fn(u64, u64) -> bool) {
+    /// Adds a run, and joins it with its neighbours.
+    pub(super) fn add(&mut self, first: u64, count: u64) {
         let (mut start, mut len) = (first, count);
         if let Some((&before, &before_len)) = self.runs.range(..first).next_back()
             && before + before_len == first
-            && in_one_extent(before, first)
         {
             start = before;
             len += before_len;
         }
-        if let Some(&after_len) = self.runs.get(&(first + count))
-            && in_one_extent(first, first + count)
-        {
-            self.runs.remove(&(first + count));
+        if let Some(after_len) = self.runs.remove(&(first + count)) {
             len += after_len;
         }
         self.runs.insert(start, len);
@@ -102,7 +98,7 @@ mod tests {
 
     fn runs(of: &[(u64, u64)]) -> FreeRuns {
         let mut runs = FreeRuns::default();
-        of.iter().for_each(|&(first, count)| runs.add(first, count, |_, _| true));
+        of.iter().for_each(|&(first, count)| runs.add(first, count));
         runs
     }
 
@@ -141,7 +137,7 @@ mod tests {
             let taken: Vec<u64> = std::iter::from_fn(|| free.take(2)).collect();
             assert_eq!(taken, takes, "{window:?}");
             free.set_window(0..0);
-            taken.into_iter().for_each(|first| free.add(first, 2, |_, _| true));
+            taken.into_iter().for_each(|first| free.add(first, 2));
             assert_eq!(free.iter().collect::<Vec<_>>(), [(10, 10)]);
         }
     }

@@ -3,6 +3,7 @@
 use super::checksum::checksum;
 use super::class::Classes;
 use super::item::{GROUP_MARK, GROUP_MAX, HEADER_BYTES, KEY_BYTES_MAX, VALUE_BYTES_MAX, padded};
+use super::map::Tables;
 use super::segment::Descriptor;
 use crate::offset::Offset;
 use crate::superblock::{HEAP, SEGMENT_LOG2_MAX, SUPERBLOCK_BYTES, Superblock};
@@ -96,22 +97,20 @@ pub fn for_each_item(
         let first = SUPERBLOCK_BYTES.next_multiple_of(ITEM_ALIGN);
         return search.unknown(first..remains.len());
     };
+    let tables = Tables::of(superblock);
     for extent in superblock.extents.iter().filter(|extent| extent.owner == HEAP) {
-        let segments = extent.bytes / (search.segment_bytes + 8);
-        let descriptors = extent.start.0 + (segments << segment_log2);
-        let present = segments.min(remains.len().saturating_sub(extent.start.0) >> segment_log2);
-        let mut index = 0;
-        while index < present {
-            let mut word = [0; 8];
-            let is_read = remains.read(descriptors + 8 * index, &mut word);
-            let descriptor =
-                is_read.then(|| Descriptor::decode(u64::from_le_bytes(word))).flatten();
-            let at = extent.start.0 + (index << segment_log2);
-            index += search.segment(at, descriptor, segments - index).min(segments - index);
+        let end = remains.len().min(extent.end());
+        let first = extent.start.0 >> segment_log2;
+        let present = first..(end >> segment_log2).max(first);
+        let words = tables.read_words(remains, present.clone());
+        let mut segment = present.start;
+        while let Some(&word) = words.get((segment - first) as usize) {
+            let left = (extent.end() >> segment_log2).saturating_sub(segment).max(1);
+            let descriptor = Descriptor::decode(word);
+            segment += search.segment(segment << segment_log2, descriptor, left).min(left);
         }
         // The rest of an extent that was cut off.
-        let cut = extent.start.0 + (present << segment_log2);
-        search.unknown(cut..remains.len().min(extent.end()));
+        search.unknown((present.end << segment_log2).max(extent.start.0)..end);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Segments: each is a slab of slots of one size, or part of a wide slab, or of a run that holds one large item.
 //!
-//! One word per segment survives. It is kept apart from the segment, so that no item's bytes can be taken for it:
+//! One word per segment survives. It is kept apart from the segment ([`map`](super::map)), so that no item's bytes can
+//! be taken for it:
 //!
 //! ```text
 //! bits  0..8   kind: 0 free, 1 small (the first of a slab), 2 large (the first of a run), 3 free, and perhaps without
@@ -23,7 +24,7 @@ use std::ops::Deref;
 pub(super) const BITMAP_WORDS: usize = 32;
 const _: () = assert!(BITMAP_WORDS as u64 * 64 * SLOT_BYTES_MIN >= 1 << SEGMENT_LOG2_MAX);
 /// Words of a bitmap that lie in one line with the rest of a segment's state.
-const NEAR_WORDS: usize = 5;
+const NEAR_WORDS: usize = 6;
 
 /// A segment's surviving word, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +113,6 @@ pub(super) struct SegmentState {
     /// Slots of a slab; segments of a large item; of a further segment of a slab, how many segments it is behind the
     /// first one.
     pub(super) count: AtomicU32,
-    /// Where the surviving word is.
-    pub(super) descriptor_at: AtomicU64,
     near_bits: [AtomicU64; NEAR_WORDS],
 }
 

@@ -69,7 +69,7 @@ impl<M: Medium> Heap<M> {
         let released = [Some((first, count)), reserved.take()];
         let (mut longest, mut freed) = (0, 0);
         for (first, len) in released.into_iter().flatten() {
-            free.add(first, len, |a, b| self.same_extent(a, b));
+            free.add(first, len);
             longest = len.max(longest);
             freed += len;
         }

@@ -6,7 +6,6 @@ use super::segment::{BITMAP_WORDS, status, usage};
 use super::{Corrupt, Heap, Room};
 use crate::medium::Medium;
 use crate::offset::Offset;
-use crate::superblock::HEAP;
 use crate::sync::Ordering;
 use std::collections::{HashMap, HashSet};
 
@@ -37,15 +36,6 @@ impl<M: Medium> Heap<M> {
             Some(Room::Run { segment, .. }) => Ok((segment, 0)),
             None => Err(Corrupt { at, found: "a slot leads to where no item can begin".into() }),
         }
-    }
-
-    fn segments_in_use(&self) -> Vec<u64> {
-        let mut segments = Vec::new();
-        for extent in self.pool.extents_of(HEAP) {
-            let first = extent.start.0 >> self.segment_log2;
-            segments.extend(first..first + self.parts(&extent).0);
-        }
-        segments
     }
 }
 
@@ -81,13 +71,13 @@ impl<M: Medium> Sweep<'_, M> {
     pub fn finish(self) {
         let heap = self.heap;
         if heap.damaged.load(Ordering::Relaxed) {
-            for segment in heap.segments_in_use() {
+            for segment in heap.all_segments() {
                 let state = heap.state(segment);
                 state.clear_bits();
             }
             return;
         }
-        for segment in heap.segments_in_use() {
+        for segment in heap.all_segments() {
             let state = heap.state(segment);
             match state.usage.load(Ordering::Acquire) {
                 usage::LARGE => {
@@ -187,7 +177,7 @@ impl<M: Medium> Audit<'_, M> {
         // A damaged heap hands out nothing, so nothing of it has to be found.
         let is_lost =
             |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);
-        for segment in self.heap.segments_in_use() {
+        for segment in self.heap.all_segments() {
             let state = self.heap.state(segment);
             let marks = self.marks.get(&segment);
             let mark = |word: usize| marks.map_or(0, |marks| marks[word]);

@@ -10,13 +10,13 @@
 use super::Heap;
 use super::class::Classes;
 use super::grow::GROWTH_SEGMENTS_MIN;
+use super::map::{Tables, segments_of};
 use super::runs::FreeRuns;
 use super::salvage::Remains;
 use super::segment::{Descriptor, usage};
 use crate::error::SpaceError;
 use crate::medium::Medium;
-use crate::offset::{Offset, WORD};
-use crate::superblock::{HEAP, Superblock};
+use crate::superblock::Superblock;
 use crate::sync::Ordering;
 use std::ops::Range;
 
@@ -114,7 +114,7 @@ impl<M: Medium> Heap<M> {
     }
 
     fn join_vacant(&self, first: u64, count: u64) {
-        self.vacant_runs.lock().add(first, count, |a, b| self.same_extent(a, b));
+        self.vacant_runs.lock().add(first, count);
     }
 
     /// Adds segments that have space to the free ones.
@@ -133,31 +133,25 @@ impl<M: Medium> Heap<M> {
 
 /// The ranges of a closed or crashed pool that need no space, in order.
 pub(crate) fn vacant_ranges(superblock: &Superblock, remains: &dyn Remains) -> Vec<Range<u64>> {
-    let segment_bytes = 1 << superblock.segment_log2;
-    let classes = Classes::new(segment_bytes);
+    let log2 = superblock.segment_log2;
+    let classes = Classes::new(1 << log2);
+    let tables = Tables::of(superblock);
     let mut vacant: Vec<Range<u64>> = Vec::new();
-    let mut extents: Vec<_> =
-        superblock.extents.iter().filter(|extent| extent.owner == HEAP).collect();
-    extents.sort_unstable_by_key(|extent| extent.start);
-    for extent in extents {
-        let count = extent.bytes / (segment_bytes + WORD);
-        let descriptors = Offset(extent.start.0 + count * segment_bytes);
-        if extent.end() > remains.len() {
+    // If the extents make no sense, the opening says so.
+    for segments in segments_of(superblock.extents.iter().copied(), log2).unwrap_or_default() {
+        if segments.end << log2 > remains.len() {
             continue;
         }
-        let mut words = vec![0; (count * WORD) as usize];
-        if !remains.read(descriptors.0, &mut words) {
-            continue;
-        }
-        let (words, _) = words.as_chunks::<8>();
+        let words = tables.read_words(remains, segments.clone());
         let mut index = 0;
-        while let Some(word) = words.get(index) {
-            let at = extent.start.0 + index as u64 * segment_bytes;
-            index += match Descriptor::decode(u64::from_le_bytes(*word)) {
+        while let Some(&word) = words.get(index) {
+            let at = (segments.start + index as u64) << log2;
+            index += match Descriptor::decode(word) {
                 Some(Descriptor::Vacant) => {
+                    let end = at + (1 << log2);
                     match vacant.last_mut() {
-                        Some(last) if last.end == at => last.end += segment_bytes,
-                        _ => vacant.push(at..at + segment_bytes),
+                        Some(last) if last.end == at => last.end = end,
+                        _ => vacant.push(at..end),
                     }
                     1
                 }

@@ -4,7 +4,6 @@ use super::Heap;
 use super::segment::{status, usage};
 use crate::medium::Medium;
 use crate::offset::Offset;
-use crate::superblock::HEAP;
 use crate::sync::Ordering;
 use std::ops::Range;
 
@@ -79,16 +78,14 @@ impl<M: Medium> Heap<M> {
         fitting.into_iter().map(sparse).collect()
     }
 
-    /// The first window of `count` segments of one extent that can be emptied, or some more. The one with the least in
+    /// The first window of `count` segments in a row that can be emptied, or some more. The one with the least in
     /// it would not do: chosen anywhere, windows would leave gaps between them that are too short for the next one.
     /// What must be moved is less than twice as large as the item for which it is moved.
     pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
         // An item longer than every free run stays where it is.
         let longest = self.free_runs.lock().longest();
-        self.pool.extents_of(HEAP).iter().find_map(|extent| {
-            let first = extent.start.0 >> self.segment_log2;
-            let end = first + self.parts(extent).0;
-            let mut window = first..first;
+        self.recorded().unwrap_or_default().into_iter().find_map(|Range { start, end }| {
+            let mut window = start..start;
             let mut is_fixed = false;
             // A slab is whole in a window or outside. The last one may reach beyond `count`.
             while window.end < end {

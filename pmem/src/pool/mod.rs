@@ -128,6 +128,31 @@ impl Draft {
         Ok(extent)
     }
 
+    /// Lengthens the extent with which the pool ends by `bytes` zero bytes, if it ends with one.
+    pub fn lengthen_last(&mut self, bytes: u64) {
+        let end = self.superblock.end;
+        let ends_the_pool = |extent: &&mut Extent| extent.end() == end;
+        if let Some(last) = self.superblock.extents.iter_mut().find(ends_the_pool) {
+            last.bytes = last.bytes.saturating_add(bytes);
+            self.superblock.end = end.saturating_add(bytes);
+        }
+    }
+
+    /// The extent with which the pool ends.
+    pub fn last_extent(&self) -> Option<Extent> {
+        self.superblock.last_extent()
+    }
+
+    /// How many extents an owner has.
+    pub fn extents_of(&self, owner: u8) -> usize {
+        self.superblock.extents.iter().filter(|extent| extent.owner == owner).count()
+    }
+
+    /// The pool's end: the next extent begins there, or where its alignment allows.
+    pub fn end(&self) -> u64 {
+        self.superblock.end
+    }
+
     /// The engine's roots, for changing.
     pub fn engine_roots(&mut self) -> &mut [u64; ENGINE_ROOTS] {
         &mut self.superblock.engine_roots
@@ -392,35 +417,16 @@ impl<M: Medium> Pool<M> {
         Ok(result)
     }
 
-    /// Lengthens the last extent of the pool to `bytes`, if it is `owner`'s, and returns it. When there is memory for
-    /// it, `write` may store content into the new part, and makes that durable before it returns. A crash before the
-    /// new length counts leaves the extent unchanged, and the new part unused until the extent is lengthened again.
-    /// Needs the right to write.
-    pub fn lengthen(
+    /// Bytes by which [`Pool::extend`] would make the pool longer with this change.
+    pub fn bytes_of<R>(
         &self,
-        owner: u8,
-        bytes: u64,
-        write: impl FnOnce(&Extent),
-    ) -> Result<Option<Extent>, SpaceError> {
-        let mut superblock = self.superblock.lock();
-        let mut longer = superblock.clone();
-        let last = longer.extents.iter_mut().max_by_key(|extent| extent.start);
-        let Some(last) = last.filter(|last| last.owner == owner && last.bytes <= bytes) else {
-            return Ok(None);
-        };
-        last.bytes = bytes;
-        let extent = *last;
-        let end = superblock.end.max(extent.start.0.saturating_add(bytes));
-        if end > superblock.end {
-            // Nothing may be stored beyond the end: after a crash, new extents begin there and must be zero.
-            let room = Superblock { end, ..superblock.clone() };
-            self.commit(&mut superblock, room)?;
-        }
-        write(&extent);
-        longer.sequence = superblock.sequence;
-        longer.end = end;
-        self.commit(&mut superblock, longer)?;
-        Ok(Some(extent))
+        change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
+    ) -> Result<u64, SpaceError> {
+        let superblock = self.superblock.lock().clone();
+        let end = superblock.end;
+        let mut draft = Draft { superblock };
+        change(&mut draft)?;
+        Ok(draft.end() - end)
     }
 
     /// Replaces the superblock in effect, with memory behind all of it.
@@ -434,9 +440,9 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// The extent that begins after all others.
+    /// The extent with which the pool ends.
     pub fn last_extent(&self) -> Option<Extent> {
-        self.superblock.lock().extents.iter().copied().max_by_key(|extent| extent.start)
+        self.superblock.lock().last_extent()
     }
 
     /// Extents of one owner, by index.

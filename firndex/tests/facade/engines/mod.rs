@@ -7,7 +7,7 @@ mod pfht;
 mod rewo;
 
 use firndex::{Engine, Options};
-use pmem::superblock::{Extent, HEAP, Superblock};
+use pmem::superblock::{Extent, HEAP, HEAP_WORDS, Superblock};
 use std::ops::Range;
 
 /// Where the things of a pool are that blows fall on, as positions in its bytes.
@@ -46,12 +46,10 @@ impl Anatomy {
             },
         };
         for extent in &superblock.extents {
-            if extent.owner == HEAP {
-                let segments = extent.bytes as usize >> superblock.segment_log2;
-                let first = extent.start.0 as usize + (segments << superblock.segment_log2);
-                anatomy.descriptors.extend((0..segments).map(|index| first + 8 * index));
-            } else {
-                dissect(bytes, extent, &mut anatomy);
+            match extent.owner {
+                HEAP => {}
+                HEAP_WORDS => anatomy.descriptors.extend(range(extent).step_by(8)),
+                _ => dissect(bytes, extent, &mut anatomy),
             }
         }
         for &key in &anatomy.keys {

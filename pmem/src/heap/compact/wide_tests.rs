@@ -209,7 +209,7 @@ fn items_of_slabs_are_salvaged() {
             && table.heap.state(*segment).usage.load(Ordering::Relaxed) != usage::PART
     };
     let slabs = (0..table.heap.medium().size() / SEGMENT - 1).filter(is_slab);
-    let damaged = |slab| not_salvaged(&table, table.heap.descriptor_at(slab), 5);
+    let damaged = |slab| not_salvaged(&table, table.heap.descriptor_at(slab).unwrap(), 5);
     assert!(slabs.map(damaged).all(|missing| missing == 0));
 }
 
@@ -219,7 +219,7 @@ fn items_are_salvaged_behind_what_is_no_slab() {
     let table = Table::new(2 << 20, SMALL_SEGMENT_LOG2);
     (0..2000).for_each(|_| assert!(table.add(400).is_some()));
     let first = table.slots.lock().unwrap()[0].unwrap().0 / SEGMENT;
-    let at = table.heap.descriptor_at(first);
+    let at = table.heap.descriptor_at(first).unwrap();
     let before = table.heap.medium().load(at);
     let classes = &table.heap.classes;
     let wide = (0..classes.count()).filter(|&class| classes.segments(class) > 1);
@@ -235,10 +235,9 @@ fn a_slab_that_leaves_its_extent_is_damage() {
     let table = Table::new(1 << 20, SMALL_SEGMENT_LOG2);
     assert!(table.add(100).is_some());
     let heap = &table.heap;
-    let last = heap.pool.medium().size() / SEGMENT;
-    let last = (0..last).rev().find(|&segment| heap.descriptor_at(segment).0 != 0).unwrap();
+    let last = heap.all_segments().last().unwrap();
     let class = heap.classes.count() as u64 - 1;
-    heap.medium().store(heap.descriptor_at(last), 1 | class << 8);
+    heap.medium().store(heap.descriptor_at(last).unwrap(), 1 | class << 8);
     let refused = Heap::open(Arc::clone(&heap.pool)).unwrap_err().to_string();
     assert!(refused.contains("a slab leaves its extent"), "{refused}");
 }
