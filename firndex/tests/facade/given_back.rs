@@ -221,6 +221,9 @@ pub(crate) fn find_holes_that_cannot_be_filled(options: &Options, directory: &Pa
     for key in (0..KEYS).step_by(ONE_IN as usize) {
         assert!(store.put(key.to_le_bytes(), value_of(key)).unwrap().is_some());
     }
+    // What could not be filled is not lost.
+    let report = store.check().unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
     let len = store.len();
     store.close().unwrap();
     // It can be opened where there is no space to fill its holes.
