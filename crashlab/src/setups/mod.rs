@@ -63,7 +63,6 @@ pub fn heap() -> Vec<Setup> {
             // What is asked for is refused, and halved: it grows by one segment at a time. The third comes with the
             // table, one more fits behind it, and no wide slab does.
             limit_bytes: 12_544,
-            is_tight: true,
             ..long_table("a heap at its limit that needs a table longer than a segment")
         },
     ]
@@ -79,6 +78,7 @@ fn long_table(name: &'static str) -> Setup {
         // Value 5 takes 27 segments. Those of 60 and 100 bytes go into wide slabs where there is room for one.
         value_bytes: &[8, 60, 8, 100, 60, 3432],
         limit_bytes: 16 << 10,
+        is_tight: true,
         ..Setup::default()
     }
 }
