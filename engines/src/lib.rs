@@ -62,8 +62,6 @@ pub struct Settings {
     pub cached: Option<u32>,
     /// Whether a thread fills that table after opening and after each resize. Else it fills as look-ups come.
     pub refills_cache: bool,
-    /// Threads that bring that table up to date for writers. Without, writers do it themselves.
-    pub synchronizers: usize,
 }
 
 impl Default for Settings {
@@ -75,7 +73,6 @@ impl Default for Settings {
             recovery_threads: 0,
             cached: None,
             refills_cache: false,
-            synchronizers: 0,
         }
     }
 }

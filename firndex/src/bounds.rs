@@ -45,7 +45,6 @@ impl Options {
         }
         for (option, found, most) in [
             ("helpers", settings.helpers, HELPERS_MAX),
-            ("synchronizers", settings.synchronizers, HELPERS_MAX),
             ("threads", settings.recovery_threads, RECOVERY_THREADS_MAX),
         ] {
             if found > most {
@@ -82,7 +81,7 @@ mod tests {
 
     #[test]
     fn options_out_of_range_are_refused_by_name_and_make_no_pool() {
-        let wrong: [(&str, Set); 19] = [
+        let wrong: [(&str, Set); 18] = [
             ("resize_at", |options| options.resize_at(f64::NAN)),
             ("resize_at", |options| options.resize_at(0.0)),
             ("resize_at", |options| options.resize_at(-1.0)),
@@ -94,7 +93,6 @@ mod tests {
             ("compact_at", |options| options.compact_at(0.1)),
             ("compact_at", |options| options.compact_at(1.0)),
             ("helpers", |options| options.helpers(usize::MAX)),
-            ("synchronizers", |options| options.synchronizers(65)),
             ("threads", |options| options.threads(1025)),
             ("durable_every", |options| options.durable_every(Duration::MAX)),
             ("durable_every", |options| options.durable_every(Duration::ZERO)),

@@ -311,13 +311,6 @@ impl Options {
         self
     }
 
-    /// Threads that update the cached table for the writers of new pairs. Default: 0, the writers do it; at most 64.
-    /// They sleep when idle.
-    pub fn synchronizers(mut self, threads: usize) -> Self {
-        self.settings.synchronizers = threads;
-        self
-    }
-
     /// Seed of a new pool's hash function. Default: random, so that nobody can choose colliding keys.
     pub fn hash_seed(mut self, seed: u64) -> Self {
         self.hash_seed = Some(seed);

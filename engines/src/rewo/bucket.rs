@@ -3,7 +3,6 @@
 use super::Core;
 use super::cache::Busy;
 use super::layout::{BUCKET_BYTES, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
-use super::shadow::Order;
 use crate::doubling::{Doubles, Geometry, Hash};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
@@ -24,12 +23,6 @@ struct Pending {
 
 /// What the cached table learns of a change when it is durable.
 type Completion<V> = (Busy, Option<V>);
-
-/// How an entry comes to be busy.
-enum Marking<'a, K> {
-    Done(Option<Busy>),
-    Ordered(Order<'a, K>),
-}
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they hold
 /// until then; at most `MOST`.
@@ -123,9 +116,8 @@ impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V,
             // What a resize moves does not change.
             return self.put((bucket, slot), locked, item, hash, 0);
         }
-        let marking = self.core.order_busy(item.0, hash);
+        let busy = self.core.mark_busy(item.0, hash, true);
         let is_beyond = self.core.fill(self.core.at(bucket), slot, item);
-        let busy = self.core.settle_marking(marking);
         self.push_put(locked, Pending { bucket, slot, print: hash.print(), clear: 0, is_beyond });
         self.complete_with(busy, Some(item.1));
     }
@@ -268,29 +260,10 @@ impl<M: Medium, K: Fixed, V: Fixed, const MOST: usize> Drop for Unfenced<'_, M, 
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Called before a change of a key that is there can be seen, its home being locked.
+    /// Called before a change of the key can be seen, its home being locked. `appears`: the key is not there yet.
     #[inline(always)]
-    pub(super) fn mark_busy(&self, key: K, hash: Hash) -> Option<Busy> {
-        self.cache.as_ref().and_then(|cache| cache.mark_busy(key, hash, false))
-    }
-
-    /// The same for a key that appears, or an order to do so.
-    #[inline(always)]
-    fn order_busy(&self, key: K, hash: Hash) -> Marking<'_, K> {
-        let Some(cache) = &self.cache else { return Marking::Done(None) };
-        match self.desks.order(key, hash) {
-            Some(order) => Marking::Ordered(order),
-            None => Marking::Done(cache.mark_busy(key, hash, true)),
-        }
-    }
-
-    /// What has come of it; called before the key can be seen.
-    #[inline(always)]
-    fn settle_marking(&self, marking: Marking<'_, K>) -> Option<Busy> {
-        match marking {
-            Marking::Done(busy) => busy,
-            Marking::Ordered(order) => self.take_back(order),
-        }
+    pub(super) fn mark_busy(&self, key: K, hash: Hash, appears: bool) -> Option<Busy> {
+        self.cache.as_ref().and_then(|cache| cache.mark_busy(key, hash, appears))
     }
 
     #[inline(always)]

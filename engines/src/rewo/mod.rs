@@ -9,7 +9,6 @@
 //! | directory, owner table, bit set, MSB | `doubling`: the owner is where the first choice lies |
 //! | Cached Table, cache_search (algorithm 1), cache_overflow, full-loaded, partial-loaded | `cache` |
 //! | submit_cache_insert | `search`: `fill_cache` |
-//! | shadowing synchronization, SYNC signal, frontend-backend thread pool (section 3.5) | `shadow`: orders on desks |
 //! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `doubling` |
 //! | pm_search (algorithm 2) | `search`: `find_slow`; `fast`: `find_fast` |
 //! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `update`, `change`; `bucket`: `Unfenced` |
@@ -57,8 +56,9 @@
 //!     fingerprints, too. If a look-up could only replace an entry, one in a few does so: pairs that are looked up
 //!     often still get cached, and the other look-ups save the work.
 //! 11. The cached table starts over when a resize changes its size.
-//! 12. A writer updates the cached table itself, unless other threads are to mark new entries. It never waits for a
-//!     thread that has not begun (the paper's writer does), and it publishes durable values itself.
+//! 12. No shadowing synchronization (section 3.5): a writer updates the cached table itself, which costs it two lines of
+//!     DRAM. With the paper's threads it would have to hand its key over and to take the entry back before its item can
+//!     be seen, and insertions were hardly faster.
 
 mod batch;
 mod bucket;
@@ -74,7 +74,6 @@ mod resize;
 mod salvage;
 mod scan;
 mod search;
-mod shadow;
 mod shape;
 mod table;
 #[cfg(test)]
@@ -103,7 +102,6 @@ use layout::{BUCKET_BYTES, Bucket, RECORD_WORDS};
 use pmem::sync::{Array, AtomicU64, Ordering};
 use pmem::{Medium, OpenError, Pool};
 use refill::Refills;
-use shadow::Desks;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,7 +124,6 @@ pub struct RewoHash<M: Medium, K: Fixed = u64, V: Fixed = u64> {
     core: Arc<Core<M, K, V>>,
     helpers: Option<Helpers>,
     refiller: Option<Workers>,
-    synchronizers: Option<Workers>,
     scan_time: Duration,
 }
 
@@ -142,7 +139,6 @@ struct Core<M: Medium, K, V> {
     /// The cached table, if there is one.
     cache: Option<Cache<K, V>>,
     refills: Refills,
-    desks: Desks,
     log: Log,
     scans: Scans<K>,
 }
@@ -156,12 +152,10 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         core.recover()?;
         let scan_time = started.elapsed();
         let is_read_only = core.tables.pool.is_read_only();
-        let mut table =
-            RewoHash { core, helpers: None, refiller: None, synchronizers: None, scan_time };
+        let mut table = RewoHash { core, helpers: None, refiller: None, scan_time };
         // Dropped, it ends those that were started.
         table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only)?);
         table.refiller = Some(Core::start_refiller(&table.core)?);
-        table.synchronizers = Some(Core::start_synchronizers(&table.core)?);
         Ok(table)
     }
 
@@ -197,9 +191,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Drop for RewoHash<M, K, V> {
         let is_inherited = self.core.tables.pool.is_inherited();
         if let Some(refiller) = self.refiller.take() {
             self.core.stop_refiller(refiller);
-        }
-        if let Some(synchronizers) = self.synchronizers.take() {
-            self.core.stop_synchronizers(synchronizers);
         }
         if let Some(helpers) = self.helpers.take() {
             helpers.stop(&self.core.tables.signal, is_inherited);
@@ -258,7 +249,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
             cache,
             refills: Refills::default(),
-            desks: Desks::new(settings.synchronizers).map_err(reserve)?,
             scans: Scans::default(),
             shape,
             tables,

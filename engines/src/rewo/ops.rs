@@ -90,7 +90,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.update(unfenced, home, locked, (bucket, slot), (key, new), hash)
             }
             Change::Remove => {
-                let busy = self.mark_busy(key, hash);
+                let busy = self.mark_busy(key, hash, false);
                 unfenced.delete(bucket, locked, 1 << slot);
                 unfenced.complete_with(busy, None);
                 unfenced.end_change(home, 0, 1);
@@ -294,7 +294,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         hash: Hash,
     ) {
         let (medium, at) = (self.medium(), self.at(bucket));
-        let busy = self.mark_busy(item.0, hash);
+        let busy = self.mark_busy(item.0, hash, false);
         if self.shape.design.in_place_update
             && let Some(at) = self.bucket.value_word(at, slot)
         {

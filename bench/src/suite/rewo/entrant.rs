@@ -9,9 +9,9 @@ use crate::setting::Setting;
 use crate::suite::paper::Doubles;
 use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
+use engines::Engine;
 use engines::engine::PairSizes;
 use engines::rewo::{self, Cached, RewoHash, Shape};
-use engines::{Engine, Settings};
 use index::Index as _;
 use pmem::Medium;
 use std::sync::Arc;
@@ -24,8 +24,6 @@ pub(super) const LOAD_FACTOR_MAX: f64 = 0.8;
 pub(super) enum Kind {
     /// Rewo-Hash with a cached table of this size.
     Rewo(Cached),
-    /// The same, with a thread that brings the cached table up to date for the writers.
-    Synchronized(Cached),
     /// Another engine, as users get it.
     Other(Engine),
     /// [`DOUBLES_TOO`] as in its paper: without fingerprints, and without overwriting values in place.
@@ -39,13 +37,9 @@ pub(super) const EIGHTH: Kind = Kind::Rewo(Cached::SmallerLog2(3));
 /// Rewo-Hash with a cached table as large as the table in the pool.
 pub(super) const WHOLE: Kind = Kind::Rewo(Cached::SmallerLog2(0));
 
-/// The same, with a thread that brings the cached table up to date for the writers.
-const WHOLE_SYNCHRONIZED: Kind = Kind::Synchronized(Cached::SmallerLog2(0));
-
-/// The tables compared in writing. Two more of them have a cached table that holds every pair while the table is
-/// emptier.
+/// The tables compared in writing. One more has a cached table that holds every pair while the table is emptier.
 pub(super) fn writers() -> Vec<Kind> {
-    lineup().into_iter().chain([WHOLE, WHOLE_SYNCHRONIZED]).collect()
+    lineup().into_iter().chain([WHOLE]).collect()
 }
 
 /// Rewo-Hash with and without its cached table, all other engines, and the table with which the paper compares.
@@ -61,7 +55,6 @@ impl Kind {
             Kind::Rewo(Cached::ByMedium) => "rewo".into(),
             Kind::Rewo(Cached::Nothing) => "rewo-c0".into(),
             Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
-            Kind::Synchronized(cached) => format!("{}-s1", Kind::Rewo(cached).name()),
             Kind::Other(engine) => engine.name().into(),
             Kind::AsInPaper => format!("{DOUBLES_TOO}-paper"),
         }
@@ -101,9 +94,8 @@ impl<M: Medium> Entrant<M> {
         loop {
             let setting = Setting { capacity: pairs, grows: false, ..setting.clone() };
             let (map, own, doubles): (_, _, Option<Arc<dyn Doubles>>) = match kind {
-                Kind::Rewo(cached) | Kind::Synchronized(cached) => {
-                    let synchronizers = usize::from(matches!(kind, Kind::Synchronized(_)));
-                    let (map, table) = rewo_table(cached, synchronizers, memory()?, &setting)?;
+                Kind::Rewo(cached) => {
+                    let (map, table) = rewo_table(cached, memory()?, &setting)?;
                     (map, Some(Arc::clone(&table)), Some(table))
                 }
                 Kind::Other(DOUBLES_TOO) | Kind::AsInPaper => {
@@ -175,11 +167,10 @@ impl<M: Medium> Entrant<M> {
 /// A table of Rewo-Hash for the setting's capacity.
 fn rewo_table<M: Medium>(
     cached: Cached,
-    synchronizers: usize,
     medium: M,
     setting: &Setting,
 ) -> Result<(Direct<M>, Arc<RewoHash<M>>)> {
-    let settings = Settings { synchronizers, ..settings(setting) };
+    let settings = settings(setting);
     let shape = Shape { cached, ..Shape::for_pair_bytes(PairSizes::WORDS.pair_bytes()) };
     let shape = shape.for_pairs(setting.capacity, settings.resize_at);
     let engine = (rewo::ENGINE_ID, rewo::engine_params(&shape));

@@ -16,8 +16,7 @@
 //!
 //! With flushes:
 //!
-//! * `insert`, `update`, `remove` (figure 12, table 6) at load factors 0.2 and 0.8. `rewo-c1-s1` has a synchronization
-//!   thread (figure 6).
+//! * `insert`, `update`, `remove` (figure 12, table 6) at load factors 0.2 and 0.8.
 //! * `ycsb_a`, `ycsb_b`, `ycsb_c` (figures 13 and 15).
 //! * `cached_a_zipf` to `cached_c_uniform` (figure 14): the same by the size of the cached table, on `optane`.
 //! * `double` (figure 16a): doubling a table at a load factor of 0.8; `during_reads`, `during_updates` (figure 16b):

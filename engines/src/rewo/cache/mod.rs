@@ -70,16 +70,6 @@ impl Busy {
         Busy(epoch << Self::EPOCH_SHIFT | (bucket as u64) << Self::SLOT_BITS | slot as u64)
     }
 
-    /// As a word, never 0: there is no epoch 0.
-    pub(super) fn word(self) -> u64 {
-        self.0
-    }
-
-    /// What [`Busy::word`] was made of; 0 stands for none.
-    pub(super) fn of_word(word: u64) -> Option<Busy> {
-        (word != 0).then_some(Busy(word))
-    }
-
     fn epoch(self) -> u64 {
         self.0 >> Self::EPOCH_SHIFT
     }
