@@ -29,7 +29,7 @@ pub const SAMPLED: Bounds = Bounds {
 pub struct Effort {
     /// Random histories.
     pub histories: u64,
-    /// Of the directed histories of several threads, one in so many is run.
+    /// Of the directed histories of several threads, one in so many is run, and one of each kind.
     pub directed_one_in: u64,
     /// All histories of one thread of up to so many operations are run, too; none if 0.
     pub exhaustive_ops: usize,

@@ -5,7 +5,7 @@ use crate::lab::Counters;
 use crate::machine::silence_panics;
 use crate::report::Failure;
 use crate::target::Target;
-use crate::trial::{self, Directed};
+use crate::trial;
 use pmem::sync::simulated::fault::Site;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ pub struct Campaign {
     pub seed: u64,
     /// Whether the directed histories are run, too.
     pub directed: bool,
-    /// Run one in this many of the directed histories of several threads; 1 runs all.
+    /// Run one in this many of the directed histories of several threads, and one of each kind; 1 runs all.
     pub directed_one_in: u64,
     /// Whether each site is broken in turn.
     pub sites: bool,
@@ -89,9 +89,8 @@ impl Campaign {
         let start = Instant::now();
         silence_panics();
         let mut report = Report::default();
-        let is_sampled = |one: &Directed| one.is_sampled(self.directed_one_in, self.seed);
-        let (directed, others): (Vec<_>, Vec<_>) =
-            self.target.directed().into_iter().partition(is_sampled);
+        let (directed, others) =
+            trial::sample(self.target.directed(), self.directed_one_in, self.seed);
         if self.sites {
             match trial::trial(&directed, &others, self.workers) {
                 Ok(trial) => {

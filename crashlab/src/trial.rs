@@ -8,7 +8,7 @@ use crate::lab::{Bounds, Counters, Lab};
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};
 use pmem::sync::simulated::fault::{Fault, Mutation, Site, SiteKind, mutate, record_sites};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,6 +53,8 @@ impl fmt::Display for Look {
 pub struct Directed {
     /// What it is, for the progress display.
     pub name: String,
+    /// What histories of one program in setups of one kind have in common.
+    kind: String,
     /// Whether it is in every sample: it is of one thread, or short.
     is_always: bool,
     /// Whether it is all histories of one thread.
@@ -63,7 +65,9 @@ pub struct Directed {
 impl Directed {
     /// On a subject of type `S`, in this setup.
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
-        let name = format!("{}, {}: {look}", setup.subject::<S>(), setup.name);
+        let subject = setup.subject::<S>();
+        let name = format!("{subject}, {}: {look}", setup.name);
+        let kind = format!("{subject}, {:?}: {look}", setup.growth());
         let is_exhaustive = matches!(look, Look::Exhaustive(_));
         let is_always = is_exhaustive || S::IS_ALWAYS_SAMPLED;
         let run = move |bounds| {
@@ -74,7 +78,7 @@ impl Directed {
                 Err(Failure::new::<S>(&setup, format!("panic: {text}")))
             })
         };
-        Directed { name, is_always, is_exhaustive, run: Box::new(run) }
+        Directed { name, kind, is_always, is_exhaustive, run: Box::new(run) }
     }
 
     /// Puts it into every sample: any other way to notice some site costs more.
@@ -87,18 +91,34 @@ impl Directed {
         Directed { is_always: false, ..self }
     }
 
-    /// Whether it belongs to a sample. The sample takes one in `one_in` of the histories of several threads,
+    /// Whether it belongs to a sample by itself. The sample takes one in `one_in` of the histories of several threads,
     /// and all of those of one thread and of the heap, unless the history itself says otherwise.
     /// Nothing but the seed decides which ones.
     pub fn is_sampled(&self, one_in: u64, seed: u64) -> bool {
-        let hash = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
-        self.is_always || hash.is_multiple_of(one_in.max(1))
+        self.is_always || self.lot(seed).is_multiple_of(one_in.max(1))
+    }
+
+    fn lot(&self, seed: u64) -> u64 {
+        self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)))
     }
 
     /// Runs it.
     pub fn run(&self, bounds: Bounds) -> Result<Counters, Failure> {
         (self.run)(bounds)
     }
+}
+
+/// Divides histories into a sample and the others. The sample has those that belong to it by themselves
+/// ([`Directed::is_sampled`]), and at least one of each program in each kind of setup: what only one kind of program can
+/// notice must not be left to chance.
+pub fn sample(all: Vec<Directed>, one_in: u64, seed: u64) -> (Vec<Directed>, Vec<Directed>) {
+    let (mut sampled, mut others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|one| one.is_sampled(one_in, seed));
+    let mut met: HashSet<String> = sampled.iter().map(|one| one.kind.clone()).collect();
+    others.sort_by_key(|one| one.lot(seed));
+    let is_first = |one: &mut Directed| !one.is_exhaustive && met.insert(one.kind.clone());
+    sampled.extend(others.extract_if(.., is_first));
+    (sampled, others)
 }
 
 /// Bounds that are enough for directed histories.

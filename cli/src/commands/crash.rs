@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// Also break every place that flushes, fences or orders a store, one after another; each must be noticed
     #[arg(long)]
     sites: bool,
-    /// Of the directed histories of several threads run only one in this many, chosen by the seed
+    /// Of the directed histories of several threads run only one in this many, chosen by the seed, and one of each kind
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     one_in: u64,
     /// Run what CI runs on each engine: random histories of three threads, all short ones of one, a sample of the

@@ -114,7 +114,29 @@ impl Default for Setup {
     }
 }
 
+/// How a setup's table changes its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// It does not.
+    Never,
+    /// When a key finds no room.
+    WhenFull,
+    /// At a load factor.
+    ByLoad,
+    /// It is halved as well.
+    Shrinks,
+}
+
 impl Setup {
+    pub(crate) fn growth(&self) -> Growth {
+        match self {
+            _ if self.shrinks => Growth::Shrinks,
+            _ if self.resize_at > 1.0 => Growth::Never,
+            _ if self.resize_at == 1.0 => Growth::WhenFull,
+            _ => Growth::ByLoad,
+        }
+    }
+
     /// The word that a value stands for in a table of words.
     pub fn word(value: Value) -> u64 {
         match value {
