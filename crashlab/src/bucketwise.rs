@@ -2,8 +2,8 @@
 
 use crate::arena::{Arena, arenas_of};
 use crate::boundaries::{
-    alone_in, directed, helped, interleaved, repeating, shared, store_histories, syncing,
-    writers_of_the_heap,
+    alone_in, directed, helped, interleaved, repeating, shared, shared_after, store_histories,
+    syncing, writers_of_the_heap,
 };
 use crate::deep::{late, looking_up_fillers};
 use crate::history::{Action, Op};
@@ -22,6 +22,8 @@ pub(crate) struct Setups {
     /// Recovered by two threads.
     pub(crate) recovered: Vec<Setup>,
     pub(crate) stores: Vec<Setup>,
+    /// With room to spare; an insertion of the second free key makes the table grow.
+    pub(crate) roomy: Vec<Setup>,
     /// Whether an update of a word takes several steps.
     pub(crate) is_moved: fn(&Setup) -> bool,
 }
@@ -33,6 +35,7 @@ impl Setups {
             .chain(arenas_of::<LongTableSubject>(self.long))
             .chain(arenas_of::<TableSubject>(self.synced))
             .chain(arenas_of::<TableSubject>(self.helped))
+            .chain(arenas_of::<TableSubject>(self.roomy))
             .chain(arenas_of::<TableSubject>(self.recovered))
             .chain(arenas_of::<StoreSubject>(self.stores))
     }
@@ -46,6 +49,7 @@ impl Setups {
         all.extend(resizing::<TableSubject>(&words));
         all.extend(resizing::<LongTableSubject>(&long));
         all.extend(several_that_resize::<TableSubject>(&words));
+        all.extend(self.roomy.iter().flat_map(growing_meanwhile));
         all.extend(moved.flat_map(updating::<TableSubject>));
         all.extend(long.iter().flat_map(updating::<LongTableSubject>));
         all.extend(sharing_fences(&two_buckets));
@@ -130,6 +134,36 @@ pub(crate) fn resizing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     shrinking.chain(setups.iter().filter(grows).flat_map(|setup| beside(setup, &growth))).collect()
 }
 
+/// Changes in the middle of which another thread's insertion makes the table grow, though there is room to spare: so it
+/// waits for nobody, and may look for the first key, or change it, before the first thread goes on.
+pub(crate) fn growing_meanwhile(setup: &Setup) -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let (get, grow) = (one(0, Action::Get), one(1, Action::Insert(3)));
+    let insert = || vec![one(0, Action::Insert(2))];
+    let upsert = |value| one(0, Action::Upsert(value));
+    let batch = vec![Op::Many(vec![(0, Action::Insert(2))])];
+    let again = vec![grow.clone(), one(0, Action::Insert(4)), get.clone()];
+    let beside = [
+        (insert(), vec![get.clone(), grow.clone(), get.clone()], 1),
+        (insert(), again.clone(), 2),
+        (batch, again, 1),
+        (vec![upsert(2), get.clone()], vec![grow.clone(), upsert(4), Op::Settle], 1),
+        (vec![Op::Scan], vec![grow.clone(), Op::Settle, get.clone()], 1),
+    ];
+    let stored = [
+        (vec![upsert(2), get.clone()], vec![grow.clone(), Op::Settle, get.clone()]),
+        (vec![one(0, Action::Remove)], vec![grow.clone(), one(0, Action::Insert(4)), get.clone()]),
+        (vec![get.clone(), get], vec![grow, one(0, Action::Remove), Op::Settle]),
+    ];
+    let all = beside
+        .into_iter()
+        .map(|(one, other, changes)| shared::<TableSubject>(setup, vec![one, other], changes));
+    let after = stored.into_iter().map(|(one, other)| {
+        shared_after::<TableSubject>(setup, vec![vec![upsert(5)], one, other], 1, 1)
+    });
+    all.chain(after).collect()
+}
+
 /// Two that empty buckets, one of them while the other one still publishes the resize; and a shrink that is
 /// given up, or that another one helps with.
 pub(crate) fn several_that_resize<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
@@ -144,7 +178,8 @@ pub(crate) fn several_that_resize<S: Subject>(setups: &[Setup]) -> Vec<Directed>
     };
     let shrinking = |setup: &Setup| {
         let shrink = || vec![Op::Shrink];
-        [vec![shrink(), shrink()], vec![shrink(), settle()]]
+        let inserter = vec![one(0, Action::Insert(2)), one(1, Action::Insert(3))];
+        [vec![shrink(), shrink()], vec![shrink(), settle()], vec![shrink(), inserter]]
             .map(|program| shared::<S>(setup, program, 1))
     };
     let grows = |setup: &&Setup| setup.resize_at < 1.0 && !setup.shrinks;

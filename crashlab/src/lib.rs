@@ -7,6 +7,7 @@ pub mod boundaries;
 mod bucketwise;
 pub mod campaign;
 mod deep;
+mod doubling;
 mod ends;
 pub mod engines;
 pub mod execution;

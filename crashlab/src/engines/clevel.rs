@@ -6,6 +6,7 @@ use crate::boundaries::{
     alone_in, directed, helped, interleaved, repeating, shared_after, store_histories, syncing,
     writers_of_the_heap,
 };
+use crate::bucketwise::growing_meanwhile;
 use crate::deep::{late, looking_up_fillers, one};
 use crate::history::{Action, Key, Op};
 use crate::setups::choices::{self, Choices, hash_of_word};
@@ -80,6 +81,15 @@ pub fn next_insertion_shifts() -> Setup {
     setup.before.insert(16, store(0));
     setup.before.push(Op::One(2 + 8, Action::Remove));
     setup
+}
+
+/// A table with room for more, to which the second free key lets a level be appended.
+fn roomy() -> Setup {
+    let fillers = [(0, 1); 19];
+    Setup {
+        resize_at: 0.8,
+        ..filled("a level is due with room to spare", 1, [(3, 3), (1, 2)], &fillers)
+    }
 }
 
 /// A table that has doubled and is nearly empty again, with items in both levels.
@@ -185,6 +195,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(late::<TableSubject>(&tables()[0]));
     all.extend(late_helpers(&tables()[0]));
     all.extend(overtaken());
+    all.extend(growing_meanwhile(&roomy()));
     all.extend(syncing::<TableSubject>(&synced_tables()));
     all.extend(helped::<TableSubject>(&helped_tables()));
     all.extend(alone_in::<TableSubject>(recovered_tables()));

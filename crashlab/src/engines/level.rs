@@ -318,6 +318,18 @@ pub fn recovered_tables() -> Vec<Setup> {
     recovered(tables(), &names)
 }
 
+/// A table with room for many more, which the second free key lets expand. The first one has room only in the bottom
+/// level, which is interim then.
+fn roomy() -> Setup {
+    let shape = Shape { slots: 4, initial_log2: 1, design: Design::default() };
+    let (same, other) = ((1, 1), (0, 0));
+    let fillers = [same, same, same, same, other];
+    Setup {
+        resize_at: 0.5,
+        ..filled("an expansion is due with room to spare", shape, [same, other], &fillers, &[])
+    }
+}
+
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort::OF_ENGINE;
 
@@ -331,6 +343,7 @@ fn setups() -> Setups {
         helped: Vec::new(),
         recovered: recovered_tables(),
         stores: stores(),
+        roomy: vec![roomy()],
         is_moved,
     }
 }

@@ -7,6 +7,7 @@
 use crate::arena::{Arena, Effort};
 use crate::boundaries::shared;
 use crate::bucketwise::Setups;
+use crate::doubling::{self, Small};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
@@ -379,6 +380,12 @@ pub fn recovered_tables() -> Vec<Setup> {
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort::OF_ENGINE;
 
+/// A setup of [`doubling`](crate::doubling).
+fn small(small: &Small) -> Setup {
+    let shape = Shape { initial_log2: small.initial_log2, ..slots(small.slots) };
+    filled(small.name, shape, small.free, small.fillers, &[])
+}
+
 /// The setups of words, long pairs and stores.
 fn setups() -> Setups {
     Setups {
@@ -389,6 +396,7 @@ fn setups() -> Setups {
         helped: helped_tables(),
         recovered: recovered_tables(),
         stores: stores(),
+        roomy: vec![doubling::roomy(small)],
         is_moved: |_| false,
     }
 }
@@ -407,6 +415,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(updates_into_earlier_slots());
     all.extend(nodes_used_again());
     all.extend(displacements_beside_look_ups());
+    all.extend(doubling::histories(small));
     all
 }
 

@@ -7,7 +7,8 @@
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{directed, helped, shared};
 use crate::bucketwise::{Setups, resizing, updating};
-use crate::deep::looking_up_fillers;
+use crate::deep::{fillers as stored, looking_up_fillers};
+use crate::doubling::{self, Small};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
@@ -25,6 +26,9 @@ const OTHER: Choices = (0, 0);
 /// As [`SAME`] and [`OTHER`] until the table doubles, whose new data table then owns them.
 const SAME_MOVES: Choices = (3, 1);
 const OTHER_MOVES: Choices = (2, 0);
+
+/// Look-ups of a key that is not cached until surely one of them has dropped another key's entry for it.
+const LOOKS_TO_DROP: usize = 9;
 
 /// Values that are written elsewhere in their bucket, not over what they replace.
 const MOVED: Design = Design { evictions: 2, in_place_update: false, sidecar_prints: true };
@@ -258,6 +262,28 @@ fn fills() -> Vec<Directed> {
     all
 }
 
+/// An insertion that overflows the cached table, and look-ups of its key, one of which drops another entry: that key is
+/// not cached any more, but present.
+fn drops() -> Vec<Directed> {
+    let one = |key, action| Op::One(key, action);
+    let inserted = [one(0, Action::Insert(2))].into_iter();
+    let dropping: Vec<Op> = inserted.chain(vec![one(0, Action::Get); LOOKS_TO_DROP]).collect();
+    let beside = |setup: &Setup| {
+        let keys = stored(setup);
+        let gets = keys.iter().map(|&key| one(key, Action::Get)).collect();
+        let many = vec![Op::Many(keys.iter().map(|&key| (key, Action::Get)).collect())];
+        [gets, many].map(|other| (setup.clone(), vec![dropping.clone(), other]))
+    };
+    let full = |setup: &Setup| setup.name.starts_with("the cache is full");
+    let (words, long) = (cached_tables(), cached_long_tables());
+    let words = words.iter().filter(|setup| full(setup)).flat_map(beside);
+    let words = words.map(|(setup, program)| shared::<TableSubject>(&setup, program, 1).always());
+    let long = long.iter().filter(|setup| full(setup)).flat_map(beside);
+    words
+        .chain(long.map(|(setup, program)| shared::<LongTableSubject>(&setup, program, 1)))
+        .collect()
+}
+
 /// The setups of a table of long pairs with a cached table of one bucket, which has two entries.
 pub fn cached_long_tables() -> Vec<Setup> {
     let shape = Shape { cached: Cached::SmallerLog2(2), ..slots(4) };
@@ -420,6 +446,24 @@ pub fn recovered_tables() -> Vec<Setup> {
 /// How much a short run does.
 pub(crate) const EFFORT: Effort = Effort::OF_ENGINE;
 
+/// A setup of [`doubling`](crate::doubling).
+fn small(small: &Small) -> Setup {
+    let shape = Shape { initial_log2: small.initial_log2, ..slots(small.slots) };
+    filled(small.name, shape, small.free, small.fillers, &[])
+}
+
+/// With room to spare, with a cached table and without.
+fn roomy_tables() -> Vec<Setup> {
+    let plain = doubling::roomy(small);
+    let shape = Shape { cached: Cached::SmallerLog2(0), ..slots(4) };
+    let cached = Setup {
+        name: "an extension of a cached table is due with room to spare",
+        engine_params: engine_params(&shape),
+        ..plain.clone()
+    };
+    vec![plain, cached]
+}
+
 /// The setups of words, long pairs and stores.
 fn setups() -> Setups {
     Setups {
@@ -430,6 +474,7 @@ fn setups() -> Setups {
         helped: helped_tables(),
         recovered: recovered_tables(),
         stores: stores(),
+        roomy: roomy_tables(),
         is_moved,
     }
 }
@@ -458,6 +503,8 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(looking_up_fillers::<LongTableSubject>(&cached_long, 4));
     all.extend(helped::<TableSubject>(&refilled_tables()));
     all.extend(fills());
+    all.extend(doubling::histories(small));
+    all.extend(drops());
     all
 }
 

@@ -7,6 +7,7 @@ use crate::boundaries::{
     alone_in, directed, helped, interleaved, repeating, reusing, shared, shared_after,
     store_histories, syncing, writers_of_the_heap,
 };
+use crate::bucketwise::growing_meanwhile;
 use crate::deep::{fillers as stored, late, looking_up_fillers, one};
 use crate::history::{Action, Key, Op};
 use crate::interleave::Points;
@@ -190,6 +191,21 @@ pub fn second_insertion_doubles() -> Setup {
         resize_at: 7.5 / 72.0,
         limit_bytes: 16 << 10,
         ..filled_blocks("the second insertion doubles the table", parting(), 6, 1)
+    }
+}
+
+/// A table with room for many more, which the second free key makes double. The first one has another block then.
+fn roomy() -> Setup {
+    let moving = parting().swap_remove(1);
+    Setup {
+        resize_at: 6.5 / 72.0,
+        limit_bytes: 16 << 10,
+        ..filled_blocks(
+            "a doubling is due with room to spare",
+            vec![moving, going_to(0, [0, 0])],
+            6,
+            1,
+        )
     }
 }
 
@@ -387,6 +403,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(helped_tables()))
         .chain(arenas_of::<TableSubject>(recovered_tables()))
         .chain(arenas_of::<TableSubject>(unflushed_tables()))
+        .chain(arenas_of::<TableSubject>(vec![roomy()]))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<StoreSubject>(synced_stores()))
         .chain(arenas_of::<TableSubject>(shrinks::table_setups()))
@@ -418,6 +435,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.push(growth_ahead());
     all.extend(scans_beside_doublings());
     all.extend(shrinks::histories());
+    all.extend(growing_meanwhile(&roomy()));
     // Items are in the heap.
     all.extend(writers_of_the_heap());
     all
