@@ -26,7 +26,7 @@ mod torture;
 use anyhow::Result;
 use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use demo::writer;
-use torture::victim;
+use torture::{lives, victim};
 
 use crate::failure::Status;
 
@@ -94,6 +94,9 @@ enum Command {
     /// The process that `torture` starts and kills
     #[command(name = victim::COMMAND, hide = true)]
     TortureVictim(victim::Arguments),
+    /// The process that lives a life of `torture`
+    #[command(name = lives::COMMAND, hide = true)]
+    TortureLife(lives::ChildArguments),
 }
 
 /// The program's arguments and help texts.
@@ -142,6 +145,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Man(arguments) => man::run(&arguments),
         Command::DemoWriter(arguments) => writer::run(&arguments),
         Command::TortureVictim(arguments) => victim::run(&arguments),
+        Command::TortureLife(arguments) => lives::run_child(&arguments),
     }
 }
 

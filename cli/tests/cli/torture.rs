@@ -38,3 +38,49 @@ fn a_person_gets_a_line_and_chooses_where_and_how() {
     workspace.run(["torture", "--minutes=soon"]).demand_wrong_use(&["number of minutes"]);
     workspace.run(["torture", "--engine=none"]).demand_wrong_use(&["none", engine]);
 }
+
+#[test]
+fn small_pools_live_well_on_any_engine() {
+    let workspace = Workspace::new();
+    let engines = Engine::ALL.len();
+    let lives = engines.to_string();
+    let torture = ["torture", "--lives", &lives, "--seed", "20"];
+    let json = workspace.run(torture.iter().chain(&["--json"])).demand(0).json();
+    assert_eq!(
+        (&json["seed"], &json["lives"], &json["bad"]),
+        (&20.into(), &engines.into(), &0.into())
+    );
+    for (engine, tally) in Engine::ALL.iter().zip(json["engines"].as_array().unwrap()) {
+        let found = (&tally["engine"], &tally["lives"], &tally["bad"]);
+        assert_eq!(found, (&engine.name().into(), &1.into(), &0.into()));
+        assert!(tally["openings"].as_u64() > Some(20), "{tally}");
+    }
+    assert!(json["calls"].as_u64() > Some(1000) && json["refused"].as_u64() > Some(0), "{json}");
+}
+
+#[test]
+fn lives_are_chosen_and_no_large_file_system_is_filled() {
+    let workspace = Workspace::new();
+    let none = workspace.run(["torture", "--lives", "--minutes", "0", "--seed=1"]).demand(0);
+    let [engine, other] = [Engine::ALL[0].name(), Engine::ALL[1].name()];
+    let text = String::from_utf8_lossy(none.stdout()).into_owned();
+    let expected = format!("{engine}: 0 lives, 0 openings, 0 calls, 0 refused, 0 kills, 0 bad\n");
+    assert!(text.starts_with(&expected), "{text}");
+
+    std::fs::create_dir(workspace.path("here")).unwrap();
+    let one = ["torture", "--lives=1", "--engine", other, "--threads", "3", "--seed", "20"];
+    let here = one.iter().chain(&["--dir", "here", "--durability", "process"]);
+    let text = String::from_utf8_lossy(workspace.run(here).demand(0).stdout()).into_owned();
+    assert!(text.starts_with(&format!("{other}: 1 life, ")), "{text}");
+    assert!(text.ends_with(" 0 bad\n") && text.lines().count() == 1, "{text}");
+    assert_eq!(list(&workspace.path("here")), [""; 0].map(std::path::PathBuf::from));
+
+    let fill = ["torture", "--lives", "1", "--fill"];
+    let here = fill.iter().chain(&["--dir", "."]);
+    workspace.run(here).demand_error(&["--fill would fill it", "--dir", "1 GiB"]);
+    workspace.run(["torture", "--fill"]).demand_wrong_use(&["--lives"]);
+    let logged = fill.iter().chain(&["--durability", "commit"]);
+    workspace.run(logged).demand_wrong_use(&["--fill", "--durability"]);
+    workspace.run(["torture", "--lives", "--kills", "1"]).demand_wrong_use(&["--lives", "--kills"]);
+    workspace.run(["torture", "--lives=many"]).demand_wrong_use(&["many"]);
+}

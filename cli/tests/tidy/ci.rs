@@ -14,6 +14,14 @@ fn every_engine_is_in_the_crash_lab_of_ci() {
 }
 
 #[test]
+fn processes_are_killed_and_small_pools_live_at_their_limits() {
+    let ci = text(&top().join(".ci/run"));
+    for step in ["-- torture --kills 12", "-- torture --lives --minutes 2", "tests/lives/run"] {
+        assert!(ci.lines().any(|line| line.ends_with(step)), "{step}");
+    }
+}
+
+#[test]
 fn the_commands_of_the_readme_are_run() {
     let (ci, readme) = (text(&top().join(".ci/run")), text(&top().join("README.md")));
     for command in ["cargo run --release -- demo", "cargo test --workspace"] {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod ledger;
+pub(super) mod lives;
 mod pools;
 mod progress;
 pub(super) mod victim;
@@ -25,6 +26,8 @@ use ledger::Ledger;
 use pools::Which;
 use progress::{Progress, WRITERS_MAX};
 
+/// Writers of a pool, if their number was not asked for.
+const WRITERS: u64 = 2;
 /// Kills that find one pool; the next child makes a new one, which must grow from nothing.
 const KILLS_OF_A_POOL: u64 = 20;
 /// Kills that come while the process still opens the pools, perhaps.
@@ -45,6 +48,12 @@ const LOOK_EVERY: Duration = Duration::from_micros(200);
 /// read: each call that had returned must have its effect, nothing may be there that no call wrote, and the keys of a
 /// call that was cut off must be in the state before or after it. The next process continues with the same pools.
 ///
+/// With --lives it tortures small pools at their limits instead. A life is determined by its seed: a store or a table,
+/// a few sizes of values from 0 to 300 KB, a limit that stays, rises or falls, and 20 to 30 openings. One to four
+/// threads change it, each its own keys. Every answer is compared with a model, and so are all pairs after each opening.
+/// Some processes are killed. With --fill the file system is filled and freed meanwhile. By default the directory is in
+/// /dev/shm, and lives that once found something run first.
+///
 /// The exit status is 1 if a promise was broken. The pools are kept then.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -52,7 +61,10 @@ Examples:
   firndex torture                                   a hundred kills on every engine
   firndex torture --engine level --minutes 60       for an hour
   firndex torture --dir /dev/shm --kills 1000       without a log
-  firndex torture --durability commit --json        {\"kills\":…,\"acknowledged\":…,\"lost\":0,…}")]
+  firndex torture --durability commit --json        {\"kills\":…,\"acknowledged\":…,\"lost\":0,…}
+  firndex torture --lives                           a thousand lives of small pools
+  firndex torture --lives --minutes 60              as many as an hour takes
+  firndex torture --lives 1 --seed 7                one life again")]
 pub(crate) struct Arguments {
     /// The hash table to torture [default: each in turn]
     #[arg(long, value_parser = engine::names())]
@@ -60,16 +72,24 @@ pub(crate) struct Arguments {
     /// Kills on each engine
     #[arg(long, value_name = "N", default_value_t = 100)]
     kills: u64,
-    /// Instead of a number of kills, kill for this many minutes on each engine
+    /// Live lives of small pools instead: this many [default: 1000, or as many as --minutes allows]
+    #[arg(long, value_name = "N", num_args = 0..=1, conflicts_with = "kills")]
+    lives: Option<Option<u64>>,
+    /// In lives, fill the file system and free it again. It must have 1 GiB at most
+    #[arg(long, requires = "lives", conflicts_with = "durability")]
+    fill: bool,
+    /// Instead of a number of kills, kill for this many minutes on each engine; live lives for so long in all
     #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "kills")]
     minutes: Option<f64>,
-    /// Make the pools in a new directory in this one, and so on its file system [default: that of temporary files]
+    /// Make the pools in a new directory in this one, and so on its file system [default: that of temporary files; of
+    /// lives /dev/shm]
     #[arg(long)]
     dir: Option<PathBuf>,
-    /// Writers of each pool
-    #[arg(long, value_name = "T", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=WRITERS_MAX))]
-    threads: u64,
-    /// Determines the calls; the moments of the kills are as the machine runs [default: a new seed each time]
+    /// Writers of each pool [default: 2; in lives 1 to 4, and 16 at most]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=WRITERS_MAX))]
+    threads: Option<u64>,
+    /// Determines the calls; the moments of the kills are as the machine runs. Of lives it is the first one's; each next
+    /// one has the next [default: a new seed each time]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// What the pools are asked to survive of power loss [default: periodic on a disk, process in /dev/shm]
@@ -81,6 +101,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+    if arguments.lives.is_some() {
+        return lives::run(arguments);
+    }
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let directory = new_directory(arguments.dir.as_deref())?;
     interrupt::remove_on_signal(directory.path().to_owned())?;
@@ -201,7 +224,7 @@ impl Run {
             dir,
             engine,
             durability: arguments.durability,
-            writers: arguments.threads as usize,
+            writers: arguments.threads.unwrap_or(WRITERS) as usize,
             seed,
             life: 0,
             parent: std::process::id(),
@@ -358,7 +381,9 @@ mod tests {
             kills: 1,
             minutes: None,
             dir: None,
-            threads: 1,
+            threads: Some(1),
+            lives: None,
+            fill: false,
             seed: None,
             // Else a pool that is gone is restored.
             durability: Some(Durability::Process),
