@@ -11,6 +11,7 @@ use pmem::{OpenError, Pool};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Permissions of the files of a new pool, less the process's mask.
 const MODE: u32 = 0o644;
@@ -301,6 +302,7 @@ impl Companions {
             interval: options.durable_every,
             checkpoint_bytes_min: options.checkpoint_bytes_min,
             is_in_doubt: !is_safe,
+            clock: SystemTime::now,
         };
         if is_safe {
             pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;

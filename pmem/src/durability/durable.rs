@@ -54,6 +54,8 @@ pub struct Config {
     pub checkpoint_bytes_min: u64,
     /// Whether the pool may have another checkpoint than the one it names alone: it names none until one has been made.
     pub is_in_doubt: bool,
+    /// What time it is: [`SystemTime::now`], outside of simulations.
+    pub clock: fn() -> SystemTime,
 }
 
 /// Figures of a log.
@@ -95,6 +97,7 @@ struct Shared {
     segments: Arc<Segments>,
     interval: Duration,
     checkpoint_bytes_min: u64,
+    clock: fn() -> SystemTime,
     writing: Mutex<Writing>,
     /// Epochs up to this one survive.
     durable: AtomicU64,
@@ -150,11 +153,6 @@ enum State {
     Based,
     /// Something could not be written. Nothing more is, until a new one has begun, with its checkpoint.
     Broken,
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as u64
 }
 
 fn random_generation() -> u128 {
@@ -234,18 +232,7 @@ impl Durable {
 
     /// Figures.
     pub fn usage(&self) -> LogUse {
-        let shared = &self.shared;
-        let of = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let until = of(&shared.durable_until_ms);
-        LogUse {
-            durable_until: (until > 0).then(|| UNIX_EPOCH + Duration::from_millis(until)),
-            log_bytes: of(&shared.log_written_bytes)
-                .saturating_sub(of(&shared.log_bytes_at_checkpoint)),
-            checkpoint_bytes: of(&shared.checkpoint_bytes),
-            written_bytes: of(&shared.log_written_bytes) + of(&shared.checkpoint_written_bytes),
-            checkpoints: of(&shared.checkpoints),
-            failure: held(&shared.waiting).failure.clone(),
-        }
+        self.shared.usage()
     }
 }
 
@@ -294,6 +281,7 @@ impl Shared {
             segments,
             interval: config.interval,
             checkpoint_bytes_min: config.checkpoint_bytes_min,
+            clock: config.clock,
             writing: Mutex::new(Writing {
                 writer,
                 pages: Pages::new(),
@@ -327,7 +315,27 @@ impl Shared {
         let mut writing = held(&self.writing);
         let Writing { pages, written, began_ms, .. } = &mut *writing;
         pages.resize(0);
-        *began_ms = now_ms();
+        *began_ms = self.now_ms();
         *written = self.log.seal_into(pages);
+    }
+
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> u64 {
+        let since = (self.clock)().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_millis() as u64
+    }
+
+    fn usage(&self) -> LogUse {
+        let of = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let until = of(&self.durable_until_ms);
+        LogUse {
+            durable_until: (until > 0).then(|| UNIX_EPOCH + Duration::from_millis(until)),
+            log_bytes: of(&self.log_written_bytes)
+                .saturating_sub(of(&self.log_bytes_at_checkpoint)),
+            checkpoint_bytes: of(&self.checkpoint_bytes),
+            written_bytes: of(&self.log_written_bytes) + of(&self.checkpoint_written_bytes),
+            checkpoints: of(&self.checkpoints),
+            failure: held(&self.waiting).failure.clone(),
+        }
     }
 }

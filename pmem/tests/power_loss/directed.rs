@@ -11,7 +11,7 @@ use pmem::{Medium, Offset, WORD};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use Step::*;
 
@@ -121,6 +121,7 @@ fn steps_on(disk: Arc<dyn Disk>, log: &Arc<LineLog>, image: Arc<dyn Image>) -> A
         interval: Duration::ZERO,
         checkpoint_bytes_min: 1 << 20,
         is_in_doubt: false,
+        clock: SystemTime::now,
     };
     let sizes = Sizes { segment_min: 32 << 10, segment_max: 32 << 10, chunk: 4096 };
     Arc::new(Steps::begin(config, sizes, Arc::clone(log), image).unwrap())

@@ -6,7 +6,7 @@ use crate::pool::{Pool, WORDS};
 use pmem::durability::{Config, Durable, LogError};
 use pmem::line_log::LineLog;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use Step::*;
 
@@ -95,6 +95,7 @@ fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
         interval: Duration::from_millis(1),
         checkpoint_bytes_min: 1 << 20,
         is_in_doubt: false,
+        clock: SystemTime::now,
     };
     let image = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
     let durable = Durable::start(config, Arc::clone(&log), image, false).unwrap();

@@ -8,7 +8,7 @@ use pmem::durability::{Config, LogError, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +218,7 @@ impl Run {
                 interval: Duration::ZERO,
                 checkpoint_bytes_min: 3 << 12,
                 is_in_doubt: false,
+                clock: SystemTime::now,
             };
             let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
             let steps = Steps::begin(config, sizes, log, image)?;

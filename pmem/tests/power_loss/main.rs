@@ -1,6 +1,7 @@
 //! Power loss on a simulated disk: see `pmem::durability`. `cargo run --release -p firndex-pmem --example power_loss`
 //! explores more of it.
 
+mod amid;
 mod crash;
 mod damage;
 mod directed;
@@ -13,7 +14,7 @@ use crash::Random;
 use history::{Plan, STEPS, Step, Verdict, draw, explore_deeply};
 
 /// Every history of `length` steps over `steps`.
-fn histories(steps: &[Step], length: usize) -> impl Iterator<Item = Vec<Step>> {
+fn histories<S: Copy>(steps: &[S], length: usize) -> impl Iterator<Item = Vec<S>> {
     (0..steps.len().pow(length as u32)).map(move |mut index| {
         let mut step = || {
             let step = steps[index % steps.len()];

@@ -3,7 +3,7 @@
 use super::super::{HoldError, SafeCopy, Sizes, held};
 #[cfg(doc)]
 use super::Durable;
-use super::{Config, Image, Shared};
+use super::{Config, Image, LogUse, Shared};
 use crate::durability::LogError;
 use crate::line_log::LineLog;
 use std::sync::Arc;
@@ -70,5 +70,10 @@ impl Steps {
     /// The last epoch that survives power loss.
     pub fn durable_up_to(&self) -> u64 {
         self.shared.durable.load(Ordering::Acquire)
+    }
+
+    /// Figures.
+    pub fn usage(&self) -> LogUse {
+        self.shared.usage()
     }
 }

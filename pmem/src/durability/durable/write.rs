@@ -3,7 +3,7 @@
 use super::super::frame::FRAME_HEADER_WORDS;
 use super::super::held;
 use super::super::writer::Segments;
-use super::{Shared, State, Writing, now_ms};
+use super::{Shared, State, Writing};
 use crate::durability::LogError;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -26,7 +26,7 @@ impl Shared {
         let segment = writer.segment();
         pages.resize(0);
         pages.resize(FRAME_HEADER_WORDS);
-        let sealed_ms = now_ms();
+        let sealed_ms = self.now_ms();
         let epoch = self.log.seal_into(pages);
         let is_empty = pages.words().len() == FRAME_HEADER_WORDS;
         if let Err(error) = self.demand_whole() {
