@@ -23,6 +23,8 @@ struct Seen {
     /// Open as long as it is known, so that its number is not given to another one.
     file: File,
     durable: Content,
+    /// What was written when it was looked at last.
+    written: Content,
     /// What has been at its beginning since that was synced.
     beginnings: Vec<Vec<u8>>,
 }
@@ -158,6 +160,7 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
         let open = || Seen {
             file: File::open(path).unwrap(),
             durable: Content::default(),
+            written: Content::default(),
             beginnings: Vec::new(),
         };
         self.files.entry(found.ino()).or_insert_with(open);
@@ -286,10 +289,16 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
                 names.push(some);
             }
         }
+        for seen in self.files.values_mut() {
+            let bytes = contents(&seen.file);
+            if bytes != *seen.written.bytes {
+                seen.written = Content::of(bytes);
+            }
+        }
         let of_each = |content: fn(&Seen) -> Content| -> Contents {
             self.files.iter().map(|(&inode, seen)| (inode, content(seen))).collect()
         };
-        let written = of_each(|seen| Content::of(contents(&seen.file)));
+        let written = of_each(|seen| seen.written.clone());
         let synced = of_each(|seen| seen.durable.clone());
         for names in names {
             self.judge_image(&names, &synced);

@@ -259,7 +259,7 @@ const POOL: &str = "pool";
 const COPY: &str = "copy";
 const LOGS: &str = "logs";
 /// Enough for some segments of a log, in which each takes a page.
-const COMMITS: u64 = 150;
+const COMMITS: u64 = 80;
 
 /// Says that a step has returned.
 fn returned() {

@@ -6,6 +6,7 @@ mod batch_errors;
 mod bounds;
 mod byte_map;
 mod collection;
+mod collisions;
 mod creation;
 mod damage;
 mod durability;
