@@ -94,11 +94,13 @@ pub(crate) fn store_histories<S: Subject>(empty: Setup) -> Vec<Directed> {
     let batch = vec![vec![both(2), both(3)], vec![Op::One(0, Action::Get)]];
     let one = setups::one_item_of_a_store(&empty);
     let sparse = setups::sparse_segments_of_a_store(&empty);
+    let colliding = setups::sparse_segments_of_one_hash(&empty);
     let mut all = vec![
         Directed::new::<S>(empty, every_access(batch, 0, 1)),
         Directed::new::<S>(one, every_access(reusing(), 0, 1)),
     ];
     all.extend(compacting::<S>(&sparse));
+    all.extend(compacting::<S>(&colliding));
     all
 }
 

@@ -3,21 +3,21 @@
 use crashlab::boundaries::compacting;
 use crashlab::engines::stores;
 use crashlab::machine;
-use crashlab::setups::sparse_segments_of_a_store;
-use crashlab::subject::StoreSubject;
+use crashlab::setups::{sparse_segments_of_a_store, sparse_segments_of_one_hash};
+use crashlab::subject::{Setup, StoreSubject};
 use crashlab::trial::{self, BOUNDS, Directed, caught_by};
 use engines::Engine;
 use pmem::sync::simulated::fault::{Fault, Mutation, SiteKind};
 
-fn histories(engine: Engine) -> Vec<Directed> {
+fn histories(engine: Engine, sparse: fn(&Setup) -> Setup) -> Vec<Directed> {
     let empty = stores(engine).swap_remove(0);
-    compacting::<StoreSubject>(&sparse_segments_of_a_store(&empty))
+    compacting::<StoreSubject>(&sparse(&empty))
 }
 
 /// In the files that move items: the copy is durable before a slot leads to it.
-fn survives_and_needs_its_fence(engine: Engine) {
+fn survives_and_needs_its_fence(engine: Engine, sparse: fn(&Setup) -> Setup) {
     machine::silence_panics();
-    let histories = histories(engine);
+    let histories = histories(engine, sparse);
     let looked = trial::look(&histories, BOUNDS, 1);
     let (counters, sites) = looked.unwrap_or_else(|failure| panic!("{engine}: {failure}"));
     assert!(counters.images > 1000, "{engine}: {counters:?}");
@@ -36,7 +36,9 @@ macro_rules! on_engines {
     ($($engine:ident $module:ident,)+) => {
         $(#[test]
         fn $module() {
-            super::survives_and_needs_its_fence(super::Engine::$engine);
+            let engine = super::Engine::$engine;
+            super::survives_and_needs_its_fence(engine, super::sparse_segments_of_a_store);
+            super::survives_and_needs_its_fence(engine, super::sparse_segments_of_one_hash);
         })+
     };
 }

@@ -10,7 +10,8 @@ mod stores;
 pub use closing::{synced, synced_pool};
 pub use helped::{recovered, unflushed, with_helper, with_synced};
 pub use stores::{
-    SEVERAL_CLASSES, hash_of_entry, one_item_of_a_store, sparse_segments_of_a_store, with_items,
+    SEVERAL_CLASSES, hash_of_entry, one_item_of_a_store, sparse_segments_of_a_store,
+    sparse_segments_of_one_hash, with_items,
 };
 
 use crate::history::{Action, Key, Op};

@@ -44,6 +44,15 @@ pub fn sparse_segments_of_a_store(empty: &Setup) -> Setup {
     with_items(sparse, &[8])
 }
 
+/// The same of keys that all have one hash: a moved item needs a new array of their group.
+pub fn sparse_segments_of_one_hash(empty: &Setup) -> Setup {
+    Setup {
+        name: "a store of sparse segments whose keys have one hash",
+        hash_bits: 0,
+        ..sparse_segments_of_a_store(empty)
+    }
+}
+
 /// One item, to be removed, in a store like an empty one.
 pub fn one_item_of_a_store(empty: &Setup) -> Setup {
     let one = Setup { engine: empty.engine, engine_params: empty.engine_params, ..one_item() };
