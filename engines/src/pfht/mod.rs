@@ -190,7 +190,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             path: "the table's sidecar".into(),
             source,
         };
-        let stash = Stash::new(&shape, buckets.ilog2(), used_log2).map_err(reserve)?;
+        // As the records of the buckets: a table that was larger doubles within a limit that has no room for another one.
+        let least_log2 = (used_log2 + 1).min(LOG2_MAX);
+        let stash = Stash::new(&shape, buckets.ilog2(), least_log2).map_err(reserve)?;
         for extent in pool.extents_of(STASH_OWNER) {
             let table = usize::from(extent.index);
             let is_next = table == stash.tables() && table < tables.count_of_tables();

@@ -234,6 +234,29 @@ fn beside_readers_and_writers() {
     }
 }
 
+/// Then the larger table needs no space in the pool, and the limit says nothing of its sidecar.
+#[test]
+fn a_halved_table_grows_again_under_a_limit_below_its_size() {
+    for &engine in Engine::ALL {
+        let directory = places::in_ram();
+        let path = directory.path().join("pool");
+        let options = Options::new().engine(engine).helpers(0);
+        let table = options.create_table(&path).unwrap();
+        fill(&table, 0..20_000);
+        for key in 100..20_000 {
+            table.remove(key).unwrap();
+        }
+        while table.shrink().unwrap() {}
+        table.close().unwrap();
+        let table = options.max_bytes(8192).open_table(&path).unwrap();
+        let full = (100..20_000).find(|&key| table.put(key, value_of(key)).is_err());
+        let pairs = full.unwrap_or(20_000);
+        assert_holds(&table, pairs);
+        drop(table);
+        assert_holds(&Table::open(&path).unwrap(), pairs);
+    }
+}
+
 #[test]
 fn a_full_pool_is_no_obstacle() {
     for &engine in Engine::ALL {
