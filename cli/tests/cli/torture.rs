@@ -40,38 +40,32 @@ fn a_person_gets_a_line_and_chooses_where_and_how() {
 }
 
 #[test]
-fn small_pools_live_well_on_any_engine() {
+fn a_small_pool_lives_well() {
     let workspace = Workspace::new();
-    let engines = Engine::ALL.len();
-    let lives = engines.to_string();
-    let torture = ["torture", "--lives", &lives, "--seed", "20"];
-    let json = workspace.run(torture.iter().chain(&["--json"])).demand(0).json();
-    assert_eq!(
-        (&json["seed"], &json["lives"], &json["bad"]),
-        (&20.into(), &engines.into(), &0.into())
-    );
-    for (engine, tally) in Engine::ALL.iter().zip(json["engines"].as_array().unwrap()) {
-        let found = (&tally["engine"], &tally["lives"], &tally["bad"]);
-        assert_eq!(found, (&engine.name().into(), &1.into(), &0.into()));
-        assert!(tally["openings"].as_u64() > Some(20), "{tally}");
+    let json = workspace.run(["torture", "--lives", "1", "--seed", "2", "--json"]).demand(0).json();
+    assert_eq!((&json["seed"], &json["lives"], &json["bad"]), (&2.into(), &1.into(), &0.into()));
+    let engines = json["engines"].as_array().unwrap();
+    assert_eq!(engines.len(), Engine::ALL.len());
+    assert_eq!(engines.iter().filter(|tally| tally["lives"] == 1).count(), 1, "{json}");
+    for (what, least) in [("openings", 10), ("calls", 500), ("refused", 10), ("kills", 1)] {
+        assert!(json[what].as_u64() >= Some(least), "{what}: {json}");
     }
-    assert!(json["calls"].as_u64() > Some(1000) && json["refused"].as_u64() > Some(0), "{json}");
 }
 
 #[test]
 fn lives_are_chosen_and_no_large_file_system_is_filled() {
     let workspace = Workspace::new();
     let none = workspace.run(["torture", "--lives", "--minutes", "0", "--seed=1"]).demand(0);
-    let [engine, other] = [Engine::ALL[0].name(), Engine::ALL[1].name()];
+    let engine = Engine::ALL[0].name();
     let text = String::from_utf8_lossy(none.stdout()).into_owned();
     let expected = format!("{engine}: 0 lives, 0 openings, 0 calls, 0 refused, 0 kills, 0 bad\n");
     assert!(text.starts_with(&expected), "{text}");
 
     std::fs::create_dir(workspace.path("here")).unwrap();
-    let one = ["torture", "--lives=1", "--engine", other, "--threads", "3", "--seed", "20"];
+    let one = ["torture", "--lives=1", "--engine", engine, "--threads", "3", "--seed", "10"];
     let here = one.iter().chain(&["--dir", "here", "--durability", "process"]);
     let text = String::from_utf8_lossy(workspace.run(here).demand(0).stdout()).into_owned();
-    assert!(text.starts_with(&format!("{other}: 1 life, ")), "{text}");
+    assert!(text.starts_with(&format!("{engine}: 1 life, ")), "{text}");
     assert!(text.ends_with(" 0 bad\n") && text.lines().count() == 1, "{text}");
     assert_eq!(list(&workspace.path("here")), [""; 0].map(std::path::PathBuf::from));
 

@@ -50,9 +50,9 @@ const LOOK_EVERY: Duration = Duration::from_micros(200);
 ///
 /// With --lives it tortures small pools at their limits instead. A life is determined by its seed: a store or a table,
 /// a few sizes of values from 0 to 300 KB, a limit that stays, rises or falls, and 20 to 30 openings. One to four
-/// threads change it, each its own keys. Every answer is compared with a model, and so are all pairs after each opening.
-/// Some processes are killed. With --fill the file system is filled and freed meanwhile. By default the directory is in
-/// /dev/shm, and lives that once found something run first.
+/// threads change it, each its own keys. Every answer is compared with a model, and so are all pairs after each
+/// opening. Some processes are killed. With --fill the file system is filled and freed meanwhile. By default the
+/// directory is in /dev/shm, and lives that once found something run first.
 ///
 /// The exit status is 1 if a promise was broken. The pools are kept then.
 #[derive(Debug, Args)]
@@ -88,8 +88,8 @@ pub(crate) struct Arguments {
     /// Writers of each pool [default: 2; in lives 1 to 4, and 16 at most]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=WRITERS_MAX))]
     threads: Option<u64>,
-    /// Determines the calls; the moments of the kills are as the machine runs. Of lives it is the first one's; each next
-    /// one has the next [default: a new seed each time]
+    /// Determines the calls; the moments of the kills are as the machine runs. Of lives it is the first one's seed, and
+    /// the next lives have the next ones [default: a new seed each time]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// What the pools are asked to survive of power loss [default: periodic on a disk, process in /dev/shm]

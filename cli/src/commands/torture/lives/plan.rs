@@ -156,12 +156,6 @@ impl Life {
             _ => u64::MAX,
         };
         let keys = (keys_to_fill.clamp(300, 5000) + random.below(200)).min(keys_of_bytes);
-        let is_logged = !in_memory && random.percent(50);
-        let durability = match scope.durability {
-            Some(durability) => durability,
-            None if is_logged && !scope.fill => Durability::Periodic,
-            None => Durability::Process,
-        };
         let mut life = Life {
             seed: scope.seed,
             engine: scope.engine,
@@ -172,11 +166,14 @@ impl Life {
             has_plain_keys: random.percent(50),
             key_bytes_more: *random.of(&[1, 40, 40, 40, 2000]),
             sizes,
-            durability,
+            durability: scope.durability.unwrap_or(Durability::Process),
             capacity: if random.percent(15) { LARGE_CAPACITY } else { 0 },
             sessions: Vec::new(),
         };
         life.sessions = life.some_sessions(limits, mean_bytes, &mut random);
+        if random.percent(50) && scope.durability.is_none() && !in_memory && !scope.fill {
+            life.durability = Durability::Periodic;
+        }
         life
     }
 
