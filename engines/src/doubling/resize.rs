@@ -102,6 +102,12 @@ pub(crate) trait Doubles {
     /// That has been recorded.
     fn add_beside(&self, _table: usize, _extent: Extent) {}
 
+    /// Whether what is in the sidecar besides the records suffices for `1 << log2` buckets: the system may have granted
+    /// fewer addresses for it than for those.
+    fn has_sidecar_for(&self, _log2: u32) -> bool {
+        true
+    }
+
     /// Called before a geometry is published.
     fn prepare_for(&self, _next: Geometry) {}
 
@@ -240,6 +246,7 @@ pub(crate) trait Doubles {
         let used_log2 = next.used_log2();
         if used_log2 > tables.form.log2_max
             || Self::RECORD_WORDS << used_log2 > self.records().len()
+            || !self.has_sidecar_for(used_log2)
         {
             let needed_bytes = self.bytes_with(used_log2 - 1);
             return Err(tables.pool.no_room_for("a larger table", needed_bytes));

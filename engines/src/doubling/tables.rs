@@ -169,7 +169,13 @@ impl<M: Medium> Tables<M> {
     pub(crate) fn buckets_max(&self) -> usize {
         let fitting = self.medium().limit() / self.form.bucket_bytes;
         let buckets = fitting.clamp(1, 1 << self.form.log2_max) as usize;
-        buckets.next_power_of_two().max(1 << self.geometry().used_log2())
+        // A shrink leaves data tables that the size does not need. The table may grow into them whatever the limit is.
+        buckets.next_power_of_two().max(1 << self.present_log2())
+    }
+
+    /// log2 of the buckets of all data tables that have an extent.
+    pub(crate) fn present_log2(&self) -> u32 {
+        self.form.initial_log2 + self.count_of_tables() as u32 - 1
     }
 
     /// Where a bucket of `BUCKET_BYTES` begins.

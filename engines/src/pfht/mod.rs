@@ -190,9 +190,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             path: "the table's sidecar".into(),
             source,
         };
-        // As the records of the buckets: a table that was larger doubles within a limit without room for another one.
-        let least_log2 = (used_log2 + 1).min(LOG2_MAX);
-        let stash = Stash::new(&shape, buckets.ilog2(), least_log2).map_err(reserve)?;
+        let stash = Stash::new(&shape, buckets.ilog2(), tables.present_log2()).map_err(reserve)?;
         for extent in pool.extents_of(STASH_OWNER) {
             let table = usize::from(extent.index);
             let is_next = table == stash.tables() && table < tables.count_of_tables();

@@ -68,6 +68,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         self.hash(self.bucket.key(self.medium(), self.at(bucket), slot))
     }
 
+    fn has_sidecar_for(&self, log2: u32) -> bool {
+        self.stash.has_room_for(&self.shape, log2)
+    }
+
     fn bytes_beside(&self, table: usize) -> u64 {
         self.stash.bytes_of(table)
     }

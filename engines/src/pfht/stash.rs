@@ -60,6 +60,16 @@ fn word_of(bucket: u64, next: u64) -> u32 {
     ((bucket % BUCKETS_PER_CHAIN) as u32) << OWNER_SHIFT | (next + 1) as u32
 }
 
+/// Chains of `1 << log2` buckets.
+fn chains_of(log2: u32) -> usize {
+    (1u64 << log2).div_ceil(BUCKETS_PER_CHAIN) as usize
+}
+
+/// Data tables of a table with `1 << log2` buckets.
+fn tables_of(shape: &Shape, log2: u32) -> usize {
+    1 + log2.saturating_sub(shape.initial_log2) as usize
+}
+
 /// Which nodes are free.
 #[derive(Debug, Default)]
 struct Free {
@@ -84,25 +94,29 @@ pub(super) struct Stash<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Stash<K, V> {
-    /// An empty one, for tables of up to `1 << log2_max` buckets of which there are `1 << log2_now`.
+    /// An empty one, for tables of up to `1 << log2_max` buckets. `1 << log2_now` have an extent, used or not: nodes of
+    /// those that a shrink has left serve on.
     pub(super) fn new(shape: &Shape, log2_max: u32, log2_now: u32) -> io::Result<Self> {
         let mut firsts = [0; TABLES_MAX + 2];
         for table in 0..=TABLES_MAX {
             firsts[table + 1] = firsts[table] + shape.nodes_of(table);
         }
-        let nodes = |log2: u32| firsts[1 + log2.saturating_sub(shape.initial_log2) as usize];
-        let chains = |log2: u32| (1u64 << log2).div_ceil(BUCKETS_PER_CHAIN) as usize;
-        let links_max = nodes(log2_max).max(nodes(log2_now)) as usize;
-        let chains_max = chains(log2_max).max(chains(log2_now));
+        let nodes = |log2: u32| firsts[tables_of(shape, log2)] as usize;
         let free = Free { fresh: Self::first_node(), count: 0, list: Vec::new() };
         Ok(Stash {
             bases: std::array::from_fn(|_| AtomicU64::new(NO_BASE)),
-            heads: Array::reserve(chains_max, chains(log2_now))?,
-            links: Array::reserve(links_max, nodes(log2_now) as usize)?,
+            heads: Array::reserve(chains_of(log2_max), chains_of(log2_now))?,
+            links: Array::reserve(nodes(log2_max), nodes(log2_now))?,
             free: Mutex::new(free),
             firsts,
             pair: PhantomData,
         })
+    }
+
+    /// Whether there are heads and links for `1 << log2` buckets.
+    pub(super) fn has_room_for(&self, shape: &Shape, log2: u32) -> bool {
+        chains_of(log2) <= self.heads.len()
+            && self.firsts[tables_of(shape, log2)] <= self.links.len() as u64
     }
 
     /// The first node that any key may take.
