@@ -32,8 +32,9 @@ fn in_ram() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| on_a_disk())
 }
 
-/// Has a process live, and loses power after each of its calls. How often each call was made.
-fn survives(name: &str) -> BTreeMap<&'static str, u64> {
+/// Has a process live, and loses power after each of its calls. How often each call was made; `None` where the system
+/// lets nobody look at the calls of a process, so that nothing was judged.
+fn survives(name: &str) -> Option<BTreeMap<&'static str, u64>> {
     let Life { begin, judge, steps, .. } = LIVES.iter().find(|life| life.name == name).unwrap();
     let directory = on_a_disk();
     let path = directory.path().canonicalize().unwrap();
@@ -46,17 +47,24 @@ fn survives(name: &str) -> BTreeMap<&'static str, u64> {
     let mut process = Command::new(std::env::current_exe().unwrap());
     process.args(["--exact", "live", "--nocapture", "--test-threads=1"]);
     process.env(LIFE, name).env(PATH, &path).stdin(Stdio::null()).stdout(Stdio::null());
-    assert!(tracer::run(process, &mut device), "{name}: it did not end well");
+    match tracer::run(process, &mut device) {
+        Ok(has_ended_well) => assert!(has_ended_well, "{name}: it did not end well"),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            println!("{name}: not judged: this system lets nobody trace a process: {error}");
+            return None;
+        }
+        Err(error) => panic!("{name}: {error}"),
+    }
     let (images, counts) = (device.images(), device.counts.clone());
     drop(device);
     println!("{name}: {images} images; {counts:?}");
     assert_eq!(last, *steps, "{name}: steps");
-    counts
+    Some(counts)
 }
 
 #[test]
 fn a_pool_that_commits() {
-    let counts = survives("commits");
+    let Some(counts) = survives("commits") else { return };
     assert!(counts["pwritev2"] > 80 && counts["rename"] > 1, "{counts:?}");
 }
 
@@ -67,7 +75,7 @@ fn a_pool_that_is_synced_with_a_log() {
 
 #[test]
 fn a_pool_without_a_log() {
-    let counts = survives("has no log");
+    let Some(counts) = survives("has no log") else { return };
     assert!(counts["msync"] > 4, "{counts:?}");
 }
 

@@ -116,6 +116,30 @@ impl<W: Watcher> Tracer<'_, W> {
         }
     }
 
+    /// Lets the process run to its end. Whether it ended well.
+    fn follow(&mut self) -> io::Result<bool> {
+        let id = self.process.id;
+        go_on(id, 0);
+        loop {
+            let (thread, status) = waited()?;
+            if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
+                if thread == id {
+                    return Ok(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0);
+                }
+                self.waiting.retain(|(waiting, _)| *waiting != thread);
+                self.is_free(thread);
+                continue;
+            }
+            let (signal, is_event) = (libc::WSTOPSIG(status), status >> 16 != 0);
+            match signal {
+                _ if signal == libc::SIGTRAP | AT_CALL => self.at_call(thread),
+                // A new thread stops, and who made it.
+                libc::SIGSTOP | libc::SIGTRAP if is_event || thread != id => go_on(thread, 0),
+                signal => go_on(thread, signal),
+            }
+        }
+    }
+
     fn at_call(&mut self, thread: i32) {
         let mut info: Info = [0; 11];
         let request = libc::PTRACE_GET_SYSCALL_INFO;
@@ -133,36 +157,21 @@ impl<W: Watcher> Tracer<'_, W> {
     }
 }
 
-/// Runs a process to its end, and shows its calls. Whether it ended well.
-pub(crate) fn run(mut command: Command, watcher: &mut impl Watcher) -> bool {
+/// Runs a process to its end, and shows its calls. Whether it ended well. An error if nobody may look at it.
+pub(crate) fn run(mut command: Command, watcher: &mut impl Watcher) -> io::Result<bool> {
     // SAFETY: the new process makes one call that changes nothing but who traces it.
     unsafe { command.pre_exec(|| asked(libc::PTRACE_TRACEME, 0, 0, 0)) };
-    let child = command.spawn().unwrap();
+    let mut child = command.spawn()?;
     let id = child.id().cast_signed();
+    // It stops when it has become the program.
+    assert_eq!(waited()?.0, id);
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
+    asked(libc::PTRACE_SETOPTIONS, id, 0, options as usize)?;
     let process = Process { id };
     let mut tracer =
         Tracer { process, watcher, calls: HashMap::new(), busy: None, waiting: VecDeque::new() };
-    // It stops when it has become the program.
-    assert_eq!(waited().unwrap().0, id);
-    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
-    asked(libc::PTRACE_SETOPTIONS, id, 0, options as usize).unwrap();
-    go_on(id, 0);
-    loop {
-        let (thread, status) = waited().unwrap();
-        if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
-            if thread == id {
-                return libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0;
-            }
-            tracer.waiting.retain(|(waiting, _)| *waiting != thread);
-            tracer.is_free(thread);
-            continue;
-        }
-        let (signal, is_event) = (libc::WSTOPSIG(status), status >> 16 != 0);
-        match signal {
-            _ if signal == libc::SIGTRAP | AT_CALL => tracer.at_call(thread),
-            // A new thread stops, and who made it.
-            libc::SIGSTOP | libc::SIGTRAP if is_event || thread != id => go_on(thread, 0),
-            signal => go_on(thread, signal),
-        }
-    }
+    let has_ended_well = tracer.follow()?;
+    // The kernel has told of its end already, and remembers nothing of it.
+    let _ = child.wait();
+    Ok(has_ended_well)
 }
