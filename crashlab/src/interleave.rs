@@ -137,7 +137,7 @@ pub fn interleave<S: Subject>(
         Schedule { slices, delays: false }
     };
     let in_order: Vec<Schedule> = (first..program.len()).map(in_order).collect();
-    if only_adds(program) {
+    if only_adds(program, lab.setup().resize_at) {
         lab.bound_resizes(program, &in_order)?;
     }
     let delays: &[bool] = match points {
@@ -153,13 +153,13 @@ pub fn interleave<S: Subject>(
 }
 
 /// Whether the table is never fuller than at the end. (Two threads that insert one key may both have a place for it
-/// until one of them gives way.)
-fn only_adds(program: &Program) -> bool {
+/// until one of them gives way.) Nor may it be halved and grow by load: how often it does depends on what comes first.
+fn only_adds(program: &Program, resize_at: f64) -> bool {
     let mut added: Vec<(Key, usize)> = Vec::new();
     for (thread, op) in
         (0..).zip(program).flat_map(|(thread, ops)| ops.iter().map(move |op| (thread, op)))
     {
-        if matches!(op, Op::Shrink | Op::Sync) {
+        if matches!(op, Op::Sync) || matches!(op, Op::Shrink) && resize_at < 1.0 {
             return false;
         }
         for (key, action) in op.calls() {

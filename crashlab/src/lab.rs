@@ -12,6 +12,7 @@ use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 pub use crate::report::Counters;
 use crate::report::Failure;
+use crate::runs::Resizes;
 use crate::subject::{Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
 use std::cell::RefCell;
@@ -86,9 +87,9 @@ pub struct Lab<S> {
     met: HashSet<Rc<[Option<Value>]>>,
     /// Good outcomes met so far, each once: few, for very many images.
     outcomes: HashSet<Rc<Outcome>>,
-    /// Resizes of the last run, its setup's included, and how many there may be in one.
-    pub(crate) resizes_seen: u64,
-    pub(crate) resizes_max: u64,
+    /// Those of the last run, and how many there may be in one.
+    pub(crate) resizes_seen: Resizes,
+    pub(crate) resizes_max: Resizes,
     subject: std::marker::PhantomData<S>,
 }
 
@@ -112,8 +113,8 @@ impl<S: Subject> Lab<S> {
             processes: process,
             met: HashSet::new(),
             outcomes: HashSet::new(),
-            resizes_seen: 0,
-            resizes_max: u64::MAX,
+            resizes_seen: Resizes::default(),
+            resizes_max: Resizes::ANY,
             subject: std::marker::PhantomData,
         })
     }
@@ -218,7 +219,7 @@ impl<S: Subject> Lab<S> {
     }
 
     /// Judges the end of a run that did not crash.
-    fn judge_end(&self, execution: &Execution<S>) -> Result<u64, String> {
+    fn judge_end(&self, execution: &Execution<S>) -> Result<Resizes, String> {
         let subject = &execution.subject;
         let (contents, checked) = machine::alone(execution.process, None, || {
             (subject.contents(&self.setup), subject.check())
@@ -229,12 +230,11 @@ impl<S: Subject> Lab<S> {
             return Err(format!("without a crash, {violation}"));
         }
         checked.map_err(|what| format!("without a crash, check finds: {what}"))?;
-        let resizes = machine::alone(execution.process, None, || subject.resizes());
-        if resizes > self.resizes_max {
-            return Err(format!("{resizes} resizes, {} are enough", self.resizes_max));
-        }
+        let resizes = || machine::alone(execution.process, None, || subject.resizes());
+        let mut seen = Resizes::of(resizes());
+        seen.within(self.resizes_max)?;
         if self.setup.is_tight {
-            return Ok(resizes);
+            return Ok(seen);
         }
         // One history ends its resize by writing on, the next one at once.
         let is_by_writes = execution.end.is_multiple_of(4);
@@ -242,7 +242,9 @@ impl<S: Subject> Lab<S> {
             end_resize(&**subject, &self.setup, &contents, is_by_writes)
         })
         .map_err(|what| format!("without a crash, {what}"))?;
-        Ok(resizes)
+        seen.ended = resizes();
+        seen.within(self.resizes_max)?;
+        Ok(seen)
     }
 
     /// Tries the images of a crash point, and with `has_kills` the death of the process, against the obligations.

@@ -7,6 +7,41 @@ use crate::machine::{Access, Schedule};
 use crate::report::Failure;
 use crate::subject::Subject;
 
+/// Resizes of a run, its setup's included.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Resizes {
+    /// Until its last operation has ended.
+    in_run: u64,
+    /// Until none is under way. A resize that has lost count of what it moves ends only by another one.
+    pub(crate) ended: u64,
+}
+
+impl Resizes {
+    /// As many as there may be.
+    pub(crate) const ANY: Resizes = Resizes { in_run: u64::MAX, ended: u64::MAX };
+
+    /// Those of a run whose last one may be under way.
+    pub(crate) fn of(in_run: u64) -> Resizes {
+        Resizes { in_run, ended: in_run }
+    }
+
+    fn most(self, other: Resizes) -> Resizes {
+        Resizes { in_run: self.in_run.max(other.in_run), ended: self.ended.max(other.ended) }
+    }
+
+    /// What is wrong if there are more than in `most`.
+    pub(crate) fn within(self, most: Resizes) -> Result<(), String> {
+        if self.in_run > most.in_run {
+            return Err(format!("{} resizes, {} are enough", self.in_run, most.in_run));
+        }
+        if self.ended > most.ended {
+            let (ended, most) = (self.ended, most.ended);
+            return Err(format!("{ended} resizes until none is under way, {most} are enough"));
+        }
+        Ok(())
+    }
+}
+
 impl<S: Subject> Lab<S> {
     /// From now on no run may need more resizes than these ones, whose threads run one after another.
     pub fn bound_resizes(
@@ -14,11 +49,11 @@ impl<S: Subject> Lab<S> {
         program: &Program,
         in_order: &[Schedule],
     ) -> Result<(), Failure> {
-        let mut most = 0;
-        self.resizes_max = u64::MAX;
+        let mut most = Resizes::default();
+        self.resizes_max = Resizes::ANY;
         for schedule in in_order {
             self.explore(program, schedule, 0)?;
-            most = most.max(self.resizes_seen);
+            most = most.most(self.resizes_seen);
         }
         self.resizes_max = most;
         Ok(())
