@@ -140,6 +140,7 @@ pub fn directed<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
         // Two at one key, and two at keys that share all blocks.
         [vec![one(Action::Insert(2))], vec![one(Action::Insert(3))]],
         [vec![one(Action::Upsert(2)), one(Action::Remove)], vec![one(Action::Upsert(3))]],
+        [vec![one(Action::Upsert(2)), one(Action::Remove)], vec![one(Action::Remove)]],
         [
             vec![one(Action::Insert(2)), one(Action::Remove)],
             vec![Op::One(1, Action::Insert(3)), Op::Settle],

@@ -2,10 +2,10 @@
 
 use crate::arena::{Arena, arenas_of};
 use crate::boundaries::{
-    alone_in, directed, helped, interleaved, repeating, shared, shared_after, store_histories,
-    syncing, writers_of_the_heap,
+    alone_in, directed, helped, interleaved, repeating, shared, store_histories, syncing,
+    writers_of_the_heap,
 };
-use crate::deep::{late, looking_up_fillers};
+use crate::deep::{batches_beside, late, looking_up_fillers};
 use crate::history::{Action, Op};
 use crate::subject::{LongTableSubject, Setup, StoreSubject, Subject, TableSubject};
 use crate::trial::Directed;
@@ -60,6 +60,7 @@ impl Setups {
         all.extend(looking_up_fillers::<TableSubject>(&words, 4));
         all.extend(looking_up_fillers::<LongTableSubject>(&long, 4));
         all.extend(late::<TableSubject>(&words[0]));
+        all.extend(batches_beside::<TableSubject>(&words[0]));
         let stores = self.stores;
         all.extend(repeating::<StoreSubject>(&stores[0]));
         all.extend(directed::<StoreSubject>(&stores[..1]));
@@ -134,34 +135,37 @@ pub(crate) fn resizing<S: Subject>(setups: &[Setup]) -> Vec<Directed> {
     shrinking.chain(setups.iter().filter(grows).flat_map(|setup| beside(setup, &growth))).collect()
 }
 
-/// Changes in the middle of which another thread's insertion makes the table grow, though there is room to spare: so it
+/// Calls in the middle of which another thread's insertion makes the table grow, though there is room to spare: so it
 /// waits for nobody, and may look for the first key, or change it, before the first thread goes on.
 pub(crate) fn growing_meanwhile(setup: &Setup) -> Vec<Directed> {
     let one = |key, action| Op::One(key, action);
     let (get, grow) = (one(0, Action::Get), one(1, Action::Insert(3)));
-    let insert = || vec![one(0, Action::Insert(2))];
+    let insert = |value| one(0, Action::Insert(value));
     let upsert = |value| one(0, Action::Upsert(value));
-    let batch = vec![Op::Many(vec![(0, Action::Insert(2))])];
-    let again = vec![grow.clone(), one(0, Action::Insert(4)), get.clone()];
-    let beside = [
-        (insert(), vec![get.clone(), grow.clone(), get.clone()], 1),
-        (insert(), again.clone(), 2),
-        (batch, again, 1),
-        (vec![upsert(2), get.clone()], vec![grow.clone(), upsert(4), Op::Settle], 1),
-        (vec![Op::Scan], vec![grow.clone(), Op::Settle, get.clone()], 1),
-    ];
-    let stored = [
-        (vec![upsert(2), get.clone()], vec![grow.clone(), Op::Settle, get.clone()]),
-        (vec![one(0, Action::Remove)], vec![grow.clone(), one(0, Action::Insert(4)), get.clone()]),
-        (vec![get.clone(), get], vec![grow, one(0, Action::Remove), Op::Settle]),
-    ];
-    let all = beside
-        .into_iter()
-        .map(|(one, other, changes)| shared::<TableSubject>(setup, vec![one, other], changes));
-    let after = stored.into_iter().map(|(one, other)| {
-        shared_after::<TableSubject>(setup, vec![vec![upsert(5)], one, other], 1, 1)
-    });
-    all.chain(after).collect()
+    let (remove, batch) = (one(0, Action::Remove), Op::Many(vec![(0, Action::Upsert(2))]));
+    let again = vec![grow.clone(), insert(4), get.clone()];
+    let to_its_end = vec![grow.clone(), Op::Settle, get.clone()];
+    let programs = if setup.before_history(0).is_some() {
+        vec![
+            (vec![get.clone(), get.clone()], to_its_end.clone(), 1),
+            (vec![Op::Many(vec![(0, Action::Get)])], to_its_end.clone(), 1),
+            (vec![upsert(2), get.clone()], to_its_end.clone(), 1),
+            (vec![batch, get.clone()], to_its_end.clone(), 1),
+            (vec![Op::Scan], to_its_end, 1),
+            (vec![remove.clone(), get.clone()], again, 1),
+            (vec![get.clone(), get], vec![grow, remove, Op::Settle], 1),
+        ]
+    } else {
+        vec![
+            (vec![insert(2)], vec![get.clone(), grow.clone(), get.clone()], 1),
+            (vec![insert(2)], again.clone(), 2),
+            (vec![batch], again, 1),
+            (vec![insert(2), get.clone()], to_its_end, 1),
+            (vec![upsert(2), get], vec![grow, upsert(4), Op::Settle], 1),
+        ]
+    };
+    let shared = |(one, other, changes)| shared::<TableSubject>(setup, vec![one, other], changes);
+    programs.into_iter().map(shared).collect()
 }
 
 /// Two that empty buckets, one of them while the other one still publishes the resize; and a shrink that is

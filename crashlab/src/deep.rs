@@ -66,6 +66,15 @@ pub(crate) fn late<S: Subject>(setup: &Setup) -> Vec<Directed> {
     programs.into_iter().map(|program| shared::<S>(setup, program, 2)).collect()
 }
 
+/// Batches of one key beside changes of another one that shares all its buckets.
+pub(crate) fn batches_beside<S: Subject>(setup: &Setup) -> Vec<Directed> {
+    let batch = |action| vec![Op::Many(vec![(0, action)]), one(0, Action::Get)];
+    let batches = [Action::Insert(2), Action::Upsert(2), Action::Remove].map(batch);
+    let other = vec![one(1, Action::Insert(3)), one(1, Action::Get)];
+    let look = |batch| shared::<S>(setup, vec![batch, other.clone()], 1);
+    batches.into_iter().map(look).collect()
+}
+
 /// Threads that take and free slots of one segment, and segments of one large item.
 pub(crate) fn heap() -> Vec<Directed> {
     let upsert = |key, value| one(key, Action::Upsert(value));

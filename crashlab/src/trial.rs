@@ -2,7 +2,7 @@
 //! histories must notice.
 
 use crate::explore;
-use crate::history::Program;
+use crate::history::{Key, Op, Program};
 use crate::interleave::{Points, interleave};
 use crate::lab::{Bounds, Counters, Lab};
 use crate::report::Failure;
@@ -32,6 +32,23 @@ pub enum Look {
     },
 }
 
+impl Look {
+    /// The program with the same number for all fillers: which of them it is about depends on the setup. `None` if there
+    /// are many programs.
+    fn of_kind(&self, free_keys: Key) -> Option<Look> {
+        let mut look = self.clone();
+        let Look::Interleaved { program, .. } = &mut look else { return None };
+        for op in program.iter_mut().flatten() {
+            match op {
+                Op::One(key, _) => *key = free_keys.min(*key),
+                Op::Many(calls) => calls.iter_mut().for_each(|call| call.0 = free_keys.min(call.0)),
+                _ => {}
+            }
+        }
+        Some(look)
+    }
+}
+
 impl fmt::Display for Look {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -53,8 +70,8 @@ impl fmt::Display for Look {
 pub struct Directed {
     /// What it is, for the progress display.
     pub name: String,
-    /// What histories of one program in setups of one kind have in common.
-    kind: String,
+    /// What histories of one program in setups of one kind have in common; `None`: it stands for no kind.
+    kind: Option<String>,
     /// Whether it is in every sample: it is of one thread, or short.
     is_always: bool,
     /// Whether it is all histories of one thread.
@@ -67,7 +84,8 @@ impl Directed {
     pub fn new<S: Subject>(setup: Setup, look: Look) -> Directed {
         let subject = setup.subject::<S>();
         let name = format!("{subject}, {}: {look}", setup.name);
-        let kind = format!("{subject}, {:?}: {look}", setup.growth());
+        let kind = look.of_kind(setup.free_keys as Key);
+        let kind = kind.map(|look| format!("{subject}, {:?}: {look}", setup.growth()));
         let is_exhaustive = matches!(look, Look::Exhaustive(_));
         let is_always = is_exhaustive || S::IS_ALWAYS_SAMPLED;
         let run = move |bounds| {
@@ -86,9 +104,9 @@ impl Directed {
         Directed { is_always: true, ..self }
     }
 
-    /// Samples it as if it had several threads.
+    /// Leaves it to chance whether it is in a sample.
     pub(crate) fn by_chance(self) -> Directed {
-        Directed { is_always: false, ..self }
+        Directed { is_always: false, kind: None, ..self }
     }
 
     /// Whether it belongs to a sample by itself. The sample takes one in `one_in` of the histories of several threads,
@@ -114,9 +132,9 @@ impl Directed {
 pub fn sample(all: Vec<Directed>, one_in: u64, seed: u64) -> (Vec<Directed>, Vec<Directed>) {
     let (mut sampled, mut others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| one.is_sampled(one_in, seed));
-    let mut met: HashSet<String> = sampled.iter().map(|one| one.kind.clone()).collect();
+    let mut met: HashSet<String> = sampled.iter().filter_map(|one| one.kind.clone()).collect();
     others.sort_by_key(|one| one.lot(seed));
-    let is_first = |one: &mut Directed| !one.is_exhaustive && met.insert(one.kind.clone());
+    let is_first = |one: &mut Directed| one.kind.clone().is_some_and(|kind| met.insert(kind));
     sampled.extend(others.extract_if(.., is_first));
     (sampled, others)
 }

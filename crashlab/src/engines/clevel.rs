@@ -7,11 +7,12 @@ use crate::boundaries::{
     writers_of_the_heap,
 };
 use crate::bucketwise::growing_meanwhile;
-use crate::deep::{late, looking_up_fillers, one};
+use crate::deep::{batches_beside, late, looking_up_fillers, one};
 use crate::history::{Action, Key, Op};
 use crate::setups::choices::{self, Choices, hash_of_word};
 use crate::setups::{
-    FILLING, SEVERAL_CLASSES, recovered, synced, with_helper, with_items, with_synced,
+    FILLING, SEVERAL_CLASSES, recovered, synced, with_first_key, with_helper, with_items,
+    with_synced,
 };
 use crate::subject::{Setup, StoreSubject, TableSubject};
 use crate::trial::{Directed, every_access};
@@ -84,12 +85,10 @@ pub fn next_insertion_shifts() -> Setup {
 }
 
 /// A table with room for more, to which the second free key lets a level be appended.
-fn roomy() -> Setup {
-    let fillers = [(0, 1); 19];
-    Setup {
-        resize_at: 0.8,
-        ..filled("a level is due with room to spare", 1, [(3, 3), (1, 2)], &fillers)
-    }
+fn roomy_tables() -> Vec<Setup> {
+    let name = "a level is due with room to spare";
+    let plain = Setup { resize_at: 0.8, ..filled(name, 1, [(3, 3), (1, 2)], &[(0, 1); 19]) };
+    vec![with_first_key("a key is to move with room to spare", &plain), plain]
 }
 
 /// A table that has doubled and is nearly empty again, with items in both levels.
@@ -193,9 +192,9 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(alone_in::<TableSubject>(alone));
     all.extend(looking_up_fillers::<TableSubject>(&tables(), 0));
     all.extend(late::<TableSubject>(&tables()[0]));
+    all.extend(batches_beside::<TableSubject>(&tables()[0]));
     all.extend(late_helpers(&tables()[0]));
     all.extend(overtaken());
-    all.extend(growing_meanwhile(&roomy()));
     all.extend(syncing::<TableSubject>(&synced_tables()));
     all.extend(helped::<TableSubject>(&helped_tables()));
     all.extend(alone_in::<TableSubject>(recovered_tables()));
@@ -205,6 +204,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(store_histories::<StoreSubject>(stores().swap_remove(0)));
     // Those of one thread take longest: of three operations there are thousands, each of many steps.
     let mut all: Vec<_> = all.into_iter().map(Directed::by_chance).collect();
+    all.extend(roomy_tables().iter().flat_map(growing_meanwhile));
     all.extend(writers_of_the_heap());
     all
 }

@@ -4,9 +4,12 @@
 use crate::arena::{Arena, Effort};
 use crate::boundaries::shared;
 use crate::bucketwise::Setups;
+use crate::doubling::{chosen_otherwise, looked_up_at_the_end, moved_beside_a_scan};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
-use crate::setups::{SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_items};
+use crate::setups::{
+    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_first_key, with_items,
+};
 use crate::subject::{HASH_SEED, LongKey, Setup, TableSubject, lengthened};
 use crate::trial::Directed;
 use engines::Engine;
@@ -320,14 +323,13 @@ pub fn recovered_tables() -> Vec<Setup> {
 
 /// A table with room for many more, which the second free key lets expand. The first one has room only in the bottom
 /// level, which is interim then.
-fn roomy() -> Setup {
+fn roomy_tables() -> Vec<Setup> {
     let shape = Shape { slots: 4, initial_log2: 1, design: Design::default() };
     let (same, other) = ((1, 1), (0, 0));
     let fillers = [same, same, same, same, other];
-    Setup {
-        resize_at: 0.5,
-        ..filled("an expansion is due with room to spare", shape, [same, other], &fillers, &[])
-    }
+    let name = "an expansion is due with room to spare";
+    let plain = Setup { resize_at: 0.5, ..filled(name, shape, [same, other], &fillers, &[]) };
+    vec![with_first_key("a key is to move with room to spare", &plain), plain]
 }
 
 /// How much a short run does.
@@ -343,7 +345,7 @@ fn setups() -> Setups {
         helped: Vec::new(),
         recovered: recovered_tables(),
         stores: stores(),
-        roomy: vec![roomy()],
+        roomy: roomy_tables(),
         is_moved,
     }
 }
@@ -357,7 +359,26 @@ pub(crate) fn arenas() -> Vec<Arena> {
 pub(crate) fn histories() -> Vec<Directed> {
     let mut all = setups().histories();
     all.extend(movements_beside_resizes());
+    all.push(chosen_otherwise(&two_choices()));
+    all.push(looked_up_at_the_end(&ends_as_the_next_is_due()));
+    let moving =
+        tables().into_iter().find(|setup| setup.name == "an item of the top level can be moved");
+    all.extend(moving.iter().map(moved_beside_a_scan));
     all
+}
+
+/// A key with two buckets of the top level that hold an item each.
+fn two_choices() -> Setup {
+    let shape = Shape { slots: 4, initial_log2: 1, design: Design::default() };
+    filled("a key with two buckets of an item each", shape, [(0, 1); 2], &[(0, 0), (1, 1)], &[])
+}
+
+/// An expansion ends with the next insertion, and one more begins another one, which moves the first filler.
+fn ends_as_the_next_is_due() -> Setup {
+    let shape = Shape { slots: 2, initial_log2: 1, design: Design::default() };
+    let (free, fillers) = ([(2, 2), (3, 3)], [(0, 0), (1, 1), (0, 1)]);
+    let name = "an expansion is about to end, and the next one is due";
+    Setup { resize_at: 0.4, ..filled(name, shape, free, &fillers, &[]) }
 }
 
 /// Whether an update takes several steps: it writes the pair elsewhere.

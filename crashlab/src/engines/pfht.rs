@@ -11,7 +11,8 @@ use crate::doubling::{self, Small};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
-    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_helper, with_items, with_synced,
+    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_first_key, with_helper, with_items,
+    with_synced,
 };
 use crate::subject::{HASH_SEED, LongKey, LongTableSubject, Setup, TableSubject, lengthened};
 use crate::trial::{Directed, every_access};
@@ -386,6 +387,12 @@ fn small(small: &Small) -> Setup {
     filled(small.name, shape, small.free, small.fillers, &[])
 }
 
+/// With room to spare.
+fn roomy_tables() -> Vec<Setup> {
+    let plain = doubling::roomy(small);
+    vec![with_first_key("a key is to move with room to spare", &plain), plain]
+}
+
 /// The setups of words, long pairs and stores.
 fn setups() -> Setups {
     Setups {
@@ -396,7 +403,7 @@ fn setups() -> Setups {
         helped: helped_tables(),
         recovered: recovered_tables(),
         stores: stores(),
-        roomy: vec![doubling::roomy(small)],
+        roomy: roomy_tables(),
         is_moved: |_| false,
     }
 }

@@ -12,7 +12,8 @@ use crate::doubling::{self, Small};
 use crate::history::{Action, Op};
 use crate::setups::choices::{self, Choices, Hash, hash_of_word};
 use crate::setups::{
-    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_helper, with_items, with_synced,
+    SEVERAL_CLASSES, hash_of_entry, recovered, synced, with_first_key, with_helper, with_items,
+    with_synced,
 };
 use crate::subject::{HASH_SEED, LongKey, LongTableSubject, Setup, TableSubject, lengthened};
 use crate::trial::{Directed, every_access};
@@ -461,7 +462,9 @@ fn roomy_tables() -> Vec<Setup> {
         engine_params: engine_params(&shape),
         ..plain.clone()
     };
-    vec![plain, cached]
+    let moving = with_first_key("a key is to move with room to spare", &plain);
+    let moving_cached = with_first_key("a cached key is to move with room to spare", &cached);
+    vec![plain, cached, moving, moving_cached]
 }
 
 /// The setups of words, long pairs and stores.

@@ -121,6 +121,14 @@ pub fn empty_slab() -> Setup {
     }
 }
 
+/// A setup with the first free key instead of the filler that was stored last.
+pub(crate) fn with_first_key(name: &'static str, setup: &Setup) -> Setup {
+    let mut setup = Setup { name, ..setup.clone() };
+    setup.before.pop();
+    setup.before.push(Op::One(0, Action::Insert(FILLING)));
+    setup
+}
+
 /// One item, to be removed.
 pub fn one_item() -> Setup {
     Setup {

@@ -8,10 +8,12 @@ use crate::boundaries::{
     store_histories, syncing, writers_of_the_heap,
 };
 use crate::bucketwise::growing_meanwhile;
-use crate::deep::{fillers as stored, late, looking_up_fillers, one};
+use crate::deep::{batches_beside, fillers as stored, late, looking_up_fillers, one};
 use crate::history::{Action, Key, Op};
 use crate::interleave::Points;
-use crate::setups::{self, FILLING, recovered, synced, unflushed, with_helper, with_synced};
+use crate::setups::{
+    self, FILLING, recovered, synced, unflushed, with_first_key, with_helper, with_synced,
+};
 use crate::subject::{HASH_SEED, Setup, StoreSubject, TableSubject};
 use crate::trial::{Directed, Look};
 use engines::Engine;
@@ -195,17 +197,35 @@ pub fn second_insertion_doubles() -> Setup {
 }
 
 /// A table with room for many more, which the second free key makes double. The first one has another block then.
-fn roomy() -> Setup {
-    let moving = parting().swap_remove(1);
-    Setup {
+fn roomy_tables() -> Vec<Setup> {
+    let free = vec![parting().swap_remove(1), going_to(0, [0, 0])];
+    let plain = Setup {
         resize_at: 6.5 / 72.0,
         limit_bytes: 16 << 10,
-        ..filled_blocks(
-            "a doubling is due with room to spare",
-            vec![moving, going_to(0, [0, 0])],
-            6,
-            1,
-        )
+        ..filled_blocks("a doubling is due with room to spare", free, 6, 1)
+    };
+    let moving = with_first_key("a key is to move with room to spare", &plain);
+    vec![plain, moving, roomy_beside_a_full_block()]
+}
+
+/// The same, but the first free key finds no room in its block, which takes other ways through a change. All that is in
+/// that block stays there.
+fn roomy_beside_a_full_block() -> Setup {
+    let hasher = Hasher::new(HASH_SEED);
+    let stays = |&key: &u64| {
+        let first = hasher.first_u64(key);
+        h0(first) & 3 == 1 && level1_mark(first).0 != MARK.0
+    };
+    let free = [parting().swap_remove(1), going_to(0, [0, 0])];
+    let keys = free.into_iter().chain((1 << 20..).filter(stays).take(32)).collect();
+    Setup {
+        name: "a doubling is due with room to spare beside a full block",
+        free_keys: 2,
+        before: (2..34).map(|key| Op::One(key, Action::Insert(FILLING))).collect(),
+        keys,
+        resize_at: 32.5 / 72.0,
+        limit_bytes: 16 << 10,
+        ..of_shape(&Shape { initial_log2: 1, ..SHAPE }, Setup::default())
     }
 }
 
@@ -403,7 +423,7 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(helped_tables()))
         .chain(arenas_of::<TableSubject>(recovered_tables()))
         .chain(arenas_of::<TableSubject>(unflushed_tables()))
-        .chain(arenas_of::<TableSubject>(vec![roomy()]))
+        .chain(arenas_of::<TableSubject>(roomy_tables()))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<StoreSubject>(synced_stores()))
         .chain(arenas_of::<TableSubject>(shrinks::table_setups()))
@@ -429,13 +449,14 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.extend(looking_up_fillers::<TableSubject>(&tables(), 4));
     all.extend(looking_up_fillers::<StoreSubject>(&stores(), 4));
     all.extend(late::<TableSubject>(&tables()[0]));
+    all.extend(batches_beside::<TableSubject>(&tables()[0]));
     all.extend(of_levels_and_resizes());
     all.extend(scans_of_a_store());
     all.push(replaced_while_doubling());
     all.push(growth_ahead());
     all.extend(scans_beside_doublings());
     all.extend(shrinks::histories());
-    all.extend(growing_meanwhile(&roomy()));
+    all.extend(roomy_tables().iter().flat_map(growing_meanwhile));
     // Items are in the heap.
     all.extend(writers_of_the_heap());
     all
