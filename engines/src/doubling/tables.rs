@@ -110,7 +110,9 @@ impl<M: Medium> Tables<M> {
                     extent.bytes
                 )));
             }
-            bases[table].store(form.base_of(table, extent.start), Ordering::Relaxed);
+            if bases[table].swap(form.base_of(table, extent.start), Ordering::Relaxed) != NO_BASE {
+                return Err(corrupt(format!("data table {table} has two extents")));
+            }
         }
         let used = 1 + (geometry.used_log2() - form.initial_log2) as usize;
         let has_base = |base: &AtomicU64| base.load(Ordering::Relaxed) != NO_BASE;
