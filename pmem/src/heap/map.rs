@@ -33,6 +33,9 @@ pub(super) const WORDS_MIN: u64 = if cfg!(feature = "simulated") { 8 } else { 51
 /// More tables than a pool of the largest size has.
 const TABLES_MAX: usize = 40;
 
+/// Most words that are read from a file at once.
+const CHUNK_WORDS: u64 = 8192;
+
 /// Where the tables of a pool begin.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -94,27 +97,55 @@ impl Tables {
         })
     }
 
-    /// The surviving words of segments in a file. Those without a word, or whose word cannot be read, have 0.
-    pub(super) fn read_words(&self, remains: &dyn Remains, segments: Range<u64>) -> Vec<u64> {
-        let mut words = Vec::new();
-        let mut next = segments.start;
-        while next < segments.end {
-            let number = next.saturating_sub(self.first_segment());
-            let end = segments.end.min(numbers_of(table_of(number)).end + self.first_segment());
-            let mut bytes = vec![0; ((end - next) * WORD) as usize];
-            let is_read = self.word_of(next).is_some_and(|at| remains.read(at.0, &mut bytes));
-            if !is_read {
-                bytes.fill(0);
-            }
-            words.extend(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)));
-            next = end;
-        }
-        words
-    }
-
     /// The one behind the superblock, as far as that fills whole segments.
     fn first_segment(&self) -> u64 {
         SUPERBLOCK_BYTES >> self.segment_log2
+    }
+}
+
+/// The surviving words of segments in a file, read in order. A superblock may claim any size, so no more is read, and
+/// kept, than a chunk.
+pub(super) struct Words<'a> {
+    tables: &'a Tables,
+    remains: &'a dyn Remains,
+    /// The words that were read last.
+    words: Vec<u64>,
+    /// The segment of the first one.
+    first: u64,
+}
+
+impl<'a> Words<'a> {
+    pub(super) fn new(tables: &'a Tables, remains: &'a dyn Remains) -> Words<'a> {
+        Words { tables, remains, words: Vec::new(), first: 0 }
+    }
+
+    /// The word of a segment. `None` if it has none, or if that cannot be read.
+    pub(super) fn get(&mut self, segment: u64) -> Option<u64> {
+        let read = |words: &Self| {
+            let index = segment.checked_sub(words.first)?;
+            words.words.get(usize::try_from(index).ok()?).copied()
+        };
+        read(self).or_else(|| {
+            self.fetch(segment)?;
+            read(self)
+        })
+    }
+
+    /// Reads the words from this segment on, up to the end of its table or of a chunk; if that fails, its word alone.
+    fn fetch(&mut self, segment: u64) -> Option<()> {
+        let at = self.tables.word_of(segment)?;
+        let number = segment - self.tables.first_segment();
+        let left = numbers_of(table_of(number)).end - number;
+        for count in [left.min(CHUNK_WORDS), 1] {
+            let mut bytes = vec![0; (count * WORD) as usize];
+            if self.remains.read(at.0, &mut bytes) {
+                self.words =
+                    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+                self.first = segment;
+                return Some(());
+            }
+        }
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 use super::checksum::checksum;
 use super::class::Classes;
 use super::item::{GROUP_MARK, GROUP_MAX, HEADER_BYTES, KEY_BYTES_MAX, VALUE_BYTES_MAX, padded};
-use super::map::Tables;
+use super::map::{Tables, Words};
 use super::segment::Descriptor;
 use crate::offset::Offset;
 use crate::superblock::{HEAP, SEGMENT_LOG2_MAX, SUPERBLOCK_BYTES, Superblock};
@@ -102,11 +102,11 @@ pub fn for_each_item(
         let end = remains.len().min(extent.end());
         let first = extent.start.0 >> segment_log2;
         let present = first..(end >> segment_log2).max(first);
-        let words = tables.read_words(remains, present.clone());
+        let mut words = Words::new(&tables, remains);
         let mut segment = present.start;
-        while let Some(&word) = words.get((segment - first) as usize) {
+        while segment < present.end {
             let left = (extent.end() >> segment_log2).saturating_sub(segment).max(1);
-            let descriptor = Descriptor::decode(word);
+            let descriptor = words.get(segment).and_then(Descriptor::decode);
             segment += search.segment(segment << segment_log2, descriptor, left).min(left);
         }
         // The rest of an extent that was cut off.

@@ -10,7 +10,7 @@
 use super::Heap;
 use super::class::Classes;
 use super::grow::GROWTH_SEGMENTS_MIN;
-use super::map::{Tables, segments_of};
+use super::map::{Tables, Words, segments_of};
 use super::runs::FreeRuns;
 use super::salvage::Remains;
 use super::segment::{Descriptor, usage};
@@ -142,11 +142,13 @@ pub(crate) fn vacant_ranges(superblock: &Superblock, remains: &dyn Remains) -> V
         if segments.end << log2 > remains.len() {
             continue;
         }
-        let words = tables.read_words(remains, segments.clone());
-        let mut index = 0;
-        while let Some(&word) = words.get(index) {
-            let at = (segments.start + index as u64) << log2;
-            index += match Descriptor::decode(word) {
+        let mut words = Words::new(&tables, remains);
+        let mut segment = segments.start;
+        while segment < segments.end
+            && let Some(word) = words.get(segment)
+        {
+            let at = segment << log2;
+            segment += match Descriptor::decode(word) {
                 Some(Descriptor::Vacant) => {
                     let end = at + (1 << log2);
                     match vacant.last_mut() {
@@ -156,8 +158,8 @@ pub(crate) fn vacant_ranges(superblock: &Superblock, remains: &dyn Remains) -> V
                     1
                 }
                 // The words of further segments mean nothing.
-                Some(Descriptor::Small { class, .. }) => classes.segments(class.into()) as usize,
-                Some(Descriptor::Large { segments, .. }) => (segments as usize).max(1),
+                Some(Descriptor::Small { class, .. }) => classes.segments(class.into()),
+                Some(Descriptor::Large { segments, .. }) => u64::from(segments).max(1),
                 _ => 1,
             };
         }
