@@ -248,14 +248,17 @@ impl<M: Medium> Heap<M> {
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
             }
-            if self.fill_vacant(count, count)? {
-                continue;
-            }
+            // What the system refuses to fill leaves what it has given already: the pool may have space behind it.
+            let unfilled = match self.fill_vacant(count, count) {
+                Ok(true) => continue,
+                Ok(false) => None,
+                Err(refused) => Some(refused),
+            };
             if let Err(refused) = self.grow(count)
                 // With their neighbours, shorter runs may do.
                 && !(is_needed && self.fill_vacant(1, count)?)
             {
-                return Err(refused);
+                return Err(unfilled.unwrap_or(refused));
             }
         }
     }
@@ -339,11 +342,13 @@ impl<M: Medium> Heap<M> {
     fn allocate_new_large(&self, bytes: u64) -> Result<Offset, SpaceError> {
         let count = bytes.div_ceil(self.segment_bytes());
         let first = self.take_free_run(count)?;
-        self.reserved_run.want(count);
-        if let Err(full) = self.set_run_aside(|count| self.take_free_run(count)) {
+        let wanted = self.reserved_run.wanted_with(count);
+        if let Err(full) = self.set_run_aside(wanted, |count| self.take_free_run(count)) {
             self.release_run(first, count);
             return Err(full);
         }
+        // Not before it has room: what was refused must not take room from what is smaller.
+        self.reserved_run.want(count);
         Ok(self.take_large(first, count))
     }
 

@@ -122,8 +122,7 @@ impl<M: Medium> Heap<M> {
         if !is_new {
             return count;
         }
-        self.reserved_run.want(count);
-        let wanted = self.reserved_run.wanted();
+        let wanted = self.reserved_run.wanted_with(count);
         count + if self.reserved_run.len() < wanted { wanted } else { 0 }
     }
 

@@ -45,7 +45,9 @@ impl<M: Medium> Heap<M> {
         // A nearly full file system may still have the space that is needed now.
         let mut asked = self.segments_in_need().max(least);
         loop {
-            match self.add_segments(asked) {
+            // What comes behind a table joins nothing before it.
+            let count = if self.grows_in_a_row(asked) { asked } else { asked.max(run) };
+            match self.add_segments(count) {
                 Err(SpaceError::Full { .. }) if asked > least => asked = (asked / 2).max(least),
                 Err(refused) => return Err(refused),
                 Ok(()) => {

@@ -125,12 +125,19 @@ impl ReservedRun {
 
     /// Asks for room for an item of this many segments.
     pub(super) fn want(&self, segments: u64) {
-        if segments <= self.segments_max {
-            let several = (segments * ITEMS_OF_A_RUN).min(self.segments_of_several_max);
-            let segments = segments.max(several);
-            let more = |wanted: u64| (wanted < segments).then_some(segments);
-            let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        self.wanted.fetch_max(self.run_for(segments), Ordering::Relaxed);
+    }
+
+    /// The length it should have if there is an item of this many segments, too.
+    pub(super) fn wanted_with(&self, segments: u64) -> u64 {
+        self.wanted().max(self.run_for(segments))
+    }
+
+    fn run_for(&self, segments: u64) -> u64 {
+        if segments > self.segments_max {
+            return 0;
         }
+        segments.max((segments * ITEMS_OF_A_RUN).min(self.segments_of_several_max))
     }
 
     pub(super) fn wanted(&self) -> u64 {

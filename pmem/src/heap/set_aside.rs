@@ -35,9 +35,12 @@ impl<M: Medium> Heap<M> {
         Some(self.take_large(first, count))
     }
 
-    /// Sets aside as many segments for large items as are wanted, if `take` finds a run of that length.
-    pub(super) fn set_run_aside<E>(&self, take: impl Fn(u64) -> Result<u64, E>) -> Result<(), E> {
-        let wanted = self.reserved_run.wanted();
+    /// Sets aside `wanted` segments for large items, if `take` finds a run of that length.
+    pub(super) fn set_run_aside<E>(
+        &self,
+        wanted: u64,
+        take: impl Fn(u64) -> Result<u64, E>,
+    ) -> Result<(), E> {
         if self.reserved_run.len() >= wanted {
             return Ok(());
         }

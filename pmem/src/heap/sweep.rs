@@ -110,7 +110,8 @@ impl<M: Medium> Sweep<'_, M> {
         }
         heap.set_slots_aside();
         // If there is room without growth.
-        let _ = heap.set_run_aside(|count| heap.take_run(count).ok_or(()));
+        let wanted = heap.reserved_run.wanted();
+        let _ = heap.set_run_aside(wanted, |count| heap.take_run(count).ok_or(()));
     }
 }
 

@@ -272,6 +272,20 @@ fn fill(heap: &Heap<Dram>, value_bytes: usize) -> Vec<Offset> {
     items
 }
 
+#[test]
+fn what_was_refused_takes_no_room_from_what_is_smaller() {
+    let taken_by = |refused_bytes: Option<usize>| {
+        let heap = heap(2 << 20, SEGMENT_LOG2_SMALL);
+        let write = |bytes: usize| heap.write_item(b"key", &vec![5; bytes], None).ok();
+        let before: Vec<_> = (0..20).map(|_| write(20_000).unwrap()).collect();
+        if let Some(bytes) = refused_bytes {
+            assert_eq!(write(bytes), None, "there is room for it, and not for its replacement");
+        }
+        before.len() + std::iter::from_fn(|| write(20_000)).count()
+    };
+    assert_eq!(taken_by(Some(900_000)), taken_by(None));
+}
+
 /// Sixty-four threads live at the same time, each with a segment of each class in its cache.
 #[test]
 fn what_threads_have_cached_serves_others() {

@@ -226,6 +226,18 @@ fn a_heap_that_grows_by_one_segment_loses_nothing() {
     assert_eq!(leaks(&reopened, &items), 0);
 }
 
+/// More than what is needed would lie behind a table, apart from the free end of the heap.
+#[test]
+fn growth_joins_the_free_end_where_only_that_fits() {
+    let heap = heap(520 << SEGMENT_LOG2_SMALL, SEGMENT_LOG2_SMALL);
+    // The first growth takes a table for 512 segments, and the second one no other.
+    [1, 501].into_iter().for_each(|count| heap.add_segments(count).unwrap());
+    let large = |segments: u64| vec![7; (segments << SEGMENT_LOG2_SMALL) as usize - 100];
+    let first = heap.write_item(b"key", &large(477), None).unwrap();
+    assert_eq!(heap.free_tail(), 25);
+    assert!(heap.write_item(b"key", &large(30), Some(first)).is_ok());
+}
+
 /// An engine's extents lie between those of the heap.
 #[test]
 fn an_extent_that_another_follows_is_left_as_it_is() {
