@@ -193,6 +193,33 @@ fn a_restored_pool_has_its_holes() {
     assert!(restored.check().unwrap().is_sound());
 }
 
+/// A checkpoint reads the whole pool. On tmpfs, a look at a hole would take its space.
+#[test]
+fn a_checkpoint_leaves_holes_alone() {
+    let (directory, logs) = (places::in_ram(), places::on_disk());
+    let path = directory.path().join("pool");
+    let options = Options::new().log_directory(logs.path()).durability(Durability::Periodic);
+    let store = options.clone().compact_at(0.5).create_store(&path).unwrap();
+    fill(&store, VALUES);
+    let full = taken(&path);
+    empty(&store, VALUES);
+    wait_until_small(&path, small_part(full));
+    store.close().unwrap();
+
+    let store = options.open_store(&path).unwrap();
+    while store.stats().unwrap().log.unwrap().checkpoints == 0 {
+        std::thread::yield_now();
+    }
+    assert!(taken(&path) <= small_part(full), "{} of {full}", taken(&path));
+    // A pool that is restored from it has everything.
+    store.put("one", "more").unwrap();
+    store.commit().unwrap();
+    drop(store);
+    std::fs::remove_file(&path).unwrap();
+    let store = options.open_store(&path).unwrap();
+    assert_has_the_rest(&store, VALUES);
+}
+
 /// Plays in a file system of its own, of 8 MiB: a store into a hole that cannot be filled would end the process.
 pub(crate) fn find_holes_that_cannot_be_filled(options: &Options, directory: &Path) {
     const KEYS: u32 = 1200;

@@ -50,7 +50,7 @@ impl<M: Medium> Heap<M> {
             self.describe(segment, Descriptor::Vacant);
         }
         let bytes = count << self.segment_log2;
-        if !self.medium().give_back(self.bytes_of(first, count)) {
+        if !self.pool.give_back(self.bytes_of(first, count)) {
             self.keeps_space.store(true, Ordering::Relaxed);
             self.make_free(first, count);
             return 0;
@@ -84,7 +84,7 @@ impl<M: Medium> Heap<M> {
         loop {
             let taken = self.vacant_runs.lock().take_first(shortest, longest);
             let Some((first, len)) = taken else { return Ok(false) };
-            match self.medium().take_back(self.bytes_of(first, len)) {
+            match self.pool.take_back(self.bytes_of(first, len)) {
                 Ok(()) => {
                     self.segments_vacant.fetch_sub(len, Ordering::Relaxed);
                     self.make_free(first, len);
@@ -105,6 +105,7 @@ impl<M: Medium> Heap<M> {
     /// Takes in a segment that an opening found vacant.
     pub(super) fn adopt_vacant(&self, segment: u64) {
         self.state(segment).usage.store(usage::VACANT, Ordering::Relaxed);
+        self.pool.note_hole(self.bytes_of(segment, 1));
         self.add_vacant(segment, 1);
     }
 

@@ -48,10 +48,17 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn copy(&self, at: u64, words: &mut [u64]) {
+        // Nothing in them counts. What is stored once one has space again comes later, so the log has it.
+        let held = self.holes.lock();
+        let holes = held.overlapping(&(at..at + words.len() as u64 * WORD));
         // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must
         // not show a later store without an earlier one.
         for (line, words) in (0..).zip(words.chunks_mut(LINE_WORDS)) {
             let from = Offset(at + line * LINE);
+            if holes.iter().any(|hole| hole.contains(&from.0)) {
+                words.fill(0);
+                continue;
+            }
             let load = |index: u64| self.medium.load(from.word(index));
             (0..).zip(&mut *words).for_each(|(index, word)| *word = load(index));
             loop {

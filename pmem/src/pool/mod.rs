@@ -5,6 +5,7 @@
 
 mod copies;
 mod gate;
+mod holes;
 mod logged;
 mod room;
 
@@ -19,6 +20,7 @@ use crate::sync::{self, AtomicU64, Mutex};
 use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
+use holes::Holes;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,6 +86,8 @@ pub struct Pool<M: Medium> {
     prepared: AtomicU64,
     /// Beyond the end, what has no space any more. Changes under the superblock's lock.
     hollow: Mutex<Range<u64>>,
+    /// What has no space any more before the end. Held by who reads the whole pool, too.
+    holes: Mutex<Holes>,
 }
 
 /// Changes to the superblock that become effective together.
@@ -301,6 +305,7 @@ impl<M: Medium> Pool<M> {
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
             hollow: Mutex::default(),
+            holes: Mutex::default(),
         })
     }
 
