@@ -17,9 +17,9 @@
 //! 3. A word is zero, which means free, until its segment is taken for the first time: extents begin as zeros, and
 //!    nothing is stored in a word before its segment is on record.
 //!
-//! So growth writes nothing but the superblock. In the first layout the words lay behind the segments of their extent
-//! and moved when that grew. Where it grew by fewer segments than the words took, old and new place overlapped, and
-//! no order of copying is safe if a crash may come in the middle.
+//! So growth writes nothing but the superblock. Rejected: words behind the segments of their extent, which move when that
+//! grows. Where it grows by fewer segments than the words take, old and new place overlap, and no order of copying is
+//! safe if a crash may come in the middle.
 
 use super::salvage::Remains;
 use crate::offset::{Offset, WORD};
@@ -27,8 +27,8 @@ use crate::superblock::{Extent, HEAP, HEAP_WORDS, SUPERBLOCK_BYTES, Superblock};
 use crate::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
-/// Words of the first table: a page. One line on the crash lab's machine: its pools are tiny, and are to have tables of less
-/// than a segment and of more.
+/// Words of the first table: a page. One line on the crash lab's machine: its pools are tiny, and are to have tables
+/// of less than a segment and of more.
 pub(super) const WORDS_MIN: u64 = if cfg!(feature = "simulated") { 8 } else { 512 };
 /// More tables than a pool of the largest size has.
 const TABLES_MAX: usize = 40;
