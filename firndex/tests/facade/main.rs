@@ -38,6 +38,7 @@ mod processes;
 mod read_only;
 mod reclaim;
 mod rewrites;
+mod rising_limit;
 mod salvage;
 mod scans;
 mod shrink;
