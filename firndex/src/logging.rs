@@ -212,7 +212,8 @@ impl Companions {
             Some(former) => former.replacement()?,
             None => PoolFile::create(&self.path)?,
         };
-        let medium: Memory = file.mapped(0, options.max_bytes.unwrap_or(u64::MAX))?;
+        // Whatever the limit is by now: it is for what comes, and must not take away what is there.
+        let medium: Memory = file.mapped(0, u64::MAX)?;
         let progress = |done: u64, of: u64| {
             if let Some(progress) = &options.restore_progress {
                 progress.0(done, of);

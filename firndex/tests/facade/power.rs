@@ -60,6 +60,26 @@ fn what_was_synced_is_there_without_the_pool_file() {
     }
 }
 
+/// As one that was closed is opened under such a limit.
+#[test]
+fn a_limit_below_a_pool_s_size_does_not_keep_it_from_being_restored() {
+    let directory = on_disk();
+    let path = directory.path().join("pool");
+    let options = options(Durability::Commit).helpers(0);
+    after_power_loss(&path, || {
+        let store = options.open_or_create_store(&path).unwrap();
+        (0..300_u32).for_each(|key| drop(store.put(key.to_le_bytes(), [7; 9000]).unwrap()));
+    });
+    let store = options.max_bytes(1 << 20).open_store(&path).unwrap();
+    assert_eq!(store.len(), 300);
+    assert!(store.check().unwrap().is_sound());
+    // Until what it has is full.
+    let refused = (300..3000_u32).find_map(|key| store.put(key.to_le_bytes(), [7; 9000]).err());
+    assert!(matches!(refused, Some(Error::PoolFull(_))), "{refused:?}");
+    store.remove(0_u32.to_le_bytes()).unwrap();
+    store.put("b", [1; 8000]).unwrap();
+}
+
 #[test]
 fn every_committed_change_is_there() {
     let (first, second) = (on_disk(), on_disk());
