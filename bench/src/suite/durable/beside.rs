@@ -42,6 +42,7 @@ struct Worker<'a> {
     /// Its processor time at the last look.
     cpu_ns: AtomicU64,
     is_stopping: AtomicBool,
+    has_ended: AtomicBool,
 }
 
 impl<'a> Worker<'a> {
@@ -55,11 +56,18 @@ impl<'a> Worker<'a> {
             done: AtomicU64::new(0),
             cpu_ns: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
         }
     }
 
     /// Does `operation` on key after key; returns the number of wrong answers.
-    fn work(&self, mut operation: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+    fn work(&self, operation: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
+        let worked = self.work_until_stopped(operation);
+        self.has_ended.store(true, Ordering::Relaxed);
+        worked
+    }
+
+    fn work_until_stopped(&self, mut operation: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
         let (mut number, mut wrong) = (0, 0);
         while !self.is_stopping.load(Ordering::Relaxed) {
             for _ in 0..OPS_PER_LOOK {
@@ -121,11 +129,15 @@ impl Rate {
         }
     }
 
-    /// Adds what the worker does while `wait` waits.
+    /// Adds what the worker does while `wait` waits, and a little at least.
     fn add(&mut self, worker: &Worker<'_>, wait: impl FnOnce() -> Result<()>) -> Result<()> {
         let now = || [&worker.done, &worker.cpu_ns].map(|count| count.load(Ordering::Relaxed));
         let (before, started) = (now(), Instant::now());
         wait()?;
+        // Something has to be measured, on whatever machine: the wait may be over before the worker has its turn.
+        while now()[0] == before[0] && !worker.has_ended.load(Ordering::Relaxed) {
+            sleep(LOOK_EVERY);
+        }
         self.s += started.elapsed().as_secs_f64();
         let after = now();
         self.ops += after[0] - before[0];
