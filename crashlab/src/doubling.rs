@@ -1,5 +1,5 @@
-//! Histories around tables of two choices that double, as two engines have them: what begins, ends and turns back while
-//! another thread is in the middle of something.
+//! Histories around tables of two choices that double, as two engines have them: what begins, ends and turns back
+//! while another thread is in the middle of something.
 
 use crate::boundaries::{interleaved, shared};
 use crate::history::{Action, Key, Op};
@@ -60,8 +60,8 @@ fn turned_back(make: Make) -> Directed {
     shared::<TableSubject>(&setup, vec![vec![Op::Shrink], vec![insert(0), insert(1)]], 1).always()
 }
 
-/// Two that find no room in the same shrink: the second one must not turn back what has been turned back, and has got on
-/// since.
+/// Two that find no room in the same shrink: the second one must not turn back what has been turned back, and has got
+/// on since.
 fn turned_back_twice(make: Make) -> Directed {
     let small = Small {
         name: "two operations turn a shrink back",
@@ -76,8 +76,8 @@ fn turned_back_twice(make: Make) -> Directed {
     shared::<TableSubject>(&setup, vec![vec![Op::Shrink], vec![insert(0)], other], 2).always()
 }
 
-/// One insertion empties the last bucket of an extension. Before it tells how far that has come, another one begins the
-/// next extension, in which the first bucket has an item to be moved.
+/// One insertion empties the last bucket of an extension. Before it tells how far that has come, another one begins
+/// the next extension, in which the first bucket has an item to be moved.
 fn overtaken_at_its_end(make: Make) -> Vec<Directed> {
     let small = Small {
         name: "an extension is about to end, and the next one is due",

@@ -33,8 +33,8 @@ pub enum Look {
 }
 
 impl Look {
-    /// The program with the same number for all fillers: which of them it is about depends on the setup. `None` if there
-    /// are many programs.
+    /// The program with the same number for all fillers: which of them it is about depends on the setup. `None` if
+    /// there are many programs.
     fn of_kind(&self, free_keys: Key) -> Option<Look> {
         let mut look = self.clone();
         let Look::Interleaved { program, .. } = &mut look else { return None };
@@ -127,8 +127,8 @@ impl Directed {
 }
 
 /// Divides histories into a sample and the others. The sample has those that belong to it by themselves
-/// ([`Directed::is_sampled`]), and at least one of each program in each kind of setup: what only one kind of program can
-/// notice must not be left to chance.
+/// ([`Directed::is_sampled`]), and at least one of each program in each kind of setup: what only one kind of program
+/// can notice must not be left to chance.
 pub fn sample(all: Vec<Directed>, one_in: u64, seed: u64) -> (Vec<Directed>, Vec<Directed>) {
     let (mut sampled, mut others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| one.is_sampled(one_in, seed));

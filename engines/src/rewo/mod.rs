@@ -56,9 +56,9 @@
 //!     fingerprints, too. If a look-up could only replace an entry, one in a few does so: pairs that are looked up
 //!     often still get cached, and the other look-ups save the work.
 //! 11. The cached table starts over when a resize changes its size.
-//! 12. No shadowing synchronization (section 3.5): a writer updates the cached table itself, which costs it two lines of
-//!     DRAM. With the paper's threads it would have to hand its key over and to take the entry back before its item can
-//!     be seen, and insertions were hardly faster.
+//! 12. No shadowing synchronization (section 3.5): a writer updates the cached table itself, which costs it two lines
+//!     of DRAM. With the paper's threads it would have to hand its key over and to take the entry back before its item
+//!     can be seen, and insertions were hardly faster.
 
 mod batch;
 mod bucket;

@@ -8,9 +8,9 @@ const RISE_BYTES: u64 = 160 << 10;
 /// Whatever is put up to the limit stays what it is, though the heap grows by a segment or two at its end.
 #[test]
 fn values_stay_what_they_are() {
-    for (engine, value_bytes) in
-        [(Engine::Iceberg, 20_000), (Engine::Iceberg, 9000), (Engine::Clevel, 8740)]
-    {
+    let each =
+        Engine::ALL.iter().flat_map(|&engine| [20_000, 9000, 8740].map(|bytes| (engine, bytes)));
+    for (engine, value_bytes) in each {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine).helpers(0);

@@ -19,8 +19,8 @@ const SEGMENTS_OF_AN_ITEM_MAX: u64 = (1 << 24) - 1;
 const GROWTH_FRACTION: u64 = 4;
 /// A small heap grows by this fraction, or by a segment, so that little of a small pool is unused.
 const GROWTH_FRACTION_SMALL: u64 = 32;
-/// Tables reach up to this multiple of the pool's size, or to its limit: where one is taken, the heap goes on behind it,
-/// and no large item can lie across. Not ahead on the crash lab's machine, where histories are to need tables.
+/// Tables reach up to this multiple of the pool's size, or to its limit: where one is taken, the heap goes on behind
+/// it, and no large item can lie across. Not ahead on the crash lab's machine, where histories are to need tables.
 const TABLES_AHEAD: u64 = if cfg!(feature = "simulated") { 1 } else { 4 };
 /// A heap of small segments is small below this size.
 pub(super) const SMALL_HEAP_BYTES: u64 = 4 << 20;
@@ -122,8 +122,8 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Takes `count` segments, with the tables for their words: behind the heap's last extent if nothing lies there,
-    /// otherwise as a new extent. If each step took an extent, a heap that grows by little at a time, near a limit or as
-    /// a file system is freed, would use up the records.
+    /// otherwise as a new extent. If each step took an extent, a heap that grows by little at a time, near a limit or
+    /// as a file system is freed, would use up the records.
     pub(super) fn take_segments(&self, draft: &mut Draft, count: u64) -> Result<Taken, SpaceError> {
         let mut taken = Taken { segments: self.next_segments(draft, count), tables: Vec::new() };
         let ends_with_heap = draft.last_extent().is_some_and(|last| last.owner == HEAP);

@@ -17,9 +17,9 @@
 //! 3. A word is zero, which means free, until its segment is taken for the first time: extents begin as zeros, and
 //!    nothing is stored in a word before its segment is on record.
 //!
-//! So growth writes nothing but the superblock. Rejected: words behind the segments of their extent, which move when that
-//! grows. Where it grows by fewer segments than the words take, old and new place overlap, and no order of copying is
-//! safe if a crash may come in the middle.
+//! So growth writes nothing but the superblock. Rejected: words behind the segments of their extent, which move when
+//! that grows. Where it grows by fewer segments than the words take, old and new place overlap, and no order of
+//! copying is safe if a crash may come in the middle.
 
 use super::salvage::Remains;
 use crate::offset::{Offset, WORD};

@@ -1,7 +1,7 @@
 //! Ranges of a pool that have no space of its file.
 //!
-//! Whoever reads the whole pool leaves them out. On tmpfs a look at a hole takes space for it, and ends the process with
-//! SIGBUS if there is none.
+//! Whoever reads the whole pool leaves them out. On tmpfs a look at a hole takes space for it, and ends the process
+//! with SIGBUS if there is none.
 
 use super::Pool;
 use crate::error::SpaceError;

@@ -161,8 +161,8 @@ fn beside_shrinks(setup: &Setup) -> Vec<Directed> {
     let beside = |other| shared::<TableSubject>(setup, vec![vec![Op::Shrink], other], 2);
     let changed = beside(vec![one(last, Action::Upsert(4)), one(last, Action::Get)]);
     let scanned = beside(vec![Op::Scan]);
-    // Only there pairs leave level 2. Of hundreds, these notice if the former place of such a pair is not flushed, or if
-    // a scan may begin meanwhile.
+    // Only there pairs leave level 2. Of hundreds, these notice if the former place of such a pair is not flushed, or
+    // if a scan may begin meanwhile.
     let is_always = setup.name == level_2_shrinks_into_level_3().name;
     let kept = [changed, scanned].map(|one| if is_always { one.always() } else { one });
     others.into_iter().map(beside).chain(kept).collect()
