@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 1 << 40;
 /// Where the log is, and whether to wait for the pool: all that a command needs if it changes nothing.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LogPlace {
-    /// Directory of the pool's log and checkpoint (POOL.log.N, POOL.safe) [default: the pool's directory]
+    /// Directory of the pool's log and checkpoint (the directory POOL.safe) [default: the pool's directory]
     #[arg(long, value_name = "DIR")]
     log_dir: Option<PathBuf>,
     #[command(flatten)]

@@ -7,6 +7,7 @@ use crate::{Engine, Error, Options, Result, Store, Table};
 use index::Fixed;
 use pmem::Pool;
 use pmem::durability::RestoreError;
+use pmem::file::PoolFile;
 use pmem::medium::Memory;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -29,6 +30,11 @@ pub struct Copied {
     pub is_of_one_moment: bool,
 }
 
+/// The permissions of the pool's file, if it has one. A copy is as private.
+fn mode_of(handle: &Handle) -> Result<Option<u32>> {
+    Ok(handle.file().map(PoolFile::ownership).transpose()?.map(|found| found.mode()))
+}
+
 /// The options of a copy like the pool of `handle`.
 fn like(handle: &Handle) -> Result<Options> {
     let superblock = handle.superblock()?;
@@ -38,6 +44,7 @@ fn like(handle: &Handle) -> Result<Options> {
         segment_log2: Some(superblock.segment_log2),
         durability: superblock.durability(),
         keep_sums: Some(superblock.keeps_sums()),
+        mode: mode_of(handle)?,
         ..Options::default()
     };
     // Another thread would take a processor from the writers to the original.
@@ -51,6 +58,7 @@ fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
     let mut options = asked.clone();
     options.durability = asked.durability.or(superblock.durability());
     options.keep_sums = asked.keep_sums.or(Some(superblock.keeps_sums()));
+    options.mode = mode_of(handle)?;
     if asked.capacity == 0 {
         options.segment_log2 = Some(superblock.segment_log2);
     }

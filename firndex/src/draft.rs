@@ -3,15 +3,15 @@
 use crate::contents::Contents;
 use crate::copies::Copied;
 use crate::handle::Handle;
-use crate::logging::{Companions, resolved};
+use crate::logging::Companions;
 use crate::open::{check_superblock, medium_for, spec, store_parts, table_parts};
 use crate::{Error, Medium, Options, Result, Store, Table};
 use index::Fixed;
-use pmem::file::PoolFile;
+use pmem::file::{Access, Located, PoolFile};
 use pmem::medium::Memory;
 use pmem::superblock::Place;
 use pmem::{OpenError, Pool};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,43 +30,43 @@ pub(crate) struct Draft {
     file: PoolFile,
     /// The pool that it replaces, locked, with its log and checkpoint.
     former: Option<(PoolFile, Companions)>,
-    path: PathBuf,
 }
 
 impl Draft {
     pub(crate) fn begin(options: &Options, path: &Path, existing: Existing) -> Result<Draft> {
         options.check()?;
-        let path = match existing {
-            Existing::Keep => path.to_owned(),
-            Existing::Replace => resolved(path),
+        let pool = match existing {
+            Existing::Keep => Located::new(path)?,
+            Existing::Replace => Located::followed(path)?,
         };
-        let companions = Companions::of(options, &path);
+        let companions = Companions::of(options, &pool)?;
         let former = match existing {
-            Existing::Replace if path.symlink_metadata().is_ok() => {
-                if let Err(error @ OpenError::NotAPool { .. }) = PoolFile::inspect(&path) {
+            Existing::Replace if pool.exists() => {
+                if let Err(error @ OpenError::NotAPool { .. }) = PoolFile::inspect_at(&pool) {
                     return Err(error.into());
                 }
-                Some(PoolFile::claim(&path)?)
+                Some(PoolFile::claim_at(&pool, Access::Write)?)
             }
             _ => None,
         };
         let file = match &former {
             Some(former) => former.replacement()?,
-            None => PoolFile::create(&path)?,
+            None => PoolFile::create_at(&pool)?,
         };
         if former.is_none() {
             // Its next opening may need a log, whatever this one was asked for.
-            companions.refuse_others(None)?;
+            companions.refuse_others(true)?;
+            if let Some(mode) = options.mode {
+                let made = file.ownership()?;
+                file.set_ownership(made.with_mode(made.mode() & mode))?;
+            }
         }
-        Ok(Draft { file, former: former.map(|former| (former, companions)), path })
+        Ok(Draft { file, former: former.map(|former| (former, companions)) })
     }
 
     /// A draft that will replace an open pool's file.
     pub(crate) fn over(open: &PoolFile) -> Result<Draft> {
-        let path = open.path().to_owned();
-        let file = open.replacement()?;
-        file.set_mode(open.mode()?)?;
-        Ok(Draft { file, former: None, path })
+        Ok(Draft { file: open.replacement()?, former: None })
     }
 
     /// The file's first `bytes` as the medium that is asked for.
@@ -166,17 +166,21 @@ impl Draft {
 
     /// Gives the file its name. The pool in it must be closed. Returns its size in bytes.
     pub(crate) fn publish(mut self) -> Result<u64> {
-        let io = |action| move |source| Error::Io { action, source };
-        if let Some((_locked, companions)) = &self.former {
+        if let Some((locked, companions)) = &self.former {
             // The new pool comes first, so there is a pool at every moment. A crash right after it leaves companions
-            // that no opening takes for the new pool's, since that has another identity.
+            // of the former one, which say who was to replace it.
+            let former = locked.superblock().ok().map(|former| former.uuid);
+            if let Some(former) = former {
+                companions.announce(former, self.file.superblock()?.uuid)?;
+            }
             self.file.publish_over()?;
-            companions.remove().map_err(io("removing the replaced pool's log"))?;
+            if let Some(former) = former {
+                companions.remove(former)?;
+            }
         } else {
             self.file.publish()?;
         }
         self.write_sums()?;
-        let found = std::fs::metadata(&self.path).map_err(io("looking at the new pool"))?;
-        Ok(found.len())
+        Ok(self.file.len()?)
     }
 }

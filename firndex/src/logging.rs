@@ -1,34 +1,29 @@
 //! A pool's log and checkpoint: whether it has them, and how it is restored from them.
 
 use crate::{Error, Options, Result};
-use pmem::durability::disk::{Directory, Disk};
-use pmem::durability::{self, Config, Durability, Durable, Logged, RestoreError, SafeCopy};
-use pmem::file::PoolFile;
+use pmem::durability::disk::Disk;
+use pmem::durability::{Config, Durability, Durable, Logged, RestoreError, SafeCopy};
+use pmem::file::{FoundSafe, Located, Ownership, PoolFile, SafeDirectory};
 use pmem::line_log::LineLog;
 use pmem::medium::{Medium, MediumKind, Memory};
 use pmem::superblock::Superblock;
 use pmem::{OpenError, Pool};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Permissions of the files of a new pool, less the process's mask.
-const MODE: u32 = 0o644;
+type Opened<T> = std::result::Result<T, OpenError>;
 
 /// How many words a thread may be ahead of the log: 4 MiB.
 const RING_WORDS: usize = 1 << 19;
 /// The same where the system grants few addresses: 64 KiB.
 const RING_WORDS_MIN: usize = 1 << 13;
 
-/// Where a pool's companions are.
+/// Where a pool's companions are: its directory, which need not exist.
 pub(crate) struct Companions {
-    path: PathBuf,
-    directory: PathBuf,
-    disk: Arc<dyn Disk>,
-    /// The pool's permissions. Its companions, and a restored pool, get the same.
-    mode: u32,
-    pool: String,
+    pool: Located,
+    /// `None` if the pool's name leaves no room for that of its directory.
+    at: Option<Located>,
     is_elsewhere: bool,
 }
 
@@ -36,37 +31,6 @@ pub(crate) struct Companions {
 pub(crate) struct Beginning {
     pub(crate) log: Arc<LineLog>,
     logged: Logged,
-}
-
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => one == other,
-    }
-}
-
-/// How many links in a row are followed.
-const LINKS_MAX: usize = 40;
-
-/// The pool's real path, if `path` is a symbolic link. Companions lie beside the pool itself. If they lay beside each
-/// link, those of a link that was not used for a while would restore an old state.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let mut resolved = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        match std::fs::read_link(&resolved) {
-            Ok(target) => resolved = directory_of(&resolved).join(target),
-            Err(_) => return resolved,
-        }
-    }
-    // Opening it reports what is wrong.
-    path.to_owned()
 }
 
 /// The durability of a pool for which none was asked.
@@ -89,32 +53,48 @@ pub(crate) fn next_durability(
     superblock.durability().unwrap_or_else(|| default_durability(is_in_memory()))
 }
 
+fn safe_copy_in(directory: SafeDirectory) -> std::result::Result<Option<SafeCopy>, RestoreError> {
+    SafeCopy::find(Arc::new(directory) as Arc<dyn Disk>)
+}
+
 impl Companions {
-    pub(crate) fn of(options: &Options, path: &Path) -> Companions {
-        let own = directory_of(path);
-        let directory = options.log_directory.as_deref().unwrap_or(own);
-        let pool = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let safe = directory.join(format!("{pool}.safe"));
-        let mode_of = |path: &Path| std::fs::metadata(path).ok().map(|found| found.mode() & 0o777);
-        let mode = mode_of(path).or_else(|| mode_of(&safe)).unwrap_or(MODE);
-        Companions {
-            path: path.to_owned(),
-            directory: directory.to_owned(),
-            disk: Arc::new(Directory::new(directory, mode)),
-            mode,
-            pool,
-            is_elsewhere: !is_same(directory, own),
+    /// Those of the pool at this place.
+    pub(crate) fn of(options: &Options, pool: &Located) -> Opened<Companions> {
+        let at = match pool.safe(options.log_directory.as_deref()) {
+            Err(OpenError::NameTooLong { .. }) => None,
+            at => Some(at?),
+        };
+        let is_elsewhere = at.as_ref().is_some_and(|at| !at.is_beside(pool));
+        Ok(Companions { pool: pool.clone(), at, is_elsewhere })
+    }
+
+    /// What is there of them.
+    fn find(&self) -> Opened<Option<SafeDirectory>> {
+        let Some(at) = &self.at else { return Ok(None) };
+        match SafeDirectory::find(at)? {
+            FoundSafe::Nothing => Ok(None),
+            FoundSafe::Directory(found) => Ok(Some(found)),
+            FoundSafe::Others(found) => Err(OpenError::InTheWay { path: at.path().into(), found }),
         }
     }
 
-    /// Where the checkpoint is, as a user would name it.
-    fn safe_path(&self) -> PathBuf {
-        let name = format!("{}.safe", self.pool);
-        if self.directory == directory_of(&self.path) {
-            self.path.with_file_name(name)
-        } else {
-            self.directory.join(name)
+    /// Makes the directory.
+    fn make(&self, uuid: u128, ownership: Ownership) -> Opened<SafeDirectory> {
+        match &self.at {
+            Some(at) => SafeDirectory::make(at, uuid, ownership),
+            None => Err(OpenError::Missing { path: self.pool.path().into() }),
         }
+    }
+
+    /// The same if it is the pool's.
+    fn find_own(&self, uuid: u128) -> Opened<Option<SafeDirectory>> {
+        Ok(self.find()?.filter(|found| found.uuid() == uuid))
+    }
+
+    /// Whether there is a checkpoint, be it damaged.
+    pub(crate) fn has_safe_copy(&self) -> bool {
+        let found = self.find().ok().flatten();
+        found.is_some_and(|found| !matches!(safe_copy_in(found), Ok(None)))
     }
 
     /// The durability of a pool in `file`. `recorded` is that of its last opening, if it is not new.
@@ -135,6 +115,9 @@ impl Companions {
         if durability == Durability::Process {
             return Ok(None);
         }
+        if self.at.is_none() {
+            self.pool.safe(None)?;
+        }
         let mut ring_words = RING_WORDS;
         let log = loop {
             match LineLog::new(ring_words) {
@@ -150,29 +133,61 @@ impl Companions {
         Ok(Some(Beginning { log: Arc::new(log), logged }))
     }
 
-    /// The pool's checkpoint, if there is one that can be used.
-    pub(crate) fn safe_copy(&self) -> std::result::Result<Option<SafeCopy>, RestoreError> {
-        SafeCopy::find(Arc::clone(&self.disk), &self.pool)
-    }
-
-    /// Refuses a new pool where another pool's checkpoint lies, or one that this build cannot read. An existing pool
-    /// may overwrite its own checkpoint, in whatever state that is.
-    pub(crate) fn refuse_others(&self, own: Option<u128>) -> std::result::Result<(), OpenError> {
-        match self.safe_copy() {
-            Ok(Some(found)) if Some(found.uuid()) != own => {
-                let path = self.safe_path();
-                Err(OpenError::ForeignLog { path, found: found.uuid() })
-            }
-            Err(error) if own.is_none() => {
-                Err(OpenError::LeftLog { path: self.path.clone(), found: error.to_string() })
-            }
-            _ => Ok(()),
+    /// Refuses a new pool where another one's companions are, and if it `needs` some itself, where something else is in
+    /// their place.
+    pub(crate) fn refuse_others(&self, needs: bool) -> Opened<()> {
+        let found = match self.find() {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(()),
+            Err(OpenError::InTheWay { .. }) if !needs => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let (uuid, companions) = (found.uuid(), found.path().into());
+        match safe_copy_in(found) {
+            Ok(None) => Err(OpenError::ForeignLog { path: companions, found: uuid }),
+            _ => Err(OpenError::LeftLog { path: self.pool.path().into(), companions }),
         }
     }
 
-    /// Removes all of them.
-    pub(crate) fn remove(&self) -> std::io::Result<()> {
-        durability::remove(&*self.disk, &self.pool)
+    /// The pool's directory, for this process alone, with the pool's owner, group and permissions. One that is left from
+    /// a pool that this one has replaced makes way.
+    fn claim(&self, file: &PoolFile, uuid: u128) -> Opened<SafeDirectory> {
+        let ownership = file.ownership()?;
+        ownership.demand(file.path())?;
+        let mut directory = match self.find()? {
+            Some(found) if found.uuid() == uuid => found,
+            Some(found) if found.was_replaced_by(uuid) => {
+                found.lock()?;
+                let path = PathBuf::from(found.path());
+                let cleared = found.clear();
+                cleared.map_err(|source| OpenError::Io { action: "removing", path, source })?;
+                self.make(uuid, ownership)?
+            }
+            Some(found) => {
+                let (path, found) = (found.path().into(), found.uuid());
+                return Err(OpenError::ForeignLog { path, found });
+            }
+            None => self.make(uuid, ownership)?,
+        };
+        directory.lock()?;
+        directory.belong_to(file)?;
+        Ok(directory)
+    }
+
+    /// Removes the companions of the pool `uuid`, if they are its own.
+    pub(crate) fn remove(&self, uuid: u128) -> Opened<()> {
+        let Ok(Some(found)) = self.find_own(uuid) else { return Ok(()) };
+        found.lock()?;
+        let path = PathBuf::from(found.path());
+        found.clear().map_err(|source| OpenError::Io { action: "removing", path, source })
+    }
+
+    /// Says that the pool `next` is about to replace the pool `uuid`.
+    pub(crate) fn announce(&self, uuid: u128, next: u128) -> Opened<()> {
+        let Ok(Some(found)) = self.find_own(uuid) else { return Ok(()) };
+        found.lock()?;
+        let path = PathBuf::from(found.path());
+        found.announce(next).map_err(|source| OpenError::Io { action: "marking", path, source })
     }
 
     /// Restores the pool. `former` is the locked pool file, if there is one; `known` is its superblock, if that is
@@ -182,35 +197,70 @@ impl Companions {
         options: &Options,
         former: Option<&PoolFile>,
         known: Option<&Superblock>,
-    ) -> std::result::Result<(PoolFile, Superblock), OpenError> {
-        let refused_with = |found: String, is_own: bool| OpenError::NotRestored {
-            path: self.path.clone(),
+    ) -> Opened<(PoolFile, Superblock)> {
+        let directory = self.find()?;
+        let is_own = match (&directory, known) {
+            (Some(found), Some(known)) => found.uuid() == known.uuid,
+            _ => directory.is_some(),
+        };
+        let refused_with = |found: String, has_checkpoint: bool| OpenError::NotRestored {
+            path: self.pool.path().into(),
             state: match (former, known) {
                 (None, _) => "is missing",
                 (Some(_), None) => "is damaged",
                 (Some(_), Some(_)) => "was not closed",
             },
             found,
-            advice: self.how_to_salvage(former.is_some(), is_own),
+            advice: self.how_to_salvage(former.is_some(), is_own && has_checkpoint),
         };
-        let refused = |found| refused_with(found, true);
-        let safe = self.safe_copy().map_err(|error| refused(error.to_string()))?;
-        let safe =
-            safe.ok_or_else(|| refused(format!("there is no {}", self.safe_path().display())))?;
-        if let Some(known) = known {
-            let path = self.safe_path();
-            let (found, expected) = (safe.uuid(), known.uuid);
-            if found != expected {
-                let foreign = RestoreError::Foreign { path, found, expected };
-                return Err(refused_with(foreign.to_string(), false));
-            }
-            if known.names_checkpoint(safe.generation()) == Some(false) {
-                return Err(refused(RestoreError::Outdated { path }.to_string()));
-            }
+        let Some(directory) = directory else {
+            let name = format!("{}.safe", self.pool.path().display());
+            let name = self.at.as_ref().map_or(name, |at| at.path().display().to_string());
+            return Err(refused_with(format!("there is no {name}"), false));
+        };
+        let path = &PathBuf::from(directory.path());
+        if let Some(known) = known
+            && directory.uuid() != known.uuid
+        {
+            let (found, expected) = (directory.uuid(), known.uuid);
+            let foreign = RestoreError::Foreign { path: path.clone(), found, expected };
+            return Err(refused_with(foreign.to_string(), false));
         }
+        // Whoever has the pool open whose file is gone still writes here.
+        directory.lock()?;
+        let ownership = former.map_or(Ok(directory.ownership()), PoolFile::ownership)?;
+        ownership.demand(self.pool.path())?;
+        let directory = Arc::new(directory);
+        let damaged = |error: RestoreError| {
+            let has_checkpoint = matches!(error, RestoreError::Damaged { .. });
+            refused_with(error.to_string(), has_checkpoint)
+        };
+        let safe = SafeCopy::find(Arc::clone(&directory) as Arc<dyn Disk>).map_err(damaged)?;
+        let none = || refused_with(format!("there is no checkpoint in {}", path.display()), false);
+        let safe = safe.ok_or_else(none)?;
+        let refused = |found| refused_with(found, true);
+        if let Some(known) = known
+            && known.names_checkpoint(safe.generation()) == Some(false)
+        {
+            let path = path.clone();
+            return Err(refused(RestoreError::Outdated { path }.to_string()));
+        }
+        let file = self.restore_from(options, &safe, former, ownership, &refused)?;
+        let superblock = file.superblock()?;
+        Ok((file, superblock))
+    }
+
+    fn restore_from(
+        &self,
+        options: &Options,
+        safe: &SafeCopy,
+        former: Option<&PoolFile>,
+        ownership: Ownership,
+        refused: &dyn Fn(String) -> OpenError,
+    ) -> Opened<PoolFile> {
         let mut file = match former {
             Some(former) => former.replacement()?,
-            None => PoolFile::create(&self.path)?,
+            None => PoolFile::create_at(&self.pool)?,
         };
         // Whatever the limit is by now: it is for what comes, and must not take away what is there.
         let medium: Memory = file.mapped(0, u64::MAX)?;
@@ -230,29 +280,28 @@ impl Companions {
         let synced = medium.sync(0..medium.size());
         synced.map_err(|error| refused(format!("the restored pool cannot be synced: {error}")))?;
         drop(medium);
-        file.set_mode(self.mode)?;
+        file.set_ownership(ownership)?;
         match former {
             Some(_) => file.publish_over()?,
             None => file.publish()?,
         }
         let superblock = file.superblock()?;
         file.give_vacant_back(&superblock);
-        Ok((file, superblock))
+        Ok(file)
     }
 
     /// What of the pool that cannot be restored may still read well: only files that are there, and the checkpoint only
     /// if it is the pool's own.
-    fn how_to_salvage(&self, has_pool: bool, is_own: bool) -> String {
-        let safe = self.safe_path();
-        let (pool, has_safe) = (self.path.display(), is_own && safe.exists());
-        let safe = safe.display();
-        match (has_pool, has_safe) {
-            (true, true) => format!(
+    fn how_to_salvage(&self, has_pool: bool, has_checkpoint: bool) -> String {
+        let pool = self.pool.path().display();
+        let safe = self.at.as_ref().filter(|_| has_checkpoint);
+        match (has_pool, safe.map(|safe| safe.path().display())) {
+            (true, Some(safe)) => format!(
                 ", or try `firndex salvage {pool} OUT1` and `firndex salvage {safe} OUT2`, and keep the larger"
             ),
-            (true, false) => format!(", or try `firndex salvage {pool} OUT`"),
-            (false, true) => format!(", or try `firndex salvage {safe} OUT`"),
-            (false, false) => String::new(),
+            (true, None) => format!(", or try `firndex salvage {pool} OUT`"),
+            (false, Some(safe)) => format!(", or try `firndex salvage {safe} OUT`"),
+            (false, None) => String::new(),
         }
     }
 
@@ -269,59 +318,61 @@ impl Companions {
         pairs: &dyn Fn() -> u64,
     ) -> Result<Option<Durable>> {
         let io = |action| move |source| Error::Io { action, source };
+        let uuid = pool.superblock().uuid;
         let Some(Beginning { log, logged }) = beginning else {
             file.publish()?;
-            if pool.is_read_only() {
-                return Ok(None);
-            }
-            let was_logged = pool.superblock().logged().is_some();
-            let marked = match options.durability {
-                Some(asked) => pool.set_unlogged(asked),
-                None => pool.set_logged(None),
-            };
-            marked.map_err(io("marking the pool as not logged"))?;
-            if was_logged {
-                // The first change outdates the earlier log.
-                self.remove().map_err(io("removing the pool's former log"))?;
+            if !pool.is_read_only() {
+                let marked = match options.durability {
+                    Some(asked) => pool.set_unlogged(asked),
+                    None => pool.set_logged(None),
+                };
+                marked.map_err(io("marking the pool as not logged"))?;
+                // The first change outdates the earlier log. Each opening does this: the last one may have been killed
+                // before it got here.
+                self.remove(uuid)?;
             }
             return Ok(None);
         };
-        let superblock = pool.superblock();
-        let uuid = superblock.uuid;
-        self.refuse_others(Some(uuid))?;
-        let image = Arc::clone(pool);
-        // A checkpoint that the pool does not name is from another time, and useless.
-        let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
-            && matches!(
-                self.safe_copy(),
-                Ok(Some(found)) if superblock.has_checkpoint(found.generation())
-            );
-        let config = Config {
-            disk: Arc::clone(&self.disk),
-            pool: self.pool.clone(),
-            uuid,
-            interval: options.durable_every,
-            checkpoint_bytes_min: options.checkpoint_bytes_min,
-            is_in_doubt: !is_safe,
-            clock: SystemTime::now,
-        };
-        if is_safe {
-            pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
-            return Ok(Some(Durable::start(config, log, image, false).map_err(OpenError::Log)?));
-        }
-        let start = || -> Result<Durable> {
-            let is_new = file.is_unnamed();
-            file.publish()?;
-            let started = Durable::start(config, log, image, true).map_err(OpenError::Log);
-            if started.is_err() && is_new {
-                // It is locked, so nobody has seen it. A pool that could not be completed is not left behind.
-                let _ = std::fs::remove_file(&self.path);
+        let is_new = file.is_unnamed();
+        file.publish()?;
+        let begin = || -> Result<Option<Durable>> {
+            let directory = self.claim(file, uuid)?;
+            let superblock = pool.superblock();
+            let disk: Arc<dyn Disk> = Arc::new(directory);
+            // A checkpoint that the pool does not name is from another time, and useless.
+            let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
+                && matches!(
+                    SafeCopy::find(Arc::clone(&disk)),
+                    Ok(Some(found)) if superblock.has_checkpoint(found.generation())
+                );
+            let image = Arc::clone(pool);
+            let config = Config {
+                disk,
+                uuid,
+                interval: options.durable_every,
+                checkpoint_bytes_min: options.checkpoint_bytes_min,
+                is_in_doubt: !is_safe,
+                clock: SystemTime::now,
+            };
+            if is_safe {
+                pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
+                let started = Durable::start(config, log, image, false);
+                return Ok(Some(started.map_err(OpenError::Log)?));
             }
-            let durable = started?;
-            pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
-            Ok(durable)
+            let start = || -> Result<Durable> {
+                let durable = Durable::start(config, log, image, true).map_err(OpenError::Log)?;
+                pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
+                Ok(durable)
+            };
+            pool.clean_for(|| Some(pairs()), start).map_err(io("syncing the pool"))?.map(Some)
         };
-        pool.clean_for(|| Some(pairs()), start).map_err(io("syncing the pool"))?.map(Some)
+        begin().inspect_err(|_| {
+            if is_new {
+                // It is locked, so nobody has seen it. A pool that could not be completed is not left behind.
+                file.withdraw();
+                let _ = self.remove(uuid);
+            }
+        })
     }
 }
 
@@ -333,25 +384,89 @@ pub struct LogFiles {
     pub paths: Vec<PathBuf>,
     /// Bytes of the log's segments.
     pub log_bytes: u64,
-    /// Bytes of the checkpoint, and of the one being written.
+    /// Bytes of the checkpoint, and of the room for the next one.
     pub checkpoint_bytes: u64,
 }
 
 pub(crate) fn files(options: &Options, path: &Path) -> Result<LogFiles> {
-    let Companions { directory, disk, pool, .. } = Companions::of(options, &resolved(path));
-    let names = durability::companions(&*disk, &pool)
-        .map_err(|source| Error::Io { action: "listing the pool's files", source })?;
+    let listing = |source| Error::Io { action: "listing the pool's files", source };
     let mut files = LogFiles::default();
-    for name in names {
-        let path = directory.join(&name);
-        // A file may have disappeared meanwhile.
-        let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        if name.starts_with(&format!("{pool}.log.")) {
+    let Some(found) = Companions::of(options, &Located::followed(path)?)?.find()? else {
+        return Ok(files);
+    };
+    for (name, bytes) in found.files().map_err(listing)? {
+        let of = |kind: &str| name.as_encoded_bytes().starts_with(kind.as_bytes());
+        if of("log.") {
             files.log_bytes += bytes;
-        } else {
+        } else if of("checkpoint.") {
             files.checkpoint_bytes += bytes;
         }
-        files.paths.push(path);
+        files.paths.push(found.path().join(name));
     }
     Ok(files)
+}
+
+/// Removes the pool at `path` with everything that belongs to it: its file, and the directory of its log, checkpoint and
+/// sums. If its file is gone already, the rest is removed.
+///
+/// The pool may not be open. What is not firndex's stays, whatever it is called. If `path` is a link, what it leads to is
+/// removed, and the link stays. For a pool whose log is in another directory, name that as
+/// [`Options::log_directory`](crate::Options::log_directory) does, with [`Options::remove`](crate::Options::remove).
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("ports.firn");
+/// firndex::Table::<u64, u16>::create(&path)?.close()?;
+/// firndex::remove(&path)?;
+/// assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+/// # Ok(())
+/// # }
+/// ```
+pub fn remove(path: impl AsRef<Path>) -> Result<()> {
+    Options::new().remove(path)
+}
+
+pub(crate) fn remove_pool(options: &Options, path: &Path) -> Result<()> {
+    let pool = Located::followed(path)?;
+    let companions = Companions::of(options, &pool)?;
+    let file = match PoolFile::claim_at(&pool, pmem::file::Access::Write) {
+        Ok(file) => Some(file),
+        Err(OpenError::Missing { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let found = companions.find()?;
+    let uuid = match &file {
+        None => found.as_ref().map(SafeDirectory::uuid),
+        Some(file) => match (file.superblock(), &found) {
+            (Ok(superblock), _) => {
+                if superblock.logged().is_some_and(|logged| logged.is_elsewhere)
+                    && options.log_directory.is_none()
+                {
+                    return Err(OpenError::LogElsewhere { path: path.into() }.into());
+                }
+                Some(superblock.uuid)
+            }
+            // A damaged pool, or what is left of one, is known by its companions.
+            (Err(OpenError::NotAPool { .. }), Some(found)) if file.is_blank()? => {
+                Some(found.uuid())
+            }
+            (Err(error @ OpenError::NotAPool { .. }), _) => return Err(error.into()),
+            (Err(_), found) => found.as_ref().map(SafeDirectory::uuid),
+        },
+    };
+    if file.is_none() && found.is_none() {
+        return Err(OpenError::Missing { path: path.into() }.into());
+    }
+    drop(found);
+    // Before the file: after a crash in between they would bring the pool back.
+    if let Some(uuid) = uuid {
+        companions.remove(uuid)?;
+        if options.log_directory.is_some() {
+            // Sums lie beside the pool.
+            Companions::of(&Options::new(), &pool)?.remove(uuid)?;
+        }
+    }
+    let Some(file) = file else { return Ok(()) };
+    file.remove().map_err(Into::into)
 }

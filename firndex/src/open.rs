@@ -3,13 +3,13 @@
 use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
-use crate::logging::{Beginning, Companions, next_durability, resolved};
+use crate::logging::{Beginning, Companions, next_durability};
 use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
 use engines::engine::Wanted;
 use engines::{Inlined, Opened};
 use index::hash::{HASH_ID, Hasher};
 use index::{Fixed, Index, Records};
-use pmem::file::{Access, PoolFile, Verified};
+use pmem::file::{Access, Located, PoolFile, Verified};
 use pmem::heap::{SEGMENT_LOG2_DEFAULT, SEGMENT_LOG2_SMALL};
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
@@ -246,12 +246,13 @@ struct Found {
 fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Result<Found> {
     options.check()?;
     if mode == Mode::Create {
-        return create(options, path, contents, Companions::of(options, path));
+        let pool = Located::new(path)?;
+        return create(options, &pool, contents, Companions::of(options, &pool)?);
     }
-    let path = &resolved(path);
-    let companions = Companions::of(options, path);
-    let Some(Locked { file, superblock, .. }) = find(options, path, mode, &companions)? else {
-        return create(options, path, contents, companions);
+    let pool = &followed(path, mode)?;
+    let companions = Companions::of(options, pool)?;
+    let Some(Locked { file, superblock, .. }) = find(options, pool, mode, &companions)? else {
+        return create(options, pool, contents, companions);
     };
     let engine = check_superblock(&superblock, options.engine, contents)?;
     superblock.check_state(&file.place())?;
@@ -273,20 +274,30 @@ fn open(options: &Options, path: &Path, mode: Mode, contents: Contents) -> Resul
     Ok(Found { pool, engine, file, companions, beginning })
 }
 
+/// Where the pool at `path` is. Its directory is held from now on.
+fn followed(path: &Path, mode: Mode) -> Result<Located> {
+    Ok(Located::followed(path).map_err(|error| match error {
+        OpenError::NoDirectory { .. } if mode == Mode::Open => {
+            OpenError::Missing { path: path.into() }
+        }
+        error => error,
+    })?)
+}
+
 /// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it
 /// did so.
 pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
     options.check()?;
-    let path = &resolved(path);
+    let pool = &followed(path, Mode::Open)?;
     let needs_none = |superblock: &Superblock| {
         let place = PoolFile::place_of(path);
         superblock.logged().is_none() || place.is_ok_and(|now| superblock.check_state(&now).is_ok())
     };
-    if PoolFile::inspect(path).is_ok_and(|superblock| needs_none(&superblock)) {
+    if PoolFile::inspect_at(pool).is_ok_and(|superblock| needs_none(&superblock)) {
         return Ok(false);
     }
-    let companions = Companions::of(options, path);
-    Ok(find(options, path, Mode::Open, &companions)?.is_some_and(|found| found.is_restored))
+    let companions = Companions::of(options, pool)?;
+    Ok(find(options, pool, Mode::Open, &companions)?.is_some_and(|found| found.is_restored))
 }
 
 /// Compares the closed pool file at `path` with the sums that were written when it was closed
@@ -310,7 +321,7 @@ pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
 /// # }
 /// ```
 pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
-    let (file, superblock) = PoolFile::open(&resolved(path.as_ref()), Access::Read)?;
+    let (file, superblock) = PoolFile::open(path.as_ref(), Access::Read)?;
     let verified = file.verify(&superblock, &file.place());
     verified.map_err(|source| Error::Io { action: "comparing the pool with its sums", source })
 }
@@ -325,12 +336,12 @@ struct Locked {
 /// The pool file, restored from checkpoint and log where it does not count; `None` if a pool has to be made.
 fn find(
     options: &Options,
-    path: &Path,
+    pool: &Located,
     mode: Mode,
     companions: &Companions,
 ) -> Result<Option<Locked>> {
     let access = if options.read_only { Access::Read } else { Access::Write };
-    let has_safe_copy = || !matches!(companions.safe_copy(), Ok(None));
+    let has_safe_copy = || companions.has_safe_copy();
     let restored = |former: Option<&PoolFile>, known: Option<&Superblock>| {
         if options.read_only {
             return Err(OpenError::NeedsRecovery.into());
@@ -338,14 +349,14 @@ fn find(
         let (file, superblock) = companions.restore(options, former, known)?;
         Ok(Some(Locked { file, superblock, is_restored: true }))
     };
-    match PoolFile::open(path, access) {
+    match PoolFile::open_at(pool, access) {
         Ok((file, superblock)) => {
             let state = superblock.check_state(&file.place());
             let Some(logged) = superblock.logged().filter(|_| state.is_err()) else {
                 return Ok(Some(Locked { file, superblock, is_restored: false }));
             };
             if logged.is_elsewhere && options.log_directory.is_none() {
-                return Err(OpenError::LogElsewhere { path: path.into() }.into());
+                return Err(OpenError::LogElsewhere { path: pool.path().into() }.into());
             }
             restored(Some(&file), Some(&superblock))
         }
@@ -356,10 +367,11 @@ fn find(
         Err(error @ (OpenError::Damaged { .. } | OpenError::Truncated { .. }))
             if has_safe_copy() && !options.read_only =>
         {
-            restored(Some(&PoolFile::claim(path)?), None).map_err(|_| error.into())
+            restored(Some(&PoolFile::claim_at(pool, Access::Write)?), None)
+                .map_err(|_| error.into())
         }
         Err(error @ OpenError::NotAPool { .. }) if has_safe_copy() && !options.read_only => {
-            let file = PoolFile::claim(path)?;
+            let file = PoolFile::claim_at(pool, Access::Write)?;
             if !file.is_blank()? {
                 return Err(error.into());
             }
@@ -371,17 +383,15 @@ fn find(
 
 fn create(
     options: &Options,
-    path: &Path,
+    pool: &Located,
     contents: Contents,
     companions: Companions,
 ) -> Result<Found> {
     let engine = contents.engine(options.engine, &options.parameters)?;
     let spec = spec(options, engine, contents);
-    let file = PoolFile::create(path)?;
+    let file = PoolFile::create_at(pool)?;
     let (medium, beginning) = medium(options, &file, 0, &companions, None)?;
-    if beginning.is_some() {
-        companions.refuse_others(None)?;
-    }
+    companions.refuse_others(beginning.is_some())?;
     let pool = Pool::create(medium, &spec, file.place());
     let pool = pool.map_err(|error| Error::from(error).of_a_new_pool())?;
     Ok(Found { pool, engine, file, companions, beginning })
@@ -400,6 +410,10 @@ fn medium(
     }
     let flush = flush(options)?;
     let beginning = companions.begin(companions.durability(options, file, recorded))?;
+    if beginning.is_some() && !file.is_unnamed() {
+        // Before anything is changed.
+        file.ownership()?.demand(file.path())?;
+    }
     let memory = watched(options, file.mapped(bytes, options.size_max(bytes))?)?;
     let memory = match &beginning {
         Some(beginning) => memory.logged(Arc::clone(&beginning.log)),

@@ -105,7 +105,9 @@ pub struct Options {
     pub(crate) durability: Option<Durability>,
     pub(crate) durable_every: Duration,
     pub(crate) log_directory: Option<PathBuf>,
-    pub(crate) checkpoint_bytes_min: u64,
+    pub(crate) checkpoint_bytes_min: Option<u64>,
+    /// Permissions that a copy has at most: those of the file that is copied.
+    pub(crate) mode: Option<u32>,
     pub(crate) restore_progress: Option<Progress>,
     pub(crate) settings: Settings,
 }
@@ -124,9 +126,6 @@ impl fmt::Debug for Progress {
 const MAX_BYTES: u64 = 64 << 30;
 /// Default interval of changes that power loss may take.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
-/// No checkpoint is made before the log has this size.
-const CHECKPOINT_BYTES_MIN: u64 = 256 << 20;
-
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -148,7 +147,8 @@ impl Default for Options {
             durability: None,
             durable_every: DURABLE_EVERY,
             log_directory: None,
-            checkpoint_bytes_min: CHECKPOINT_BYTES_MIN,
+            checkpoint_bytes_min: None,
+            mode: None,
             restore_progress: None,
             settings: Settings::default(),
         }
@@ -370,10 +370,11 @@ impl Options {
         self
     }
 
-    /// Size of the log in bytes below which no checkpoint is made. Default: 256 MiB. Above it, a checkpoint is made
-    /// when the log is as large as the pool. A smaller log makes opening after power loss faster, and writes more.
+    /// Size of the log in bytes below which no checkpoint is made unless the disk is full. Default: 16 times the pool's
+    /// size, 256 MiB at most. Above it, a checkpoint is made when the log is as large as the pool. A smaller log makes
+    /// opening after power loss faster, and writes more.
     pub fn checkpoint_at(mut self, log_bytes: u64) -> Self {
-        self.checkpoint_bytes_min = log_bytes;
+        self.checkpoint_bytes_min = Some(log_bytes);
         self
     }
 
@@ -431,7 +432,7 @@ impl Options {
         self
     }
 
-    /// Writes checksums of the pool's file beside it, in `POOL.sums`, whenever the pool is closed. Then
+    /// Writes checksums of the pool's file beside it, in `POOL.safe/sums`, whenever the pool is closed. Then
     /// [`verify`](crate::verify) finds every bit of the closed file that changes afterwards, in pairs of tables, too,
     /// which have no checksum of their own. Default: as in the last opening; a new pool has none.
     ///

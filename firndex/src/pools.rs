@@ -93,6 +93,11 @@ impl Options {
         logging::files(self, path.as_ref())
     }
 
+    /// As [`remove`](crate::remove), for a pool whose log is in [`Options::log_directory`].
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<()> {
+        logging::remove_pool(self, path.as_ref())
+    }
+
     /// Creates a store at `path`, where no file may exist.
     pub fn create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
         open::store(self, path.as_ref(), Mode::Create)

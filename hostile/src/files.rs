@@ -2,6 +2,7 @@
 
 use pmem::durability::disk::{Disk, DiskFile};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -80,7 +81,11 @@ impl DiskFile for File {
         Ok(count)
     }
 
-    fn allocate(&self, _bytes: u64) -> io::Result<()> {
+    fn allocate(&self, _range: Range<u64>) -> io::Result<()> {
+        refused()
+    }
+
+    fn shorten(&self, _bytes: u64) -> io::Result<()> {
         refused()
     }
 

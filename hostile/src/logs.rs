@@ -16,8 +16,11 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 const PAGE: usize = 4096;
+/// The directory beside a pool, and whose it is: what no mutant changes.
+const DIRECTORY: &str = "pool.safe";
+const IDENTITY: &str = "identity";
 /// The word of a checkpoint's header that has its checksum; that of the table of checksums; bytes of the image.
-const CHECKPOINT_CRC: usize = 14;
+const CHECKPOINT_CRC: usize = 15;
 const SUMS_CRC: usize = 13;
 const IMAGE_BYTES: usize = 12;
 /// The word of a segment's header that has its checksum.
@@ -31,9 +34,10 @@ const BLOWS_MAX: usize = 4;
 /// Rounds of changes, each with a sync.
 const ROUNDS: u32 = 5;
 
-/// The companions of a pool, and what may come of them when their end is torn.
+/// The files in the directory of a pool, and what may come of them when their end is torn.
 struct Seed {
     form: Form,
+    identity: Vec<u8>,
     files: Files,
     /// Checksums of the images of all prefixes of the log.
     images: BTreeSet<u32>,
@@ -63,23 +67,25 @@ fn make(engine: Engine, form: Form, is_reopened: bool) -> Option<Seed> {
         subject.remove(round * 9 + 1).expect("a removal needs no room");
         subject.sync().expect("there is room for the log");
     }
-    let files = companions(directory.path());
+    let directory = directory.path().join(DIRECTORY);
+    let identity = std::fs::read(directory.join(IDENTITY)).expect("it has an identity");
+    let files = companions(&directory);
     drop(subject);
     let images = prefixes(&files).filter_map(|files| restore(files).ok()).collect();
-    Some(Seed { form, files, images })
+    Some(Seed { form, identity, files, images })
 }
 
-/// The files beside a pool, without what segments are allocated ahead.
+/// The files of log and checkpoints, without what segments are allocated ahead.
 fn companions(directory: &Path) -> Files {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name == "pool" || name.ends_with(".new") {
+        if name == IDENTITY {
             continue;
         }
         let mut bytes = std::fs::read(entry.path()).expect("a file");
-        if !name.ends_with(".safe") {
+        if !is_checkpoint(&name) {
             let used = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
             bytes.truncate(used.next_multiple_of(PAGE));
         }
@@ -91,10 +97,14 @@ fn companions(directory: &Path) -> Files {
     Files(files)
 }
 
+fn is_checkpoint(name: &str) -> bool {
+    name.starts_with("checkpoint.")
+}
+
 /// The files as they are when the log ends earlier. Its last segment need not be the one that was made last: that may
 /// be ready for what comes next.
 fn prefixes(files: &Files) -> impl Iterator<Item = Files> {
-    let is_of_log = |file: &(String, Arc<Vec<u8>>)| !file.0.ends_with(".safe");
+    let is_of_log = |file: &(String, Arc<Vec<u8>>)| !is_checkpoint(&file.0);
     let segments = (0..files.0.len()).filter(move |&nth| is_of_log(&files.0[nth]));
     segments.flat_map(move |segment| {
         let pages = files.0[segment].1.len() / PAGE;
@@ -118,8 +128,8 @@ fn all() -> &'static [Seed] {
 
 /// Restores; the checksum of the image.
 fn restore(files: Files) -> Result<u32, RestoreError> {
-    let missing = RestoreError::Missing { path: "pool.safe".into() };
-    let safe = SafeCopy::find(Arc::new(files), "pool")?.ok_or(missing)?;
+    let missing = RestoreError::Missing { path: DIRECTORY.into() };
+    let safe = SafeCopy::find(Arc::new(files))?.ok_or(missing)?;
     let memory = Memory::dram(SIZE_MAX_BYTES).expect("addresses");
     safe.restore(&memory, &|_, _| ())?;
     assert!(memory.size() <= SIZE_MAX_BYTES);
@@ -159,8 +169,8 @@ fn forge(files: &mut Files, choices: &mut Choices<'_>) -> bool {
         store(bytes, word * WORD, value);
         choices.below(256)
     };
-    if name.ends_with(".safe") {
-        let choice = change(bytes, 1 + bytes.len() % 13).min(255);
+    if is_checkpoint(name) {
+        let choice = change(bytes, 1 + bytes.len() % 14).min(255);
         let image = load(bytes, IMAGE_BYTES * WORD) as usize;
         if choice.is_multiple_of(2) && image <= bytes.len() {
             // Of the image, which has one chunk here, as small as it is.
@@ -197,9 +207,9 @@ fn shuffle(files: &mut Files, choices: &mut Choices<'_>) {
             let bytes = Arc::clone(&files.0[one].1);
             files.0[one].1 = std::mem::replace(&mut files.0[other].1, bytes);
         }
-        2 => files.0[one].0 = format!("pool.log.{}", choices.below(4)),
+        2 => files.0[one].0 = format!("log.{}", choices.below(4)),
         _ => {
-            let name = format!("pool.log.{}", choices.word() >> choices.below(64));
+            let name = format!("log.{}", choices.word() >> choices.below(64));
             let bytes = Arc::clone(&files.0[other].1);
             files.0.push((name, bytes));
         }
@@ -244,8 +254,11 @@ pub fn restored(data: &[u8]) -> bool {
     let (seed, files, _) = mutant(&mut choices);
     let directory = in_ram();
     let path = directory.path().join("pool");
+    let safe = directory.path().join(DIRECTORY);
+    std::fs::create_dir(&safe).expect("room for a directory");
+    std::fs::write(safe.join(IDENTITY), &seed.identity).expect("room for a file");
     for (name, bytes) in &files.0 {
-        std::fs::write(directory.path().join(name), &**bytes).expect("room for a file");
+        std::fs::write(safe.join(name), &**bytes).expect("room for a file");
     }
     if choices.one_in(3) {
         // Cut off before it says anything.

@@ -73,6 +73,17 @@ impl SpaceError {
         }
     }
 
+    /// The pool's next checkpoint would have no room.
+    pub(crate) fn of_log(needed_bytes: u64, error: io::Error) -> SpaceError {
+        match error.kind() {
+            io::ErrorKind::StorageFull => SpaceError::Full {
+                needed_bytes,
+                reason: format!("its checkpoint would have no room then: {error}"),
+            },
+            _ => SpaceError::Io { needed_bytes, source: error },
+        }
+    }
+
     /// The operating system gave no space, for want of it or by a fault.
     pub(crate) fn refused(needed_bytes: u64, error: Errno) -> SpaceError {
         let reason = match error {
@@ -254,7 +265,7 @@ pub enum OpenError {
     /// The pool's file does not count, so the pool must be restored, and its checkpoint or log cannot be used.
     #[error(
         "{path} {state}, and cannot be restored from its checkpoint and log: {found}; put the pool's files together again \
-         as they were (POOL.safe and POOL.log.*), or restore a backup of all of them{advice}"
+         as they were (POOL and the directory POOL.safe), or restore a backup of both{advice}"
     )]
     NotRestored {
         /// The pool.
@@ -266,27 +277,93 @@ pub enum OpenError {
         /// What else to do with the files that are there.
         advice: String,
     },
-    /// Log or checkpoint of another pool lie where this one's would be.
+    /// What belongs to another pool lies where this one's log would be.
     #[error(
-        "{path} belongs to another pool ({found:032x}), and this one would overwrite it: move or remove that pool's files \
-         (POOL.safe and POOL.log.*), or name another directory with `Options::log_directory` or --log-dir"
+        "{path} belongs to another pool ({found:032x}), and this one needs the name for its log: move that directory away \
+         with its pool, or remove it, or name another directory for this pool's log (`Options::log_directory`)"
     )]
     ForeignLog {
-        /// The other pool's checkpoint.
+        /// The other pool's directory.
         path: PathBuf,
         /// The other pool's identity.
         found: u128,
     },
-    /// A log or checkpoint lies where a new pool's would be, and nobody can tell whose it is.
+    /// There is no file of the pool to be created, but its log and checkpoint are there.
     #[error(
-        "no pool was made at {path}, since another pool's checkpoint is there, perhaps all that is left of it: {found}; \
-         move that pool's files away (POOL.safe and POOL.log.*), or remove them"
+        "there is no file {path}, but the log and checkpoint of a pool called so are in {companions}: open it instead, which \
+         restores the pool; to begin anew, remove that directory, or call `firndex::remove`"
     )]
     LeftLog {
         /// Where the pool was to be.
         path: PathBuf,
+        /// The directory that is left.
+        companions: PathBuf,
+    },
+    /// Something that is not firndex's has the name of the pool's directory. It is left alone.
+    #[error(
+        "the pool needs the name {path} for its log and checkpoint, and something else has it: {found}; move that away, or \
+         name another directory for the log (`Options::log_directory`)"
+    )]
+    InTheWay {
+        /// What is in the way.
+        path: PathBuf,
         /// What was found.
         found: String,
+    },
+    /// Another process writes to the pool's log, though not to the file that has the pool's name.
+    #[error(
+        "{path} is in use by a process that has the pool open, perhaps one whose file was moved or removed: end that first"
+    )]
+    BusyLog {
+        /// The directory of log and checkpoint.
+        path: PathBuf,
+    },
+    /// There is no directory to make the pool's log in.
+    #[error(
+        "there is no directory {path} for the pool's log and checkpoint: create it, or name another one \
+         (`Options::log_directory`)"
+    )]
+    NoLogDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The pool's log cannot be made where it has to be.
+    #[error(
+        "log and checkpoint of the pool have to be in {path}, which cannot be made ({source}): give this user the right to \
+         write in the directory above it, or name another directory (`Options::log_directory`), or open the pool with \
+         durability `process`, which needs neither"
+    )]
+    NoRightToLog {
+        /// The directory of log and checkpoint.
+        path: PathBuf,
+        /// The operating system's error.
+        r#source: io::Error,
+    },
+    /// The pool's name leaves no room for that of its log.
+    #[error(
+        "the name of {path} has {found_bytes} bytes, and a pool with a log has {expected_bytes} at most; take a shorter one, \
+         or durability `process`"
+    )]
+    NameTooLong {
+        /// The pool.
+        path: PathBuf,
+        /// Bytes of its name.
+        found_bytes: usize,
+        /// Bytes that it may have.
+        expected_bytes: usize,
+    },
+    /// The pool belongs to somebody else, and this process may not make files that do. Nothing was changed.
+    #[error(
+        "{path} belongs to {owner}, and what is made for it has to, but this process is of {caller} and may not do that: \
+         open it as its owner or as root"
+    )]
+    OthersFile {
+        /// The pool.
+        path: PathBuf,
+        /// Whose it is.
+        owner: String,
+        /// Whose the process is.
+        caller: String,
     },
     /// The pool's log is in another directory.
     #[error(

@@ -2,8 +2,12 @@
 
 mod access;
 mod held;
+mod located;
 mod look;
 mod names;
+mod ownership;
+mod place;
+mod safe;
 mod sums;
 mod unnamed;
 
@@ -15,13 +19,20 @@ use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
 use held::Registration;
-use names::{directory_of, io_error, leads_to};
-use rustix::fs::{FileType, FlockOperation};
+pub use located::Located;
+use located::{id_of, is_directory, is_file};
+use names::io_error;
+pub use ownership::Ownership;
+use place::place;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+pub(crate) use safe::{BEGINNING_BYTES, is_ours};
+pub use safe::{Displaced, Found as FoundSafe, SafeDirectory};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 pub use sums::Verified;
 use unnamed::Unnamed;
 
@@ -34,7 +45,7 @@ pub struct PoolFile {
     /// Dropped before the file is closed: after that another file may get its inode.
     _registration: Registration,
     file: File,
-    path: PathBuf,
+    located: Located,
     access: Access,
     place: Place,
     unnamed: Option<Unnamed>,
@@ -58,28 +69,30 @@ impl PoolFile {
     /// and a crash leaves nothing behind (on file systems without O_TMPFILE: a file with a random name, which the next
     /// creation at `path` removes).
     pub fn create(path: &Path) -> Result<PoolFile, OpenError> {
-        if path.symlink_metadata().is_ok() {
-            return Err(OpenError::Exists { path: path.into() });
+        Self::create_at(&Located::new(path)?)
+    }
+
+    /// The same in a directory that is held.
+    pub fn create_at(located: &Located) -> Result<PoolFile, OpenError> {
+        if located.exists() {
+            return Err(OpenError::Exists { path: located.path().into() });
         }
-        let directory = directory_of(path);
-        if !directory.is_dir() {
-            return Err(OpenError::NoDirectory { path: directory.into() });
-        }
-        Self::created(unnamed::make(path)?, path)
+        Self::created(unnamed::make(located)?, located)
     }
 
     /// As [`PoolFile::create`], as if the file system did not support O_TMPFILE.
     #[cfg(test)]
     fn create_temporary(path: &Path) -> Result<PoolFile, OpenError> {
-        Self::created(unnamed::make_temporary(path)?, path)
+        let located = Located::new(path)?;
+        Self::created(unnamed::make_temporary(&located)?, &located)
     }
 
-    fn created((file, unnamed): (File, Unnamed), path: &Path) -> Result<PoolFile, OpenError> {
-        let claimed = claim(&file, path, Access::Write);
+    fn created((file, unnamed): (File, Unnamed), located: &Located) -> Result<PoolFile, OpenError> {
+        let claimed = claim(&file, located.path(), Access::Write);
         let (place, registration) = claimed.inspect_err(|_| unnamed.discard())?;
         Ok(PoolFile {
             file,
-            path: path.into(),
+            located: located.clone(),
             access: Access::Write,
             place,
             unnamed: Some(unnamed),
@@ -89,34 +102,38 @@ impl PoolFile {
         })
     }
 
-    /// A new, empty, locked file that [`PoolFile::publish`] will put in place of this one.
+    /// A new, empty, locked file that [`PoolFile::publish_over`] will put in place of this one, with its owner, group
+    /// and permissions.
     pub fn replacement(&self) -> Result<PoolFile, OpenError> {
-        Self::created(unnamed::make_temporary(&self.path)?, &self.path)
+        let ownership = self.ownership()?;
+        ownership.demand(self.path())?;
+        let new = Self::created(unnamed::make_temporary(&self.located)?, &self.located)?;
+        new.set_ownership(ownership)?;
+        Ok(new)
     }
 
     /// Gives a replacement the name of what it replaces.
     pub fn publish_over(&mut self) -> Result<(), OpenError> {
-        let io = io_error("naming", &self.path);
+        let io = io_error("naming", self.path());
         if let Some(unnamed) = self.unnamed.take() {
-            unnamed.replace(&self.path).map_err(|error| io(error.into()))?;
+            unnamed.replace(&self.located).map_err(|error| io(error.into()))?;
         }
-        let directory = File::open(directory_of(&self.path)).map_err(&io)?;
-        directory.sync_all().map_err(&io)
+        self.located.sync_directory().map_err(io)
     }
 
-    /// Locks an existing file for writing, whatever it holds.
+    /// Locks the file that `path` leads to for writing, whatever it holds.
     pub fn claim(path: &Path) -> Result<PoolFile, OpenError> {
-        Self::claimed(path, Access::Write)
+        Self::claim_at(&followed(path)?, Access::Write)
     }
 
-    /// Locks an existing file against writers, whatever it holds.
+    /// Locks the file that `path` leads to against writers, whatever it holds.
     pub fn claim_to_read(path: &Path) -> Result<PoolFile, OpenError> {
-        Self::claimed(path, Access::Read)
+        Self::claim_at(&followed(path)?, Access::Read)
     }
 
     /// Bytes of the file.
     pub fn len(&self) -> Result<u64, OpenError> {
-        let metadata = self.file.metadata().map_err(io_error("looking at", &self.path))?;
+        let metadata = self.file.metadata().map_err(io_error("looking at", self.path()))?;
         Ok(metadata.len())
     }
 
@@ -130,28 +147,29 @@ impl PoolFile {
         std::os::unix::fs::FileExt::read_exact_at(&self.file, bytes, at)
     }
 
-    fn claimed(path: &Path, access: Access) -> Result<PoolFile, OpenError> {
+    /// Locks an existing file, whatever it holds.
+    pub fn claim_at(located: &Located, access: Access) -> Result<PoolFile, OpenError> {
         for _ in 0..CLAIMS_MAX {
-            let file = open_regular(path, access)?;
+            let file = open_regular(located, access)?;
             // Between the two somebody may put another file in this one's place.
-            if let Some(claimed) = Self::claimed_if_named(file, path, access)? {
+            if let Some(claimed) = Self::claimed_if_named(file, located, access)? {
                 return Ok(claimed);
             }
         }
-        Err(OpenError::Busy { path: path.into() })
+        Err(OpenError::Busy { path: located.path().into() })
     }
 
     /// `None`: the file has the name no longer, so that a lock on it keeps nobody out.
     fn claimed_if_named(
         file: File,
-        path: &Path,
+        located: &Located,
         access: Access,
     ) -> Result<Option<PoolFile>, OpenError> {
-        let (place, registration) = claim(&file, path, access)?;
+        let (place, registration) = claim(&file, located.path(), access)?;
         // From here on dropping it unlocks.
         let claimed = PoolFile {
             file,
-            path: path.into(),
+            located: located.clone(),
             access,
             place,
             unnamed: None,
@@ -159,7 +177,7 @@ impl PoolFile {
             vacant: Vec::new(),
             _registration: registration,
         };
-        Ok(leads_to(path, &claimed.file).then_some(claimed))
+        Ok(located.is_of(&claimed.file).then_some(claimed))
     }
 
     /// Whether the file holds nothing: it is empty, or its first bytes are zeros, as a file may be of which nothing
@@ -167,7 +185,7 @@ impl PoolFile {
     pub fn is_blank(&self) -> Result<bool, OpenError> {
         use std::os::unix::fs::FileExt;
         let mut bytes = vec![0; crate::superblock::SUPERBLOCK_BYTES as usize];
-        let read = self.file.read_at(&mut bytes, 0).map_err(io_error("reading", &self.path))?;
+        let read = self.file.read_at(&mut bytes, 0).map_err(io_error("reading", self.path()))?;
         Ok(bytes[..read].iter().all(|&byte| byte == 0))
     }
 
@@ -183,26 +201,32 @@ impl PoolFile {
 
     /// The superblock that it holds.
     pub fn superblock(&self) -> Result<Superblock, OpenError> {
-        look::superblock(&self.file, io_error("reading", &self.path))
+        look::superblock(&self.file, io_error("reading", self.path()))
     }
 
-    /// Gives the file these permissions.
-    pub fn set_mode(&self, mode: u32) -> Result<(), OpenError> {
-        use std::os::unix::fs::PermissionsExt;
-        let permissions = std::fs::Permissions::from_mode(mode);
-        self.file.set_permissions(permissions).map_err(io_error("protecting", &self.path))
+    /// Gives the file this owner, group and permissions.
+    pub fn set_ownership(&self, ownership: Ownership) -> Result<(), OpenError> {
+        ownership.give(&self.file).map_err(io_error("protecting", self.path()))
     }
 
-    /// Its permissions.
-    pub fn mode(&self) -> Result<u32, OpenError> {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = self.file.metadata().map_err(io_error("looking at", &self.path))?;
-        Ok(metadata.mode() & 0o777)
+    /// Its owner, group and permissions.
+    pub fn ownership(&self) -> Result<Ownership, OpenError> {
+        Ownership::of(&self.file).map_err(io_error("looking at", self.path()))
     }
 
     /// The path that it was opened by.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.located.path()
+    }
+
+    /// Where it is.
+    pub fn located(&self) -> &Located {
+        &self.located
+    }
+
+    /// Whether the name by which it was opened is still its own.
+    pub fn has_its_name(&self) -> bool {
+        self.located.is_of(&self.file)
     }
 
     /// Whether it was created and has no name yet.
@@ -210,28 +234,53 @@ impl PoolFile {
         self.unnamed.is_some()
     }
 
-    /// Gives a created file its name, which must still be free, and makes that durable.
+    /// Gives a created file its name, which must still be free, and makes that durable. If it cannot be made durable,
+    /// the name is taken back.
     pub fn publish(&mut self) -> Result<(), OpenError> {
-        let io = io_error("naming", &self.path);
+        let io = io_error("naming", self.path());
         let Some(unnamed) = self.unnamed.take() else { return Ok(()) };
-        unnamed.name(&self.file, &self.path).map_err(|error| match error {
-            rustix::io::Errno::EXIST => OpenError::Exists { path: self.path.clone() },
+        unnamed.name(&self.file, &self.located).map_err(|error| match error {
+            Errno::EXIST => OpenError::Exists { path: self.path().into() },
             error => io(error.into()),
         })?;
-        let directory = File::open(directory_of(&self.path)).map_err(&io)?;
-        directory.sync_all().map_err(&io)
+        self.located.sync_directory().map_err(|error| {
+            self.withdraw();
+            io(error)
+        })
+    }
+
+    /// Takes the name from a file that was created and could not be completed. It is locked, so nobody has used it.
+    pub fn withdraw(&self) {
+        if self.has_its_name() {
+            // If this fails, too, a pool is left that the caller is told of.
+            let _ = self.located.unlink();
+        }
+    }
+
+    /// Removes the file, if it still has its name.
+    pub fn remove(self) -> Result<(), OpenError> {
+        let io = io_error("removing", self.path());
+        if self.has_its_name() {
+            self.located.unlink().map_err(|error| io(error.into()))?;
+        }
+        self.located.sync_directory().map_err(io)
     }
 
     /// Opens and locks an existing file and reads its superblock.
     pub fn open(path: &Path, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
-        let mut pool_file = Self::claimed(path, access).map_err(|error| match error {
+        Self::open_at(&followed(path)?, access)
+    }
+
+    /// The same in a directory that is held.
+    pub fn open_at(located: &Located, access: Access) -> Result<(PoolFile, Superblock), OpenError> {
+        let mut pool_file = Self::claim_at(located, access).map_err(|error| match error {
             OpenError::NotWritable { path, source, .. } => {
-                let needs_recovery = Self::inspect(&path).is_ok_and(|found| !found.clean);
+                let needs_recovery = Self::inspect_at(located).is_ok_and(|found| !found.clean);
                 OpenError::NotWritable { path, needs_recovery, source }
             }
             error => error,
         })?;
-        let superblock = look::superblock(&pool_file.file, io_error("reading", path))?;
+        let superblock = look::superblock(&pool_file.file, io_error("reading", located.path()))?;
         if access == Access::Write {
             pool_file.vacant = vacant_ranges(&superblock, &pool_file);
         }
@@ -250,12 +299,18 @@ impl PoolFile {
     /// Reads the superblock of a file without locking it: what it says may be out of date at
     /// once.
     pub fn inspect(path: &Path) -> Result<Superblock, OpenError> {
-        look::superblock(&open_regular(path, Access::Read)?, io_error("reading", path))
+        Self::inspect_at(&followed(path)?)
+    }
+
+    /// The same in a directory that is held.
+    pub fn inspect_at(located: &Located) -> Result<Superblock, OpenError> {
+        let file = open_regular(located, Access::Read)?;
+        look::superblock(&file, io_error("reading", located.path()))
     }
 
     /// Where the file at `path` is, and this boot.
     pub fn place_of(path: &Path) -> Result<Place, OpenError> {
-        place(&open_regular(path, Access::Read)?, path)
+        place(&open_regular(&followed(path)?, Access::Read)?, path)
     }
 
     /// Where the file is, and this boot.
@@ -266,7 +321,7 @@ impl PoolFile {
     /// Fails where the file is not on a DAX file system, or the processor cannot flush what is stored there.
     pub fn probe_dax(&self) -> Result<CacheFlush, OpenError> {
         self.map_sync()
-            .map_err(|error| OpenError::NoDax { path: self.path.clone(), source: error.into() })?;
+            .map_err(|error| OpenError::NoDax { path: self.path().into(), source: error.into() })?;
         CacheFlush::detect().ok_or(OpenError::Unsupported {
             missing: "an instruction that flushes a line, without which the medium `dax` promises nothing",
         })
@@ -306,7 +361,7 @@ impl PoolFile {
             io::ErrorKind::Unsupported if !crate::pair::is_supported() => {
                 OpenError::Unsupported { missing: "atomic loads of 16 bytes" }
             }
-            _ => io_error("mapping", &self.path)(error),
+            _ => io_error("mapping", self.path())(error),
         }
     }
 
@@ -322,7 +377,7 @@ impl PoolFile {
                     .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             }
         }
-        self.file.try_clone().map_err(io_error("opening", &self.path))
+        self.file.try_clone().map_err(io_error("opening", self.path()))
     }
 }
 
@@ -346,41 +401,40 @@ fn keeps_files_in_memory(system: &rustix::fs::StatFs) -> bool {
     [TMPFS, RAMFS].contains(&system.f_type.cast_unsigned())
 }
 
-fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {
+/// Where an existing file is. Without its directory, there is no such file.
+fn followed(path: &Path) -> Result<Located, OpenError> {
+    Located::followed(path).map_err(|error| match error {
+        OpenError::NoDirectory { .. } => OpenError::Missing { path: path.into() },
+        error => error,
+    })
+}
+
+fn open_regular(located: &Located, access: Access) -> Result<File, OpenError> {
+    let path = located.path();
     let io = io_error("opening", path);
     let not_a_file = |found| Err(OpenError::NotAFile { path: path.into(), found });
     // Asked before opening: opening a FIFO would wait for its other end.
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => return not_a_file("a directory"),
-        Ok(metadata) if !metadata.is_file() => return not_a_file("a device, pipe or socket"),
+    match located.stat() {
+        Ok(stat) if is_directory(&stat) => return not_a_file("a directory"),
+        Ok(stat) if !is_file(&stat) => return not_a_file("a device, pipe, socket or link"),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(OpenError::Missing { path: path.into() });
-        }
-        Err(error) => return Err(io(error)),
+        Err(Errno::NOENT) => return Err(OpenError::Missing { path: path.into() }),
+        Err(error) => return Err(io(error.into())),
     }
-    let opened = File::options().read(true).write(access == Access::Write).open(path);
-    let file = opened.map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => OpenError::Missing { path: path.into() },
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
-            if access == Access::Write =>
-        {
-            OpenError::NotWritable { path: path.into(), needs_recovery: false, source }
+    let flags = if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
+    let file = located.open(flags, Mode::empty()).map_err(|error| match error {
+        Errno::NOENT => OpenError::Missing { path: path.into() },
+        Errno::ACCESS | Errno::PERM | Errno::ROFS if access == Access::Write => {
+            OpenError::NotWritable {
+                path: path.into(),
+                needs_recovery: false,
+                source: error.into(),
+            }
         }
-        _ => io(source),
+        error => io(error.into()),
     })?;
     let stat = rustix::fs::fstat(&file).map_err(|error| io(error.into()))?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(file),
-        _ => not_a_file("not a regular file"),
-    }
-}
-
-fn boot_id() -> [u64; 2] {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
-    let id = u128::from_str_radix(&digits, 16).unwrap_or_default();
-    [id as u64, (id >> 64) as u64]
+    if is_file(&stat) { Ok(file) } else { not_a_file("not a regular file") }
 }
 
 /// Locks a file against other processes and other handles of this one.
@@ -388,7 +442,7 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registratio
     crate::sync::register_process();
     let io = io_error("locking", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
-    let Some(registration) = Registration::enter((stat.st_dev, stat.st_ino), access) else {
+    let Some(registration) = Registration::enter(id_of(&stat), access) else {
         return Err(OpenError::AlreadyOpen { path: path.into() });
     };
     let operation = match access {
@@ -400,13 +454,6 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registratio
         error => io(error.into()),
     })?;
     Ok((place(file, path)?, registration))
-}
-
-fn place(file: &File, path: &Path) -> Result<Place, OpenError> {
-    let io = io_error("looking at", path);
-    let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
-    let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;
-    Ok(Place { boot_id: boot_id(), inode: stat.st_ino, file_system: vfs.f_fsid })
 }
 
 #[cfg(test)]
@@ -431,12 +478,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
         PoolFile::create(&path).unwrap().publish().unwrap();
-        let late = open_regular(&path, Access::Write).unwrap();
+        let located = Located::new(&path).unwrap();
+        let late = open_regular(&located, Access::Write).unwrap();
         let former = PoolFile::claim(&path).unwrap();
         let mut new = former.replacement().unwrap();
         new.publish_over().unwrap();
         drop(former);
-        assert!(PoolFile::claimed_if_named(late, &path, Access::Write).unwrap().is_none());
+        assert!(PoolFile::claimed_if_named(late, &located, Access::Write).unwrap().is_none());
         assert!(matches!(PoolFile::claim(&path), Err(OpenError::AlreadyOpen { .. })));
         drop(new);
         let link = directory.path().join("link");
@@ -540,7 +588,7 @@ mod tests {
         let path = directory.path().join("pool");
         std::fs::write(&path, b"").unwrap();
         let claim_as = |access| {
-            let file = open_regular(&path, access).unwrap();
+            let file = open_regular(&Located::new(&path).unwrap(), access).unwrap();
             claim(&file, &path, access).map(|(_, registration)| (file, registration))
         };
         let readers = (claim_as(Access::Read).unwrap(), claim_as(Access::Read).unwrap());

@@ -17,7 +17,7 @@ use crate::reading::Reading;
 
 /// Check that every pair is where a look-up will find it
 ///
-/// Reads the whole pool and prints what is wrong with it. If there are sums of the closed file (POOL.sums, see
+/// Reads the whole pool and prints what is wrong with it. If there are sums of the closed file (POOL.safe/sums, see
 /// `firndex create --sums`), the file is compared with them first. The exit status is 0 if the pool is sound, and 2 if
 /// it is not or cannot be opened. A pool that was cut off is recovered first. One that was closed properly is only
 /// read. Keys and values of a table may have any size.

@@ -16,6 +16,7 @@ mod get;
 mod load;
 mod man;
 mod put;
+mod remove;
 mod salvage;
 mod scan;
 mod shrink;
@@ -46,6 +47,7 @@ First steps:
   firndex salvage bad.firn saved.firn     copy what still reads well out of a damaged pool
   firndex shrink sparse.firn              make the index smaller
   firndex compact sparse.firn             make the file smaller
+  firndex remove fruit.firn               remove a pool, with its log and checkpoint
 
 Data goes to stdout, everything else to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
 
@@ -83,6 +85,7 @@ enum Command {
     Salvage(salvage::Arguments),
     Shrink(shrink::Arguments),
     Compact(compact::Arguments),
+    Remove(remove::Arguments),
     Crash(crash::Arguments),
     Torture(torture::Arguments),
     Bench(bench::Arguments),
@@ -138,6 +141,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
         Command::Salvage(arguments) => salvage::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Compact(arguments) => compact::run(&arguments),
+        Command::Remove(arguments) => remove::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Torture(arguments) => torture::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

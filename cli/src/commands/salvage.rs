@@ -20,7 +20,7 @@ use crate::sizes::{self, AnyKey, AnyValue};
 ///
 /// For pools that cannot be opened or fail their check, if there is no backup. Nothing in POOL is trusted: an item must
 /// fit its checksum, and a key must lie where it belongs. OUT is a new pool on the same engine. POOL is only read; it
-/// may also be a checkpoint (POOL.safe).
+/// may also be the directory of its checkpoint (POOL.safe).
 ///
 /// On most engines values of a table have no checksum, so a value with flipped bits is copied as it is. If both
 /// superblocks (the pool's description of itself) are lost, all items of a store that are found are copied, including

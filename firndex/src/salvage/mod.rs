@@ -29,6 +29,9 @@ pub enum Orphans {
 
 /// Offset of the image in a checkpoint.
 const IMAGE_OF_CHECKPOINT: u64 = 4096;
+/// What a checkpoint begins with, and where its number is.
+const CHECKPOINT: &[u8; 8] = b"FIRNSAFE";
+const NUMBER_OF_CHECKPOINT: u64 = 14 * 8;
 
 /// A pool that may be damaged anywhere, or a checkpoint (`POOL.safe`). Nothing in it is trusted unless it proves sound:
 /// items and groups of items must fit their checksums, and pairs must lie where their keys belong.
@@ -86,7 +89,7 @@ impl Salvage {
     /// Fails if there is no such file, if another process or handle writes to it, or if another version of firndex made
     /// it.
     pub fn open(path: impl AsRef<Path>) -> Result<Salvage> {
-        let file = PoolFile::claim_to_read(path.as_ref())?;
+        let file = claim(path.as_ref())?;
         let bytes = file.len()?;
         let mut salvage = Salvage {
             file,
@@ -96,7 +99,7 @@ impl Salvage {
             superblocks: Vec::new(),
         };
         let mut magic = [0; 8];
-        if salvage.read(0, &mut magic) && &magic == b"FIRNSAFE" {
+        if salvage.read(0, &mut magic) && &magic == CHECKPOINT {
             salvage.begin = IMAGE_OF_CHECKPOINT.min(bytes);
             salvage.bytes -= salvage.begin;
         }
@@ -159,7 +162,7 @@ impl Salvage {
             found::for_each_record(self, superblock, &mut |led| well += u64::from(led.is_pair()));
             well
         });
-        let options = self.options(options, superblock);
+        let options = self.options(options, superblock)?;
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
         let store = draft.store(&options)?;
         let mut tally = self.tally(superblock);
@@ -190,7 +193,7 @@ impl Salvage {
         if superblock.is_none() && pairs == 0 {
             return Err(OpenError::NotAPool {
                 found: "neither a superblock nor an item is left in it".into(),
-                advice: "name the pool's file, or its checkpoint (POOL.safe)",
+                advice: "name the pool's file, or its checkpoint (in POOL.safe)",
             }
             .into());
         }
@@ -216,7 +219,7 @@ impl Salvage {
         let Some(superblock) = superblock.filter(|found| Contents::of(found) == contents) else {
             return Err(self.refusal(contents));
         };
-        let options = self.options(options, Some(superblock));
+        let options = self.options(options, Some(superblock))?;
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
         let table: crate::Table<K, V> = draft.table(&options)?;
         let mut tally = self.tally(Some(superblock));
@@ -250,15 +253,16 @@ impl Salvage {
     }
 
     /// What the new pool holds.
-    fn options(&self, asked: &Options, superblock: Option<&Superblock>) -> Options {
+    fn options(&self, asked: &Options, superblock: Option<&Superblock>) -> Result<Options> {
         let mut options = asked.clone();
+        options.mode = Some(self.file.ownership()?.mode());
         if let Some(superblock) = superblock {
             if options.parameters.iter().next().is_none() {
                 options.engine = options.engine.or(Engine::from_id(superblock.engine));
             }
             options.durability = options.durability.or(superblock.durability());
         }
-        options
+        Ok(options)
     }
 
     /// Why nothing can be salvaged.
@@ -276,6 +280,31 @@ impl Salvage {
             }
         }
     }
+}
+
+/// The file to be salvaged, locked against writers: of a directory of a pool's checkpoints the newest one.
+fn claim(path: &Path) -> Result<PoolFile> {
+    if !path.is_dir() {
+        return Ok(PoolFile::claim_to_read(path)?);
+    }
+    let mut newest: Option<(u64, PoolFile)> = None;
+    for name in ["checkpoint.0", "checkpoint.1"] {
+        let Ok(file) = PoolFile::claim_to_read(&path.join(name)) else { continue };
+        let word = |at| {
+            let mut word = [0; 8];
+            file.read_exact_at(&mut word, at).map(|()| word).unwrap_or_default()
+        };
+        let number = u64::from_le_bytes(word(NUMBER_OF_CHECKPOINT));
+        let is_newer = newest.as_ref().is_none_or(|newest| newest.0 < number);
+        if &word(0) == CHECKPOINT && is_newer {
+            newest = Some((number, file));
+        }
+    }
+    let found = newest.ok_or_else(|| OpenError::NotAPool {
+        found: format!("{} is a directory without a checkpoint", path.display()),
+        advice: "name the pool's file",
+    })?;
+    Ok(found.1)
 }
 
 /// Where something was found, for reports.

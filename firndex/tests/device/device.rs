@@ -64,7 +64,8 @@ pub(crate) struct Moment {
 /// A directory and those in it, and a process that writes to them.
 pub(crate) struct Device<J> {
     directory: PathBuf,
-    directories: Vec<PathBuf>,
+    /// It and those in it that were seen.
+    directories: HashSet<Inode>,
     files: HashMap<Inode, Seen>,
     /// The names that are durable.
     names: Names,
@@ -99,6 +100,11 @@ const KINDS: &[(&str, i64)] = &[
     #[cfg(target_arch = "x86_64")]
     ("unlink", libc::SYS_unlink),
     ("unlinkat", libc::SYS_unlinkat),
+    #[cfg(target_arch = "x86_64")]
+    ("mkdir", libc::SYS_mkdir),
+    ("mkdirat", libc::SYS_mkdirat),
+    #[cfg(target_arch = "x86_64")]
+    ("rmdir", libc::SYS_rmdir),
 ];
 
 /// Standard output, where the process says that a step has returned.
@@ -132,7 +138,7 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
     pub(crate) fn of(directory: &Path, scratch: tempfile::TempDir, judge: J) -> Device<J> {
         let mut device = Device {
             directory: directory.to_owned(),
-            directories: directories_of(directory),
+            directories: HashSet::new(),
             files: HashMap::new(),
             names: Names::new(),
             pending: None,
@@ -154,6 +160,10 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
 
     fn see(&mut self, path: &Path) -> Option<Inode> {
         let found = path.metadata().ok()?;
+        if found.is_dir() {
+            self.directories.insert(found.ino());
+            return Some(found.ino());
+        }
         if !found.is_file() || found.dev() != self.directory.metadata().unwrap().dev() {
             return None;
         }
@@ -168,12 +178,19 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
     }
 
     fn names_now(&mut self) -> Names {
-        let directories = self.directories.clone();
-        directories.iter().flat_map(|directory| self.names_in(directory)).collect()
+        let mut all = Names::new();
+        let mut rest = vec![self.directory.clone()];
+        while let Some(directory) = rest.pop() {
+            let names = self.names_in(&directory);
+            rest.extend(names.keys().filter(|path| path.is_dir()).cloned());
+            all.extend(names);
+        }
+        all
     }
 
     fn names_in(&mut self, directory: &Path) -> Names {
-        let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        let paths = entries.map(|entry| entry.unwrap().path());
         paths.filter_map(|path| self.see(&path).map(|inode| (path, inode))).collect()
     }
 
@@ -181,14 +198,16 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
     fn opened(&mut self, process: &Process, descriptor: u64) -> Option<Inode> {
         let path = PathBuf::from(format!("/proc/{}/fd/{descriptor}", process.id));
         let leads_to = path.read_link().ok()?;
-        let directory = leads_to.parent()?;
-        let is_here = self.directories.iter().any(|known| known == directory);
+        let is_here = leads_to.parent()?.starts_with(&self.directory);
         if is_here { self.see(&path) } else { None }
     }
 
     fn opened_directory(&self, process: &Process, descriptor: u64) -> Option<PathBuf> {
         let path = format!("/proc/{}/fd/{descriptor}", process.id);
-        Path::new(&path).read_link().ok().filter(|found| self.directories.contains(found))
+        Path::new(&path)
+            .read_link()
+            .ok()
+            .filter(|found| found.is_dir() && found.starts_with(&self.directory))
     }
 
     /// Whether every write by this descriptor waits for the device.
@@ -314,15 +333,24 @@ impl<J: FnMut(&Path, Moment)> Device<J> {
     fn judge_image(&mut self, names: &Names, contents: &Contents) {
         let mut hasher = DefaultHasher::new();
         self.now.hash(&mut hasher);
-        names.iter().for_each(|(name, inode)| (name, contents[inode].hash).hash(&mut hasher));
+        let hash_of = |inode| contents.get(inode).map(|content| content.hash);
+        names.iter().for_each(|(name, inode)| (name, hash_of(inode)).hash(&mut hasher));
         if !self.judged.insert(hasher.finish()) {
             return;
         }
         let image = self.scratch.path().join("image");
         let place = |path: &Path| image.join(path.strip_prefix(&self.directory).unwrap());
-        self.directories.iter().for_each(|path| std::fs::create_dir(place(path)).unwrap());
+        std::fs::create_dir(&image).unwrap();
+        // A directory comes before what is in it. Without its name, that is lost, too.
         for (path, inode) in names {
-            std::fs::write(place(path), &*contents[inode].bytes).unwrap();
+            let place = place(path);
+            if !place.parent().is_some_and(Path::is_dir) {
+                continue;
+            }
+            match contents.get(inode) {
+                Some(content) => std::fs::write(place, &*content.bytes).unwrap(),
+                None => std::fs::create_dir(place).unwrap(),
+            }
         }
         (self.judge)(&image, self.now);
         std::fs::remove_dir_all(&image).unwrap();
@@ -401,16 +429,17 @@ impl<J: FnMut(&Path, Moment)> Watcher for Device<J> {
     }
 }
 
-fn directories_of(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    [directory.to_owned()].into_iter().chain(entries.filter(|path| path.is_dir())).collect()
-}
-
-/// Copies a directory's files into another one.
+/// Copies what is in a directory into another one.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            std::fs::create_dir(&to)?;
+            copy_files(&from, &to)?;
+        } else {
+            std::fs::copy(from, to)?;
+        }
     }
     Ok(())
 }

@@ -139,9 +139,9 @@ pub(crate) const LIVES: &[Life] = &[
             table.backup(directory.join(COPY), Existing::Replace).unwrap();
             returned();
         },
-        judge: |image, Moment { returned, is_between }| {
+        judge: |image, Moment { returned, .. }| {
             has_at_least(image, 10 + returned.saturating_sub(2).min(1));
-            has_a_copy(image, returned > 1, is_between, 10 + u64::from(returned > 3));
+            has_a_copy(image, returned > 1, 10 + u64::from(returned > 3));
         },
         steps: 4,
     },
@@ -163,7 +163,7 @@ pub(crate) const LIVES: &[Life] = &[
         judge: |image, Moment { returned, is_between }| {
             // While it is opened for the first time, it is marked as in use before it has a log.
             if returned != 3 || is_between {
-                has_a_copy(image, returned > 2, is_between, 10);
+                has_a_copy(image, returned > 2, 10);
             }
         },
         steps: 5,
@@ -372,13 +372,9 @@ fn is_refused_or_has_at_least(image: &Path, puts: u64) {
 }
 
 /// The copy is there if it `must` be; if so, whole.
-fn has_a_copy(image: &Path, must: bool, is_between: bool, puts: u64) {
+fn has_a_copy(image: &Path, must: bool, puts: u64) {
     let path = image.join(COPY);
     let opened = match options().open_table(&path) {
-        // It has replaced a pool whose log has not been removed yet, which stands in the way of a new one.
-        Err(Error::Open(OpenError::ForeignLog { .. })) if !is_between => {
-            options().read_only(true).open_table(path)
-        }
         Err(Error::Open(OpenError::Missing { .. })) if !must => return,
         opened => opened,
     };

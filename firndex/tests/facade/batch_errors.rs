@@ -253,12 +253,7 @@ fn what_took_effect_is_committed() {
         let error = table.put_many(&pairs).unwrap_err();
         assert!(error.done() > 1000, "{error}");
         let restored = places::on_disk();
-        for file in std::fs::read_dir(directory.path()).unwrap() {
-            let file = file.unwrap();
-            if file.file_name() != "pool" {
-                std::fs::copy(file.path(), restored.path().join(file.file_name())).unwrap();
-            }
-        }
+        places::copy_companions(&directory.path().join("pool"), restored.path());
         let copy = <Table>::open(restored.path().join("pool")).unwrap();
         for (index, &(key, value)) in pairs.iter().enumerate() {
             let found = copy.get(key).unwrap();

@@ -75,10 +75,8 @@ fn kill_creators(in_directory: fn() -> tempfile::TempDir, pause_us: u64) {
         creator.wait().unwrap();
         for entry in std::fs::read_dir(directory.path()).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            // A log or a checkpoint, perhaps begun only, of a pool that is there: it was named first.
-            if let Some((pool, companion)) = name.split_once('.')
-                && (companion.starts_with("log.") || companion.starts_with("safe"))
-            {
+            // The directory of a pool that is there: that was named first.
+            if let Some(pool) = name.strip_suffix(".safe") {
                 assert!(directory.path().join(pool).exists(), "{name} has no pool");
                 continue;
             }

@@ -4,7 +4,7 @@
 //! The limit is the process's on the size of files. It needs no rights, so it is tried everywhere.
 
 use crate::full::{assert_ended_well, assert_well};
-use crate::places::on_disk;
+use crate::places::{companions, contents, copy_companions, on_disk, segments};
 use crate::processes;
 use crate::superblocks::PREFERRED;
 use firndex::{Durability, Engine, Error, LogError, Options, Table};
@@ -133,20 +133,6 @@ pub(crate) fn run_out_of_log(options: &Options, path: &Path, way: u64) {
     std::process::exit(0);
 }
 
-/// Copies what there is of a pool, but not its file.
-fn copy_companions(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from.parent().unwrap()).unwrap() {
-        let entry = entry.unwrap().path();
-        if entry != from {
-            match std::fs::copy(&entry, to.join(entry.file_name().unwrap())) {
-                // A segment that nobody needs any more.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                copied => assert!(copied.is_ok(), "{copied:?}"),
-            }
-        }
-    }
-}
-
 /// Whether all is there that was promised, in the pool and in what is restored without it.
 fn keeps_its_promise(path: &Path, is_next: bool) {
     let restored = on_disk();
@@ -195,84 +181,6 @@ fn changes_go_on_when_the_log_has_room_again() {
     run_out(COMMITS | GOES_ON);
 }
 
-/// The pool's segments, and how long they are.
-fn segments(path: &Path) -> Vec<(PathBuf, u64)> {
-    let begins = format!("{}.log.", path.display());
-    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap());
-    let is_segment =
-        |entry: &std::fs::DirEntry| entry.path().display().to_string().starts_with(&begins);
-    let with_length = |entry: std::fs::DirEntry| match entry.metadata() {
-        // A segment that nobody needs any more.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        metadata => Some((entry.path(), metadata.unwrap().len())),
-    };
-    entries.filter(is_segment).filter_map(with_length).collect()
-}
-
-/// A table that has just grown so far that its next segment will be a larger one than those that it has. Made under
-/// the limit, from which on none of those larger ones can be.
-fn just_grown(options: &Options, path: &Path) -> Table {
-    loop {
-        limit_files(None);
-        let table = options.create_table(path).unwrap();
-        let mut keys = 0..;
-        while table.stats().unwrap().pool_bytes <= 5 * SEGMENT_BYTES {
-            let key = keys.next().unwrap();
-            table.put(key, value_of(key, 0)).unwrap();
-        }
-        table.sync().unwrap();
-        limit_files(Some(SEGMENT_BYTES));
-        if segments(path).iter().all(|segment| segment.1 == SEGMENT_BYTES) {
-            return table;
-        }
-        // Its log was quick. Whether it can close has to do with a segment that it may be making.
-        limit_files(None);
-        drop(table);
-        segments(path).iter().for_each(|segment| std::fs::remove_file(&segment.0).unwrap());
-        std::fs::remove_file(path.with_extension("safe")).unwrap();
-        std::fs::remove_file(path).unwrap();
-    }
-}
-
-/// A role: its log has a segment to go on with, but there is no room for the one behind that.
-pub(crate) fn lack_the_next_segment(options: &Options, path: &Path) {
-    let table = just_grown(&options.clone().durability(Durability::Periodic).helpers(0), path);
-    let pairs = table.len();
-    for turn in 0..2 {
-        limit_files(Some(SEGMENT_BYTES));
-        let (round, key, error) = update_until_refused(&table, (1 + turn) << 16);
-        let error = is_refused::<()>(Err(error), path);
-        if turn == 0 {
-            assert!(matches!(error, LogError::Full { .. }), "{error:?}");
-            names_the_limit(&error);
-        }
-        // What the log has can be waited for all the same.
-        if turn == 0 && key < KEYS {
-            table.sync().unwrap();
-        }
-        for at in 0..key {
-            assert_eq!(table.get(at).unwrap(), Some(value_of(at, round)));
-        }
-        assert_ne!(table.get(key).unwrap(), Some(value_of(key, round)));
-        assert_eq!(table.len(), pairs);
-        assert!(table.check().unwrap().is_sound());
-        limit_files(None);
-        while table.put(0, value_of(0, 0)).is_err() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        table.sync().unwrap();
-    }
-    table.close().unwrap();
-}
-
-#[test]
-fn a_segment_that_finds_no_room_refuses_changes_until_it_does() {
-    let directory = on_disk();
-    let path = directory.path().join("pool");
-    assert_well(process("", "lack the next segment", PREFERRED, &path, 0), PREFERRED);
-    <Table>::open(&path).unwrap();
-}
-
 /// A role: its log goes on, and no checkpoint has room.
 pub(crate) fn lack_checkpoints(options: &Options, path: &Path) {
     let options = options.clone().durability(Durability::Commit).checkpoint_at(SEGMENT_BYTES);
@@ -299,7 +207,6 @@ fn a_log_goes_on_when_checkpoints_have_no_room() {
     let directory = on_disk();
     let path = directory.path().join("pool");
     assert_well(process("", "lack checkpoints", PREFERRED, &path, 0), PREFERRED);
-    assert!(!path.with_extension("safe.new").exists());
     keeps_its_promise(&path, false);
 }
 
@@ -325,12 +232,8 @@ pub(crate) fn find_no_room_to_restore(options: &Options, path: &Path) {
 }
 
 /// Names and lengths of all files.
-fn files(directory: &Path) -> Vec<(PathBuf, u64)> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
-    let mut files: Vec<_> =
-        entries.map(|entry| (entry.path(), entry.metadata().unwrap().len())).collect();
-    files.sort();
-    files
+fn lengths(directory: &Path) -> Vec<(PathBuf, usize)> {
+    contents(directory).into_iter().map(|(path, bytes)| (path, bytes.len())).collect()
 }
 
 #[test]
@@ -340,17 +243,19 @@ fn a_pool_is_as_it_was_when_opening_finds_no_room_for_its_log() {
     let table = Options::new().capacity(1).create_table(&path).unwrap();
     (0..KEYS).for_each(|key| assert_eq!(table.put(key, key).unwrap(), None));
     table.close().unwrap();
-    let before = files(directory.path());
+    // With it there would be room.
+    std::fs::remove_file(companions(&path).join("log.reserve")).unwrap();
+    let before = lengths(directory.path());
     assert_well(process("ulimit -f 400;", "find no room", PREFERRED, &path, 0), PREFERRED);
-    assert_eq!(files(directory.path()), before);
+    assert_eq!(lengths(directory.path()), before);
     let table = <Table>::open(&path).unwrap();
     assert!((0..KEYS).all(|key| table.get(key).unwrap() == Some(key)));
     drop(table);
     std::fs::remove_file(&path).unwrap();
-    let before = files(directory.path());
+    let before = lengths(directory.path());
     let limited = process("ulimit -f 80;", "find no room to restore", PREFERRED, &path, 0);
     assert_well(limited, PREFERRED);
-    assert_eq!(files(directory.path()), before);
+    assert_eq!(lengths(directory.path()), before);
     let table = <Table>::open(&path).unwrap();
     assert!((0..KEYS).all(|key| table.get(key).unwrap() == Some(key)));
 }
@@ -376,7 +281,7 @@ fn a_segment_whose_name_is_taken_refuses_changes_until_it_is_free() {
     let table = options.create_table(&path).unwrap();
     (0..KEYS).for_each(|key| assert_eq!(table.put(key, value_of(key, 0)).unwrap(), None));
     let numbers: Vec<PathBuf> =
-        (1..40).map(|number| path.with_extension(format!("log.{number}"))).collect();
+        (1..40).map(|number| companions(&path).join(format!("log.{number}"))).collect();
     let taken: Vec<_> = numbers.into_iter().filter(|path| !path.exists()).collect();
     // One may be in the making.
     taken.iter().skip(1).for_each(|path| in_the_way(path));
@@ -396,14 +301,17 @@ fn a_segment_whose_name_is_taken_refuses_changes_until_it_is_free() {
     let is_of_round = |key| table.get(key).unwrap() == Some(value_of(key, round));
     assert!((0..KEYS).all(|key| refused.is_done(key as usize) == is_of_round(key)), "{refused}");
     let error = is_refused::<()>(Err(refused), &path);
-    assert!(error.to_string().contains("pool.log."), "{error}");
+    assert!(error.to_string().contains("pool.safe/log."), "{error}");
     is_refused(table.put(KEYS, 1), &path);
     assert_eq!((table.len(), table.get(KEYS).unwrap()), (KEYS, None));
     let restored = on_disk();
-    for (path, _) in files(directory.path()).iter().filter(|file| file.0.is_file()) {
-        std::fs::copy(path, restored.path().join(path.file_name().unwrap())).unwrap();
+    std::fs::create_dir(companions(&restored.path().join("pool"))).unwrap();
+    for entry in std::fs::read_dir(companions(&path)).unwrap().map(|entry| entry.unwrap()) {
+        if entry.path().is_file() {
+            let to = companions(&restored.path().join("pool")).join(entry.file_name());
+            std::fs::copy(entry.path(), to).unwrap();
+        }
     }
-    std::fs::remove_file(restored.path().join("pool")).unwrap();
     let copy = Options::new().open_table(restored.path().join("pool")).unwrap();
     for key in 0..KEYS {
         let found = copy.get(key).unwrap().unwrap();
@@ -428,13 +336,12 @@ pub(crate) fn close_without_log(options: &Options, path: &Path, way: u64) {
     for key in 0..KEYS {
         table.put(key, value_of(key, 0)).unwrap();
     }
-    // The next segment is there, lest making it fail first. It is the second or a later one.
+    // The next segment is there, lest making it fail first.
     let has_spare = || {
-        let bytes = |number: u32| {
-            let file = std::fs::metadata(path.with_file_name(format!("pool.log.{number}")));
-            file.map_or(0, |file| file.len())
+        let is_whole = |(_, path): &(u64, PathBuf)| {
+            std::fs::metadata(path).is_ok_and(|found| found.len() >= SEGMENT_BYTES)
         };
-        (2..5).any(|number| bytes(number) >= SEGMENT_BYTES)
+        segments(path).iter().filter(|segment| is_whole(segment)).count() >= 2
     };
     // Behind the limit there is nothing that can be written.
     while !has_spare() || table.log().unwrap().unwrap().log_bytes < SEGMENT_BYTES / 3 {
@@ -493,10 +400,12 @@ fn a_pool_whose_log_failed_when_it_was_closed_never_goes_back_to_that_log() {
             })
         };
         // No checkpoint can be made: so it is not opened.
-        let in_its_way = path.with_extension("safe.new");
-        in_the_way(&in_its_way);
+        let [taken, aside] = ["checkpoint.1", "aside"].map(|name| companions(&path).join(name));
+        std::fs::rename(&taken, &aside).unwrap();
+        in_the_way(&taken);
         is_refused(<Table>::open(&path).map(drop), &path);
-        std::fs::remove_dir_all(in_its_way).unwrap();
+        std::fs::remove_dir_all(&taken).unwrap();
+        std::fs::rename(&aside, &taken).unwrap();
         let table = <Table>::open(&path).unwrap();
         assert_eq!(table.stats().unwrap().durability, durability_of(way));
         let restored = on_disk();

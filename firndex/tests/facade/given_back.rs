@@ -174,16 +174,7 @@ fn a_restored_pool_has_its_holes() {
     let vacant_bytes = vacant_at_rest(&store);
     store.sync().unwrap();
     let copy = places::on_disk();
-    for entry in std::fs::read_dir(&directory).unwrap() {
-        let from = entry.unwrap().path();
-        if from != path && from.extension() != Some("new".as_ref()) {
-            let name = from.file_name().unwrap();
-            match std::fs::copy(&from, copy.path().join(name)) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                copied => assert!(copied.is_ok(), "{copied:?}"),
-            }
-        }
-    }
+    places::copy_companions(&path, copy.path());
     let restored_path = copy.path().join("pool");
     let restored = options.clone().compact_at(0.0).open_store(&restored_path).unwrap();
     assert!(taken(&restored_path) <= full / 4, "{} of {full}", taken(&restored_path));

@@ -52,6 +52,7 @@ mod sync_marks;
 mod threads;
 mod vanished;
 mod wide_slabs;
+mod world;
 
 /// Entered by the processes that tests start from their own executable; see [`processes`].
 #[test]

@@ -1,6 +1,6 @@
 //! Every public error says what was found, what was expected and a way on, and says nothing twice.
 
-use firndex::{Corrupt, Error, ItemError, LogError, OpenError, SpaceError};
+use firndex::{Corrupt, Displaced, Error, ItemError, LogError, OpenError, SpaceError};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -128,7 +128,33 @@ fn open_errors() -> Vec<(&'static str, OpenError, Vec<&'static str>)> {
             OpenError::ForeignLog { path: path(), found: 0xabc },
             vec!["/some/pool", "abc"],
         ),
-        ("LeftLog", OpenError::LeftLog { path: path(), found: found() }, vec!["what was found"]),
+        (
+            "InTheWay",
+            OpenError::InTheWay { path: path(), found: found() },
+            vec!["/some/pool", "what was found"],
+        ),
+        ("BusyLog", OpenError::BusyLog { path: path() }, vec!["/some/pool"]),
+        ("NoLogDirectory", OpenError::NoLogDirectory { path: path() }, vec!["/some/pool"]),
+        (
+            "NoRightToLog",
+            OpenError::NoRightToLog { path: path(), source: refused() },
+            vec!["/some/pool", REFUSED, "process"],
+        ),
+        (
+            "NameTooLong",
+            OpenError::NameTooLong { path: path(), found_bytes: 252, expected_bytes: 250 },
+            vec!["/some/pool", "252", "250"],
+        ),
+        (
+            "OthersFile",
+            OpenError::OthersFile { path: path(), owner: "user 7".into(), caller: "user 8".into() },
+            vec!["/some/pool", "user 7", "user 8"],
+        ),
+        (
+            "LeftLog",
+            OpenError::LeftLog { path: path(), companions: path() },
+            vec!["restores", "remove"],
+        ),
         ("LogElsewhere", OpenError::LogElsewhere { path: path() }, vec!["/some/pool"]),
         ("Log", OpenError::Log(LogError::Closed), vec!["closed"]),
         (
@@ -263,6 +289,14 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
             Box::new(LogError::Io { action: "writing", path: path(), source: io() }),
             vec![REFUSED],
         ),
+        (
+            "Displaced",
+            Box::new(LogError::Displaced {
+                displaced: Displaced { path: path(), found: "was moved or removed" },
+            }),
+            vec!["/some/pool", "moved or removed"],
+        ),
+        ("InTheWay", Box::new(LogError::InTheWay { path: path() }), vec!["/some/pool"]),
         ("Closed", Box::new(LogError::Closed), vec!["closed"]),
         (
             "ValueTooLong",

@@ -1,7 +1,7 @@
 //! What survives power loss on a disk. The pool file is taken away, as if it had lain in memory: what counts then is
 //! the checkpoint and the log.
 
-use crate::places::on_disk;
+use crate::places::{checkpoint, companions, contents, copy_companions, on_disk, segments};
 use firndex::{Durability, Engine, Error, OpenError, Options, Store, Table};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,21 +14,6 @@ fn after_power_loss(path: &Path, work: impl FnOnce()) {
 
 fn options(durability: Durability) -> Options {
     Options::new().durability(durability)
-}
-
-/// Copies what there is of a pool, but not its file.
-fn copy_companions(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from.parent().unwrap()).unwrap() {
-        let entry = entry.unwrap();
-        // A checkpoint that is being written is none.
-        if entry.path() != from && entry.path().extension() != Some("new".as_ref()) {
-            match std::fs::copy(entry.path(), to.join(entry.file_name())) {
-                // A segment that a checkpoint has made needless.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                copied => assert!(copied.is_ok(), "{copied:?}"),
-            }
-        }
-    }
 }
 
 #[test]
@@ -105,12 +90,7 @@ fn a_closed_pool_needs_no_log() {
     let table = <Table>::open_or_create(&path).unwrap();
     table.put(1, 2).unwrap();
     table.close().unwrap();
-    for entry in std::fs::read_dir(directory.path()).unwrap() {
-        let entry = entry.unwrap().path();
-        if entry != path {
-            std::fs::remove_file(entry).unwrap();
-        }
-    }
+    std::fs::remove_dir_all(companions(&path)).unwrap();
     assert_eq!(<Table>::open(&path).unwrap().get(1).unwrap(), Some(2));
 }
 
@@ -167,12 +147,12 @@ fn a_pool_in_memory_has_its_log_on_a_disk() {
     let path = memory.path().join("pool");
     let options = options(Durability::Periodic).log_directory(disk.path());
     let store = options.open_or_create_store(&path).unwrap();
-    after_power_loss(&path, || {
-        store.put("a", "b").unwrap();
-        store.sync().unwrap();
-    });
-    std::mem::forget(store);
-    let store = options.open_store(&path).unwrap();
+    store.put("a", "b").unwrap();
+    store.sync().unwrap();
+    let (other_disk, other_memory) = (on_disk(), tempfile::tempdir_in("/dev/shm").unwrap());
+    copy_companions(&disk.path().join("pool"), other_disk.path());
+    let options = options.log_directory(other_disk.path());
+    let store = options.open_store(other_memory.path().join("pool")).unwrap();
     assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"b"[..]));
 }
 
@@ -251,15 +231,6 @@ fn a_store_is_sound_when_it_is_restored_amid_everything() {
     });
 }
 
-/// Everything in a directory.
-fn contents(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> =
-        entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
-    files.sort();
-    files
-}
-
 /// The companions of a synced table, without its file.
 fn lost_pool() -> (tempfile::TempDir, std::path::PathBuf) {
     let (first, second) = (on_disk(), on_disk());
@@ -291,8 +262,8 @@ fn refused(path: &Path, words: &[&str]) {
 
 #[test]
 fn damaged_missing_and_newer_companions_are_told_and_left_alone() {
-    let (directory, path) = lost_pool();
-    let safe = directory.path().join("pool.safe");
+    let (_directory, path) = lost_pool();
+    let safe = checkpoint(&path).unwrap();
     let whole = std::fs::read(&safe).unwrap();
     let with = |change: fn(&mut Vec<u8>)| {
         let mut bytes = whole.clone();
@@ -305,15 +276,14 @@ fn damaged_missing_and_newer_companions_are_told_and_left_alone() {
     refused(&path, &["its header's checksum is wrong"]);
     with(|bytes| bytes.truncate(5000));
     refused(&path, &["it has 5000 bytes, expected"]);
-    with(Vec::clear);
-    refused(&path, &["it has only 0 bytes"]);
+    with(|bytes| bytes.truncate(500));
+    refused(&path, &["it has only 500 bytes"]);
     with(|_| ());
-    let entries = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
-    let logs: Vec<_> = entries.filter(|path| path.to_string_lossy().contains(".log.")).collect();
+    let logs: Vec<_> = segments(&path).into_iter().map(|segment| segment.1).collect();
     let kept: Vec<_> = logs.iter().map(|path| std::fs::read(path).unwrap()).collect();
     logs.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let message = Options::new().open_table(&path).unwrap_err().to_string();
-    assert!(message.contains("missing") && message.contains("pool.log."), "{message}");
+    assert!(message.contains("missing") && message.contains("pool.safe/log."), "{message}");
     assert!(!path.exists());
     // Put together again, it is whole.
     logs.iter().zip(kept).for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
@@ -398,9 +368,11 @@ fn companions_have_the_pool_s_permissions_and_so_has_what_is_restored() {
             }
             table.sync().unwrap();
             drop(table);
-            let found = modes(directory.path());
+            let found = modes(&companions(&path));
             assert!(found.len() > 2, "{found:?}");
             assert!(found.iter().all(|(_, found)| *found == mode), "{mode:o}: {found:?}");
+            let of_directory = mode | (mode & 0o444) >> 2;
+            assert!(modes(directory.path()).contains(&("pool.safe".to_owned(), of_directory)));
             // The second time it is restored.
             std::fs::remove_file(&path).unwrap();
             options.open_table(&path).unwrap().close().unwrap();

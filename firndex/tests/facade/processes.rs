@@ -3,7 +3,7 @@
 
 use crate::{
     creation, durability, forks, full, full_log, given_back, open_locks, read_only, shrink,
-    vanished,
+    vanished, world,
 };
 use firndex::{Durability, Engine, Options};
 use std::fs::File;
@@ -95,7 +95,6 @@ pub(crate) fn play_role() {
         }
         "refuse in steps" => full::refuse_in_steps(&options, &path),
         "run out of log" => full_log::run_out_of_log(&options, &path, seed),
-        "lack the next segment" => full_log::lack_the_next_segment(&options, &path),
         "lack checkpoints" => full_log::lack_checkpoints(&options, &path),
         "find no room" => full_log::find_no_room(&options, &path),
         "find no room for a new one" => full_log::find_no_room_for_a_new_one(&options, &path),
@@ -106,6 +105,9 @@ pub(crate) fn play_role() {
         "lose pages unwatched" => vanished::lose_pages_unwatched(&options, &path),
         "look up what vanished" => vanished::look_up_what_vanished(&options, &path),
         "be sent a bus error" => vanished::be_sent_a_bus_error(&options, &path),
+        "go elsewhere" => world::go_elsewhere(&options, &path),
+        "live on a small disk" => world::live_on_a_small_disk(&options, &path),
+        "begin and be killed" => world::begin_and_be_killed(&options, &path, seed),
         "keep a handler" => vanished::keep_a_handler(&options, &path),
         other => panic!("no role is called {other}"),
     }

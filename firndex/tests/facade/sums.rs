@@ -14,7 +14,7 @@ fn tries() -> u64 {
 }
 
 fn sums_of(path: &Path) -> PathBuf {
-    path.with_file_name("pool.sums")
+    places::companions(path).join("sums")
 }
 
 fn is_sound(path: &Path) -> bool {
@@ -119,7 +119,11 @@ fn sums_hold_for_one_closing_and_the_pool_remembers_to_write_them() {
     store.put("b", "2").unwrap();
     let copy = directory.path().join("copy");
     std::fs::copy(&path, &copy).unwrap();
-    std::fs::copy(sums_of(&path), directory.path().join("copy.sums")).unwrap();
+    std::fs::create_dir(places::companions(&copy)).unwrap();
+    for name in ["identity", "sums"] {
+        let [from, to] = [&path, &copy].map(|pool| places::companions(pool).join(name));
+        std::fs::copy(from, to).unwrap();
+    }
     assert!(is_unknown(&copy, "not closed"));
 
     // Whoever drops it closes it, too.
@@ -143,16 +147,16 @@ fn sums_that_are_damaged_or_another_pools_say_nothing() {
         let mut flipped = sums.clone();
         flipped[at] ^= 4;
         std::fs::write(sums_of(&path), &flipped).unwrap();
-        assert!(is_unknown(&path, "pool.sums"), "{at}");
+        assert!(is_unknown(&path, "pool.safe/sums"), "{at}");
     }
     for len in [0, 8, 71, 72, sums.len() - 1] {
         std::fs::write(sums_of(&path), &sums[..len]).unwrap();
-        assert!(is_unknown(&path, "pool.sums"), "{len}");
+        assert!(is_unknown(&path, "pool.safe/sums"), "{len}");
     }
     let other = directory.path().join("other");
     make_table_on(PREFERRED, &other);
     keep_sums(&other, true);
-    std::fs::copy(directory.path().join("other.sums"), sums_of(&path)).unwrap();
+    std::fs::copy(sums_of(&other), sums_of(&path)).unwrap();
     assert!(is_unknown(&path, "another pool"));
     std::fs::write(sums_of(&path), &sums).unwrap();
     assert!(is_sound(&path));
@@ -164,10 +168,10 @@ fn sums_that_cannot_be_written_are_an_error_and_the_pool_is_closed() {
     let path = directory.path().join("pool");
     let store = Options::new().keep_sums(true).create_store(&path).unwrap();
     store.put("a", "1").unwrap();
-    std::fs::create_dir(sums_of(&path)).unwrap();
+    std::fs::create_dir_all(sums_of(&path)).unwrap();
     let error = store.close().unwrap_err().to_string();
     assert!(error.contains("writing the pool's sums"), "{error}");
-    assert!(!path.with_file_name("pool.sums.new").exists());
+    assert!(!places::companions(&path).join("sums.new").exists());
     let store = Options::new().read_only(true).open_store(&path).unwrap();
     assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }

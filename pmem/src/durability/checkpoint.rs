@@ -5,22 +5,32 @@
 //!                1  version                             11  epoch up to which it must be
 //!                2  pool UUID (2 words)                 12  bytes of the image
 //!                4  generation of the log (2 words)     13  CRC-32C of the sums
-//!                6  log: segment, offset, frame         14  CRC-32C of words 0 to 13
-//!                9  bytes of a chunk
-//! then      the image; chunks of zeros are holes
+//!                6  log: segment, offset, frame         14  number of the checkpoint
+//!                9  bytes of a chunk                    15  CRC-32C of words 0 to 14
+//! then      the image
 //! then      sums: the CRC-32C of each chunk, a word each
 //! ```
+//!
+//! There are two such files. One holds the checkpoint. The other is room for the next one, and says so: it has another
+//! magic number, and nothing but that and the UUID counts. Both have space for the pool as large as it is, and the pool
+//! grows only if they can. So a checkpoint takes no space, and however full the disk is, it can be made.
 
-use super::disk::{Disk, DiskFile, PAGE_BYTES};
+use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
 use super::error::{LogError, RestoreError};
-use super::frame::{VERSION, checksum, whole};
-use super::names::Names;
+use super::frame::{checksum, whole};
+use super::names::CHECKPOINTS;
 use super::pages::{PAGE_WORDS, Pages};
 use super::writer::Position;
-use super::{CHUNK_BYTES_MAX, Image};
+use super::{CHUNK_BYTES_MAX, Image, held};
+use crate::line_log::Room;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+/// The version of the checkpoint's format.
+const VERSION: u64 = 2;
+/// Words of the header.
+const HEADER_WORDS: usize = 16;
+const ROOM_MAGIC: u64 = u64::from_le_bytes(*b"FIRNROOM");
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNSAFE");
 /// The largest image: 16 TiB. A header that says more is no checkpoint's.
 const IMAGE_BYTES_MAX: u64 = 1 << 44;
@@ -39,6 +49,8 @@ pub(super) struct Header {
     pub(super) chunk_bytes: u64,
     pub(super) image_bytes: u64,
     pub(super) sums_crc: u32,
+    /// Counted from 1. Of two whole ones the one with the larger number counts.
+    pub(super) number: u64,
 }
 
 impl Header {
@@ -55,16 +67,17 @@ impl Header {
             self.image_bytes,
         ]);
         page[13] = self.sums_crc.into();
-        page[14] = checksum(0, &page[..14]).into();
+        page[14] = self.number;
+        page[15] = checksum(0, &page[..15]).into();
     }
 
     fn decode(page: &[u64]) -> Result<Header, HeaderFault> {
-        let words: &[u64; 15] =
+        let words: &[u64; HEADER_WORDS] =
             page.first_chunk().ok_or(HeaderFault::Damaged("its header is cut"))?;
         if words[0] != MAGIC {
             return Err(HeaderFault::Damaged("it does not begin with a checkpoint's magic number"));
         }
-        if words[14] != u64::from(checksum(0, &words[..14])) {
+        if words[15] != u64::from(checksum(0, &words[..15])) {
             return Err(HeaderFault::Damaged("its header's checksum is wrong"));
         }
         if words[1] != VERSION {
@@ -88,6 +101,7 @@ impl Header {
             chunk_bytes: words[9],
             image_bytes: words[12],
             sums_crc: words[13] as u32,
+            number: words[14],
         })
     }
 }
@@ -97,79 +111,265 @@ enum HeaderFault {
     Version(u64),
 }
 
-/// A checkpoint that is being written; the one before stays until [`Draft::publish`].
-pub(super) struct Draft<'a> {
-    disk: &'a dyn Disk,
-    names: &'a Names,
-    file: Box<dyn DiskFile>,
-    image_bytes: u64,
-    chunk_bytes: u64,
-    sums: Pages,
-    is_published: bool,
-}
-
-/// What does not become the checkpoint takes no space.
-impl Drop for Draft<'_> {
-    fn drop(&mut self) {
-        if !self.is_published {
-            // The next one is written over what stays.
-            let _ = self.disk.remove(&self.names.new_checkpoint());
-        }
-    }
-}
-
 fn sums_at(image_bytes: u64) -> u64 {
     PAGE + image_bytes.next_multiple_of(PAGE)
 }
 
-impl<'a> Draft<'a> {
-    /// Takes space for an image of this many bytes.
-    pub(super) fn begin(
-        disk: &'a dyn Disk,
-        names: &'a Names,
-        image_bytes: u64,
-        chunk_bytes: u64,
-    ) -> Result<Draft<'a>, LogError> {
-        let name = names.new_checkpoint();
-        let chunks = image_bytes.div_ceil(chunk_bytes) as usize;
-        let sums = Pages::zeroed((chunks * 8).next_multiple_of(PAGE_BYTES));
-        let bytes = sums_at(image_bytes) + sums.bytes().len() as u64;
-        let begin = || -> io::Result<Box<dyn DiskFile>> {
-            let file = disk.create(&name)?;
-            file.allocate(bytes)?;
-            file.sync()?;
-            disk.sync_names()?;
-            Ok(file)
-        };
-        let file = begin().map_err(|error| {
-            // The space is better used by the log.
-            let _ = disk.remove(&name);
-            let path = disk.path(&name);
-            if LogError::is_full(&error) {
-                LogError::Full { path, source: Arc::new(error) }
-            } else {
-                LogError::io("making", path)(error)
-            }
-        })?;
-        Ok(Draft { disk, names, file, image_bytes, chunk_bytes, sums, is_published: false })
+fn sums_bytes(image_bytes: u64, chunk_bytes: u64) -> u64 {
+    (image_bytes.div_ceil(chunk_bytes) * 8).next_multiple_of(PAGE)
+}
+
+/// Bytes of a checkpoint's file.
+fn file_bytes(image_bytes: u64, chunk_bytes: u64) -> u64 {
+    sums_at(image_bytes) + sums_bytes(image_bytes, chunk_bytes)
+}
+
+fn failed(
+    disk: &dyn Disk,
+    action: &'static str,
+    place: usize,
+) -> impl FnOnce(io::Error) -> LogError + use<> {
+    let path = disk.path(CHECKPOINTS[place]);
+    move |error| LogError::refused(action, path, error)
+}
+
+/// The two files for checkpoints.
+pub(super) struct Places {
+    disk: Arc<dyn Disk>,
+    uuid: u128,
+    chunk_bytes: u64,
+    reserved: Mutex<Reserved>,
+}
+
+#[derive(Default)]
+struct Reserved {
+    files: [Option<Arc<dyn DiskFile>>; 2],
+    /// Image for which both have space.
+    image_bytes: u64,
+    /// Files of which all is zero behind the first page.
+    are_new: [bool; 2],
+    /// Files that were made in vain, and may still be there: whether they have their names on the device is unknown.
+    were_refused: [bool; 2],
+    /// Whether the header of the checkpoint is known to be on the device.
+    is_certain: bool,
+}
+
+impl Places {
+    pub(super) fn new(disk: Arc<dyn Disk>, uuid: u128, chunk_bytes: u64) -> Places {
+        Places { disk, uuid, chunk_bytes, reserved: Mutex::default() }
     }
 
+    /// Takes space for two checkpoints of a pool of this size. What cannot be had of it is given back.
+    pub(super) fn reserve(&self, image_bytes: u64) -> Result<(), LogError> {
+        let mut reserved = held(&self.reserved);
+        if reserved.image_bytes >= image_bytes && reserved.files.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        let wanted = file_bytes(image_bytes, self.chunk_bytes);
+        // Of what a copy has lost, space is taken at the beginning.
+        let has = match reserved.image_bytes {
+            0 => 0,
+            former => file_bytes(former, self.chunk_bytes),
+        };
+        let (mut has_made, mut former_bytes) = ([false; 2], [0; 2]);
+        let reserved_all = (0..2).try_for_each(|place| {
+            has_made[place] = self.open(&mut reserved, place)?;
+            let Some(file) = &reserved.files[place] else { return Ok(()) };
+            let refused = || failed(&*self.disk, "taking space for", place);
+            former_bytes[place] = file.len().map_err(refused())?;
+            let from = if has_made[place] { 0 } else { has };
+            file.allocate(from..wanted).map_err(refused())
+        });
+        let named = reserved_all.and_then(|()| match has_made.contains(&true) {
+            true => self.disk.sync_names().map_err(failed(&*self.disk, "making", 0)),
+            false => Ok(()),
+        });
+        if let Err(error) = named {
+            self.give_back(&mut reserved, former_bytes, has_made);
+            return Err(error);
+        }
+        reserved.were_refused = [false; 2];
+        reserved.image_bytes = image_bytes;
+        Ok(())
+    }
+
+    /// Gives back what was taken in vain: both files are as long as they were.
+    fn give_back(&self, reserved: &mut Reserved, former_bytes: [u64; 2], has_made: [bool; 2]) {
+        for place in 0..2 {
+            let Some(file) = &reserved.files[place] else { continue };
+            if has_made[place] {
+                reserved.files[place] = None;
+                // Its name may never get to the device: if it stays, another one takes its place.
+                reserved.were_refused[place] = true;
+                let _ = self.disk.remove(CHECKPOINTS[place]);
+            } else if former_bytes[place] > 0 {
+                // What stays longer than it has to be takes space, and harms nothing else.
+                let _ = file.shorten(former_bytes[place]);
+            }
+        }
+    }
+
+    /// Opens one of the files, or makes it; whether it was made.
+    fn open(&self, reserved: &mut Reserved, place: usize) -> Result<bool, LogError> {
+        if reserved.files[place].is_some() {
+            return Ok(false);
+        }
+        let (disk, name) = (&*self.disk, CHECKPOINTS[place]);
+        let made = || failed(disk, "making", place);
+        match recognises(disk, name, self.uuid).map_err(made())? {
+            Some(true) if reserved.were_refused[place] => disk.remove(name).map_err(made())?,
+            Some(true) => {
+                let file = disk.open(name).map_err(made())?;
+                if file.is_as_private().map_err(made())? && file.len().map_err(made())? > PAGE {
+                    reserved.files[place] = Some(Arc::from(file));
+                    return Ok(false);
+                }
+                // Who has opened it, as its permissions were, would read what is written to it from now on. The
+                // checkpoint itself stays until there is another one.
+                if Place::look(disk, place).is_ok_and(|found| matches!(found, Place::Whole(_))) {
+                    reserved.files[place] = Some(Arc::from(file));
+                    return Ok(false);
+                }
+                disk.remove(name).map_err(made())?;
+            }
+            Some(false) => return Err(LogError::InTheWay { path: disk.path(name) }),
+            None => {}
+        }
+        let file = disk.create(name).map_err(made())?;
+        // Before it takes any space: what a crash leaves is recognised, and used again.
+        let begun = self.mark_as_room(&*file);
+        begun.map_err(|error| {
+            let _ = disk.remove(name);
+            made()(error)
+        })?;
+        reserved.files[place] = Some(Arc::from(file));
+        reserved.are_new[place] = true;
+        Ok(true)
+    }
+
+    fn mark_as_room(&self, file: &dyn DiskFile) -> io::Result<()> {
+        let mut page = Pages::zeroed(PAGE_BYTES);
+        let halves = [self.uuid as u64, (self.uuid >> 64) as u64];
+        page.words_mut()[..2].copy_from_slice(&[ROOM_MAGIC, VERSION]);
+        page.words_mut()[2..4].copy_from_slice(&halves);
+        file.write_durably_at(page.bytes(), 0)
+    }
+
+    /// Makes certain that the checkpoint that there is will be there after a power loss. Its header may have been
+    /// written by a process that was killed meanwhile, or its sync may have failed. Until it is on the device, power
+    /// loss leads back to the other place, and to a log that nobody else needs.
+    pub(super) fn settle(&self) -> Result<(), LogError> {
+        if held(&self.reserved).is_certain {
+            return Ok(());
+        }
+        match Checkpoint::open(&*self.disk) {
+            Ok(Some(current)) => {
+                let mut page = Pages::zeroed(PAGE_BYTES);
+                current.header.encode(page.words_mut());
+                // Written again: the kernel may have dropped what it could not write, and told so once.
+                let written = current.file.write_durably_at(page.bytes(), 0);
+                written.map_err(failed(&*self.disk, "writing", current.place))?;
+            }
+            // It may be read again after the power loss.
+            Err(RestoreError::Io { path, source }) => {
+                return Err(LogError::io("reading", path)(source));
+            }
+            Ok(None) | Err(_) => {}
+        }
+        held(&self.reserved).is_certain = true;
+        Ok(())
+    }
+
+    /// The other file than that of the current checkpoint, for a new one; and that one's number.
+    fn vacant(&self) -> Result<(usize, u64), LogError> {
+        match Checkpoint::open(&*self.disk) {
+            Ok(Some(current)) => Ok((1 - current.place, current.header.number + 1)),
+            Ok(None) => Ok((0, 1)),
+            // It may be read again after the power loss.
+            Err(RestoreError::Io { path, source }) => Err(LogError::io("reading", path)(source)),
+            // What is damaged is of no use, and the next one is no worse for it.
+            Err(_) => Ok((0, 1)),
+        }
+    }
+
+    /// Begins a checkpoint of an image of this many bytes.
+    pub(super) fn draft(&self, image_bytes: u64) -> Result<Draft<'_>, LogError> {
+        self.disk.demand_names().map_err(failed(&*self.disk, "making", 0))?;
+        self.reserve(image_bytes)?;
+        self.settle()?;
+        let (place, number) = self.vacant()?;
+        let (file, is_new) = {
+            let reserved = held(&self.reserved);
+            (reserved.files[place].clone(), reserved.are_new[place])
+        };
+        let file =
+            file.ok_or_else(|| LogError::InTheWay { path: self.disk.path(CHECKPOINTS[place]) })?;
+        let marked = self.mark_as_room(&*file);
+        marked.map_err(failed(&*self.disk, "writing", place))?;
+        let sums = Pages::zeroed(sums_bytes(image_bytes, self.chunk_bytes) as usize);
+        Ok(Draft { places: self, place, number, file, is_new, image_bytes, sums })
+    }
+
+    /// What was the checkpoint until the one in `place` was there is room now. It would restore an old state if the
+    /// newer one were damaged.
+    fn retire_other(&self, place: usize) -> Result<(), LogError> {
+        let other = 1 - place;
+        let file = held(&self.reserved).files[other].clone();
+        let Some(file) = file else { return Ok(()) };
+        let marked = self.mark_as_room(&*file);
+        marked.map_err(failed(&*self.disk, "writing", other))?;
+        if file.is_as_private().unwrap_or(true) {
+            return Ok(());
+        }
+        // The pool has become more private, and who could read the former checkpoints must not read what comes.
+        let image_bytes = {
+            let mut reserved = held(&self.reserved);
+            reserved.files[other] = None;
+            reserved.image_bytes
+        };
+        let removed = self.disk.remove(CHECKPOINTS[other]);
+        removed.map_err(failed(&*self.disk, "removing", other))?;
+        self.reserve(image_bytes)
+    }
+}
+
+impl Room for Places {
+    fn reserve(&self, pool_bytes: u64) -> io::Result<()> {
+        Ok(Places::reserve(self, pool_bytes)?)
+    }
+}
+
+/// A checkpoint that is being written; the one before stays until [`Draft::publish`].
+pub(super) struct Draft<'a> {
+    places: &'a Places,
+    place: usize,
+    number: u64,
+    file: Arc<dyn DiskFile>,
+    /// Zeros need not be written.
+    is_new: bool,
+    image_bytes: u64,
+    sums: Pages,
+}
+
+impl Draft<'_> {
     fn failed(&self, action: &'static str) -> impl FnOnce(io::Error) -> LogError + use<> {
-        LogError::io(action, self.disk.path(&self.names.new_checkpoint()))
+        failed(&*self.places.disk, action, self.place)
     }
 
     /// Copies the image, which may change meanwhile. Calls `beside` before each chunk. Returns how many bytes it wrote.
     pub(super) fn copy(&mut self, image: &dyn Image, beside: impl Fn()) -> Result<u64, LogError> {
+        held(&self.places.reserved).are_new[self.place] = false;
+        let chunk_bytes = self.places.chunk_bytes;
         let mut chunk = Pages::new();
         let mut written = 0;
-        for (index, at) in (0..self.image_bytes).step_by(self.chunk_bytes as usize).enumerate() {
+        for (index, at) in (0..self.image_bytes).step_by(chunk_bytes as usize).enumerate() {
             beside();
-            let bytes = (self.image_bytes - at).min(self.chunk_bytes);
+            let bytes = (self.image_bytes - at).min(chunk_bytes);
             chunk.resize(bytes.div_ceil(8) as usize);
             image.copy(at, chunk.words_mut());
             // Not of what memory holds by now: of what is written.
             self.sums.words_mut()[index] = checksum(0, chunk.words()).into();
-            if chunk.words().iter().all(|&word| word == 0) {
+            if self.is_new && chunk.words().iter().all(|&word| word == 0) {
                 continue;
             }
             self.file.write_at(chunk.bytes(), PAGE + at).map_err(self.failed("writing"))?;
@@ -181,63 +381,123 @@ impl<'a> Draft<'a> {
         Ok(written)
     }
 
-    /// Writes the header, and puts this checkpoint in place of the one before.
-    pub(super) fn publish(mut self, mut header: Header) -> Result<(), LogError> {
+    /// Writes the header. From then on this is the checkpoint.
+    pub(super) fn publish(&self, mut header: Header) -> Result<(), LogError> {
         header.sums_crc = checksum(0, self.sums.words());
+        header.number = self.number;
         let mut page = Pages::zeroed(PAGE_BYTES);
         header.encode(page.words_mut());
+        // It has its own directory, wherever that is. But the pool may be another one's by now.
+        self.places.disk.demand_names().map_err(self.failed("writing"))?;
+        held(&self.places.reserved).is_certain = false;
         self.file.write_durably_at(page.bytes(), 0).map_err(self.failed("writing"))?;
-        let (new, current) = (self.names.new_checkpoint(), self.names.checkpoint());
-        let renamed = self.disk.rename(&new, &current).and_then(|()| self.disk.sync_names());
-        renamed.map_err(self.failed("renaming"))?;
-        self.is_published = true;
+        held(&self.places.reserved).is_certain = true;
         Ok(())
+    }
+
+    /// To be called once the pool names this checkpoint alone.
+    pub(super) fn retire_former(self) -> Result<(), LogError> {
+        self.places.retire_other(self.place)
+    }
+}
+
+fn is_newer(one: &Header, than: &Header) -> bool {
+    one.number >= than.number
+}
+
+/// What a place holds.
+enum Place {
+    /// Room, or nothing.
+    Vacant,
+    Whole(Box<Header>),
+}
+
+impl Place {
+    fn look(disk: &dyn Disk, place: usize) -> Result<Place, RestoreError> {
+        let path = disk.path(CHECKPOINTS[place]);
+        let io = |source| RestoreError::Io { path: path.clone(), source };
+        let file = match disk.open(CHECKPOINTS[place]) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Place::Vacant),
+            Err(source) => return Err(io(source)),
+        };
+        let mut page = Pages::zeroed(PAGE_BYTES);
+        let read = file.read_at(page.bytes_mut(), 0).map_err(io)?;
+        let begins = page.words()[0];
+        if begins == ROOM_MAGIC || read <= PAGE_BYTES && page.words().iter().all(|&word| word == 0)
+        {
+            return Ok(Place::Vacant);
+        }
+        if read < PAGE_BYTES {
+            let found = format!("it has only {read} bytes");
+            return Err(RestoreError::Damaged { path, found });
+        }
+        Header::decode(page.words()).map(|header| Place::Whole(Box::new(header))).map_err(|fault| {
+            match fault {
+                HeaderFault::Damaged(found) => RestoreError::Damaged { path, found: found.into() },
+                HeaderFault::Version(found) => {
+                    RestoreError::Version { path, found, expected: VERSION }
+                }
+            }
+        })
     }
 }
 
 /// A checkpoint that was found.
 pub(super) struct Checkpoint {
     pub(super) header: Header,
+    pub(super) place: usize,
     file: Box<dyn DiskFile>,
     sums: Pages,
 }
 
 impl Checkpoint {
     /// Opens the checkpoint of a pool; `None` if there is none.
-    pub(super) fn open(disk: &dyn Disk, names: &Names) -> Result<Option<Checkpoint>, RestoreError> {
-        let name = names.checkpoint();
-        let path = disk.path(&name);
-        let file = match disk.open(&name) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(RestoreError::Io { path, source }),
-        };
+    ///
+    /// A place whose header is damaged does not count beside one that is whole: power was lost while the header was
+    /// written, and until it is, the other one is the checkpoint. After that, the other one is marked as room.
+    pub(super) fn open(disk: &dyn Disk) -> Result<Option<Checkpoint>, RestoreError> {
+        let mut current: Option<(usize, Box<Header>)> = None;
+        let mut fault = None;
+        for place in 0..CHECKPOINTS.len() {
+            match Place::look(disk, place) {
+                Ok(Place::Vacant) => {}
+                Ok(Place::Whole(header)) => match &current {
+                    Some((_, other)) if is_newer(other, &header) => {}
+                    _ => current = Some((place, header)),
+                },
+                Err(error @ RestoreError::Io { .. }) => return Err(error),
+                Err(error) => fault = Some(error),
+            }
+        }
+        match (current, fault) {
+            (Some((place, header)), _) => Checkpoint::at(disk, place, *header).map(Some),
+            (None, Some(fault)) => Err(fault),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn at(disk: &dyn Disk, place: usize, header: Header) -> Result<Checkpoint, RestoreError> {
+        let path = disk.path(CHECKPOINTS[place]);
         let io = |source| RestoreError::Io { path: path.clone(), source };
         let damaged = |found: String| RestoreError::Damaged { path: path.clone(), found };
-        let mut page = Pages::zeroed(PAGE_BYTES);
-        let read = file.read_at(page.bytes_mut(), 0).map_err(io)?;
-        if read < PAGE_BYTES {
-            return Err(damaged(format!("it has only {read} bytes")));
-        }
-        let header = Header::decode(page.words()).map_err(|fault| match fault {
-            HeaderFault::Damaged(found) => damaged(found.into()),
-            HeaderFault::Version(found) => {
-                RestoreError::Version { path: path.clone(), found, expected: VERSION }
-            }
-        })?;
-        let chunks = header.image_bytes.div_ceil(header.chunk_bytes) as usize;
-        let sums_bytes = (chunks * 8).next_multiple_of(PAGE_BYTES);
-        let (found, expected) =
-            (file.len().map_err(io)?, sums_at(header.image_bytes) + sums_bytes as u64);
+        let file = disk.open(CHECKPOINTS[place]).map_err(io)?;
+        let expected = file_bytes(header.image_bytes, header.chunk_bytes);
+        let found = file.len().map_err(io)?;
         if found < expected {
             return Err(damaged(format!("it has {found} bytes, expected {expected}")));
         }
-        let mut sums = Pages::zeroed(sums_bytes);
+        let mut sums = Pages::zeroed(sums_bytes(header.image_bytes, header.chunk_bytes) as usize);
         file.read_at(sums.bytes_mut(), sums_at(header.image_bytes)).map_err(io)?;
         if checksum(0, sums.words()) != header.sums_crc {
             return Err(damaged("the checksum of its table of sums is wrong".into()));
         }
-        Ok(Some(Checkpoint { header, file, sums }))
+        Ok(Checkpoint { header, place, file, sums })
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> &'static str {
+        CHECKPOINTS[self.place]
     }
 
     /// Chunks of the image.
@@ -261,4 +521,4 @@ impl Checkpoint {
     }
 }
 
-const _: () = assert!(PAGE_WORDS >= 15 && CHUNK_BYTES_MAX.is_multiple_of(PAGE));
+const _: () = assert!(PAGE_WORDS >= HEADER_WORDS && CHUNK_BYTES_MAX.is_multiple_of(PAGE));

@@ -1,15 +1,15 @@
-//! The disk under a pool's log and checkpoint: a directory of files. The one seam at which a test puts a simulated
+//! The disk under a pool's log and checkpoints: a directory of files. The one seam at which a test puts a simulated
 //! disk.
 
-use super::held;
-use rustix::fs::{Mode, OFlags};
+use crate::file::{BEGINNING_BYTES, SafeDirectory, is_ours};
+use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 /// All reads and writes are of whole pages of this size, at multiples of it, in memory with this alignment.
 pub const PAGE_BYTES: usize = 4096;
@@ -19,30 +19,46 @@ pub const PAGE_BYTES: usize = 4096;
 /// After a crash, a name that was made, moved or removed may be in its former state, unless [`Disk::sync_names`] has
 /// returned. A file may have any of the sectors written since its last [`DiskFile::sync`].
 pub trait Disk: Send + Sync {
-    /// Makes a new, empty file, in place of an existing one. Its name must be synced. An existing file is not reused:
-    /// if a sync of its name has failed, that may never become durable.
+    /// Makes a new, empty file. Its name must be synced. Fails if anything has the name.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading and writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
-    /// Renames a file, in place of a file with that name.
+    /// Renames a file. Fails if anything has the other name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file, if there is one.
+    /// Removes a file, if there is one and it is the pool's.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// The names of all files.
     fn names(&self) -> io::Result<Vec<String>>;
     /// Makes all changes of names durable.
     fn sync_names(&self) -> io::Result<()>;
-    /// Frees some of the space of files that lost their names, where that is not done at once. Returns whether there is
-    /// more.
-    fn free_some(&self) -> bool {
-        false
-    }
-    /// Whether nobody may read a file who may not read those that are made from now on.
-    fn is_as_private(&self, _name: &str) -> io::Result<bool> {
-        Ok(true)
+    /// An error if the pool, or this directory, has lost its name.
+    fn demand_names(&self) -> io::Result<()> {
+        Ok(())
     }
     /// Whose files these are, for messages.
     fn path(&self, name: &str) -> PathBuf;
+}
+
+/// Whether a file is one that was made for the pool `uuid`; `None` if there is none.
+pub(super) fn recognises(disk: &dyn Disk, name: &str, uuid: u128) -> io::Result<Option<bool>> {
+    let file = match disk.open(name) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_of_others(&error) => return Ok(Some(false)),
+        Err(error) => return Err(error),
+    };
+    let mut page = super::pages::Pages::zeroed(PAGE_BYTES);
+    let read = file.read_at(page.bytes_mut(), 0)?;
+    let beginning = &page.bytes()[..read.min(BEGINNING_BYTES)];
+    Ok(Some(is_ours(beginning, file.len()?, uuid)))
+}
+
+/// Whether a file that cannot be opened is none that was made for a pool: a link, a directory, a socket, or somebody
+/// else's alone.
+pub(super) fn is_of_others(error: &io::Error) -> bool {
+    let others = [io::ErrorKind::InvalidInput, io::ErrorKind::PermissionDenied];
+    others.contains(&error.kind())
+        || matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO))
 }
 
 /// A file of a [`Disk`].
@@ -57,8 +73,14 @@ pub trait DiskFile: Send + Sync {
     }
     /// Reads pages; how many bytes there were.
     fn read_at(&self, pages: &mut [u8], at: u64) -> io::Result<usize>;
-    /// Takes space for the first `bytes`.
-    fn allocate(&self, bytes: u64) -> io::Result<()>;
+    /// Takes space for these bytes.
+    fn allocate(&self, range: Range<u64>) -> io::Result<()>;
+    /// Makes the file so long, which is shorter than it is.
+    fn shorten(&self, bytes: u64) -> io::Result<()>;
+    /// Whether nobody may read this file who may not read those that are made from now on.
+    fn is_as_private(&self) -> io::Result<bool> {
+        Ok(true)
+    }
     /// Makes everything durable that was written.
     fn sync(&self) -> io::Result<()>;
     /// Length in bytes.
@@ -69,133 +91,67 @@ pub trait DiskFile: Send + Sync {
     }
 }
 
-/// Space that is freed at a time: less than the log writes while the disk takes it in.
-const FREE_STEP_BYTES: u64 = 16 << 20;
-
-/// A directory of the operating system's.
-///
-/// A file that loses its name stays open, and its space is freed in [steps](Disk::free_some). A file system that tells
-/// the disk what is free (mount option `discard`) tells it all at once, and the disk writes nothing else meanwhile: for
-/// a former checkpoint of some gigabytes, for 100 ms. After a crash the file system frees what has no name.
-#[derive(Debug)]
-pub struct Directory {
-    path: PathBuf,
-    mode: Mode,
-    /// Files in whose place others were put. They may get their names back until that is durable.
-    replaced: Mutex<Vec<File>>,
-    /// Files of which nothing is needed any more.
-    useless: Arc<Mutex<Vec<File>>>,
-}
-
-impl Directory {
-    /// The directory at `path`. Files made in it have the permissions `mode`, less the process's mask: a pool's own,
-    /// since they hold what it does.
-    pub fn new(path: &Path, mode: u32) -> Directory {
-        Directory {
-            path: path.to_owned(),
-            mode: Mode::from_bits_truncate(mode),
-            replaced: Mutex::default(),
-            useless: Arc::default(),
-        }
-    }
-
-    /// The file of this name, if it has much space and no other name.
-    fn large(&self, name: &str) -> Option<File> {
-        let file = File::options().write(true).open(self.path.join(name)).ok()?;
-        let metadata = file.metadata().ok()?;
-        let is_large = metadata.is_file() && metadata.len() > FREE_STEP_BYTES;
-        (is_large && metadata.nlink() == 1).then_some(file)
-    }
-
-    fn open_with(&self, name: &str, flags: OFlags) -> io::Result<Box<dyn DiskFile>> {
-        let path = self.path.join(name);
-        let mode = self.mode;
-        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
-        // Past the page cache where the file system offers that: what is written is not read again, and a log that is
-        // as large as its pool would push the pool out of memory.
-        let file = match rustix::fs::open(&path, flags | OFlags::DIRECT, mode) {
-            Err(Errno::INVAL) => rustix::fs::open(&path, flags, mode)?,
-            opened => opened?,
-        };
-        Ok(Box::new(OsFile { file: File::from(file), useless: Arc::clone(&self.useless) }))
-    }
-}
-
-impl Disk for Directory {
+/// The operating system's, past the page cache where the file system offers that: what is written is not read again,
+/// and a log that is as large as its pool would push the pool out of memory.
+impl Disk for SafeDirectory {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.remove(name)?;
-        self.open_with(name, OFlags::CREATE | OFlags::EXCL)
+        let name = name.as_ref();
+        let file = match SafeDirectory::create(self, name, OFlags::DIRECT) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                // It may have been made before the flag was refused.
+                SafeDirectory::remove(self, name)?;
+                SafeDirectory::create(self, name, OFlags::empty())?
+            }
+            made => made?,
+        };
+        Ok(Box::new(OsFile { file, is_as_private: true }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.open_with(name, OFlags::empty())
+        let name = name.as_ref();
+        let file = match SafeDirectory::open(self, name, OFlags::RDWR | OFlags::DIRECT) {
+            Err(Errno::INVAL) => SafeDirectory::open(self, name, OFlags::RDWR)?,
+            // Who may only read the pool looks at its checkpoint.
+            Err(Errno::ACCESS | Errno::ROFS) => SafeDirectory::open(self, name, OFlags::RDONLY)?,
+            opened => opened?,
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let is_as_private = self.is_as_private(&file)?;
+        Ok(Box::new(OsFile { file, is_as_private }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let replaced = self.large(to);
-        std::fs::rename(self.path.join(from), self.path.join(to))?;
-        held(&self.replaced).extend(replaced);
-        Ok(())
+        SafeDirectory::rename(self, from.as_ref(), to.as_ref())
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let removed = self.large(name);
-        match std::fs::remove_file(self.path.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        held(&self.replaced).extend(removed);
-        Ok(())
+        SafeDirectory::remove(self, name.as_ref())
     }
 
     fn names(&self) -> io::Result<Vec<String>> {
-        let names = std::fs::read_dir(&self.path)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names.collect()
+        // What is no text is no file of the log's.
+        let names = SafeDirectory::names(self)?.into_iter();
+        Ok(names.filter_map(|name| name.into_string().ok()).collect())
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        let mut replaced = held(&self.replaced);
-        File::open(&self.path)?.sync_all()?;
-        held(&self.useless).append(&mut replaced);
-        Ok(())
+        SafeDirectory::sync_names(self)
     }
 
-    fn free_some(&self) -> bool {
-        if !held(&self.replaced).is_empty() && self.sync_names().is_err() {
-            return false;
-        }
-        let mut useless = held(&self.useless);
-        let Some(file) = useless.last() else { return false };
-        let shortened = file.metadata().and_then(|metadata| {
-            let rest = metadata.len().saturating_sub(FREE_STEP_BYTES);
-            file.set_len(rest)?;
-            // The space is told of when this is durable. Left to itself, the file system collects several steps.
-            file.sync_data()?;
-            Ok(rest)
-        });
-        // What cannot be shortened is freed when it is closed.
-        if shortened.map_or(true, |rest| rest == 0) {
-            useless.pop();
-        }
-        !useless.is_empty()
-    }
-
-    fn is_as_private(&self, name: &str) -> io::Result<bool> {
-        let mode = Mode::from_bits_truncate(std::fs::metadata(self.path.join(name))?.mode());
-        let everything = Mode::RWXU | Mode::RWXG | Mode::RWXO;
-        Ok(self.mode.contains(mode & everything))
+    fn demand_names(&self) -> io::Result<()> {
+        SafeDirectory::demand_names(self).map_err(io::Error::other)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        SafeDirectory::path(self).join(name)
     }
 }
 
 struct OsFile {
     file: File,
-    /// The directory's.
-    useless: Arc<Mutex<Vec<File>>>,
+    is_as_private: bool,
 }
 
 impl DiskFile for OsFile {
@@ -237,17 +193,16 @@ impl DiskFile for OsFile {
         Ok(done)
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
-        let allocate = || crate::medium::allocate(self.file.as_fd(), 0..bytes);
-        let allocated = allocate().or_else(|refused| {
-            let useless = std::mem::take(&mut *held(&self.useless));
-            if useless.is_empty() {
-                return Err(refused);
-            }
-            drop(useless);
-            allocate()
-        });
-        Ok(allocated?)
+    fn allocate(&self, range: Range<u64>) -> io::Result<()> {
+        Ok(crate::medium::allocate(self.file.as_fd(), range)?)
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn is_as_private(&self) -> io::Result<bool> {
+        Ok(self.is_as_private)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -262,33 +217,77 @@ impl DiskFile for OsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durability::pages::Pages;
+    use crate::file::PoolFile;
 
-    fn links_and_bytes(file: &File) -> (u64, u64) {
-        let metadata = file.metadata().unwrap();
-        (metadata.nlink(), metadata.len())
+    const UUID: u128 = 7;
+
+    fn page(beginning: &[u8]) -> Pages {
+        let mut page = Pages::zeroed(PAGE_BYTES);
+        page.bytes_mut()[..beginning.len()].copy_from_slice(beginning);
+        page
+    }
+
+    fn beginning(uuid: u128) -> Vec<u8> {
+        [&b"FIRNSEG\0"[..], &1_u64.to_le_bytes(), &uuid.to_le_bytes()].concat()
     }
 
     #[test]
-    fn space_of_a_replaced_file_is_freed_in_steps_once_that_is_durable() {
+    fn a_directory_is_a_disk() {
         let temporary = tempfile::tempdir().unwrap();
-        let disk = Directory::new(temporary.path(), 0o600);
-        for (name, steps) in [("current", 3), ("next", 1), ("kept", 2)] {
-            disk.create(name).unwrap().allocate(steps * FREE_STEP_BYTES - 4096).unwrap();
-        }
-        let former = File::open(temporary.path().join("current")).unwrap();
-        std::fs::hard_link(temporary.path().join("kept"), temporary.path().join("again")).unwrap();
-        disk.rename("next", "current").unwrap();
-        // Somebody else has a name of it.
-        disk.remove("kept").unwrap();
-        assert_eq!(links_and_bytes(&former), (0, 3 * FREE_STEP_BYTES - 4096));
+        let mut pool = PoolFile::create(&temporary.path().join("pool")).unwrap();
+        pool.publish().unwrap();
+        let at = pool.located().safe(None).unwrap();
+        let mut safe = SafeDirectory::make(&at, UUID, pool.ownership().unwrap()).unwrap();
+        safe.belong_to(&pool).unwrap();
+        let disk: &dyn Disk = &safe;
+        let file = disk.create("log.1").unwrap();
+        let own = page(&beginning(UUID));
+        file.write_durably_at(own.bytes(), 0).unwrap();
+        file.allocate(0..4 * PAGE_BYTES as u64).unwrap();
+        file.write_at(own.bytes(), 2 * PAGE_BYTES as u64).unwrap();
+        file.sync().unwrap();
         disk.sync_names().unwrap();
-        let mut bytes = vec![];
-        while disk.free_some() {
-            bytes.push(links_and_bytes(&former).1);
+        assert_eq!(file.len().unwrap(), 4 * PAGE_BYTES as u64);
+        assert!(file.is_as_private().unwrap());
+        disk.rename("log.1", "log.2").unwrap();
+        let again = disk.open("log.2").unwrap();
+        let mut read = Pages::zeroed(5 * PAGE_BYTES);
+        assert_eq!(again.read_at(read.bytes_mut(), PAGE_BYTES as u64).unwrap(), 3 * PAGE_BYTES);
+        assert_eq!(read.bytes()[PAGE_BYTES..2 * PAGE_BYTES], *own.bytes());
+        again.shorten(PAGE_BYTES as u64).unwrap();
+        assert_eq!(file.len().unwrap(), PAGE_BYTES as u64);
+        assert_eq!(recognises(disk, "log.1", UUID).unwrap(), None);
+        assert_eq!(recognises(disk, "log.2", UUID).unwrap(), Some(true));
+        assert_eq!(recognises(disk, "log.2", UUID + 1).unwrap(), Some(false));
+        disk.remove("log.2").unwrap();
+        disk.remove("log.2").unwrap();
+        assert_eq!(disk.names().unwrap(), ["identity"]);
+    }
+
+    #[test]
+    fn what_is_not_the_pool_s_is_left_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut pool = PoolFile::create(&temporary.path().join("pool")).unwrap();
+        pool.publish().unwrap();
+        let at = pool.located().safe(None).unwrap();
+        let mut safe = SafeDirectory::make(&at, UUID, pool.ownership().unwrap()).unwrap();
+        safe.belong_to(&pool).unwrap();
+        let inside = |name: &str| at.path().join(name);
+        std::fs::write(inside("log.1"), beginning(UUID + 1)).unwrap();
+        std::fs::create_dir(inside("log.2")).unwrap();
+        std::os::unix::fs::symlink(pool.path(), inside("log.3")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, inside("log.4"), 0o600.into()).unwrap();
+        let disk: &dyn Disk = &safe;
+        disk.create("log.9").unwrap();
+        for name in ["log.1", "log.2", "log.3", "log.4"] {
+            assert_eq!(recognises(disk, name, UUID).unwrap(), Some(false), "{name}");
+            let taken = disk.create(name).map(drop).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists, "{name}");
+            let taken = disk.rename("log.9", name).unwrap_err();
+            assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists, "{name}");
+            disk.remove(name).unwrap();
         }
-        assert_eq!(bytes, [2 * FREE_STEP_BYTES - 4096, FREE_STEP_BYTES - 4096]);
-        assert_eq!(links_and_bytes(&former).1, 0);
-        assert_eq!(disk.open("current").unwrap().len().unwrap(), FREE_STEP_BYTES - 4096);
-        assert_eq!(disk.open("again").unwrap().len().unwrap(), 2 * FREE_STEP_BYTES - 4096);
+        assert_eq!(disk.names().unwrap().len(), 6);
     }
 }

@@ -7,13 +7,15 @@ mod write;
 
 pub use steps::Steps;
 
-use super::disk::Disk;
-use super::error::LogError;
-use super::names::Names;
+use super::checkpoint::{Checkpoint, Places};
+use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
+use super::error::{LogError, RestoreError};
+use super::frame::SegmentHeader;
+use super::names;
 use super::pages::Pages;
 use super::writer::{Segments, Writer};
 use super::{HoldError, SafeCopy, Sizes, held};
-use crate::line_log::LineLog;
+use crate::line_log::{LineLog, Room};
 use crate::sync::forks;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -44,14 +46,13 @@ pub trait Image: Send + Sync {
 pub struct Config {
     /// Where log and checkpoint are.
     pub disk: Arc<dyn Disk>,
-    /// The pool's name, with which theirs begin.
-    pub pool: String,
     /// The pool's identity.
     pub uuid: u128,
     /// How long an epoch stays open if nobody waits for it.
     pub interval: Duration,
-    /// A checkpoint is made when the log is as large as the pool, and no smaller than this.
-    pub checkpoint_bytes_min: u64,
+    /// A checkpoint is made when the log is as large as the pool, and no smaller than this. `None`: 16 times the pool,
+    /// 256 MiB at most.
+    pub checkpoint_bytes_min: Option<u64>,
     /// Whether the pool may have another checkpoint than the one it names alone: it names none until one has been made.
     pub is_in_doubt: bool,
     /// What time it is: [`SystemTime::now`], outside of simulations.
@@ -95,8 +96,9 @@ struct Shared {
     log: Arc<LineLog>,
     image: Arc<dyn Image>,
     segments: Arc<Segments>,
+    places: Arc<Places>,
     interval: Duration,
-    checkpoint_bytes_min: u64,
+    checkpoint_bytes_min: Option<u64>,
     clock: fn() -> SystemTime,
     writing: Mutex<Writing>,
     /// Epochs up to this one survive.
@@ -141,6 +143,8 @@ struct Waiting {
     state: State,
     /// Why mutations are refused, if they are.
     failure: Option<LogError>,
+    /// Whether a checkpoint is being made that will give the log room.
+    is_making_room: bool,
 }
 
 /// What the log is good for.
@@ -173,6 +177,7 @@ impl Durable {
         let shared = Arc::new(Shared::begin(config, Sizes::default(), log, image)?);
         if waits && let Err(error) = shared.checkpoint() {
             shared.abandon(&error);
+            shared.log.grow_alone();
             return Err(error);
         }
         let mut durable = Durable { shared, threads: Vec::new(), forks_at_start: forks() };
@@ -186,7 +191,7 @@ impl Durable {
     fn spawn(&mut self, name: &str, work: fn(&Shared)) -> Result<(), LogError> {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&shared));
-        let path = self.shared.segments.disk.path(&self.shared.segments.names.checkpoint());
+        let path = self.shared.segments.disk.path("");
         self.threads.push(thread.map_err(LogError::io("starting a thread that writes", path))?);
         Ok(())
     }
@@ -196,7 +201,7 @@ impl Durable {
     #[inline]
     pub fn admit(&self) -> Result<(), LogError> {
         if self.shared.is_refusing.load(Ordering::Acquire) {
-            return self.shared.refusal();
+            self.shared.refusal()?;
         }
         if self.shared.log.is_crowded() {
             self.shared.flush(self.shared.log.epoch(), false)?;
@@ -251,17 +256,83 @@ impl Drop for Durable {
             let _ = thread.join();
         }
         self.shared.log.stop();
+        self.shared.log.grow_alone();
     }
 }
 
-/// The first segment of a log in a new generation, behind all that there are; and those.
-fn begin_log(segments: &Arc<Segments>, pool_bytes: u64) -> Result<(Writer, Vec<u64>), LogError> {
-    let Segments { disk, names, .. } = &**segments;
-    let found = disk.names().map_err(LogError::io("reading", disk.path("")))?;
-    let others: Vec<u64> = found.iter().filter_map(|name| names.number_of(name)).collect();
-    let number = others.iter().max().map_or(1, |last| last + 1);
-    let first = segments.make(number, segments.bytes(pool_bytes))?;
-    Ok((Writer::new(Arc::clone(segments), random_generation(), first)?, others))
+/// A log in a new generation, behind all that there are; and those segments that the checkpoint needs. The rest is used
+/// again, or removed: else each process that is killed before its first checkpoint would leave some.
+fn begin_log(
+    places: &Places,
+    segments: &Arc<Segments>,
+    pool_bytes: u64,
+) -> Result<(Writer, Vec<u64>), LogError> {
+    // Before anything is removed that another checkpoint would need.
+    places.settle()?;
+    let Segments { disk, uuid, .. } = &**segments;
+    let reading = || LogError::io("reading", disk.path(""));
+    let found = disk.names().map_err(reading())?;
+    let numbers: Vec<u64> = found.iter().filter_map(|name| names::number_of(name)).collect();
+    let number = numbers.iter().max().map_or(1, |last| last + 1);
+    let checkpoint = Checkpoint::open(&**disk);
+    let (mut needed, mut useless) = (Vec::new(), Vec::new());
+    for number in numbers {
+        if recognises(&**disk, &names::segment(number), *uuid).map_err(reading())? == Some(true) {
+            let is_needed = needs(&**disk, &checkpoint, number).map_err(reading())?;
+            if is_needed { &mut needed } else { &mut useless }.push(number);
+        }
+    }
+    let reserve = segments.provide_reserve(&mut useless);
+    let bytes = segments.bytes(pool_bytes);
+    let first = segments.first(number, bytes, &mut useless);
+    useless.into_iter().for_each(|number| segments.remove(number));
+    // With one segment and nothing else the log would come to an end. One that the checkpoint needs becomes the reserve
+    // when there is another checkpoint.
+    let (first, has_reserve) = match (first, reserve) {
+        (Ok(first), Ok(())) => (first, true),
+        (Ok(first), Err(_)) if !needed.is_empty() => (first, false),
+        (Ok(first), Err(error)) => {
+            segments.remove(first.number());
+            return Err(error);
+        }
+        (Err(error @ LogError::Full { .. }), Ok(())) if !needed.is_empty() => {
+            (segments.first_of_reserve(number).ok_or(error)?, false)
+        }
+        (Err(error), _) => return Err(error),
+    };
+    Ok((Writer::new(Arc::clone(segments), random_generation(), first, has_reserve)?, needed))
+}
+
+/// Whether a checkpoint needs the segment of this number.
+fn needs(
+    disk: &dyn Disk,
+    checkpoint: &Result<Option<Checkpoint>, RestoreError>,
+    number: u64,
+) -> io::Result<bool> {
+    let file = disk.open(&names::segment(number))?;
+    if file.len()? <= PAGE_BYTES as u64 {
+        // A crash has left it so. There is no frame in it.
+        return Ok(false);
+    }
+    Ok(match checkpoint {
+        Ok(None) => false,
+        Ok(Some(Checkpoint { header, .. })) => {
+            // One with another number in it was at hand for later.
+            let is_of_log = |found: SegmentHeader| {
+                found.generation == header.generation && found.number == number
+            };
+            number >= header.log.segment && header_of(&*file)?.is_none_or(is_of_log)
+        }
+        // Perhaps somebody can mend it.
+        Err(_) => true,
+    })
+}
+
+/// The header of a segment, unless it is damaged or not written yet.
+fn header_of(file: &dyn DiskFile) -> io::Result<Option<SegmentHeader>> {
+    let mut page = Pages::zeroed(PAGE_BYTES);
+    file.read_at(page.bytes_mut(), 0)?;
+    Ok(SegmentHeader::decode(page.words()))
 }
 
 impl Shared {
@@ -272,13 +343,23 @@ impl Shared {
         log: Arc<LineLog>,
         image: Arc<dyn Image>,
     ) -> Result<Shared, LogError> {
-        let names = Names::new(&config.pool);
-        let segments = Arc::new(Segments { disk: config.disk, names, uuid: config.uuid, sizes });
-        let (writer, others) = begin_log(&segments, image.bytes())?;
+        let Config { disk, uuid, .. } = config;
+        // What the last process renamed or removed must be so on the device, before anything is removed that the
+        // former state would need.
+        disk.sync_names().map_err(LogError::io("syncing", disk.path("")))?;
+        let places = Arc::new(Places::new(Arc::clone(&disk), uuid, sizes.chunk));
+        // The pool may grow by now, and needs room for that first.
+        log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
+        let segments = Arc::new(Segments { disk, uuid, sizes });
+        let begun = places
+            .reserve(image.bytes())
+            .and_then(|()| begin_log(&places, &segments, image.bytes()));
+        let (writer, others) = begun.inspect_err(|_| log.grow_alone())?;
         let shared = Shared {
             log,
             image,
             segments,
+            places,
             interval: config.interval,
             checkpoint_bytes_min: config.checkpoint_bytes_min,
             clock: config.clock,

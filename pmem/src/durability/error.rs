@@ -1,5 +1,6 @@
 //! What can go wrong with a log.
 
+use crate::file::Displaced;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +35,21 @@ pub enum LogError {
         path: PathBuf,
         /// The operating system's error.
         r#source: Arc<io::Error>,
+    },
+    /// Another file has the name of the pool, or another directory that of its log; or neither is there any more.
+    #[error(
+        "{displaced}: nothing that is written from now on would survive power loss, so changes are refused, and what has \
+         the name now is left alone; close this handle, and open the pool where it is by now"
+    )]
+    Displaced {
+        /// What was found.
+        displaced: Displaced,
+    },
+    /// A file that is not the pool's has the name of one of its files. It is left alone.
+    #[error("{path} is not one of this pool's files, and stands in the way of one: move it away")]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
     },
     /// The pool's log has ended.
     #[error("the pool is being closed, and takes no more changes; open it again to make them")]
@@ -72,7 +88,18 @@ impl PartialEq for LogError {
 
 impl LogError {
     pub(super) fn io(action: &'static str, path: PathBuf) -> impl FnOnce(io::Error) -> LogError {
-        move |source| LogError::Io { action, path, source: Arc::new(source) }
+        move |source| match source.get_ref().and_then(|inner| inner.downcast_ref::<Displaced>()) {
+            Some(displaced) => LogError::Displaced { displaced: displaced.clone() },
+            None => LogError::Io { action, path, source: Arc::new(source) },
+        }
+    }
+
+    /// The same of a file that was to be made, or to become longer: nothing was written.
+    pub(super) fn refused(action: &'static str, path: PathBuf, error: io::Error) -> LogError {
+        if LogError::is_full(&error) {
+            return LogError::Full { path, source: Arc::new(error) };
+        }
+        LogError::io(action, path)(error)
     }
 
     /// Whether room is all that is missing.
@@ -89,6 +116,8 @@ impl From<LogError> for io::Error {
         let kind = match &error {
             LogError::Full { .. } => io::ErrorKind::StorageFull,
             LogError::Io { source, .. } => source.kind(),
+            LogError::Displaced { .. } => io::ErrorKind::NotFound,
+            LogError::InTheWay { .. } => io::ErrorKind::AlreadyExists,
             LogError::Closed => io::ErrorKind::BrokenPipe,
         };
         io::Error::new(kind, error)

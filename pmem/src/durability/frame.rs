@@ -20,7 +20,7 @@ use super::pages::PAGE_WORDS;
 const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"FIRNSEG\0");
 const FRAME_MAGIC: u64 = u64::from_le_bytes(*b"FIRNLOG\0");
 /// The version of the log's format.
-pub(super) const VERSION: u64 = 1;
+const VERSION: u64 = 1;
 /// Words of a frame before its content.
 pub(super) const FRAME_HEADER_WORDS: usize = 8;
 const LAST: u64 = 1 << 32;

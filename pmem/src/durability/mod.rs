@@ -5,25 +5,33 @@
 //! log's cuts to a log on a disk, and from time to time a *checkpoint*, a whole image of the pool. After a power loss a
 //! [`SafeCopy`] restores the pool from the last checkpoint and the log after it. The pool file itself is ignored then.
 //!
-//! | file | what it is |
-//! |---|---|
-//! | `POOL` | the pool |
-//! | `POOL.safe` | the last checkpoint |
-//! | `POOL.safe.new` | a checkpoint that is being written |
-//! | `POOL.log.N` | segment N of the log |
+//! The files are in the pool's [directory](crate::file::SafeDirectory).
 //!
 //! # Checkpoints
 //!
+//! There are two places for checkpoints: one has the last, the other is room for the next.
+//!
 //! | step | what an opening finds after a crash here |
 //! |---|---|
-//! | 1 space for `POOL.safe.new` is taken and synced | the former checkpoint and its log |
+//! | 1 the other place is marked as room, durably | the former checkpoint and its log |
 //! | 2 the next frame's place, and the epoch `s` that it belongs to or precedes, are noted; the pool is copied while it changes | the same |
 //! | 3 every operation in flight at the end of the copy ends; epoch `g` is closed and waited for, so the log has whatever the copy caught half | the same |
-//! | 4 the header is written, with place, `s` and `g`, and synced | the same |
-//! | 5 the first time in a generation: the pool names both this generation and that of the former checkpoint, and is synced | the same |
-//! | 6 `POOL.safe.new` is renamed to `POOL.safe`, the directory synced | the former one or the new one, both whole |
-//! | 7 the pool names this generation alone | the new one |
+//! | 4 the first time in a generation: the pool names both this generation and that of the former checkpoint, and is synced | the same |
+//! | 5 the header is written, with place, `s`, `g` and a number, and synced | the former one or the new one, both whole; of two the one with the larger number |
+//! | 6 the pool names this generation alone | the new one |
+//! | 7 the former place is marked as room | the new one |
 //! | 8 segments before the noted place are reused | the new one |
+//!
+//! # Room
+//!
+//! Both places have space for the pool as large as it is: it grows only if they can, too. So a checkpoint takes no space.
+//! A segment is made ready when half of the one before is full. If the disk has no room for it, a checkpoint is made at
+//! once, and segments before it are used again. Mutations wait meanwhile. If that does not help, since there is only one
+//! segment, the log is begun anew in the reserve, a small segment that is kept for this; then that one is free. An
+//! opening does the same. So a pool whose disk is full goes on.
+//!
+//! After any number of killed processes the directory has no more than two checkpoints, the log since the last one,
+//! and four segments: an opening uses or removes what its predecessors left that no checkpoint needs.
 //!
 //! *Why the image is whole.* A word fenced before the copy began is in it, or something newer. A word that changed
 //! later was fenced by an operation that ended before `g` was closed, so its record is in the log from `s` to `g`. Or
@@ -53,9 +61,6 @@ pub use restore::{Restored, SafeCopy};
 #[cfg(doc)]
 use crate::line_log::LineLog;
 
-use disk::Disk;
-use names::Names;
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sizes of the parts of log and checkpoint.
@@ -84,22 +89,4 @@ impl Default for Sizes {
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // No holder panics in the middle of a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes the checkpoint and the log of the pool called `pool`.
-pub fn remove(disk: &dyn Disk, pool: &str) -> io::Result<()> {
-    let names = Names::new(pool);
-    // The checkpoint first: without it the rest is useless.
-    disk.remove(&names.checkpoint())?;
-    disk.sync_names()?;
-    for name in disk.names()?.iter().filter(|name| names.are_of_pool(name)) {
-        disk.remove(name)?;
-    }
-    disk.sync_names()
-}
-
-/// The existing companions of the pool called `pool`.
-pub fn companions(disk: &dyn Disk, pool: &str) -> io::Result<Vec<String>> {
-    let names = Names::new(pool);
-    Ok(disk.names()?.into_iter().filter(|name| names.are_of_pool(name)).collect())
 }

@@ -2,10 +2,10 @@
 
 use super::SEGMENT_BYTES_MAX;
 use super::checkpoint::Checkpoint;
-use super::disk::{Disk, PAGE_BYTES};
+use super::disk::{Disk, PAGE_BYTES, is_of_others};
 use super::error::RestoreError;
 use super::frame::{FrameHeader, SegmentHeader, frame_words};
-use super::names::Names;
+use super::names;
 use super::pages::{PAGE_WORDS, Pages};
 use crate::line_log::{Record, records};
 use crate::medium::Medium;
@@ -36,7 +36,6 @@ struct End {
 /// A pool's checkpoint and log.
 pub struct SafeCopy {
     disk: Arc<dyn Disk>,
-    names: Names,
     checkpoint: Checkpoint,
     /// The last epoch that is replayed, if that is not all of them.
     last_epoch: Option<u64>,
@@ -60,24 +59,22 @@ impl std::fmt::Debug for SafeCopy {
 }
 
 impl SafeCopy {
-    /// The checkpoint and log of the pool called `pool`; `None` if there is no checkpoint.
-    pub fn find(disk: Arc<dyn Disk>, pool: &str) -> Result<Option<SafeCopy>, RestoreError> {
-        let names = Names::new(pool);
-        let found = Checkpoint::open(&*disk, &names)?;
-        Ok(found.map(|checkpoint| SafeCopy { disk, names, checkpoint, last_epoch: None }))
+    /// The checkpoint and log in a pool's directory; `None` if there is no checkpoint.
+    pub fn find(disk: Arc<dyn Disk>) -> Result<Option<SafeCopy>, RestoreError> {
+        let found = Checkpoint::open(&*disk)?;
+        Ok(found.map(|checkpoint| SafeCopy { disk, checkpoint, last_epoch: None }))
     }
 
     /// The checkpoint and its log up to this epoch, of which the log has a frame. What follows is not read, since it
     /// may be being written.
-    pub(super) fn up_to(
-        disk: Arc<dyn Disk>,
-        names: Names,
-        epoch: u64,
-    ) -> Result<SafeCopy, RestoreError> {
-        let found = Checkpoint::open(&*disk, &names)?;
-        let checkpoint =
-            found.ok_or_else(|| RestoreError::Missing { path: disk.path(&names.checkpoint()) })?;
-        Ok(SafeCopy { disk, names, checkpoint, last_epoch: Some(epoch) })
+    pub(super) fn up_to(disk: Arc<dyn Disk>, epoch: u64) -> Result<SafeCopy, RestoreError> {
+        let found = Checkpoint::open(&*disk)?;
+        let checkpoint = found.ok_or_else(|| RestoreError::Missing { path: disk.path("") })?;
+        Ok(SafeCopy { disk, checkpoint, last_epoch: Some(epoch) })
+    }
+
+    fn checkpoint_path(&self) -> PathBuf {
+        self.path(self.checkpoint.name())
     }
 
     /// The pool's identity.
@@ -170,7 +167,7 @@ impl SafeCopy {
     ) -> Result<(), RestoreError> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let failure: Mutex<Option<RestoreError>> = Mutex::new(None);
-        let path = || self.path(&self.names.checkpoint());
+        let path = || self.checkpoint_path();
         let load_some = || {
             let mut chunk = Pages::new();
             loop {
@@ -214,14 +211,17 @@ impl SafeCopy {
     fn segments(&self) -> Result<Vec<(u64, u64)>, RestoreError> {
         let io = |name: &str, source| RestoreError::Io { path: self.path(name), source };
         let names = self.disk.names().map_err(|source| io("", source))?;
-        let numbers = names.iter().filter_map(|name| self.names.number_of(name));
+        let numbers = names.iter().filter_map(|name| names::number_of(name));
         let mut numbers: Vec<u64> =
             numbers.filter(|&number| number >= self.checkpoint.header.log.segment).collect();
         numbers.sort_unstable();
-        let sized = numbers.into_iter().map(|number| {
-            let name = self.names.segment(number);
-            let bytes = self.disk.open(&name).and_then(|file| file.len());
-            bytes.map(|bytes| (number, bytes)).map_err(|source| io(&name, source))
+        let sized = numbers.into_iter().filter_map(|number| {
+            let name = names::segment(number);
+            match self.disk.open(&name).and_then(|file| file.len()) {
+                Ok(bytes) => Some(Ok((number, bytes))),
+                Err(error) if is_of_others(&error) => None,
+                Err(source) => Some(Err(io(&name, source))),
+            }
         });
         sized.collect()
     }
@@ -326,18 +326,18 @@ impl SafeCopy {
     }
 
     fn damaged(&self, segment: u64, found: String) -> RestoreError {
-        RestoreError::Damaged { path: self.path(&self.names.segment(segment)), found }
+        RestoreError::Damaged { path: self.path(&names::segment(segment)), found }
     }
 
     fn damaged_before(&self, end: &End, later: u64) -> RestoreError {
         let why = end.why.unwrap_or("it is missing");
-        let later = self.names.segment(later);
+        let later = names::segment(later);
         let found = format!("{why}, and the log goes on behind that, in {later}");
         self.damaged(end.segment, found)
     }
 
     fn read_segment(&self, number: u64, bytes: u64, pages: &mut Pages) -> Result<(), RestoreError> {
-        let name = self.names.segment(number);
+        let name = names::segment(number);
         // No log wrote more, whatever the file's length says.
         let whole = bytes.min(SEGMENT_BYTES_MAX) as usize / PAGE_BYTES * PAGE_BYTES;
         pages.resize(0);

@@ -1,9 +1,9 @@
 //! The log as it is written: segments, one after another.
 
-use super::disk::{Disk, DiskFile, PAGE_BYTES};
+use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
 use super::error::LogError;
 use super::frame::{FRAME_HEADER_WORDS, FrameHeader, SegmentHeader, frame_bytes};
-use super::names::Names;
+use super::names;
 use super::pages::{PAGE_WORDS, Pages};
 use super::{Sizes, held};
 use std::io;
@@ -34,10 +34,15 @@ pub(super) struct Segment {
     bytes: u64,
 }
 
+impl Segment {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 /// What segments are made from.
 pub(super) struct Segments {
     pub(super) disk: Arc<dyn Disk>,
-    pub(super) names: Names,
     pub(super) uuid: u128,
     pub(super) sizes: Sizes,
 }
@@ -49,6 +54,8 @@ pub(super) struct Supply {
     number: u64,
     /// Used when the current one is full.
     spare: Option<Segment>,
+    /// Whether there is a segment for a disk without room.
+    has_reserve: bool,
 }
 
 impl Supply {
@@ -56,22 +63,34 @@ impl Supply {
         self.spare.is_some()
     }
 
-    /// Makes the spare segment, from an obsolete one if one fits. Others are removed.
+    /// Makes an obsolete segment the reserve, if that is lacking, and another one the spare. If there is none that fits,
+    /// the spare is made if it `is_needed`. Other obsolete ones are for the caller to remove.
     pub(super) fn provide(
         &mut self,
         segments: &Segments,
         bytes: u64,
+        is_needed: bool,
         obsolete: &mut Vec<u64>,
     ) -> Result<(), LogError> {
+        while !self.has_reserve
+            && let Some(old) = obsolete.pop()
+        {
+            self.has_reserve = segments.set_aside(old);
+        }
+        if self.has_spare() {
+            return Ok(());
+        }
         while let Some(old) = obsolete.pop() {
-            if let Some(spare) = segments.reuse(old, self.number, bytes) {
+            if let Some(spare) = segments.reuse(&names::segment(old), self.number, bytes) {
                 self.number += 1;
                 self.spare = Some(spare);
                 return Ok(());
             }
             segments.remove(old);
         }
-        self.spare = Some(self.make(segments, bytes)?);
+        if is_needed {
+            self.spare = Some(self.make(segments, bytes)?);
+        }
         Ok(())
     }
 
@@ -89,6 +108,9 @@ impl Supply {
     }
 }
 
+/// The header of a segment that is not used yet.
+const NO_GENERATION: u128 = 0;
+
 impl Segments {
     /// Bytes of the next segment of a pool of this size.
     pub(super) fn bytes(&self, pool_bytes: u64) -> u64 {
@@ -98,27 +120,51 @@ impl Segments {
 
     /// Removes a segment that nobody needs. One that stays takes space, and no more; the next opening removes it.
     pub(super) fn remove(&self, number: u64) {
-        let _ = self.disk.remove(&self.names.segment(number));
+        let _ = self.disk.remove(&names::segment(number));
     }
 
-    /// Makes a segment.
+    /// Makes a segment of so many bytes, or as many of them as there is room for.
     pub(super) fn make(&self, number: u64, bytes: u64) -> Result<Segment, LogError> {
-        let name = self.names.segment(number);
-        let made = self.write_zeros(&name, bytes);
-        made.map(|file| Segment { number, file, bytes }).map_err(|error| {
+        match self.make_exactly(&names::segment(number), bytes) {
+            Err(LogError::Full { .. }) if bytes / 2 >= self.sizes.segment_min => {
+                self.make(number, bytes / 2)
+            }
+            made => made.map(|file| Segment { number, file, bytes }),
+        }
+    }
+
+    fn make_exactly(&self, name: &str, bytes: u64) -> Result<Box<dyn DiskFile>, LogError> {
+        self.write_zeros(name, bytes).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                return LogError::InTheWay { path: self.disk.path(name) };
+            }
             // What there is of it would count as used space.
-            let _ = self.disk.remove(&name);
-            self.refused("making", &name, error)
+            let _ = self.disk.remove(name);
+            LogError::refused("making", self.disk.path(name), error)
         })
     }
 
     fn write_zeros(&self, name: &str, bytes: u64) -> io::Result<Box<dyn DiskFile>> {
+        if recognises(&*self.disk, name, self.uuid)? == Some(true) {
+            self.disk.remove(name)?;
+        }
         let file = self.disk.create(name)?;
-        // First: a full disk is met before anything is written.
-        file.allocate(bytes)?;
+        // Before it takes any space: what a crash leaves is recognised, and used again.
+        let mut header = Pages::zeroed(PAGE_BYTES);
+        let unused = SegmentHeader {
+            uuid: self.uuid,
+            generation: NO_GENERATION,
+            number: 0,
+            first_frame: 0,
+            bytes,
+        };
+        unused.encode(header.words_mut());
+        file.write_durably_at(header.bytes(), 0)?;
+        // A full disk is met before anything else is written.
+        file.allocate(0..bytes)?;
         let zeros = Pages::zeroed(ZEROS_BYTES.min(bytes as usize));
-        for at in (0..bytes).step_by(ZEROS_BYTES) {
-            let some = (bytes - at).min(ZEROS_BYTES as u64) as usize;
+        for at in (PAGE..bytes).step_by(ZEROS_BYTES) {
+            let some = (bytes - at).min(zeros.bytes().len() as u64) as usize;
             file.write_at(&zeros.bytes()[..some], at)?;
         }
         file.sync()?;
@@ -128,32 +174,93 @@ impl Segments {
 
     /// Makes a segment of one that is not needed any more, if that is of a size that this build makes, and if
     /// the pool has not become more private since.
-    fn reuse(&self, old: u64, number: u64, bytes_min: u64) -> Option<Segment> {
-        let (old, name) = (self.names.segment(old), self.names.segment(number));
+    pub(super) fn reuse(&self, old: &str, number: u64, bytes_min: u64) -> Option<Segment> {
         let again = || -> io::Result<Segment> {
-            let file = self.disk.open(&old)?;
+            let file = self.disk.open(old)?;
             let bytes = file.len()?;
             let is_of_size = (bytes_min..=self.sizes.segment_max).contains(&bytes);
             // Who has opened it to read, as its permissions were, would read on.
-            if !is_of_size || bytes % PAGE != 0 || !self.disk.is_as_private(&old)? {
+            if !is_of_size || bytes % PAGE != 0 || !file.is_as_private()? {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             // Its header stays until the log gets here. It says another number, so an opening finds the log's end here;
             // and it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
-            self.disk.rename(&old, &name)?;
+            self.disk.rename(old, &names::segment(number))?;
             self.disk.sync_names()?;
             Ok(Segment { number, file, bytes })
         };
         again().ok()
     }
 
-    fn refused(&self, action: &'static str, name: &str, error: io::Error) -> LogError {
-        let path = self.disk.path(name);
-        if LogError::is_full(&error) {
-            LogError::Full { path, source: Arc::new(error) }
-        } else {
-            LogError::io(action, path)(error)
+    /// Makes an obsolete segment the reserve; whether that is there then.
+    fn set_aside(&self, old: u64) -> bool {
+        let (old, min) = (names::segment(old), self.sizes.segment_min);
+        let set_aside = || -> io::Result<()> {
+            let file = self.disk.open(&old)?;
+            if file.len()? < min || !file.is_as_private()? {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            self.disk.rename(&old, names::RESERVE)?;
+            self.disk.sync_names()?;
+            // If it stays longer than it has to be, the next opening tries again.
+            let _ = file.shorten(min);
+            Ok(())
+        };
+        let is_done = set_aside().is_ok();
+        if !is_done {
+            // Whichever name it has by now.
+            let _ = self.disk.remove(&old);
+            let _ = self.disk.remove(names::RESERVE);
         }
+        is_done
+    }
+
+    /// Whether there is a reserve that can be used: a crash may have left one that is not whole.
+    fn has_reserve(&self) -> io::Result<bool> {
+        if recognises(&*self.disk, names::RESERVE, self.uuid)? != Some(true) {
+            return Ok(false);
+        }
+        let (file, min) = (self.disk.open(names::RESERVE)?, self.sizes.segment_min);
+        let bytes = file.len()?;
+        if bytes > min {
+            file.shorten(min)?;
+        }
+        Ok(bytes >= min && file.is_as_private()?)
+    }
+
+    /// Makes the reserve, unless there is one: from a segment of no use, if one fits.
+    pub(super) fn provide_reserve(&self, useless: &mut Vec<u64>) -> Result<(), LogError> {
+        if self.has_reserve().unwrap_or(false) {
+            return Ok(());
+        }
+        let _ = self.disk.remove(names::RESERVE);
+        while let Some(old) = useless.pop() {
+            if self.set_aside(old) {
+                return Ok(());
+            }
+        }
+        self.make_exactly(names::RESERVE, self.sizes.segment_min).map(drop)
+    }
+
+    /// The first segment of a new log: one that is of no use any more, or a new one.
+    pub(super) fn first(
+        &self,
+        number: u64,
+        bytes: u64,
+        useless: &mut Vec<u64>,
+    ) -> Result<Segment, LogError> {
+        while let Some(old) = useless.pop() {
+            match self.reuse(&names::segment(old), number, bytes) {
+                Some(segment) => return Ok(segment),
+                None => self.remove(old),
+            }
+        }
+        self.make(number, bytes)
+    }
+
+    /// The reserve as the first segment of a new log.
+    pub(super) fn first_of_reserve(&self, number: u64) -> Option<Segment> {
+        self.reuse(names::RESERVE, number, self.sizes.segment_min)
     }
 }
 
@@ -181,8 +288,9 @@ impl Writer {
         segments: Arc<Segments>,
         generation: u128,
         first: Segment,
+        has_reserve: bool,
     ) -> Result<Writer, LogError> {
-        let supply = Supply { number: first.number + 1, spare: None };
+        let supply = Supply { number: first.number + 1, spare: None, has_reserve };
         let mut writer = Writer {
             segments,
             generation,
@@ -225,9 +333,14 @@ impl Writer {
         &self.supply
     }
 
-    /// Whether the end of the segment would have to wait for a new one that nobody is making.
+    /// Whether the next segment has to be made, and nobody is making it: half of this one is full.
     pub(super) fn lacks_spare(&self) -> bool {
-        self.supply.try_lock().is_ok_and(|supply| !supply.has_spare())
+        self.needs_spare() && self.supply.try_lock().is_ok_and(|supply| !supply.has_spare())
+    }
+
+    /// Whether half of the segment is full.
+    pub(super) fn needs_spare(&self) -> bool {
+        self.at >= self.current.bytes / 2
     }
 
     /// Whether something could not be written.
@@ -256,7 +369,7 @@ impl Writer {
     }
 
     fn failed(&self, error: io::Error) -> LogError {
-        let name = self.segments.names.segment(self.current.number);
+        let name = names::segment(self.current.number);
         LogError::io("writing", self.segments.disk.path(&name))(error)
     }
 

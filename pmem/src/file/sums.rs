@@ -1,4 +1,4 @@
-//! Checksums of a closed pool file, in a file beside it: a bit that its disk flips is found later, wherever it is.
+//! Checksums of a closed pool file, in the file `sums` beside it: a bit that its disk flips is found later, wherever it is.
 //!
 //! ```text
 //! word 0  magic                            word 6  bytes of the pool
@@ -12,13 +12,17 @@
 //! writing changes both, so sums that are left from before say nothing, and do no harm.
 
 use super::PoolFile;
-use super::names::directory_of;
+use super::safe::{Found, SafeDirectory};
 use crate::superblock::{Place, Superblock};
-use std::fs::File;
-use std::io::{self, Write};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
+const NAME: &str = "sums";
+/// Sums that are being written.
+const NEW_NAME: &str = "sums.new";
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNSUMS");
 const VERSION: u32 = 1;
 /// What one sum covers.
@@ -56,29 +60,53 @@ pub enum Verified {
 }
 
 impl PoolFile {
-    /// Where the sums of this file are.
-    pub fn sums_path(&self) -> PathBuf {
-        path_of(&self.path, "")
-    }
-
-    /// Writes the sums of the file, whose superblock this is, in place of former ones. For who has closed the pool and
-    /// still has the file locked. A crash leaves the former ones.
+    /// Writes the sums of the file, whose superblock this is, in place of former ones, which say nothing any more. For
+    /// who has closed the pool and still has the file locked.
     pub fn write_sums(&self, superblock: &Superblock) -> io::Result<()> {
         let mut sums = Vec::new();
         self.each_sum(superblock.end, |sum| sums.push(sum))?;
-        let (path, draft) = (self.sums_path(), path_of(&self.path, ".new"));
-        let written = write(&draft, &encode(superblock, &sums), self.mode_of_sums());
-        let named = written.and_then(|()| std::fs::rename(&draft, &path));
+        let at = self.located().safe(None).map_err(io::Error::other)?;
+        let mut safe = match SafeDirectory::find(&at).map_err(io::Error::other)? {
+            Found::Directory(found) if found.uuid() == superblock.uuid => found,
+            Found::Nothing => {
+                let ownership = self.ownership().map_err(io::Error::other)?;
+                let made = SafeDirectory::make(&at, superblock.uuid, ownership);
+                made.map_err(io::Error::other)?
+            }
+            _ => {
+                let found = format!("{} is not this pool's: move it away", at.path().display());
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, found));
+            }
+        };
+        safe.belong_to(self).map_err(io::Error::other)?;
+        let [name, draft] = [NAME, NEW_NAME].map(OsStr::new);
+        safe.remove(draft)?;
+        let mut file = safe.create(draft, OFlags::empty())?;
+        let written = file.write_all(&encode(superblock, &sums)).and_then(|()| file.sync_all());
+        let named =
+            written.and_then(|()| safe.remove(name)).and_then(|()| safe.rename(draft, name));
         if named.is_err() {
-            // What is left of it is no sums file, and the next one is written over it.
-            let _ = std::fs::remove_file(&draft);
+            // What is left of it is no sums file, and the next one takes its place.
+            let _ = safe.remove(draft);
         }
         named?;
-        File::open(directory_of(&path))?.sync_all()
+        safe.sync_names()
     }
 
-    fn mode_of_sums(&self) -> u32 {
-        self.mode().unwrap_or(0o600)
+    /// What the file of sums holds; `None` if there is none.
+    fn read_sums(&self) -> io::Result<Option<Vec<u8>>> {
+        let at = self.located().safe(None).map_err(io::Error::other)?;
+        let Found::Directory(safe) = SafeDirectory::find(&at).map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        let mut file = match safe.open(NAME.as_ref(), OFlags::RDONLY) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
     }
 
     /// Compares the file, whose superblock this is, with its sums. The file is locked, and no pool in it is open.
@@ -87,17 +115,13 @@ impl PoolFile {
         if !superblock.clean || superblock.check_state(place).is_err() {
             return unknown("the pool was not closed".into());
         }
-        let path = self.sums_path();
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return unknown(format!("there is no {}", path.display()));
-            }
-            Err(error) => return Err(error),
+        let path = || format!("{}.safe/{NAME}", self.path().display());
+        let Some(bytes) = self.read_sums()? else {
+            return unknown(format!("there is no {}", path()));
         };
         let sums = match decode(&bytes, superblock) {
             Ok(sums) => sums,
-            Err(found) => return unknown(format!("{}: {found}", path.display())),
+            Err(found) => return unknown(format!("{}: {found}", path())),
         };
         let (mut damaged, mut damaged_bytes) = (Vec::<Range<u64>>::new(), 0);
         let (mut at, end) = (0, superblock.end);
@@ -148,21 +172,6 @@ impl PoolFile {
         }
         Ok(())
     }
-}
-
-/// The path of a pool's sums, with this behind.
-fn path_of(pool: &Path, suffix: &str) -> PathBuf {
-    let mut name = pool.as_os_str().to_owned();
-    name.push(".sums");
-    name.push(suffix);
-    name.into()
-}
-
-fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = File::options().write(true).create(true).truncate(true).mode(mode).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn header(superblock: &Superblock, sums_crc: u32) -> [u64; HEADER_WORDS] {

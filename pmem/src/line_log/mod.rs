@@ -57,9 +57,11 @@
 mod cut;
 mod pairs;
 mod ring;
+mod room;
 
 pub use cut::{Cut, Record, records};
 pub use pairs::Sequence;
+pub use room::Room;
 
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::{
@@ -129,6 +131,7 @@ pub struct LineLog {
     /// Threads without a number share a ring.
     sharing: Mutex<()>,
     sealing: Mutex<()>,
+    room: room::RoomKeeper,
 }
 
 impl LineLog {
@@ -165,6 +168,7 @@ impl LineLog {
             is_any_crowded: AtomicBool::new(false),
             sharing: Mutex::new(()),
             sealing: Mutex::new(()),
+            room: room::RoomKeeper::default(),
         })
     }
 

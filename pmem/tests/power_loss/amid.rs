@@ -2,7 +2,7 @@
 //! its time, is on the disk.
 
 use crate::crash::{Choice, Crash};
-use crate::disk::{Fault, Handle, SimulatedDisk, State};
+use crate::disk::{Fault, Handle, SimulatedDisk, State, UUID};
 use crate::histories;
 use crate::pool::{Pool, WORDS, Words};
 use pmem::durability::{Config, SafeCopy, Sizes, Steps};
@@ -74,7 +74,7 @@ fn last_in(safe: &SafeCopy) -> u64 {
 /// The same of what is durable.
 fn durable(state: &State) -> u64 {
     let disk = Crash::of(state).disk(&Choice::new());
-    let safe = SafeCopy::find(Arc::new(disk), "pool").unwrap();
+    let safe = SafeCopy::find(Arc::new(disk)).unwrap();
     safe.map_or(0, |safe| last_in(&safe))
 }
 
@@ -155,10 +155,9 @@ fn run(history: Vec<Step>) -> u64 {
     });
     let config = Config {
         disk: Arc::new(Handle(Arc::clone(&disk))),
-        pool: "pool".into(),
-        uuid: 7,
+        uuid: UUID,
         interval: Duration::ZERO,
-        checkpoint_bytes_min: 3 << 12,
+        checkpoint_bytes_min: Some(3 << 12),
         is_in_doubt: false,
         clock,
     };

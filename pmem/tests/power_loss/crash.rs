@@ -1,14 +1,12 @@
 //! What a crash leaves of a simulated disk.
 
-use crate::disk::State;
+use crate::disk::{Inode, State};
 use pmem::durability::disk::{Disk, DiskFile};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The checkpoint that is being written: no opening looks at it.
-const UNREAD: &str = "pool.safe.new";
 
 /// The random numbers of these tests (SplitMix64).
 #[derive(Clone, Debug)]
@@ -35,6 +33,21 @@ enum Open {
     Len(usize),
 }
 
+/// What a place for a checkpoint begins with that is room for one.
+const ROOM: &[u8] = b"FIRNROOM";
+/// An opening reads no more of it.
+const ROOM_BYTES: usize = 4096;
+
+/// The sectors that an opening may read.
+fn read_sectors(inode: &Inode, sector_bytes: usize) -> usize {
+    match inode.sectors.first() {
+        Some(first) if first.count() == 1 && first.durable.starts_with(ROOM) => {
+            ROOM_BYTES / sector_bytes
+        }
+        _ => inode.sectors.len(),
+    }
+}
+
 /// The disk at a moment, with everything that a crash decides.
 pub(crate) struct Crash<'a> {
     state: &'a State,
@@ -50,7 +63,7 @@ impl<'a> Crash<'a> {
     pub(crate) fn of(state: &'a State) -> Crash<'a> {
         let mut open = Vec::new();
         let mut read = vec![false; state.inodes.len()];
-        for (name, versions) in state.names.iter().filter(|(name, _)| *name != UNREAD) {
+        for (name, versions) in &state.names {
             if versions.count() > 1 {
                 open.push((Open::Name(name.clone()), versions.count()));
             }
@@ -62,6 +75,7 @@ impl<'a> Crash<'a> {
                 open.push((Open::Len(index), inode.len.count()));
             }
             let sectors = inode.sectors.iter().enumerate();
+            let sectors = sectors.take(read_sectors(inode, state.sector_bytes));
             open.extend(
                 sectors
                     .filter(|(_, sector)| sector.count() > 1)
@@ -77,6 +91,13 @@ impl<'a> Crash<'a> {
             read.then(|| Arc::new(bytes))
         });
         Crash { state, open, durable: durable.collect() }
+    }
+
+    /// What is there for the next process if this one is killed, and power stays.
+    pub(crate) fn of_killed(state: &State) -> CrashedDisk {
+        let names = state.files().into_keys();
+        let file = |name: &str| Some((name.to_owned(), Arc::new(state.content(name)?)));
+        CrashedDisk { files: names.filter_map(file).collect() }
     }
 
     /// How many disks a crash may leave here.
@@ -153,7 +174,6 @@ impl<'a> Crash<'a> {
                 Arc::make_mut(bytes).resize(len as usize, 0);
             }
         }
-        names.remove(UNREAD);
         let files = names.into_iter().filter_map(|(name, inode)| {
             Some((name.to_owned(), Arc::clone(files[inode?].as_ref()?)))
         });
@@ -232,7 +252,11 @@ impl DiskFile for CrashedFile {
         Ok(count)
     }
 
-    fn allocate(&self, _: u64) -> io::Result<()> {
+    fn allocate(&self, _: Range<u64>) -> io::Result<()> {
+        changed()
+    }
+
+    fn shorten(&self, _: u64) -> io::Result<()> {
         changed()
     }
 

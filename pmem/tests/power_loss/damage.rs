@@ -6,24 +6,31 @@ use crate::pool::Words;
 use pmem::durability::disk::{Disk, DiskFile};
 use pmem::durability::{RestoreError, Restored, SafeCopy};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use Step::*;
 
 const PAGE: usize = 4096;
+/// The first one.
+const CHECKPOINT: &str = "checkpoint.0";
 
-/// The companions of a pool that has a checkpoint, and a log of several segments behind it.
-fn companions() -> CrashedDisk {
-    let plan = Plan {
+fn plan() -> Plan {
+    Plan {
         steps: Vec::new(),
         sector_bytes: 512,
         segment_bytes: 16 << 10,
         fault: None,
+        capacity: None,
         images_per_call: 1,
         seed: 1,
-    };
-    let run = Run::begin(&plan, None, 0);
+    }
+}
+
+/// The companions of a pool that has a checkpoint, and a log of several segments behind it.
+fn companions() -> CrashedDisk {
+    let run = Run::begin(&plan(), None, 0);
     for step in [Operate, Checkpoint, Operate, Flush, OperateLargely, Flush, Operate, Flush] {
         run.take(step).unwrap();
     }
@@ -40,8 +47,8 @@ fn restored(disk: CrashedDisk) -> Result<(Restored, Vec<u64>), RestoreError> {
 }
 
 fn restored_from(disk: Arc<dyn Disk>) -> Result<(Restored, Vec<u64>), RestoreError> {
-    let path = disk.path("pool.safe");
-    let safe = SafeCopy::find(disk, "pool")?.ok_or(RestoreError::Missing { path })?;
+    let path = disk.path("");
+    let safe = SafeCopy::find(disk)?.ok_or(RestoreError::Missing { path })?;
     let words = Words::new();
     safe.restore(&words, &|_, _| ()).map(|restored| (restored, words.get()))
 }
@@ -61,7 +68,7 @@ fn without(disk: &CrashedDisk, name: &str) -> CrashedDisk {
 /// Segments in order.
 fn segments(disk: &CrashedDisk) -> Vec<String> {
     let names = disk.files.iter().map(|(name, _)| name.clone());
-    names.filter(|name| name.starts_with("pool.log.")).collect()
+    names.filter(|name| name.starts_with("log.") && name != "log.reserve").collect()
 }
 
 #[test]
@@ -70,7 +77,7 @@ fn what_is_missing_is_told() {
     let segments = segments(&disk);
     assert!(segments.len() >= 4, "{segments:?}");
     restored(disk.clone()).unwrap();
-    assert!(matches!(restored(without(&disk, "pool.safe")), Err(RestoreError::Missing { .. })));
+    assert!(matches!(restored(without(&disk, CHECKPOINT)), Err(RestoreError::Missing { .. })));
     // But for the last one, which may not have been made yet.
     for name in &segments[..segments.len() - 1] {
         let error = restored(without(&disk, name)).unwrap_err();
@@ -84,9 +91,14 @@ fn what_is_missing_is_told() {
             assert!(matches!(&error, RestoreError::Damaged { .. }), "{error}");
         }
     }
-    let len = disk.files.iter().find(|(name, _)| name == "pool.safe").unwrap().1.len();
-    for len in [0, 100, PAGE, 2 * PAGE, len - 1] {
-        let error = restored(edit(&disk, "pool.safe", |bytes| bytes.truncate(len))).unwrap_err();
+    let len = disk.files.iter().find(|(name, _)| name == CHECKPOINT).unwrap().1.len();
+    let blank = restored(edit(&disk, CHECKPOINT, Vec::clear));
+    assert!(
+        matches!(blank, Err(RestoreError::Missing { .. })),
+        "as after a crash when it was made"
+    );
+    for len in [100, PAGE, 2 * PAGE, len - 1] {
+        let error = restored(edit(&disk, CHECKPOINT, |bytes| bytes.truncate(len))).unwrap_err();
         assert!(matches!(&error, RestoreError::Damaged { .. }), "{error}");
     }
 }
@@ -111,6 +123,25 @@ fn a_damaged_bit_is_told() {
         }
     }
     assert!(told > 20, "{told}");
+}
+
+/// Its log may be there yet. But what came since would be lost without a word.
+#[test]
+fn a_damaged_checkpoint_does_not_bring_the_one_before_back() {
+    let run = Run::begin(&plan(), None, 0);
+    for step in [Operate, Checkpoint, Operate, Flush, Checkpoint, Operate, Flush] {
+        run.take(step).unwrap();
+    }
+    let state = run.disk.state().clone();
+    let disk = Crash::of(&state).disk(&Choice::new());
+    restored(disk.clone()).unwrap();
+    for word in 0..16 {
+        let damaged = edit(&disk, "checkpoint.1", |bytes| bytes[word * 8] ^= 16);
+        let error = restored(damaged).map(|found| found.0).unwrap_err();
+        assert!(matches!(error, RestoreError::Damaged { .. }), "word {word}: {error}");
+    }
+    let missing = restored(without(&disk, "checkpoint.1"));
+    assert!(matches!(missing, Err(RestoreError::Missing { .. })));
 }
 
 /// Writes a word of a page's header and makes its checksum right again.
@@ -138,16 +169,16 @@ fn headers_that_lie_are_refused() {
         (10, u64::MAX),
         (11, u64::MAX),
     ] {
-        let forged = edit(&disk, "pool.safe", |bytes| forge(bytes, 14, word, value));
+        let forged = edit(&disk, CHECKPOINT, |bytes| forge(bytes, 15, word, value));
         let error = restored(forged).map(|found| found.0).unwrap_err();
         assert!(
             matches!(&error, RestoreError::Damaged { .. }),
             "word {word} is {value:#x}: {error}"
         );
     }
-    let newer = edit(&disk, "pool.safe", |bytes| forge(bytes, 14, 1, 2));
+    let newer = edit(&disk, CHECKPOINT, |bytes| forge(bytes, 15, 1, 3));
     let error = restored(newer).unwrap_err();
-    assert!(matches!(&error, RestoreError::Version { found: 2, .. }), "{error}");
+    assert!(matches!(&error, RestoreError::Version { found: 3, .. }), "{error}");
     let first = &segments(&disk)[0];
     let foreign = edit(&disk, first, |bytes| forge(bytes, 9, 2, 99));
     let error = restored(foreign).unwrap_err().to_string();
@@ -199,8 +230,12 @@ impl DiskFile for EndlessFile {
         self.0.read_at(pages, at)
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
-        self.0.allocate(bytes)
+    fn allocate(&self, range: Range<u64>) -> io::Result<()> {
+        self.0.allocate(range)
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.0.shorten(bytes)
     }
 
     fn sync(&self) -> io::Result<()> {

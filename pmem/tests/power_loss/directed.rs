@@ -1,7 +1,7 @@
 //! Histories in which one thing that the log does makes the difference. Each was found by leaving that out.
 
 use crate::crash::{Choice, Crash};
-use crate::disk::{Fault, Handle, SimulatedDisk};
+use crate::disk::{Fault, Handle, SimulatedDisk, UUID};
 use crate::history::{Plan, Run, Step};
 use crate::pool::{Moment, Pool, WORDS, Words};
 use pmem::durability::disk::{Disk, DiskFile};
@@ -9,6 +9,7 @@ use pmem::durability::{Config, Image, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
 use pmem::{Medium, Offset, WORD};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -23,6 +24,7 @@ fn plan() -> Plan {
         sector_bytes: 512,
         segment_bytes: SEGMENT_BYTES,
         fault: None,
+        capacity: None,
         images_per_call: 16,
         seed: 1,
     }
@@ -73,26 +75,33 @@ fn a_log_that_begins_anew_may_fail_anywhere() {
 
 type Before = Box<dyn FnOnce() + Send>;
 
-/// A disk on which something happens just before a checkpoint gets its name.
+/// A disk on which something happens just before the header of a checkpoint is written.
 struct Interrupted {
     disk: Handle,
-    before: Mutex<Option<Before>>,
+    before: Arc<Mutex<Option<Before>>>,
+}
+
+struct InterruptedFile {
+    file: Box<dyn DiskFile>,
+    before: Arc<Mutex<Option<Before>>>,
+}
+
+impl Interrupted {
+    fn wrap(&self, file: Box<dyn DiskFile>) -> Box<dyn DiskFile> {
+        Box::new(InterruptedFile { file, before: Arc::clone(&self.before) })
+    }
 }
 
 impl Disk for Interrupted {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.disk.create(name)
+        Ok(self.wrap(self.disk.create(name)?))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        self.disk.open(name)
+        Ok(self.wrap(self.disk.open(name)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let before = self.before.lock().unwrap().take();
-        if let Some(before) = before {
-            before();
-        }
         self.disk.rename(from, to)
     }
 
@@ -113,24 +122,72 @@ impl Disk for Interrupted {
     }
 }
 
+impl DiskFile for InterruptedFile {
+    fn write_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_at(pages, at)
+    }
+
+    fn write_durably_at(&self, pages: &[u8], at: u64) -> io::Result<()> {
+        if at == 0 && pages.starts_with(b"FIRNSAFE") {
+            let before = self.before.lock().unwrap().take();
+            if let Some(before) = before {
+                before();
+            }
+        }
+        self.file.write_durably_at(pages, at)
+    }
+
+    fn read_at(&self, pages: &mut [u8], at: u64) -> io::Result<usize> {
+        self.file.read_at(pages, at)
+    }
+
+    fn allocate(&self, range: Range<u64>) -> io::Result<()> {
+        self.file.allocate(range)
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.file.shorten(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+}
+
 fn steps_on(disk: Arc<dyn Disk>, log: &Arc<LineLog>, image: Arc<dyn Image>) -> Arc<Steps> {
+    steps_with(disk, log, image, 32 << 10)
+}
+
+fn steps_with(
+    disk: Arc<dyn Disk>,
+    log: &Arc<LineLog>,
+    image: Arc<dyn Image>,
+    segment_bytes: u64,
+) -> Arc<Steps> {
     let config = Config {
         disk,
-        pool: "pool".into(),
-        uuid: 7,
+        uuid: UUID,
         interval: Duration::ZERO,
-        checkpoint_bytes_min: 1 << 20,
+        checkpoint_bytes_min: Some(1 << 20),
         is_in_doubt: false,
         clock: SystemTime::now,
     };
-    let sizes = Sizes { segment_min: 32 << 10, segment_max: 32 << 10, chunk: 4096 };
+    let sizes = Sizes { segment_min: segment_bytes, segment_max: segment_bytes, chunk: 4096 };
     Arc::new(Steps::begin(config, sizes, Arc::clone(log), image).unwrap())
+}
+
+fn is_segment(name: &str) -> bool {
+    name.starts_with("log.") && name != "log.reserve"
 }
 
 fn restored(disk: &Arc<SimulatedDisk>) -> Vec<u64> {
     let disk = Crash::of(&disk.state()).disk(&Choice::new());
     let words = Words::new();
-    let safe = SafeCopy::find(Arc::new(disk), "pool").unwrap().unwrap();
+    let safe = SafeCopy::find(Arc::new(disk)).unwrap().unwrap();
     safe.restore(&words, &|_, _| ()).unwrap();
     words.get()
 }
@@ -140,7 +197,7 @@ fn restored(disk: &Arc<SimulatedDisk>) -> Vec<u64> {
 fn a_log_that_fails_while_its_checkpoint_gets_its_name_stays_broken() {
     let disk = SimulatedDisk::of(4096, []);
     let interrupted =
-        Arc::new(Interrupted { disk: Handle(Arc::clone(&disk)), before: Mutex::new(None) });
+        Arc::new(Interrupted { disk: Handle(Arc::clone(&disk)), before: Arc::default() });
     let log = Arc::new(LineLog::new(0).unwrap());
     let pool = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
     let steps = steps_on(Arc::clone(&interrupted) as _, &log, Arc::clone(&pool) as _);
@@ -174,16 +231,16 @@ fn a_log_gets_its_next_segment_while_a_checkpoint_is_made() {
     let disk = Arc::new(Handle(SimulatedDisk::of(4096, [])));
     let log = Arc::new(LineLog::new(0).unwrap());
     let pool = Arc::new(Pool::of(&[1; WORDS], Arc::clone(&log)));
-    let steps = steps_on(Arc::clone(&disk) as _, &log, Arc::clone(&pool) as _);
-    let segments =
-        || disk.names().unwrap().iter().filter(|name| name.starts_with("pool.log.")).count();
+    // Of two pages, one is its header: half of it is full.
+    let steps = steps_with(Arc::clone(&disk) as _, &log, Arc::clone(&pool) as _, SEGMENT_BYTES);
+    let segments = || disk.names().unwrap().iter().filter(|name| is_segment(name)).count();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let beside = {
         let (disk, seen) = (Arc::clone(&disk), Arc::clone(&seen));
         move |moment| {
             if matches!(moment, Moment::Copy(_)) {
                 let names = disk.names().unwrap();
-                let count = names.iter().filter(|name| name.starts_with("pool.log.")).count();
+                let count = names.iter().filter(|name| is_segment(name)).count();
                 seen.lock().unwrap().push(count);
             }
         }

@@ -3,13 +3,17 @@
 //! * A name is what it is said to be once [`Disk::sync_names`] has returned. Until then it is that, or what it was.
 //! * A sector of a file holds what was last written to it once the file was synced. Until then it holds that, or what
 //!   was written before, or what was there. A file's length likewise.
-//! * A sync that fails makes nothing durable, and a later one that succeeds makes durable only what was written since:
-//!   kernels say once that they have dropped a page.
+//! * A sync that fails makes nothing durable. A later one that succeeds makes durable only those sectors that were
+//!   written since: kernels say once that they have dropped a page. Names and lengths it makes durable: a file system's
+//!   journal has them, or takes no more of them.
 //! * A write that fails may have reached any of its sectors.
+//! * Files take space up to their lengths; names, and what has lost its name, take none.
+//! * A process may be killed at any call. What it has done is there for the next one, durable or not.
 
 use pmem::durability::disk::{Disk, DiskFile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -88,7 +92,21 @@ pub(crate) struct State {
     pub(crate) inodes: Vec<Inode>,
     pub(crate) calls: u64,
     pub(crate) fault: Option<Fault>,
+    /// All calls from this one on come from a process that is dead.
+    pub(crate) killed_from: Option<u64>,
+    /// Bytes of all files that there is room for.
+    pub(crate) capacity: Option<u64>,
 }
+
+/// Whether a file is one of the pool's, as a real directory sees it.
+pub(crate) fn is_own(content: &[u8]) -> bool {
+    let is_blank = content.len() <= 4096 && content.iter().all(|&byte| byte == 0);
+    let uuid = content.get(16..32).and_then(|uuid| uuid.try_into().ok());
+    is_blank || content.starts_with(b"FIRN") && uuid.map(u128::from_le_bytes) == Some(UUID)
+}
+
+/// The pool's identity.
+pub(crate) const UUID: u128 = 7;
 
 /// Called with the disk after each call that changes it.
 pub(crate) type Observer = Box<dyn FnMut(&State) + Send>;
@@ -124,7 +142,8 @@ impl SimulatedDisk {
             let sectors = bytes.chunks(sector_bytes).map(sector).collect();
             inodes.push(Inode { sectors, len: Versions::new(bytes.len() as u64) });
         }
-        let state = State { sector_bytes, names, inodes, calls: 0, fault: None };
+        let (fault, killed_from, capacity) = (None, None, None);
+        let state = State { sector_bytes, names, inodes, calls: 0, fault, killed_from, capacity };
         Arc::new(SimulatedDisk { state: Mutex::new(state), observer: Mutex::new(None) })
     }
 
@@ -134,6 +153,12 @@ impl SimulatedDisk {
 
     pub(crate) fn observe(&self, observer: Option<Observer>) {
         *self.observer.lock().unwrap() = observer;
+    }
+
+    /// A disk like this one, durable or not.
+    pub(crate) fn like(state: &State) -> Arc<SimulatedDisk> {
+        let state = State { calls: 0, fault: None, killed_from: None, ..state.clone() };
+        Arc::new(SimulatedDisk { state: Mutex::new(state), observer: Mutex::new(None) })
     }
 
     /// Shows the disk to the observer as it is now.
@@ -152,6 +177,9 @@ impl SimulatedDisk {
         let result = {
             let mut state = self.state();
             let call = state.calls;
+            if state.is_killed() {
+                return Err(io::ErrorKind::Other.into());
+            }
             state.calls += 1;
             let fault =
                 state.fault.filter(|f| (f.from..f.from.saturating_add(f.calls)).contains(&call));
@@ -172,6 +200,41 @@ impl SimulatedDisk {
 impl State {
     fn inode_of(&self, name: &str) -> Option<usize> {
         self.names.get(name).and_then(|versions| *versions.now())
+    }
+
+    /// The length of each file that has a name.
+    pub(crate) fn files(&self) -> BTreeMap<&str, u64> {
+        let named = self.names.iter();
+        let named = named.filter_map(|(name, inode)| Some((name.as_str(), (*inode.now())?)));
+        named.map(|(name, inode)| (name, *self.inodes[inode].len.now())).collect()
+    }
+
+    /// Whether the process has made a call that it was killed before.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed_from.is_some_and(|from| self.calls >= from)
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let inodes: BTreeSet<usize> =
+            self.names.values().filter_map(|inode| *inode.now()).collect();
+        inodes.iter().map(|&inode| *self.inodes[inode].len.now()).sum()
+    }
+
+    /// What a file now holds.
+    pub(crate) fn content(&self, name: &str) -> Option<Vec<u8>> {
+        let inode = &self.inodes[self.inode_of(name)?];
+        let mut bytes =
+            inode.sectors.iter().flat_map(|sector| sector.now().to_vec()).collect::<Vec<_>>();
+        bytes.resize(*inode.len.now() as usize, 0);
+        Some(bytes)
+    }
+
+    /// An error if there is no room for a file of this length.
+    fn demand_room(&self, inode: usize, bytes: u64) -> io::Result<()> {
+        let more = bytes.saturating_sub(*self.inodes[inode].len.now());
+        let is_full = self.capacity.is_some_and(|capacity| self.used_bytes() + more > capacity);
+        if more > 0 && is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn set_name(&mut self, name: &str, inode: Option<usize>) {
@@ -207,6 +270,9 @@ impl Disk for Handle {
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let inode = self.0.call(
             |state| {
+                if state.inode_of(name).is_some() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
                 state.inodes.push(Inode { sectors: Vec::new(), len: Versions::new(0) });
                 let inode = state.inodes.len() - 1;
                 state.set_name(name, Some(inode));
@@ -227,6 +293,9 @@ impl Disk for Handle {
         self.0.call(
             |state| {
                 let inode = state.inode_of(from).ok_or(io::ErrorKind::NotFound)?;
+                if state.inode_of(to).is_some() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
                 state.set_name(to, Some(inode));
                 state.set_name(from, None);
                 Ok(())
@@ -238,7 +307,7 @@ impl Disk for Handle {
     fn remove(&self, name: &str) -> io::Result<()> {
         self.0.call(
             |state| {
-                if state.inode_of(name).is_some() {
+                if state.content(name).is_some_and(|content| is_own(&content)) {
                     state.set_name(name, None);
                 }
                 Ok(())
@@ -261,7 +330,7 @@ impl Disk for Handle {
                 state.names.values_mut().for_each(Versions::synced);
                 Ok(())
             },
-            |state| state.names.values_mut().for_each(Versions::dropped),
+            |_| (),
         )
     }
 
@@ -277,6 +346,7 @@ impl DiskFile for SimulatedFile {
             state.inodes[self.inode].write(pages, at, sector_bytes);
         };
         let done = |state: &mut State| {
+            state.demand_room(self.inode, at + pages.len() as u64)?;
             write(state);
             Ok(())
         };
@@ -300,9 +370,7 @@ impl DiskFile for SimulatedFile {
             },
             |state| {
                 let range = written(state);
-                let Inode { sectors, len } = &mut state.inodes[self.inode];
-                sectors[range].iter_mut().for_each(Versions::dropped);
-                len.dropped();
+                state.inodes[self.inode].sectors[range].iter_mut().for_each(Versions::dropped);
             },
         )
     }
@@ -323,15 +391,32 @@ impl DiskFile for SimulatedFile {
         self.disk.call(read, |_| ())
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, range: Range<u64>) -> io::Result<()> {
+        self.disk.call(
+            |state| {
+                state.demand_room(self.inode, range.end)?;
+                let sector_bytes = state.sector_bytes;
+                let inode = &mut state.inodes[self.inode];
+                inode.reach(range.end as usize / sector_bytes, sector_bytes);
+                if range.end > *inode.len.now() {
+                    inode.len.set(range.end);
+                }
+                Ok(())
+            },
+            |_| (),
+        )
+    }
+
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
         self.disk.call(
             |state| {
                 let sector_bytes = state.sector_bytes;
                 let inode = &mut state.inodes[self.inode];
-                inode.reach(bytes as usize / sector_bytes, sector_bytes);
-                if bytes > *inode.len.now() {
-                    inode.len.set(bytes);
-                }
+                assert!(bytes <= *inode.len.now(), "it becomes longer");
+                let cut = inode.sectors.iter_mut().skip(bytes as usize / sector_bytes);
+                // If it becomes longer again, that is what it holds.
+                cut.for_each(|sector| sector.set(vec![0; sector_bytes].into_boxed_slice()));
+                inode.len.set(bytes);
                 Ok(())
             },
             |_| (),
@@ -347,9 +432,7 @@ impl DiskFile for SimulatedFile {
                 Ok(())
             },
             |state| {
-                let Inode { sectors, len } = &mut state.inodes[self.inode];
-                sectors.iter_mut().for_each(Versions::dropped);
-                len.dropped();
+                state.inodes[self.inode].sectors.iter_mut().for_each(Versions::dropped);
             },
         )
     }

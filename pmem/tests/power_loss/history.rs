@@ -2,7 +2,7 @@
 //! and judged.
 
 use crate::crash::{Choice, Crash, CrashedDisk, Random};
-use crate::disk::{Fault, Handle, SimulatedDisk, State};
+use crate::disk::{Fault, Handle, SimulatedDisk, State, UUID};
 use crate::pool::{Moment, Pool, WORDS, Words, hash};
 use pmem::durability::{Config, LogError, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) sector_bytes: usize,
     pub(crate) segment_bytes: u64,
     pub(crate) fault: Option<Fault>,
+    /// Bytes that the disk has room for.
+    pub(crate) capacity: Option<u64>,
     /// Crash images looked at after each call of the disk.
     pub(crate) images_per_call: usize,
     pub(crate) seed: u64,
@@ -63,6 +65,8 @@ struct Judge {
     random: Random,
     /// Each state that an epoch ended with, in order, across generations: its hash, and the epoch.
     states: Vec<(u64, u64)>,
+    /// How many of them were there before this process.
+    former: usize,
     /// Whether there may be no checkpoint at all.
     may_be_missing: bool,
     steps: Arc<OnceLock<Arc<Steps>>>,
@@ -81,11 +85,10 @@ impl Judge {
     /// The first state that a crash may lead to.
     fn floor(&self) -> usize {
         let durable = self.steps.get().map_or(0, |steps| steps.durable_up_to());
-        // The first state is what was there before.
-        let at = self.states.iter().skip(1).position(|&(_, epoch)| epoch >= durable);
+        let at = self.states.iter().skip(self.former).position(|&(_, epoch)| epoch >= durable);
         match durable {
             0 => 0,
-            _ => at.map_or(self.states.len(), |at| at + 1),
+            _ => at.map_or(self.states.len(), |at| at + self.former),
         }
     }
 
@@ -105,7 +108,7 @@ impl Judge {
 
     fn restored(&self, disk: &CrashedDisk) -> Result<Option<u64>, String> {
         let disk = Arc::new(disk.clone());
-        let found = SafeCopy::find(disk, "pool").map_err(|error| error.to_string())?;
+        let found = SafeCopy::find(disk).map_err(|error| error.to_string())?;
         let Some(safe) = found else { return Ok(None) };
         let named = *self.pool.named.lock().unwrap();
         if named != [None; 2] && !named.contains(&Some(safe.generation())) {
@@ -182,15 +185,50 @@ impl Run {
         let words = former.map_or_else(|| vec![0; WORDS], |left| left.words.clone());
         let pool = Arc::new(Pool::of(&words, Arc::clone(&log)));
         // It was restored from that.
-        let safe =
-            former.and_then(|left| SafeCopy::find(Arc::new(left.disk.clone()), "pool").unwrap());
+        let safe = former.and_then(|left| SafeCopy::find(Arc::new(left.disk.clone())).unwrap());
         *pool.named.lock().unwrap() = [safe.map(|safe| safe.generation()), None];
+        disk.state().fault = plan.fault;
+        let states = vec![(hash(words.iter().copied()), 0)];
+        Self::of(plan, disk, log, pool, states, former.is_none(), keeps)
+    }
+
+    /// The same pool, opened by another process after this one was killed.
+    pub(crate) fn next_process(&self) -> Arc<Run> {
+        self.disk.observe(None);
+        let disk = SimulatedDisk::like(&self.disk.state());
+        let log = Arc::new(LineLog::new(0).unwrap());
+        let mut judge = self.judge.lock().unwrap();
+        self.pool.end();
+        let words = self.pool.fenced();
+        let pool = Arc::new(Pool::of(&words, Arc::clone(&log)));
+        *pool.named.lock().unwrap() = *self.pool.named.lock().unwrap();
+        let floor = judge.floor();
+        let mut states = judge.states.split_off(floor);
+        states.push((hash(words.iter().copied()), 0));
+        let may_be_missing = judge.may_be_missing && floor == 0;
+        let run = Self::of(&judge.plan, disk, log, pool, states, may_be_missing, 0);
+        run.judge.lock().unwrap().verdict = std::mem::take(&mut judge.verdict);
+        run
+    }
+
+    fn of(
+        plan: &Plan,
+        disk: Arc<SimulatedDisk>,
+        log: Arc<LineLog>,
+        pool: Arc<Pool>,
+        states: Vec<(u64, u64)>,
+        may_be_missing: bool,
+        keeps: usize,
+    ) -> Arc<Run> {
         let steps = Arc::new(OnceLock::new());
+        // Values of generations differ.
+        let value = AtomicU64::new(pool.fenced().into_iter().max().unwrap() + 1);
         let judge = Arc::new(Mutex::new(Judge {
             plan: plan.clone(),
             random: Random(plan.seed),
-            states: vec![(hash(words.iter().copied()), 0)],
-            may_be_missing: former.is_none(),
+            former: states.len(),
+            states,
+            may_be_missing,
             steps: Arc::clone(&steps),
             words: Arc::new(Words::new()),
             pool: Arc::clone(&pool),
@@ -200,9 +238,7 @@ impl Run {
         }));
         let observer = Arc::clone(&judge);
         disk.observe(Some(Box::new(move |state| observer.lock().unwrap().look(state))));
-        disk.state().fault = plan.fault;
-        // Values of generations differ.
-        let value = AtomicU64::new(words.iter().max().unwrap() + 1);
+        disk.state().capacity = plan.capacity;
         Arc::new(Run { disk, pool, log, steps, judge, value })
     }
 
@@ -213,11 +249,10 @@ impl Run {
             let sizes = Sizes { segment_min: size, segment_max: size, chunk: 4096 };
             let config = Config {
                 disk: Arc::new(Handle(Arc::clone(&self.disk))),
-                pool: "pool".into(),
-                uuid: 7,
+                uuid: UUID,
                 interval: Duration::ZERO,
-                checkpoint_bytes_min: 3 << 12,
-                is_in_doubt: false,
+                checkpoint_bytes_min: Some(3 << 12),
+                is_in_doubt: self.is_in_doubt(),
                 clock: SystemTime::now,
             };
             let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
@@ -225,6 +260,14 @@ impl Run {
             let _ = self.steps.set(Arc::new(steps));
         }
         Ok(self.steps.get().unwrap())
+    }
+
+    /// Whether there is a checkpoint that the pool does not name.
+    fn is_in_doubt(&self) -> bool {
+        let named = *self.pool.named.lock().unwrap();
+        let disk = Crash::of_killed(&self.disk.state());
+        let found = SafeCopy::find(Arc::new(disk)).ok().flatten();
+        found.is_some_and(|safe| !named.contains(&Some(safe.generation())))
     }
 
     fn next(&self) -> u64 {
@@ -357,5 +400,6 @@ pub(crate) fn draw(random: &mut Random) -> Plan {
         fault,
         images_per_call: 512,
         seed: random.next(),
+        capacity: None,
     }
 }

@@ -8,7 +8,10 @@ mod directed;
 mod disk;
 mod faults;
 mod history;
+mod killed;
+mod others;
 mod pool;
+mod small;
 
 use crash::Random;
 use history::{Plan, STEPS, Step, Verdict, draw, explore_deeply};
@@ -31,8 +34,15 @@ fn every_crash_of_a_short_history_leaves_what_was_durable() {
     for (seed, steps) in (0..).zip(histories(&STEPS, 3)) {
         for (sector_bytes, segment_bytes) in [(512, 8 << 10), (4096, 16 << 10)] {
             let steps = [&[Step::Operate, Step::Checkpoint], &steps[..]].concat();
-            let plan =
-                Plan { steps, sector_bytes, segment_bytes, fault: None, images_per_call: 32, seed };
+            let plan = Plan {
+                steps,
+                sector_bytes,
+                segment_bytes,
+                fault: None,
+                capacity: None,
+                images_per_call: 32,
+                seed,
+            };
             verdict.add(explore_deeply(&plan, None, 1, 1));
         }
     }

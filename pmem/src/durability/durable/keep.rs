@@ -1,7 +1,8 @@
 //! The thread that has segments at hand, makes checkpoints, and begins a broken log anew.
 
-use super::super::checkpoint::{Checkpoint, Draft, Header};
+use super::super::checkpoint::{Checkpoint, Header};
 use super::super::held;
+use super::super::names;
 use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
 use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
@@ -12,17 +13,20 @@ use std::time::{Duration, Instant};
 
 /// How often the keeper looks for work by itself.
 const KEEPER_INTERVAL: Duration = Duration::from_millis(200);
-/// How often some of the space of former files is freed.
-const FREE_INTERVAL: Duration = Duration::from_millis(4);
 /// How often a log that could not be written is begun anew.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Unless it was chosen, a checkpoint is made when the log is so many times as large as the pool,
+const LOG_PER_POOL: u64 = 16;
+/// or as this, or as the pool if that is larger.
+const LOG_BYTES: u64 = 256 << 20;
 
 impl Shared {
     pub(super) fn is_checkpoint_due(&self) -> bool {
         let since = self.log_bytes_at_checkpoint.load(Ordering::Relaxed);
         let grown = self.log_written_bytes.load(Ordering::Relaxed).saturating_sub(since);
         let pool = self.checkpoint_bytes.load(Ordering::Relaxed);
-        grown >= pool.max(self.checkpoint_bytes_min)
+        let usual = LOG_BYTES.min(pool.saturating_mul(LOG_PER_POOL));
+        grown >= pool.max(self.checkpoint_bytes_min.unwrap_or(usual))
     }
 
     pub(super) fn keep(&self) {
@@ -32,53 +36,76 @@ impl Shared {
             if self.keep_once(may_retry).is_err() && may_retry {
                 failed = Some(Instant::now());
             }
-            let has_more = self.segments.disk.free_some();
-            std::thread::park_timeout(if has_more { FREE_INTERVAL } else { KEEPER_INTERVAL });
+            std::thread::park_timeout(KEEPER_INTERVAL);
         }
     }
 
     /// Prepares segments, makes checkpoints, and restarts a broken log. Retries what failed before only if it
     /// `may_retry`.
     pub(super) fn keep_once(&self, may_retry: bool) -> Result<(), LogError> {
-        let state = held(&self.waiting).state;
+        let (state, is_waited_for) = {
+            let waiting = held(&self.waiting);
+            (waiting.state, waiting.is_making_room)
+        };
+        if let Err(displaced) = self.segments.disk.demand_names() {
+            let displaced = LogError::io("writing", self.segments.disk.path(""))(displaced);
+            self.refuse(Some(displaced.clone()));
+            return Err(displaced);
+        }
         if state == State::Broken {
             // No checkpoint could be made of what is left.
-            self.demand_whole()?;
-            return if may_retry { self.begin_anew() } else { Ok(()) };
+            if !may_retry && !is_waited_for {
+                return Ok(());
+            }
+            let begun = self.demand_whole().and_then(|()| self.begin_anew());
+            // If it has begun, it may have run out of room again by now.
+            return begun.inspect_err(|_| self.give_up_making_room());
         }
-        let is_due = state == State::Begun || self.is_checkpoint_due();
-        let made = if is_due && may_retry { self.checkpoint_unless_held() } else { Ok(()) };
-        let provided = self.provide_spare();
+        let mut provided = self.provide_spare();
+        let lacks_room = matches!(provided, Err(LogError::Full { .. })) && state == State::Based;
+        let is_new_lack = match &provided {
+            Err(lacking) if lacks_room => self.make_room_first(lacking.clone()),
+            _ => false,
+        };
+        let is_due = state == State::Begun || self.is_checkpoint_due() || lacks_room;
+        let may_try = may_retry || is_new_lack;
+        let made = if is_due && may_try { self.checkpoint_unless_held() } else { Ok(false) };
+        if lacks_room && matches!(made, Ok(true)) {
+            provided = self.provide_spare();
+            if let Err(lacking) = &provided {
+                // There is but one segment.
+                self.fail(lacking.clone());
+                self.begin_anew().inspect_err(|_| self.give_up_making_room())?;
+                provided = self.provide_spare();
+            }
+        }
         let lacking = match state {
             // Without the new checkpoint there is the one before.
             State::Based | State::Broken => provided.clone().err(),
-            State::Begun => provided.clone().and(made.clone()).err(),
+            State::Begun => provided.clone().and(made.clone().map(drop)).err(),
         };
         // What failed before is still lacking if it was not tried again.
         if lacking.is_some() || state == State::Based || may_retry {
             self.refuse(lacking);
         }
-        provided.and(made)
+        provided.and(made.map(drop))
     }
 
-    /// Makes the segment that follows the one being written.
+    /// Makes the segment that follows the one being written, if half of that is full.
     pub(super) fn provide_spare(&self) -> Result<(), LogError> {
-        let (supply, mut obsolete) = {
+        let (supply, is_needed, mut obsolete) = {
             let mut writing = held(&self.writing);
             let before = writing.obsolete_before;
             let is_obsolete = |number: &u64| *number < before;
             let obsolete: Vec<u64> = writing.others.iter().copied().filter(is_obsolete).collect();
             writing.others.retain(|number| !is_obsolete(number));
-            (Arc::clone(writing.writer.supply()), obsolete)
+            let writer = &writing.writer;
+            (Arc::clone(writer.supply()), writer.needs_spare(), obsolete)
         };
         let provided = {
             let mut supply = held(&supply);
-            if supply.has_spare() {
-                Ok(())
-            } else {
-                let bytes = self.segments.bytes(self.image.bytes());
-                supply.provide(&self.segments, bytes, &mut obsolete)
-            }
+            let bytes = self.segments.bytes(self.image.bytes());
+            supply.provide(&self.segments, bytes, is_needed, &mut obsolete)
         };
         obsolete.into_iter().for_each(|number| self.segments.remove(number));
         provided
@@ -89,13 +116,14 @@ impl Shared {
         if lacks_spare { self.provide_spare() } else { Ok(()) }
     }
 
-    /// Makes a checkpoint, unless one is being made or read.
-    fn checkpoint_unless_held(&self) -> Result<(), LogError> {
-        match self.checkpointing.try_lock() {
-            Ok(one) => self.checkpoint_as(one),
-            Err(TryLockError::Poisoned(one)) => self.checkpoint_as(one.into_inner()),
-            Err(TryLockError::WouldBlock) => Ok(()),
-        }
+    /// Makes a checkpoint, unless one is being made or read; whether it did.
+    fn checkpoint_unless_held(&self) -> Result<bool, LogError> {
+        let one = match self.checkpointing.try_lock() {
+            Ok(one) => one,
+            Err(TryLockError::Poisoned(one)) => one.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
+        self.checkpoint_as(one).map(|()| true)
     }
 
     /// See the [module](super).
@@ -114,9 +142,9 @@ impl Shared {
         self.image.wait_for_operations();
         // After the place in the log was noted: what the pool grows by later is in the log.
         let image_bytes = self.image.bytes();
-        let Segments { disk, names, uuid, sizes } = &*self.segments;
+        let Segments { uuid, sizes, .. } = &*self.segments;
         let chunk_bytes = sizes.chunk;
-        let mut draft = Draft::begin(&**disk, names, image_bytes, chunk_bytes)?;
+        let mut draft = self.places.draft(image_bytes)?;
         // A large image takes longer than the log takes to fill its next segments. If this fails, the keeper tries
         // again and says so.
         let written = draft.copy(&*self.image, || drop(self.provide_spare_if_lacking()))?;
@@ -141,9 +169,11 @@ impl Shared {
             chunk_bytes,
             image_bytes,
             sums_crc: 0,
+            number: 0,
         })?;
         self.named(self.image.name_checkpoints(Some(generation), None))?;
         self.is_in_doubt.store(false, Ordering::Relaxed);
+        draft.retire_former()?;
         self.checkpoint_bytes.store(image_bytes, Ordering::Relaxed);
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
@@ -154,6 +184,7 @@ impl Shared {
         if writing.writer.generation() == generation && !writing.writer.has_failed() {
             waiting.state = State::Based;
             waiting.failure = None;
+            waiting.is_making_room = false;
             self.is_refusing.store(false, Ordering::Release);
         }
         drop(waiting);
@@ -170,8 +201,7 @@ impl Shared {
         if self.is_in_doubt.load(Ordering::Relaxed) {
             return self.named(self.image.name_checkpoints(None, None));
         }
-        let Segments { disk, names, .. } = &*self.segments;
-        let current = match Checkpoint::open(&**disk, names) {
+        let current = match Checkpoint::open(&*self.segments.disk) {
             Ok(found) => found.map(|found| found.header.generation),
             // It may be read again after the power loss.
             Err(RestoreError::Io { path, source }) => {
@@ -184,8 +214,7 @@ impl Shared {
     }
 
     fn named(&self, done: io::Result<()>) -> Result<(), LogError> {
-        let Segments { disk, names, .. } = &*self.segments;
-        done.map_err(LogError::io("naming", disk.path(&names.checkpoint())))
+        done.map_err(LogError::io("naming", self.segments.disk.path(names::CHECKPOINTS[0])))
     }
 
     /// See [`Durable::hold`](super::Durable::hold).
@@ -207,14 +236,13 @@ impl Shared {
             writing.written
         };
         self.turnstile.release(epoch);
-        let Segments { disk, names, .. } = &*self.segments;
-        Ok(read(SafeCopy::up_to(Arc::clone(disk), names.clone(), epoch)?))
+        Ok(read(SafeCopy::up_to(Arc::clone(&self.segments.disk), epoch)?))
     }
 
     /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing
     /// of the new log survives, and the log is said to be broken.
     pub(super) fn begin_anew(&self) -> Result<(), LogError> {
-        let (writer, others) = begin_log(&self.segments, self.image.bytes())?;
+        let (writer, others) = begin_log(&self.places, &self.segments, self.image.bytes())?;
         {
             let mut writing = held(&self.writing);
             writing.writer = writer;
@@ -230,9 +258,8 @@ impl Shared {
         let mut writing = held(&self.writing);
         let generation = writing.writer.generation();
         let numbers = writing.writer.end(error.clone());
-        let Segments { disk, names, .. } = &*self.segments;
-        // The renaming may have been done, and only its durability be in doubt: then the checkpoint needs its log.
-        let is_needed = match Checkpoint::open(&**disk, names) {
+        // The header may be written, and only its durability be in doubt: then the checkpoint needs its log.
+        let is_needed = match Checkpoint::open(&*self.segments.disk) {
             Ok(found) => found.is_some_and(|found| found.header.generation == generation),
             Err(_) => true,
         };

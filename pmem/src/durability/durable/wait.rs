@@ -12,6 +12,9 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 /// Words of a turnstile. Nearly all waiters wait for the epoch that is being written or for the open one.
 const EPOCHS: u64 = 4;
 
+/// Who waits for room waits as for this epoch: like everybody, they are told when things change.
+const ROOM: u64 = 0;
+
 /// Where threads wait for epochs, grouped by epoch. With a condition variable, all would contend for its lock whenever
 /// some of them are released.
 #[derive(Default)]
@@ -60,9 +63,18 @@ impl Turnstile {
 }
 
 impl Shared {
+    /// Why mutations are refused. Waits while room is being made, after which they may not be.
     #[cold]
     pub(super) fn refusal(&self) -> Result<(), LogError> {
-        held(&self.waiting).failure.clone().map_or(Ok(()), Err)
+        loop {
+            let changes = self.turnstile.changes(ROOM);
+            let waiting = held(&self.waiting);
+            if !waiting.is_making_room || self.is_stopping.load(Ordering::Acquire) {
+                return waiting.failure.clone().map_or(Ok(()), Err);
+            }
+            drop(waiting);
+            self.turnstile.wait(ROOM, changes);
+        }
     }
 
     /// Returns when everything up to epoch `wanted` is in the log, and, if `is_final`, survives power loss.
@@ -74,12 +86,17 @@ impl Shared {
             }
             let mut waiting = held(&self.waiting);
             let is_based = waiting.state == State::Based;
+            if self.is_stopping.load(Ordering::Acquire) {
+                return Err(LogError::Closed);
+            }
+            if !is_based && waiting.is_making_room {
+                drop(waiting);
+                self.turnstile.wait(wanted, changes);
+                continue;
+            }
             // As long as a checkpoint is there, it takes more than a want of room to end the log.
             if let (false, Some(failure)) = (is_based, &waiting.failure) {
                 return Err(failure.clone());
-            }
-            if self.is_stopping.load(Ordering::Acquire) {
-                return Err(LogError::Closed);
             }
             if waiting.is_led {
                 drop(waiting);
@@ -89,8 +106,12 @@ impl Shared {
             waiting.is_led = true;
             drop(waiting);
             let written = self.lead(wanted);
-            if written.is_err() || !is_final {
-                return written.map(drop);
+            if written.is_err() {
+                // Whether this failed for good is seen above: the keeper may have mended it.
+                continue;
+            }
+            if !is_final {
+                return Ok(());
             }
             self.wait_for_checkpoint(wanted);
         }

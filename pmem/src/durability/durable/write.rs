@@ -2,7 +2,6 @@
 
 use super::super::frame::FRAME_HEADER_WORDS;
 use super::super::held;
-use super::super::writer::Segments;
 use super::{Shared, State, Writing};
 use crate::durability::LogError;
 use std::io;
@@ -58,9 +57,8 @@ impl Shared {
         if !self.image.has_failed() {
             return Ok(());
         }
-        let Segments { disk, names, .. } = &*self.segments;
         let vanished = io::Error::other("a page of the pool's file has vanished");
-        Err(LogError::io("writing", disk.path(&names.checkpoint()))(vanished))
+        Err(LogError::io("writing", self.segments.disk.path(""))(vanished))
     }
 
     /// Says how far the log has got, if it continues a checkpoint.
@@ -74,16 +72,30 @@ impl Shared {
 
     /// Ends the log: a block that could not be written is never written again, since the kernel may have dropped it and
     /// told so once.
-    fn fail(&self, error: LogError) {
+    ///
+    /// If only room was lacking, the keeper begins the log anew in the reserve, with a checkpoint that has everything.
+    /// Then nothing is lost, and whoever waits is told nothing until that is done or has failed.
+    pub(super) fn fail(&self, error: LogError) {
         self.log.stop();
         let mut waiting = held(&self.waiting);
         waiting.state = State::Broken;
+        let keeper = self.keeper.get().filter(|_| matches!(error, LogError::Full { .. }));
+        waiting.is_making_room = keeper.is_some();
         waiting.failure = Some(match error {
             LogError::Full { path, source } => LogError::Io { action: "making", path, source },
             error => error,
         });
         self.is_refusing.store(true, Ordering::Release);
         drop(waiting);
+        if let Some(keeper) = keeper {
+            keeper.unpark();
+        }
+        self.turnstile.release_all();
+    }
+
+    /// Room could not be made: who waits for it is told why.
+    pub(super) fn give_up_making_room(&self) {
+        held(&self.waiting).is_making_room = false;
         self.turnstile.release_all();
     }
 
@@ -93,10 +105,24 @@ impl Shared {
         if waiting.state != State::Broken {
             self.is_refusing.store(lacking.is_some(), Ordering::Release);
             waiting.failure = lacking;
+            waiting.is_making_room = false;
             drop(waiting);
             // Who waits for the first checkpoint waits no longer if that cannot be made.
             self.turnstile.release_all();
         }
+    }
+
+    /// Has mutations wait, while a checkpoint is made that will give the log room; whether it does. Those that are
+    /// refused already stay so.
+    pub(super) fn make_room_first(&self, lacking: LogError) -> bool {
+        let mut waiting = held(&self.waiting);
+        let is_new = waiting.state == State::Based && waiting.failure.is_none();
+        if is_new {
+            waiting.failure = Some(lacking);
+            waiting.is_making_room = true;
+            self.is_refusing.store(true, Ordering::Release);
+        }
+        is_new
     }
 
     pub(super) fn flush_periodically(&self) {

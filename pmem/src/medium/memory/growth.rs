@@ -93,6 +93,13 @@ impl Memory {
                     taken.map_err(|error| SpaceError::refused(size, error))?;
                     continue;
                 }
+                // Before the pool may use it: a checkpoint must never lack room for what the pool has.
+                if let Some(log) = &self.log
+                    && let Err(error) = log.make_room(target)
+                {
+                    space.give_back(file.as_fd(), mapped);
+                    return Err(SpaceError::of_log(size, error));
+                }
                 let published = match self.kind {
                     // The file's new length must survive with the data stored in it.
                     MediumKind::Dax => file.sync_data(),

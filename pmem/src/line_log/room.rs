@@ -1,0 +1,48 @@
+//! What else has to grow when the pool does.
+
+use super::LineLog;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Somebody who needs room beside a pool that grows: its log, for the next checkpoint.
+pub trait Room: Send + Sync {
+    /// Takes room for a pool of this size, which is not larger yet. If that is refused, the pool does not grow.
+    fn reserve(&self, pool_bytes: u64) -> io::Result<()>;
+}
+
+/// Who that is, if there is somebody.
+#[derive(Default)]
+pub(super) struct RoomKeeper(Mutex<Option<Arc<dyn Room>>>);
+
+impl std::fmt::Debug for RoomKeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RoomKeeper")
+    }
+}
+
+impl RoomKeeper {
+    fn set(&self, room: Option<Arc<dyn Room>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = room;
+    }
+
+    fn get(&self) -> Option<Arc<dyn Room>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl LineLog {
+    /// From now on the pool grows only if `room` can.
+    pub fn grow_with(&self, room: Arc<dyn Room>) {
+        self.room.set(Some(room));
+    }
+
+    /// Nobody is asked any more.
+    pub fn grow_alone(&self) {
+        self.room.set(None);
+    }
+
+    /// To be called before the pool becomes so large.
+    pub(crate) fn make_room(&self, pool_bytes: u64) -> io::Result<()> {
+        self.room.get().map_or(Ok(()), |room| room.reserve(pool_bytes))
+    }
+}

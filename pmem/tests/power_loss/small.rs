@@ -1,0 +1,145 @@
+//! Disks with little room: a pool whose checkpoint fits goes on for ever, and keeps what it promised.
+
+use crate::history::{Plan, Run, Step, Verdict};
+use pmem::durability::LogError;
+use std::sync::Arc;
+
+use Step::*;
+
+/// Many times what a checkpoint appends.
+const SEGMENT_BYTES: u64 = 64 << 10;
+const CHECKPOINT_BYTES: u64 = 16 << 10;
+/// The least that a pool takes: its checkpoints, a segment, and the reserve.
+const LEAST_BYTES: u64 = 2 * CHECKPOINT_BYTES + 2 * SEGMENT_BYTES;
+/// Looks of the keeper that are enough to give a pool room.
+const KEEPS_MAX: usize = 3;
+
+fn plan(capacity: u64, images_per_call: usize) -> Plan {
+    Plan {
+        steps: Vec::new(),
+        sector_bytes: 4096,
+        segment_bytes: SEGMENT_BYTES,
+        fault: None,
+        capacity: Some(capacity),
+        images_per_call,
+        seed: 1,
+    }
+}
+
+/// Has a change survive, as one does who waits for it. The keeper looks when the log asks for it.
+fn change(run: &Arc<Run>, step: Step) -> Result<(), LogError> {
+    let mut tried = run.take(step).and_then(|()| run.sync());
+    for _ in 0..KEEPS_MAX {
+        if tried.is_ok() || run.disk.state().is_killed() {
+            break;
+        }
+        let _ = run.take(Keep);
+        tried = run.take(step).and_then(|()| run.sync());
+    }
+    tried
+}
+
+fn changes(number: usize) -> impl Iterator<Item = Step> {
+    (0..number).map(|nth| if nth % 3 == 2 { OperateLargely } else { Operate })
+}
+
+#[test]
+fn a_pool_whose_checkpoint_fits_goes_on_for_ever() {
+    let mut verdict = Verdict::default();
+    for segments_more in 0..4 {
+        for keeps_each_time in [false, true] {
+            let run = Run::begin(&plan(LEAST_BYTES + segments_more * SEGMENT_BYTES, 8), None, 0);
+            run.take(Keep).unwrap();
+            for (nth, step) in changes(150).enumerate() {
+                change(&run, step).unwrap_or_else(|error| {
+                    panic!("{segments_more} segments more, change {nth}: {error}")
+                });
+                if keeps_each_time {
+                    let _ = run.take(Keep);
+                }
+            }
+            verdict.add(run.end().0);
+        }
+    }
+    println!("{} images", verdict.images);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
+
+/// Where the pool would come to an end later, it does not begin.
+#[test]
+fn a_pool_that_does_not_fit_is_refused_when_it_is_opened() {
+    for missing in (4096..=LEAST_BYTES).step_by(4096) {
+        let run = Run::begin(&plan(LEAST_BYTES - missing, 1), None, 0);
+        let refused = run.take(Keep).unwrap_err();
+        assert!(matches!(refused, LogError::Full { .. }), "{missing} bytes are missing: {refused}");
+        run.disk.state().capacity = Some(LEAST_BYTES);
+        run.take(Keep).unwrap();
+        changes(8).for_each(|step| change(&run, step).unwrap());
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_room_for_the_next_one() {
+    let mut verdict = Verdict::default();
+    for segments_more in 0..3 {
+        let plan = plan(LEAST_BYTES + segments_more * SEGMENT_BYTES, 2);
+        let take_all = |run: &Arc<Run>, number| {
+            let mut taken = run.take(Keep);
+            for step in changes(number) {
+                if run.disk.state().is_killed() {
+                    return;
+                }
+                // What is refused at first is taken when there is room.
+                taken = change(run, step);
+            }
+            if !run.disk.state().is_killed() {
+                taken.unwrap();
+            }
+        };
+        let whole = Run::begin(&plan, None, 0);
+        take_all(&whole, 9);
+        let calls = whole.disk.state().calls;
+        for call in 0..calls {
+            let run = Run::begin(&plan, None, 0);
+            run.disk.state().killed_from = Some(call);
+            take_all(&run, 9);
+            let next = run.next_process();
+            next.disk.state().killed_from = Some(call % 61);
+            take_all(&next, 4);
+            let last = next.next_process();
+            let _ = last.take(Keep);
+            for step in changes(6) {
+                change(&last, step).unwrap_or_else(|error| {
+                    panic!("{segments_more} segments more, killed at call {call}: {error}")
+                });
+            }
+            verdict.add(last.end().0);
+        }
+    }
+    println!("{} images", verdict.images);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
+
+#[test]
+fn power_loss_leaves_room_for_the_next_process() {
+    let mut verdict = Verdict::default();
+    for segments_more in 0..3 {
+        let plan = plan(LEAST_BYTES + segments_more * SEGMENT_BYTES, 2);
+        let run = Run::begin(&plan, None, 60);
+        let _ = run.take(Keep);
+        changes(40).for_each(|step| change(&run, step).unwrap());
+        let (found, left) = run.end();
+        verdict.add(found);
+        for (nth, left) in left.iter().enumerate() {
+            let next = Run::begin(&plan, Some(left), 0);
+            let _ = next.take(Keep);
+            for step in changes(8) {
+                change(&next, step)
+                    .unwrap_or_else(|error| panic!("{segments_more} more, disk {nth}: {error}"));
+            }
+            verdict.add(next.end().0);
+        }
+    }
+    println!("{} images", verdict.images);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
