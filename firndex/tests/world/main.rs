@@ -1,4 +1,12 @@
-//! What surrounds a pool: threads that the system refuses, limits of the process, forked children.
+//! What surrounds a pool: threads that the system refuses, limits of the process, core files, forked children.
 
+mod addresses;
+mod roles;
 mod starts;
 mod threads;
+
+/// Entered by the processes that tests start from their own executable; see [`roles`].
+#[test]
+fn role() {
+    roles::play();
+}

@@ -238,7 +238,7 @@ impl DiskFile for OsFile {
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
-        let allocate = || crate::medium::allocate(self.file.as_fd(), 0..bytes);
+        let allocate = || crate::medium::allocate_for_writes(self.file.as_fd(), 0..bytes);
         let allocated = allocate().or_else(|refused| {
             let useless = std::mem::take(&mut *held(&self.useless));
             if useless.is_empty() {

@@ -160,6 +160,7 @@ fn path_of(pool: &Path, suffix: &str) -> PathBuf {
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
+    crate::limits::demand_file_bytes(bytes.len() as u64)?;
     let mut file = File::options().write(true).create(true).truncate(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

@@ -176,7 +176,7 @@ impl Memory {
                 "this processor does not load 16 bytes atomically",
             ));
         }
-        let reservation = Reservation::new(size.max(size_max))?;
+        let reservation = Reservation::new(size, size_max)?;
         let space = match &backing {
             Backing::Anonymous => Space::default(),
             Backing::File { file, .. } => Space::of_file(file.as_fd(), file.metadata()?.len()),

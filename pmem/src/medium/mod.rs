@@ -35,6 +35,8 @@ pub use either::Either;
 pub(crate) use huge::whole_pages;
 pub use media_writes::MediaWrites;
 pub use memory::{Dax, Dram, Mapped, Memory};
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) use space::allocate_for_writes;
 pub(crate) use space::{allocate, give_back};
 pub use write_back::CacheFlush;
 
