@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable, each of which plays a role and ends well only if its assertions
 //! held.
 
-use crate::addresses;
+use crate::{addresses, cores};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -31,6 +31,7 @@ pub(crate) fn play() {
     let number: u64 = std::env::var(NUMBER).unwrap().parse().unwrap();
     match role.as_str() {
         "have few addresses" => addresses::have_few(&path, number),
+        "dump" => cores::dump(&path),
         other => panic!("no role is called {other}"),
     }
 }
