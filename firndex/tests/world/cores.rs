@@ -26,7 +26,7 @@ fn pools(directory: &Path) -> (Vec<Table>, Vec<Store>) {
 pub(crate) fn dump(directory: &Path) {
     let _pools = pools(directory);
     let memory = Options::new().in_memory_store().unwrap();
-    memory.put("key", VALUE).unwrap();
+    memory.put("key", vec![1; 2 * CORE_BYTES_MAX as usize]).unwrap();
     let maximum = getrlimit(Resource::Core).maximum;
     setrlimit(Resource::Core, Rlimit { current: maximum, maximum }).unwrap();
     std::process::abort();
