@@ -2,6 +2,7 @@
 
 mod access;
 mod held;
+mod inherited;
 mod look;
 mod names;
 mod sums;
@@ -15,6 +16,7 @@ use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
 use held::Registration;
+use inherited::GivenUp;
 use names::{directory_of, io_error, leads_to};
 use rustix::fs::{FileType, FlockOperation};
 use std::fs::File;
@@ -32,7 +34,7 @@ const CLAIMS_MAX: usize = 100;
 #[derive(Debug)]
 pub struct PoolFile {
     /// Dropped before the file is closed: after that another file may get its inode.
-    _registration: Registration,
+    registration: Registration,
     file: File,
     path: PathBuf,
     access: Access,
@@ -85,7 +87,7 @@ impl PoolFile {
             unnamed: Some(unnamed),
             forks_at_open: forks(),
             vacant: Vec::new(),
-            _registration: registration,
+            registration: registration,
         })
     }
 
@@ -157,7 +159,7 @@ impl PoolFile {
             unnamed: None,
             forks_at_open: forks(),
             vacant: Vec::new(),
-            _registration: registration,
+            registration: registration,
         };
         Ok(leads_to(path, &claimed.file).then_some(claimed))
     }
@@ -322,7 +324,9 @@ impl PoolFile {
                     .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             }
         }
-        self.file.try_clone().map_err(io_error("opening", &self.path))
+        // A mapping of the locked opening would keep the lock in a forked child.
+        let file = self.registration.unlocked().unwrap_or(&self.file);
+        file.try_clone().map_err(io_error("opening", &self.path))
     }
 }
 
@@ -388,9 +392,11 @@ fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registratio
     crate::sync::register_process();
     let io = io_error("locking", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
-    let Some(registration) = Registration::enter((stat.st_dev, stat.st_ino), access) else {
+    let Some(mut registration) = Registration::enter((stat.st_dev, stat.st_ino), access) else {
         return Err(OpenError::AlreadyOpen { path: path.into() });
     };
+    // Before there is a lock: a child that is forked meanwhile gives up what it has no time to inherit.
+    registration.set_given_up(GivenUp::by_children(file, path, access));
     let operation = match access {
         Access::Write => FlockOperation::NonBlockingLockExclusive,
         Access::Read => FlockOperation::NonBlockingLockShared,

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod cores;
+mod forks;
 mod roles;
 mod starts;
 mod threads;

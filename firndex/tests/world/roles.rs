@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable, each of which plays a role and ends well only if its assertions
 //! held.
 
-use crate::{addresses, cores};
+use crate::{addresses, cores, forks};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,6 +32,7 @@ pub(crate) fn play() {
     match role.as_str() {
         "have few addresses" => addresses::have_few(&path, number),
         "dump" => cores::dump(&path),
+        "fork" => forks::fork(&path),
         other => panic!("no role is called {other}"),
     }
 }
