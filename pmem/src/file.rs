@@ -1,6 +1,7 @@
 //! Pool files: created whole or not at all, locked, and told from their copies.
 
 mod access;
+mod boot;
 mod held;
 mod inherited;
 mod look;
@@ -15,6 +16,7 @@ use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
+pub(crate) use boot::mark as mark_boot;
 use held::Registration;
 use inherited::GivenUp;
 use names::{directory_of, io_error, leads_to};
@@ -380,13 +382,6 @@ fn open_regular(path: &Path, access: Access) -> Result<File, OpenError> {
     }
 }
 
-fn boot_id() -> [u64; 2] {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
-    let id = u128::from_str_radix(&digits, 16).unwrap_or_default();
-    [id as u64, (id >> 64) as u64]
-}
-
 /// Locks a file against other processes and other handles of this one.
 fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registration), OpenError> {
     crate::sync::register_process();
@@ -412,7 +407,16 @@ fn place(file: &File, path: &Path) -> Result<Place, OpenError> {
     let io = io_error("looking at", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
     let vfs = rustix::fs::fstatvfs(file).map_err(|error| io(error.into()))?;
-    Ok(Place { boot_id: boot_id(), inode: stat.st_ino, file_system: vfs.f_fsid })
+    let recorded = || look::superblock(file, &io).ok().map(|found| found.place.boot_id);
+    let file_system = file_system(vfs.f_fsid, stat.st_dev);
+    Ok(Place { boot_id: boot::id(file, recorded), inode: stat.st_ino, file_system })
+}
+
+/// A file system and the device that it is on: a snapshot of it has the same id on another device, and the snapshot's
+/// files have nothing of what was still in memory. What lies on no device has a number in place of one, which may be
+/// another one after each mount.
+fn file_system(id: u64, device: u64) -> u64 {
+    if rustix::fs::major(device) == 0 { id } else { id ^ device.rotate_left(32) }
 }
 
 #[cfg(test)]

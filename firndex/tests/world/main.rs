@@ -1,6 +1,7 @@
 //! What surrounds a pool: threads that the system refuses, limits of the process, core files, forked children.
 
 mod addresses;
+mod boots;
 mod cores;
 mod forks;
 mod roles;

@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable, each of which plays a role and ends well only if its assertions
 //! held.
 
-use crate::{addresses, cores, forks};
+use crate::{addresses, boots, cores, forks};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,6 +33,9 @@ pub(crate) fn play() {
         "have few addresses" => addresses::have_few(&path, number),
         "dump" => cores::dump(&path),
         "fork" => forks::fork(&path),
+        "leave dirty" => boots::leave_dirty(&path),
+        "find what was left" => boots::find_what_was_left(&path),
+        "be refused" => boots::be_refused(&path),
         other => panic!("no role is called {other}"),
     }
 }

@@ -8,6 +8,7 @@ use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
 use crate::bus::Watch;
 use crate::error::SpaceError;
+use crate::file::mark_boot;
 use crate::line_log::{Flushed, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
@@ -565,6 +566,10 @@ impl Medium for Memory {
                     MsyncFlags::SYNC,
                 )?;
             }
+        }
+        if let (0, Backing::File { file, .. }) = (from, &self.backing) {
+            // The superblock says when and where it was written.
+            mark_boot(file.as_fd());
         }
         // What was stored since the failure is not in the file.
         self.demand_whole()

@@ -209,7 +209,7 @@ impl<M: Medium> Pool<M> {
             });
         }
         medium.grow(superblock.end)?;
-        if medium.kind() == MediumKind::Dax && place.same_boot(&superblock.place) {
+        if medium.kind() == MediumKind::Dax && place.may_be_same_boot(&superblock.place) {
             // A killed process leaves stores in the processors' caches, where recovery sees them
             // and nobody would flush them any more: what is built on them must not outlive them.
             // That goes for the superblock first: the copy chosen above may be durable in part
