@@ -7,6 +7,7 @@ mod forks;
 mod roles;
 mod starts;
 mod threads;
+mod written_over;
 
 /// Entered by the processes that tests start from their own executable; see [`roles`].
 #[test]

@@ -59,7 +59,9 @@ impl Shared {
             return Ok(());
         }
         let Segments { disk, names, .. } = &*self.segments;
-        let vanished = io::Error::other("a page of the pool's file has vanished");
+        let vanished = io::Error::other(
+            "a page of the pool's file has vanished, or another program has written over the file",
+        );
         Err(LogError::io("writing", disk.path(&names.checkpoint()))(vanished))
     }
 
