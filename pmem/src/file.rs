@@ -2,6 +2,7 @@
 
 mod access;
 mod boot;
+mod cow;
 mod held;
 mod inherited;
 mod look;
@@ -79,6 +80,7 @@ impl PoolFile {
     }
 
     fn created((file, unnamed): (File, Unnamed), path: &Path) -> Result<PoolFile, OpenError> {
+        cow::write_in_place(&file);
         let claimed = claim(&file, path, Access::Write);
         let (place, registration) = claimed.inspect_err(|_| unnamed.discard())?;
         Ok(PoolFile {
@@ -183,6 +185,12 @@ impl PoolFile {
     /// As [`PoolFile::is_in_memory`], of the file at `path`.
     pub fn is_in_memory_at(path: &Path) -> bool {
         rustix::fs::statfs(path).is_ok_and(|system| keeps_files_in_memory(&system))
+    }
+
+    /// Whether what is stored in the file at `path` is put elsewhere than what it replaces, so that a full file system
+    /// ends the process by SIGBUS.
+    pub fn is_copied_on_write(path: &Path) -> bool {
+        cow::is_copied(path)
     }
 
     /// The superblock that it holds.
@@ -319,6 +327,8 @@ impl PoolFile {
             // To a full page: all of it is mapped, and later extents may lie in it.
             let page = rustix::param::page_size() as u64;
             let end = pool_bytes.next_multiple_of(page);
+            cow::unshare(&self.file, self.len()?)
+                .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             let ends = self.vacant.iter().map(|range| range.start).chain([end]);
             let starts = [0].into_iter().chain(self.vacant.iter().map(|range| range.end));
             for range in starts.zip(ends).map(|(start, end)| start..end) {

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod boots;
+mod copied;
 mod cores;
 mod forks;
 mod roles;

@@ -1,7 +1,7 @@
 //! Processes started from the tests' own executable, each of which plays a role and ends well only if its assertions
 //! held.
 
-use crate::{addresses, boots, cores, forks};
+use crate::{addresses, boots, copied, cores, forks};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -36,6 +36,8 @@ pub(crate) fn play() {
         "leave dirty" => boots::leave_dirty(&path),
         "find what was left" => boots::find_what_was_left(&path),
         "be refused" => boots::be_refused(&path),
+        "fill up" => copied::fill_up(&path),
+        "leave a closed pool" => copied::leave_a_closed_pool(&path),
         other => panic!("no role is called {other}"),
     }
 }
