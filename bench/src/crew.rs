@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::sync::{Barrier, LockResult, Mutex, PoisonError};
+use std::io;
+use std::sync::{Condvar, LockResult, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Instant;
 
 /// Below this many seconds [`Timing::cpu_share`] would be too coarse.
@@ -21,6 +23,35 @@ struct Part {
     started: Instant,
     ended: Instant,
     on_cpu_ns: Option<u64>,
+}
+
+/// Where a crew waits until it is complete, or called off because a thread could not be started.
+struct Start {
+    /// How many are still to come, and whether they are waited for.
+    missing: Mutex<(usize, bool)>,
+    is_over: Condvar,
+}
+
+impl Start {
+    fn new(threads: usize) -> Start {
+        Start { missing: Mutex::new((threads, true)), is_over: Condvar::new() }
+    }
+
+    /// Returns when all are there; whether they are.
+    fn wait(&self) -> bool {
+        let mut missing = unpoisoned(self.missing.lock());
+        missing.0 -= 1;
+        if missing.0 == 0 {
+            self.is_over.notify_all();
+        }
+        let waits = |&mut (count, is_on): &mut (usize, bool)| count > 0 && is_on;
+        unpoisoned(self.is_over.wait_while(missing, waits)).1
+    }
+
+    fn call_off(&self) {
+        unpoisoned(self.missing.lock()).1 = false;
+        self.is_over.notify_all();
+    }
 }
 
 /// Time that this thread has had a processor.
@@ -52,28 +83,35 @@ fn unpoisoned<T>(locked: LockResult<T>) -> T {
 
 /// [`run`] of a number for each thread. Compiled once for everything that is timed.
 fn run_numbered(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<Timing> {
-    let barrier = Barrier::new(threads);
+    let start = Start::new(threads);
     let part = |number: usize| {
         let on_cpu_before_ns = on_cpu_ns();
-        barrier.wait();
+        if !start.wait() {
+            return None;
+        }
         let started = Instant::now();
         work(number);
         let ended = Instant::now();
         let on_cpu_ns = on_cpu_ns().zip(on_cpu_before_ns).map(|(now, before)| now - before);
-        Part { started, ended, on_cpu_ns }
+        Some(Part { started, ended, on_cpu_ns })
     };
     let done: Vec<Part> = if threads == 1 {
-        vec![part(0)]
+        part(0).into_iter().collect()
     } else {
         std::thread::scope(|scope| {
             let part = &part;
-            let handles: Vec<_> =
-                (0..threads).map(|number| scope.spawn(move || part(number))).collect();
-            let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
-                handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            let begin = |number| Builder::new().spawn_scoped(scope, move || part(number));
+            let handles: Vec<_> = (0..threads).map(begin).collect();
+            if handles.iter().any(io::Result::is_err) {
+                start.call_off();
+            }
+            let join = |handle: io::Result<std::thread::ScopedJoinHandle<'_, _>>| {
+                let handle = handle.with_context(|| format!("starting {threads} threads"))?;
+                Ok(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             };
-            handles.into_iter().map(join).collect()
-        })
+            let done: Result<Vec<Option<Part>>> = handles.into_iter().map(join).collect();
+            done.map(|parts| parts.into_iter().flatten().collect())
+        })?
     };
     let started = done.iter().map(|part| part.started).min();
     let ended = done.iter().map(|part| part.ended).max();

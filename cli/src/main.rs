@@ -22,6 +22,8 @@ mod waiting;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Where that fails, a limit on the length of files ends the command, as it would any other.
+    let _ = pmem::signals::ignore_file_limit_signal();
     match commands::run(commands::parse()) {
         Ok(status) => status.into(),
         Err(error) => {

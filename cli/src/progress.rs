@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -23,6 +26,7 @@ const WITHOUT_STEPS: &str = "{msg:>10} {spinner} {elapsed}";
 /// A step of a command, over when dropped.
 pub(crate) struct Step {
     bar: ProgressBar,
+    ticker: Option<Ticker>,
     what: Cow<'static, str>,
     started: Instant,
 }
@@ -35,8 +39,50 @@ impl Deref for Step {
     }
 }
 
+impl Step {
+    fn ticking(mut self) -> Step {
+        self.ticker = Ticker::start(&self.bar);
+        self
+    }
+}
+
+/// A thread that keeps a bar moving, until dropped.
+struct Ticker {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Ticker {
+    /// For a bar that can be seen. Where the system starts no more threads, it stands still.
+    fn start(bar: &ProgressBar) -> Option<Ticker> {
+        if bar.is_hidden() {
+            return None;
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (bar, ends) = (bar.clone(), Arc::clone(&is_over));
+        let tick = move || {
+            while !ends.load(Ordering::Relaxed) {
+                bar.tick();
+                thread::park_timeout(TICK);
+            }
+        };
+        let thread = thread::Builder::new().name("firndex-bar".into()).spawn(tick).ok()?;
+        Some(Ticker { is_over, thread })
+    }
+
+    fn stop(self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        // It leaves nothing that anybody needs.
+        let _ = self.thread.join();
+    }
+}
+
 impl Drop for Step {
     fn drop(&mut self) {
+        if let Some(ticker) = self.ticker.take() {
+            ticker.stop();
+        }
         self.bar.finish_and_clear();
         if let Some(line) =
             line(&self.what, self.started.elapsed(), std::io::stderr().is_terminal())
@@ -64,16 +110,12 @@ pub(crate) fn count(what: &'static str, total: u64) -> Step {
 
 /// A spinner over an unknown number of things.
 pub(crate) fn unknown(what: &'static str) -> Step {
-    let step = step(ProgressBar::no_length(), what, WITHOUT_END);
-    step.enable_steady_tick(TICK);
-    step
+    step(ProgressBar::no_length(), what, WITHOUT_END).ticking()
 }
 
 /// A spinner over work that does not say how far it is.
 pub(crate) fn waiting(what: impl Into<Cow<'static, str>>) -> Step {
-    let step = step(ProgressBar::no_length(), what, WITHOUT_STEPS);
-    step.enable_steady_tick(TICK);
-    step
+    step(ProgressBar::no_length(), what, WITHOUT_STEPS).ticking()
 }
 
 fn step(bar: ProgressBar, what: impl Into<Cow<'static, str>>, template: &str) -> Step {
@@ -81,7 +123,7 @@ fn step(bar: ProgressBar, what: impl Into<Cow<'static, str>>, template: &str) ->
         bar.set_style(style);
     }
     let what = what.into();
-    Step { bar: bar.with_message(what.clone()), what, started: Instant::now() }
+    Step { bar: bar.with_message(what.clone()), ticker: None, what, started: Instant::now() }
 }
 
 #[cfg(test)]

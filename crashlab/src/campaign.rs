@@ -180,12 +180,10 @@ impl Campaign {
             lock().counters += total(&labs).less(told);
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.workers {
-                if is_exhaustive {
-                    scope.spawn(exhaust)
-                } else {
-                    scope.spawn(sample)
-                };
+            let work: &(dyn Fn() + Sync) = if is_exhaustive { &exhaust } else { &sample };
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            if (0..self.workers).map_while(start).count() == 0 {
+                work();
             }
         });
     }

@@ -301,7 +301,11 @@ pub fn look(
 
 fn in_parallel<R: Send>(threads: usize, work: impl Fn() -> R + Sync) -> Vec<R> {
     std::thread::scope(|scope| {
-        let parts: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let parts: Vec<_> = (0..threads).map_while(start).collect();
+        if parts.is_empty() {
+            return vec![work()];
+        }
         let joined = parts.into_iter().map(|part| part.join());
         joined.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })

@@ -19,21 +19,21 @@ static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Removes the directory if a signal ends this process, and then lets the signal end it, so that
 /// whoever sent it sees what they expect. The writing process dies with this one.
 pub fn remove_on_signal(directory: PathBuf) -> Result<()> {
-    let failed = Error::system("watching for Ctrl-C");
+    let failed = |error| Error::system("watching for Ctrl-C")(error);
     let mut signals = [SIGINT, SIGTERM]
         .into_iter()
         .try_for_each(|signal| flag::register(signal, Arc::clone(&INTERRUPTED)).map(drop))
         .and_then(|()| Signals::new([SIGINT, SIGTERM]))
         .map_err(failed)?;
-    thread::spawn(move || {
+    let watch = move || {
         if let Some(signal) = signals.forever().next() {
             // Whether it worked makes no difference to what must follow.
             let _ = std::fs::remove_dir_all(&directory);
             let _ = emulate_default_handler(signal);
             std::process::exit(2);
         }
-    });
-    Ok(())
+    };
+    thread::Builder::new().spawn(watch).map(drop).map_err(failed)
 }
 
 /// Returns at once unless a signal has come, and then never: the pool vanishes under the run, whose

@@ -10,6 +10,7 @@
 pub mod interrupt;
 
 mod audience;
+mod crew;
 mod demonstration;
 mod draws;
 mod error;

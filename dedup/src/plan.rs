@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use fastcdc::v2020::FastCDC;
 
 use crate::audience::{Audience, Note, Stage};
+use crate::crew::on_threads;
 use crate::walk::Found;
 
 /// The BLAKE3 digest of a chunk's bytes: the key it is stored under.
@@ -78,16 +78,8 @@ impl Plan {
                 progress.advance(file.bytes);
             }
         };
-        let mut cut: Vec<(usize, Vec<Chunk>)> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(cut_some)).collect();
-            let results = workers.into_iter().map(|worker| worker.join());
-            results
-                .flat_map(|result| match result {
-                    Ok(cut) => cut,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect()
-        });
+        let mut cut: Vec<(usize, Vec<Chunk>)> =
+            on_threads(threads, cut_some).into_iter().flatten().collect();
         cut.sort_unstable_by_key(|(index, _)| *index);
 
         let mut plan = Plan {

@@ -104,12 +104,16 @@ impl<'a> Supervisor<'a> {
         let (mut child, input, output) = self.spawn()?;
         let (plan, frame_jobs) = (self.plan, self.frame_jobs);
         thread::scope(|scope| {
-            let feeder = scope.spawn(move || {
+            let feeding = thread::Builder::new().spawn_scoped(scope, move || {
                 let fed = feed(input, plan, &work, frame_jobs);
                 // Held open, the pipe keeps a writer that has done it all from ending before it
                 // is killed.
                 fed.map(|input| kill_at.map(|_| input))
             });
+            let feeder = feeding.map_err(|error| {
+                let _ = (child.kill(), child.wait());
+                Error::system("starting a thread")(error)
+            })?;
             let collected = self.collect(&mut child, output, kill_at, progress);
             if collected.is_err() {
                 // Nobody reads its reports any more: it would never take the rest of the work.

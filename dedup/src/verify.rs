@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::iter;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use firndex::{Record, Store};
 
 use crate::audience::{Audience, Progress, Stage};
+use crate::crew::on_threads;
 use crate::error::{Error, Result};
 use crate::plan::{Digest, Location, Plan};
 use crate::tempo::{Span, Tempo};
@@ -152,13 +154,13 @@ fn reread_part(plan: &Plan, chunks: &[usize], progress: &dyn Progress) -> Change
 /// Gives each thread its share of the chunks and returns what they made of it, in order.
 fn split<T: Send>(chunks: &[usize], threads: usize, work: impl Fn(&[usize]) -> T + Sync) -> Vec<T> {
     let share = chunks.len().div_ceil(threads.max(1)).max(1);
-    thread::scope(|scope| {
-        let workers: Vec<_> = chunks.chunks(share).map(|part| scope.spawn(|| work(part))).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined
-            .map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    })
+    let shares = Mutex::new(chunks.chunks(share).enumerate());
+    let next = || shares.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work_on = || iter::from_fn(next).map(|(index, share)| (index, work(share))).collect();
+    let mut done: Vec<(usize, T)> =
+        on_threads(threads, work_on).into_iter().flat_map(|some: Vec<_>| some).collect();
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, made)| made).collect()
 }
 
 #[cfg(test)]

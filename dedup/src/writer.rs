@@ -5,12 +5,12 @@ use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use firndex::{Options, Store};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
+use crate::crew::on_threads;
 use crate::error::{Error, Result};
 use crate::tempo::Span;
 use crate::wire::{Reports, read_frame};
@@ -30,13 +30,9 @@ pub fn store_chunks(pool: &Path, threads: usize, parent: u32, fail: fn(Error) ->
     let reports = io::stdout().as_fd().try_clone_to_owned();
     let reports = File::from(reports.map_err(Error::system("opening stdout"))?);
     let started = Instant::now();
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                if let Err(error) = store_all(&store, &work, &reports, started) {
-                    fail(error);
-                }
-            });
+    on_threads(threads, || {
+        if let Err(error) = store_all(&store, &work, &reports, started) {
+            fail(error);
         }
     });
     store.close().map_err(Error::pool("closing the pool"))

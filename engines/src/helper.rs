@@ -3,7 +3,6 @@
 use crate::Settings;
 use crate::workers::Workers;
 use index::Chore;
-use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering, RwLock};
 use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::thread::Thread;
@@ -227,22 +226,23 @@ impl Signal {
 pub(crate) struct Helpers(Workers);
 
 impl Helpers {
-    /// Starts as many threads as the settings say; none for a table that is not written to.
+    /// Starts as many threads as the settings say and the system allows; none for a table that is not written to.
     pub(crate) fn start<B: Background>(
         table: &Arc<B>,
         settings: &Settings,
         is_read_only: bool,
-    ) -> Result<Helpers, OpenError> {
+    ) -> Helpers {
         let signal = table.signal();
         let count = if is_read_only { 0 } else { settings.helpers };
-        let workers = Workers::start(count, "firndex-helper", &signal.is_stopped, |index| {
+        let workers = Workers::start(count, "firndex-helper", |index| {
             let table = Arc::clone(table);
             move || help(&*table, index == 0)
-        })?;
-        if count > 0 {
-            signal.helpers.get_or_init(|| workers.threads());
+        });
+        let threads = workers.threads();
+        if !threads.is_empty() {
+            signal.helpers.get_or_init(|| threads);
         }
-        Ok(Helpers(workers))
+        Helpers(workers)
     }
 
     /// Ends the threads and waits for them; in a forked child there are none to wait for.
@@ -341,7 +341,7 @@ mod tests {
     fn with_helpers(helpers: usize, test: impl FnOnce(&Work)) {
         let work = Arc::new(Work::default());
         let settings = Settings { helpers, ..Settings::default() };
-        let helpers = Helpers::start(&work, &settings, false).unwrap();
+        let helpers = Helpers::start(&work, &settings, false);
         test(&work);
         helpers.stop(&work.signal, false);
     }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_table_that_is_not_written_to_has_none() {
         let work = Arc::new(Work::default());
-        Helpers::start(&work, &Settings::default(), true).unwrap();
+        Helpers::start(&work, &Settings::default(), true);
         assert!(!work.signal.has_helper());
     }
 

@@ -1,6 +1,5 @@
 //! A table's background threads.
 
-use pmem::OpenError;
 use pmem::sync::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
@@ -9,28 +8,15 @@ use std::thread::{Builder, JoinHandle, Thread};
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
 impl Workers {
-    /// Starts `count` threads, which end soon after `is_stopped` says so and they are unparked.
+    /// Starts `count` threads, or as many as the system lets start: what they would do, others do where it is needed.
+    /// They end soon after they are told to and unparked.
     pub(crate) fn start<W: FnOnce() + Send + 'static>(
         count: usize,
         name: &str,
-        is_stopped: &AtomicBool,
         work: impl Fn(usize) -> W,
-    ) -> Result<Workers, OpenError> {
-        let mut workers = Workers(Vec::new());
-        for index in 0..count {
-            match Builder::new().name(name.into()).spawn(work(index)) {
-                Ok(worker) => workers.0.push(worker),
-                Err(source) => {
-                    workers.stop(is_stopped, false);
-                    return Err(OpenError::Io {
-                        action: "starting a thread for",
-                        path: "the table".into(),
-                        source,
-                    });
-                }
-            }
-        }
-        Ok(workers)
+    ) -> Workers {
+        let start = |index| Builder::new().name(name.into()).spawn(work(index)).ok();
+        Workers((0..count).map_while(start).collect())
     }
 
     /// The threads.

@@ -42,7 +42,7 @@ impl Compactor {
         let work = Work { engine, pool, free_max, is_stopped: stopped, turn: turns };
         let spawned = Builder::new().name("firndex-compactor".into()).spawn(move || work.run());
         let thread = spawned.map_err(|source| OpenError::Io {
-            action: "starting a thread for",
+            action: "starting the thread that compacts (`Options::compact_at`) for",
             path: "the pool".into(),
             source,
         })?;

@@ -116,7 +116,7 @@ pub enum Error {
     ///
     /// Every later call on the pool fails so, and nothing of it reaches the file, the log or a checkpoint any more.
     #[error(
-        "a page of the pool's file has vanished: the file has {file_bytes} bytes, and the pool {pool_bytes}; {}",
+        "the pool's file is no longer what the pool made of it: it has {file_bytes} bytes, and the pool {pool_bytes}; {}",
         after_vanishing(*file_bytes < *pool_bytes)
     )]
     Vanished {
@@ -151,8 +151,9 @@ fn after_vanishing(is_truncated: bool) -> &'static str {
         "another program has truncated it: drop this handle, and open the pool again, which restores it if it has a log on \
          a disk; else restore a backup, or copy out what is left (`firndex salvage POOL OUT`)"
     } else {
-        "its device failed, or is full: drop this handle, mend that, and open the pool again; else restore a backup, or copy \
-         out what is left (`firndex salvage POOL OUT`)"
+        "another program has copied something over it, or its device failed or is full: drop this handle, mend that, and \
+         open the pool again, which restores it from checkpoint and log if the file is removed; else restore a backup, or \
+         copy out what is left (`firndex salvage POOL OUT`)"
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
+mod foreign;
+
 use crate::logging::next_durability;
 use crate::{BatchError, Engine, Error, Kind, Medium, Result};
 use index::{CacheUse, CheckReport, Done, Level, Occupancy, Unfinished};
@@ -41,6 +43,7 @@ pub(crate) trait PoolHandle: Send + Sync {
     fn is_read_only(&self) -> bool;
     /// Whether a page of its file has vanished.
     fn has_failed(&self) -> bool;
+    fn look_at_file(&self) -> io::Result<()>;
     fn recorded_pairs(&self) -> Option<u64>;
     fn medium_kind(&self) -> MediumKind;
     fn size_bytes(&self) -> u64;
@@ -106,6 +109,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
     fn has_failed(&self) -> bool {
         Pool::has_failed(self)
+    }
+
+    fn look_at_file(&self) -> io::Result<()> {
+        Pool::look_at_file(self)
     }
 
     fn recorded_pairs(&self) -> Option<u64> {

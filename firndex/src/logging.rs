@@ -156,7 +156,7 @@ impl Companions {
         ownership.demand(file.path())?;
         let mut directory = match self.find()? {
             Some(found) if found.uuid() == uuid => found,
-            Some(found) if found.was_replaced_by(uuid) => {
+            Some(mut found) if found.was_replaced_by(uuid) => {
                 found.lock()?;
                 let path = PathBuf::from(found.path());
                 let cleared = found.clear();
@@ -176,7 +176,7 @@ impl Companions {
 
     /// Removes the companions of the pool `uuid`, if they are its own.
     pub(crate) fn remove(&self, uuid: u128) -> Opened<()> {
-        let Ok(Some(found)) = self.find_own(uuid) else { return Ok(()) };
+        let Ok(Some(mut found)) = self.find_own(uuid) else { return Ok(()) };
         found.lock()?;
         let path = PathBuf::from(found.path());
         found.clear().map_err(|source| OpenError::Io { action: "removing", path, source })
@@ -184,7 +184,7 @@ impl Companions {
 
     /// Says that the pool `next` is about to replace the pool `uuid`.
     pub(crate) fn announce(&self, uuid: u128, next: u128) -> Opened<()> {
-        let Ok(Some(found)) = self.find_own(uuid) else { return Ok(()) };
+        let Ok(Some(mut found)) = self.find_own(uuid) else { return Ok(()) };
         found.lock()?;
         let path = PathBuf::from(found.path());
         found.announce(next).map_err(|source| OpenError::Io { action: "marking", path, source })
@@ -213,7 +213,7 @@ impl Companions {
             found,
             advice: self.how_to_salvage(former.is_some(), is_own && has_checkpoint),
         };
-        let Some(directory) = directory else {
+        let Some(mut directory) = directory else {
             let name = format!("{}.safe", self.pool.path().display());
             let name = self.at.as_ref().map_or(name, |at| at.path().display().to_string());
             return Err(refused_with(format!("there is no {name}"), false));

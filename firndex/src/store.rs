@@ -380,6 +380,7 @@ impl Store {
     /// Verifies every slot and item, and that no space is lost. If the pool is open read-only, it also verifies that
     /// the number of pairs is the one recorded when the pool was closed. Exact when nothing writes.
     pub fn check(&self) -> Result<CheckReport> {
+        self.handle.look_at_file()?;
         self.handle.look(|| Ok(self.handle.checked(self.records.check(), self.len())))
     }
 

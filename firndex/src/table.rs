@@ -365,6 +365,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn check(&self) -> Result<CheckReport> {
+        self.handle.look_at_file()?;
         self.handle.look(|| Ok(self.handle.checked(self.index.check(), self.len())))
     }
 

@@ -17,7 +17,7 @@
 
 use crate::sync;
 use rustix::fd::BorrowedFd;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
@@ -175,7 +175,11 @@ impl Entry {
         // SAFETY: the caller uses the medium, which is alive therefore and has mapped the range. The new pages show
         // what the old ones did. A page that another thread has replaced by zeros meanwhile is missing again, and is
         // replaced again.
-        unsafe { rustix::mm::mmap(start, mapped, self.protection(), FIXED, file, 0) }.is_ok()
+        let mapped_anew =
+            unsafe { rustix::mm::mmap(start, mapped, self.protection(), FIXED, file, 0) };
+        // SAFETY: advice about core files, which the pool is kept out of, changes nothing in the process.
+        let _ = unsafe { rustix::mm::madvise(start, mapped, Advice::LinuxDontDump) };
+        mapped_anew.is_ok()
     }
 
     /// Puts zeros in place of the page at `address`; whether that worked.

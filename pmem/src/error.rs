@@ -4,6 +4,7 @@
 //! A message includes the operating system's error. So that error is not also its `source`, which a printed chain of
 //! causes would repeat: `thiserror` does not treat a field named `r#source` as a cause.
 
+use crate::limits;
 use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
@@ -87,18 +88,20 @@ impl SpaceError {
     /// The operating system gave no space, for want of it or by a fault.
     pub(crate) fn refused(needed_bytes: u64, error: Errno) -> SpaceError {
         let reason = match error {
-            Errno::NOSPC => "its file system has too little space left: free some there",
+            Errno::NOSPC => "its file system has too little space left: free some there".into(),
             Errno::DQUOT => {
-                "the disk quota is used up: free space that counts towards it, or raise it"
+                "the disk quota is used up: free space that counts towards it, or raise it".into()
             }
-            Errno::FBIG => {
-                "no file may become that large here: raise the process's limit (`ulimit -f`), if it \
-                 has one, or use another file system"
-            }
-            Errno::NOMEM => "its file system has too little memory left: free some",
+            Errno::FBIG => match limits::file_bytes_max() {
+                Some(limit) => format!(
+                    "no file of this process may become larger than {limit} bytes: raise that limit (`ulimit -f`)"
+                ),
+                None => "its file system has no files that large: use another one".into(),
+            },
+            Errno::NOMEM => "its file system has too little memory left: free some".into(),
             error => return SpaceError::Io { needed_bytes, source: error.into() },
         };
-        SpaceError::Full { needed_bytes, reason: reason.into() }
+        SpaceError::Full { needed_bytes, reason }
     }
 }
 

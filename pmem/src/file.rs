@@ -1,7 +1,10 @@
 //! Pool files: created whole or not at all, locked, and told from their copies.
 
 mod access;
+mod boot;
+mod cow;
 mod held;
+mod inherited;
 mod located;
 mod look;
 mod names;
@@ -18,7 +21,9 @@ use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
+pub(crate) use boot::mark as mark_boot;
 use held::Registration;
+use inherited::GivenUp;
 pub use located::Located;
 use located::{id_of, is_directory, is_file};
 use names::io_error;
@@ -43,7 +48,7 @@ const CLAIMS_MAX: usize = 100;
 #[derive(Debug)]
 pub struct PoolFile {
     /// Dropped before the file is closed: after that another file may get its inode.
-    _registration: Registration,
+    registration: Registration,
     file: File,
     located: Located,
     access: Access,
@@ -88,7 +93,8 @@ impl PoolFile {
     }
 
     fn created((file, unnamed): (File, Unnamed), located: &Located) -> Result<PoolFile, OpenError> {
-        let claimed = claim(&file, located.path(), Access::Write);
+        cow::write_in_place(&file);
+        let claimed = claim(&file, located, Access::Write);
         let (place, registration) = claimed.inspect_err(|_| unnamed.discard())?;
         Ok(PoolFile {
             file,
@@ -98,7 +104,7 @@ impl PoolFile {
             unnamed: Some(unnamed),
             forks_at_open: forks(),
             vacant: Vec::new(),
-            _registration: registration,
+            registration: registration,
         })
     }
 
@@ -165,7 +171,7 @@ impl PoolFile {
         located: &Located,
         access: Access,
     ) -> Result<Option<PoolFile>, OpenError> {
-        let (place, registration) = claim(&file, located.path(), access)?;
+        let (place, registration) = claim(&file, located, access)?;
         // From here on dropping it unlocks.
         let claimed = PoolFile {
             file,
@@ -175,7 +181,7 @@ impl PoolFile {
             unnamed: None,
             forks_at_open: forks(),
             vacant: Vec::new(),
-            _registration: registration,
+            registration: registration,
         };
         Ok(located.is_of(&claimed.file).then_some(claimed))
     }
@@ -197,6 +203,12 @@ impl PoolFile {
     /// As [`PoolFile::is_in_memory`], of the file at `path`.
     pub fn is_in_memory_at(path: &Path) -> bool {
         rustix::fs::statfs(path).is_ok_and(|system| keeps_files_in_memory(&system))
+    }
+
+    /// Whether what is stored in the file at `path` is put elsewhere than what it replaces, so that a full file system
+    /// ends the process by SIGBUS.
+    pub fn is_copied_on_write(path: &Path) -> bool {
+        cow::is_copied(path)
     }
 
     /// The superblock that it holds.
@@ -370,6 +382,8 @@ impl PoolFile {
             // To a full page: all of it is mapped, and later extents may lie in it.
             let page = rustix::param::page_size() as u64;
             let end = pool_bytes.next_multiple_of(page);
+            cow::unshare(&self.file, self.len()?)
+                .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             let ends = self.vacant.iter().map(|range| range.start).chain([end]);
             let starts = [0].into_iter().chain(self.vacant.iter().map(|range| range.end));
             for range in starts.zip(ends).map(|(start, end)| start..end) {
@@ -377,7 +391,9 @@ impl PoolFile {
                     .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             }
         }
-        self.file.try_clone().map_err(io_error("opening", self.path()))
+        // A mapping of the locked opening would keep the lock in a forked child.
+        let file = self.registration.unlocked().unwrap_or(&self.file);
+        file.try_clone().map_err(io_error("opening", self.path()))
     }
 }
 
@@ -438,13 +454,20 @@ fn open_regular(located: &Located, access: Access) -> Result<File, OpenError> {
 }
 
 /// Locks a file against other processes and other handles of this one.
-fn claim(file: &File, path: &Path, access: Access) -> Result<(Place, Registration), OpenError> {
+fn claim(
+    file: &File,
+    located: &Located,
+    access: Access,
+) -> Result<(Place, Registration), OpenError> {
+    let path = located.path();
     crate::sync::register_process();
     let io = io_error("locking", path);
     let stat = rustix::fs::fstat(file).map_err(|error| io(error.into()))?;
-    let Some(registration) = Registration::enter(id_of(&stat), access) else {
+    let Some(mut registration) = Registration::enter(id_of(&stat), access) else {
         return Err(OpenError::AlreadyOpen { path: path.into() });
     };
+    // Before there is a lock: a child that is forked meanwhile gives up what it has no time to inherit.
+    registration.set_given_up(GivenUp::by_children(file, Some(located), access));
     let operation = match access {
         Access::Write => FlockOperation::NonBlockingLockExclusive,
         Access::Read => FlockOperation::NonBlockingLockShared,
@@ -588,8 +611,9 @@ mod tests {
         let path = directory.path().join("pool");
         std::fs::write(&path, b"").unwrap();
         let claim_as = |access| {
-            let file = open_regular(&Located::new(&path).unwrap(), access).unwrap();
-            claim(&file, &path, access).map(|(_, registration)| (file, registration))
+            let located = Located::new(&path).unwrap();
+            let file = open_regular(&located, access).unwrap();
+            claim(&file, &located, access).map(|(_, registration)| (file, registration))
         };
         let readers = (claim_as(Access::Read).unwrap(), claim_as(Access::Read).unwrap());
         assert!(matches!(claim_as(Access::Write), Err(OpenError::AlreadyOpen { .. })));

@@ -21,8 +21,10 @@
 mod guess;
 mod logged;
 mod pairs;
+mod place;
 
 pub use logged::{Durability, Logged};
+pub use place::{BootId, MADE_UP_BOOT, Place, is_made_up};
 
 use crate::error::OpenError;
 use crate::medium::MediumKind;
@@ -36,6 +38,9 @@ pub const SUPERBLOCK_BYTES: u64 = 2 * COPY_BYTES;
 pub const COPY_WORDS: usize = (COPY_BYTES / 8) as usize;
 /// Compatible feature: who closes the pool writes sums of its file beside it.
 const KEEPS_SUMS: u64 = 1;
+/// The first of the two words of a copy that hold the pool's identity.
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) const UUID_WORD: u64 = 8;
 /// The word of a copy that holds its checksum.
 const CHECKSUM_WORD: usize = 3;
 
@@ -105,24 +110,6 @@ impl Extent {
     /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.start.0 + self.bytes
-    }
-}
-
-/// Where a file is and when: what tells a pool from its copy and this boot from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
-    /// The kernel's boot id; zero if unknown.
-    pub boot_id: [u64; 2],
-    /// Inode number of the file.
-    pub inode: u64,
-    /// Id of the file system.
-    pub file_system: u64,
-}
-
-impl Place {
-    /// Whether both were in one boot of the machine, if that is known.
-    pub fn same_boot(&self, other: &Place) -> bool {
-        self.boot_id == other.boot_id && self.boot_id != [0, 0]
     }
 }
 
@@ -453,9 +440,18 @@ impl Superblock {
         let same_boot = now.same_boot(then);
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
             return dirty(
-                "this file is a copy of it, made while it was open or not closed",
+                "this file is a copy of it, made while it was open or not closed, or its file system was mounted from \
+                 another device since",
                 "close the original and copy it again, or restore a backup; `firndex salvage POOL OUT` copies \
                  out what reads well as it is",
+            );
+        }
+        if !same_boot && now.may_be_same_boot(then) && self.medium != MediumKind::Dax {
+            return dirty(
+                "nobody can tell whether the machine has been restarted since: the kernel's boot id could not be read \
+                 (/proc/sys/kernel/random/boot_id), and the file has not stayed in memory",
+                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`; mount /proc wherever \
+                 pools are opened, and no other file over that one",
             );
         }
         if !same_boot && self.medium != MediumKind::Dax {

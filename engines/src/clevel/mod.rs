@@ -168,7 +168,7 @@ impl<M: Medium> Clevel<M> {
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
-        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only())?;
+        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only());
         Ok(Clevel { core, helpers: Some(helpers), scan_time })
     }
 

@@ -164,7 +164,7 @@ impl<M: Medium> Iceberg<M> {
         core.recover()?;
         let scan_time = started.elapsed();
         let core = Arc::new(core);
-        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only())?;
+        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only());
         Ok(Iceberg { core, helpers: Some(helpers), scan_time })
     }
 

@@ -122,7 +122,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Pfht<M, K, V> {
         let is_read_only = core.tables.pool.is_read_only();
         let mut table = Pfht { core, helpers: None, scan_time };
         // Dropped, it ends those that were started.
-        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only)?);
+        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only));
         Ok(table)
     }
 

@@ -154,8 +154,8 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
         let is_read_only = core.tables.pool.is_read_only();
         let mut table = RewoHash { core, helpers: None, refiller: None, scan_time };
         // Dropped, it ends those that were started.
-        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only)?);
-        table.refiller = Some(Core::start_refiller(&table.core)?);
+        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only));
+        table.refiller = Some(Core::start_refiller(&table.core));
         Ok(table)
     }
 

@@ -6,8 +6,8 @@ use super::layout::Locked;
 use crate::scan::Scanned;
 use crate::workers::Workers;
 use index::Fixed;
+use pmem::Medium;
 use pmem::sync::{AtomicBool, Ordering};
-use pmem::{Medium, OpenError};
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -27,17 +27,17 @@ impl Refills {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Starts the thread that refills, if there is a cached table and the settings ask for it.
-    pub(super) fn start_refiller(core: &Arc<Self>) -> Result<Workers, OpenError> {
+    /// Starts the thread that refills, if there is a cached table, the settings ask for it, and the system allows it.
+    pub(super) fn start_refiller(core: &Arc<Self>) -> Workers {
         // A simulated machine has no threads of the table's own: there, helpers refill.
         let is_refilled = core.tables.settings.refills_cache && !cfg!(feature = "simulated");
         let count = usize::from(core.cache.is_some() && is_refilled);
-        let workers = Workers::start(count, "firndex-refill", &core.refills.is_stopped, |_| {
+        let workers = Workers::start(count, "firndex-refill", |_| {
             let core = Arc::clone(core);
             move || core.keep_refilled()
-        })?;
+        });
         core.refills.threads.get_or_init(|| workers.threads());
-        Ok(workers)
+        workers
     }
 
     /// Ends it.

@@ -238,10 +238,12 @@ pub(crate) fn fork_amid_growth(options: &Options, path: &Path) {
     let store = options.create_store(path.with_extension("store")).unwrap();
     store.put("key", "parent").unwrap();
     let handles = HANDLES.get_or_init(|| Handles { table, store, path: path.into() });
-    posix::limit_files(2 << 20, fork_here);
+    posix::limit_files(2 << 20);
+    posix::when_changed(path.parent().unwrap(), fork_here);
     let refused = (5000..).find_map(|key| handles.table.put(key, key).err());
     assert!(matches!(refused, Some(Error::PoolFull(_))), "{refused:?}");
     let of_table = FORKED.load(Ordering::Relaxed);
+    posix::when_changed(path.parent().unwrap(), fork_here);
     let refused = handles.store.put("large", vec![1; 4 << 20]).unwrap_err();
     assert!(matches!(refused, Error::PoolFull(_)), "{refused}");
     let all = FORKED.load(Ordering::Relaxed);

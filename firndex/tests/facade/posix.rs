@@ -1,5 +1,8 @@
 //! The few calls that the standard library does not offer.
 
+use std::os::fd::IntoRawFd;
+use std::path::Path;
+
 unsafe extern "C" {
     fn fork() -> i32;
     fn _exit(status: i32) -> !;
@@ -45,15 +48,30 @@ impl Forked {
     }
 }
 
-/// From now on no file of this process can be made longer than `bytes`. An attempt fails, and calls
-/// `handler` in the thread that made it, amid whatever it was doing.
-pub(crate) fn limit_files(bytes: u64, handler: extern "C" fn(i32)) {
+/// From now on no file of this process can be made longer than `bytes`.
+pub(crate) fn limit_files(bytes: u64) {
     const RLIMIT_FSIZE: i32 = 1;
-    const SIGXFSZ: i32 = 25;
-    // SAFETY: the signal comes in system calls on files only, in which no lock of the C library is held, so
-    // that the handler may do what an ordinary function may.
-    unsafe { signal(SIGXFSZ, handler) };
     // SAFETY: the limits outlive the call.
     let set = unsafe { setrlimit(RLIMIT_FSIZE, &[bytes, u64::MAX]) };
     assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// The next time that somebody changes a file in `directory` by a call, `handler` is called in the calling thread: when
+/// it is the one, at the end of the call, amid whatever it was doing.
+pub(crate) fn when_changed(directory: &Path, handler: extern "C" fn(i32)) {
+    // The C library's binding lacks these.
+    const F_SETOWN_EX: i32 = 15;
+    const F_OWNER_TID: i32 = 0;
+    const DN_MODIFY: i32 = 2;
+    // SAFETY: it only asks.
+    let own = [F_OWNER_TID, unsafe { libc::gettid() }];
+    let watched = std::fs::File::open(directory).unwrap().into_raw_fd();
+    // SAFETY: the signal comes at the end of system calls on files only, in which no lock of the C library is held, so
+    // that the handler may do what an ordinary function may.
+    unsafe { signal(libc::SIGIO, handler) };
+    // SAFETY: `own` outlives the call. The descriptor stays open.
+    let told = unsafe { libc::fcntl(watched, F_SETOWN_EX, &own) };
+    // SAFETY: as above.
+    let asked = unsafe { libc::fcntl(watched, libc::F_NOTIFY, DN_MODIFY) };
+    assert_eq!((told, asked), (0, 0), "{}", std::io::Error::last_os_error());
 }

@@ -194,7 +194,7 @@ impl DiskFile for OsFile {
     }
 
     fn allocate(&self, range: Range<u64>) -> io::Result<()> {
-        Ok(crate::medium::allocate(self.file.as_fd(), range)?)
+        Ok(crate::medium::allocate_for_writes(self.file.as_fd(), range)?)
     }
 
     fn shorten(&self, bytes: u64) -> io::Result<()> {

@@ -181,19 +181,41 @@ impl Durable {
             return Err(error);
         }
         let mut durable = Durable { shared, threads: Vec::new(), forks_at_start: forks() };
-        durable.spawn("firndex-log", |shared| shared.flush_periodically())?;
-        durable.spawn("firndex-safe", |shared| shared.keep())?;
-        durable.shared.log.wake_when_full(durable.threads[0].thread().clone());
-        let _ = durable.shared.keeper.set(durable.threads[1].thread().clone());
+        if let Err(error) = durable.start_threads() {
+            // Dropped as it is, it would wait for what one of them was to write.
+            durable.stop();
+            durable.shared.abandon(&error);
+            return Err(error);
+        }
         Ok(durable)
     }
 
-    fn spawn(&mut self, name: &str, work: fn(&Shared)) -> Result<(), LogError> {
-        let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || work(&shared));
-        let path = self.shared.segments.disk.path("");
-        self.threads.push(thread.map_err(LogError::io("starting a thread that writes", path))?);
+    fn start_threads(&mut self) -> Result<(), LogError> {
+        let flusher = self.spawn("firndex-log", |shared| shared.flush_periodically())?;
+        let keeper = self.spawn("firndex-safe", |shared| shared.keep())?;
+        self.shared.log.wake_when_full(flusher);
+        let _ = self.shared.keeper.set(keeper);
         Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, work: fn(&Shared)) -> Result<Thread, LogError> {
+        let shared = Arc::clone(&self.shared);
+        let started = std::thread::Builder::new().name(name.into()).spawn(move || work(&shared));
+        let handle = started.map_err(|source| LogError::NoThread { source: Arc::new(source) })?;
+        let thread = handle.thread().clone();
+        self.threads.push(handle);
+        Ok(thread)
+    }
+
+    /// Ends the threads, and waits for them.
+    fn stop(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        for thread in self.threads.drain(..) {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+        self.shared.log.stop();
+        self.shared.log.grow_alone();
     }
 
     /// Whether a mutation may begin: not if the log has failed or has no room. Waits for the flusher if the calling
@@ -250,13 +272,7 @@ impl Drop for Durable {
         }
         // Failed writes were reported to the callers that waited for them.
         let _ = self.wait(self.ticket());
-        self.shared.is_stopping.store(true, Ordering::Release);
-        for thread in self.threads.drain(..) {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-        self.shared.log.stop();
-        self.shared.log.grow_alone();
+        self.stop();
     }
 }
 

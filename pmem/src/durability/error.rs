@@ -51,6 +51,16 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
     },
+    /// The threads that write the log could not be started. The pool was not opened.
+    #[error(
+        "a thread that writes the pool's log could not be started ({source}): raise the limit on processes and threads \
+         (`ulimit -u`, `prlimit --nproc`, or the container's), or open the pool with durability `process`, which needs \
+         none"
+    )]
+    NoThread {
+        /// The operating system's error.
+        r#source: Arc<io::Error>,
+    },
     /// The pool's log has ended.
     #[error("the pool is being closed, and takes no more changes; open it again to make them")]
     Closed,
@@ -118,6 +128,7 @@ impl From<LogError> for io::Error {
             LogError::Io { source, .. } => source.kind(),
             LogError::Displaced { .. } => io::ErrorKind::NotFound,
             LogError::InTheWay { .. } => io::ErrorKind::AlreadyExists,
+            LogError::NoThread { source } => source.kind(),
             LogError::Closed => io::ErrorKind::BrokenPipe,
         };
         io::Error::new(kind, error)

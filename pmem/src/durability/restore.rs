@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 
 /// Epochs that may wait for a thread that applies them.
 const EPOCHS_AHEAD: usize = 16;
@@ -110,16 +111,20 @@ impl SafeCopy {
         self.load(medium, &|done| progress(done, total_bytes))?;
         let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
         let threads = self.threads_for(total_bytes);
+        // Known when all have been started, and before any of them gets work.
+        let started = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             // A small pool is restored sooner than threads are started.
             let helpers = if threads == 1 { 0 } else { threads };
-            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> = (0..helpers as u64)
-                .map(|thread| {
-                    let (sender, receiver) = sync_channel(EPOCHS_AHEAD);
-                    scope.spawn(move || apply(medium, &receiver, thread, threads as u64));
-                    sender
-                })
-                .collect();
+            let start = |thread| {
+                let (sender, receiver) = sync_channel(EPOCHS_AHEAD);
+                let started = &started;
+                let work = move || apply(medium, &receiver, thread, started);
+                Builder::new().spawn_scoped(scope, work).ok().map(|_| sender)
+            };
+            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> =
+                (0..helpers as u64).map_while(start).collect();
+            started.store(appliers.len(), Ordering::Release);
             let mut done = self.image_bytes();
             self.replay(segments, |content, read_bytes| {
                 done += read_bytes;
@@ -133,7 +138,7 @@ impl SafeCopy {
                 if end > medium.size() {
                     medium.grow(end)?;
                 }
-                if helpers == 0 {
+                if appliers.is_empty() {
                     apply_epoch(medium, &content, 0, 1);
                     return Ok(());
                 }
@@ -187,19 +192,18 @@ impl SafeCopy {
                 progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes);
             }
         };
-        let threads = self.threads_for(self.image_bytes());
-        if threads == 1 {
-            return load_some();
-        }
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    if let Err(error) = load_some() {
-                        next.store(usize::MAX / 2, Ordering::Relaxed);
-                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    }
-                });
+        let load_or_end = || {
+            if let Err(error) = load_some() {
+                next.store(usize::MAX / 2, Ordering::Relaxed);
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads_for(self.image_bytes()) {
+                // Those that run do the work of one that cannot be started.
+                let _ = Builder::new().spawn_scoped(scope, load_or_end);
+            }
+            load_or_end();
         });
         match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
@@ -348,10 +352,15 @@ impl SafeCopy {
     }
 }
 
-/// Applies what of each epoch is this thread's.
-fn apply<M: Medium>(medium: &M, epochs: &Receiver<Arc<Vec<u64>>>, thread: u64, threads: u64) {
+/// Applies what of each epoch is this thread's, of as many as have been started.
+fn apply<M: Medium>(
+    medium: &M,
+    epochs: &Receiver<Arc<Vec<u64>>>,
+    thread: u64,
+    started: &AtomicUsize,
+) {
     while let Ok(content) = epochs.recv() {
-        apply_epoch(medium, &content, thread, threads);
+        apply_epoch(medium, &content, thread, started.load(Ordering::Acquire) as u64);
     }
 }
 

@@ -2,8 +2,10 @@
 //! once they share it, and what a process did before a fork binds the parent alone.
 
 use super::access::Access;
+use super::inherited::GivenUp;
 use crate::sync::forks;
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -45,9 +47,20 @@ fn held() -> MutexGuard<'static, HashMap<FileId, usize>> {
 pub(super) struct Registration {
     file: FileId,
     forks: u32,
+    given_up: Option<GivenUp>,
 }
 
 impl Registration {
+    /// Children of this process give up the lock on the file, if that can be.
+    pub(super) fn set_given_up(&mut self, given_up: Option<GivenUp>) {
+        self.given_up = given_up;
+    }
+
+    /// The file as it may be mapped: opened a second time, without the lock.
+    pub(super) fn unlocked(&self) -> Option<&File> {
+        self.given_up.as_ref().map(GivenUp::unlocked)
+    }
+
     pub(super) fn enter(file: FileId, access: Access) -> Option<Registration> {
         let mut held = held();
         let users = held.entry(file).or_insert(0);
@@ -56,7 +69,7 @@ impl Registration {
             (Access::Read, WRITER) | (Access::Write, _) => return None,
             (Access::Read, readers) => *users = readers + 1,
         }
-        Some(Registration { file, forks: forks() })
+        Some(Registration { file, forks: forks(), given_up: None })
     }
 }
 

@@ -19,10 +19,13 @@
 //! ```
 
 use super::PoolFile;
+use super::access::Access;
+use super::inherited::GivenUp;
 use super::located::{FileId, Located, id_of, names_in, sync_names};
 use super::names::io_error;
 use super::ownership::Ownership;
 use crate::error::OpenError;
+use crate::sync::forks;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -76,6 +79,10 @@ pub enum Found {
 pub struct SafeDirectory {
     at: Located,
     directory: OwnedFd,
+    /// Of the lock on `identity`.
+    given_up: Option<GivenUp>,
+    /// The process's [`forks`] when that was locked.
+    locked_at: Option<u32>,
     /// Locked by who writes to the directory.
     identity: File,
     uuid: u128,
@@ -185,6 +192,8 @@ impl SafeDirectory {
             Ok((uuid, next)) => Ok(Found::Directory(SafeDirectory {
                 at: at.clone(),
                 directory,
+                given_up: None,
+                locked_at: None,
                 identity,
                 uuid,
                 next,
@@ -241,7 +250,16 @@ impl SafeDirectory {
             let _ = rustix::fs::unlinkat(&directory, IDENTITY, AtFlags::empty());
         })?;
         let at = at.clone();
-        Ok(SafeDirectory { at, directory, identity, uuid, next: 0, ownership, pool: None })
+        Ok(SafeDirectory {
+            at,
+            directory,
+            given_up: None,
+            identity,
+            uuid,
+            next: 0,
+            ownership,
+            pool: None,
+        })
     }
 
     /// Whose it is.
@@ -266,8 +284,11 @@ impl SafeDirectory {
 
     /// Keeps every other process, and every other handle of this one, from writing to it, until this is dropped. The
     /// lock on the pool does not do that: somebody may have removed the pool's file while it was open.
-    pub fn lock(&self) -> Result<(), OpenError> {
+    pub fn lock(&mut self) -> Result<(), OpenError> {
+        // Before there is a lock, as for the pool's own.
+        self.given_up = GivenUp::by_children(&self.identity, None, Access::Read);
         let locked = rustix::fs::flock(&self.identity, FlockOperation::NonBlockingLockExclusive);
+        self.locked_at = locked.is_ok().then(forks);
         locked.map_err(|error| match error {
             Errno::WOULDBLOCK => OpenError::BusyLog { path: self.path().into() },
             error => io_error("locking", self.path())(error.into()),
@@ -441,6 +462,15 @@ impl SafeDirectory {
     }
 }
 
+impl Drop for SafeDirectory {
+    fn drop(&mut self) {
+        if self.locked_at == Some(forks()) {
+            // As for the pool's file: a child that has not got from fork to exec has the lock, too.
+            let _ = rustix::fs::flock(&self.identity, FlockOperation::Unlock);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -537,9 +567,9 @@ mod tests {
     fn one_at_a_time_writes_to_it() {
         let directory = tempfile::tempdir().unwrap();
         let (pool, at) = pool_in(directory.path());
-        let first = made(&at, &pool);
+        let mut first = made(&at, &pool);
         first.lock().unwrap();
-        let Found::Directory(second) = SafeDirectory::find(&at).unwrap() else { panic!() };
+        let Found::Directory(mut second) = SafeDirectory::find(&at).unwrap() else { panic!() };
         assert!(matches!(second.lock(), Err(OpenError::BusyLog { .. })));
         drop(first);
         second.lock().unwrap();

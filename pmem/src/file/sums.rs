@@ -81,8 +81,10 @@ impl PoolFile {
         safe.belong_to(self).map_err(io::Error::other)?;
         let [name, draft] = [NAME, NEW_NAME].map(OsStr::new);
         safe.remove(draft)?;
+        let encoded = encode(superblock, &sums);
+        crate::limits::demand_file_bytes(encoded.len() as u64)?;
         let mut file = safe.create(draft, OFlags::empty())?;
-        let written = file.write_all(&encode(superblock, &sums)).and_then(|()| file.sync_all());
+        let written = file.write_all(&encoded).and_then(|()| file.sync_all());
         let named =
             written.and_then(|()| safe.remove(name)).and_then(|()| safe.rename(draft, name));
         if named.is_err() {

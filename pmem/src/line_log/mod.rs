@@ -63,6 +63,7 @@ pub use cut::{Cut, Record, records};
 pub use pairs::Sequence;
 pub use room::Room;
 
+use crate::limits;
 use crate::offset::{LINE, Offset, WORD};
 use crate::sync::{
     Array, AtomicBool, AtomicU64, Line, Mutex, Ordering, PerThread, THREADS_MAX, fence,
@@ -138,8 +139,15 @@ impl LineLog {
     /// An empty log. Each thread may have `ring_words` words, a power of two, under way; memory is taken when they are
     /// first used. Fails if the system does not grant the addresses.
     pub fn new(ring_words: usize) -> io::Result<LineLog> {
-        let ring_words = ring_words.next_power_of_two();
-        let ring_words = ring_words.clamp(RING_WORDS_MIN.next_power_of_two(), RING_WORDS_MAX);
+        let words_min = RING_WORDS_MIN.next_power_of_two();
+        let mut ring_words = ring_words.next_power_of_two().clamp(words_min, RING_WORDS_MAX);
+        if let Some(left_bytes) = limits::address_bytes_left() {
+            // With smaller rings, threads wait for the disk more often.
+            let ring_bytes = left_bytes / limits::SHARE / (THREADS_MAX as u64 + 1);
+            while ring_words > words_min && ring_words as u64 * WORD > ring_bytes {
+                ring_words /= 2;
+            }
+        }
         Self::with_rings(ring_words)
     }
 

@@ -219,6 +219,14 @@ impl<M: Medium> Medium for Count<M> {
     fn has_failed(&self) -> bool {
         self.inner.has_failed()
     }
+
+    fn read_two(&self, at: Offset) -> Option<[u64; 2]> {
+        self.inner.read_two(at)
+    }
+
+    fn fail(&self) {
+        self.inner.fail();
+    }
 }
 
 #[cfg(test)]

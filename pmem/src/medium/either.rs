@@ -161,6 +161,14 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
     fn has_failed(&self) -> bool {
         either!(self, medium => medium.has_failed())
     }
+
+    fn read_two(&self, at: Offset) -> Option<[u64; 2]> {
+        either!(self, medium => medium.read_two(at))
+    }
+
+    fn fail(&self) {
+        either!(self, medium => medium.fail());
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::write_back::CacheFlush;
 use super::{Medium, MediumKind};
 use crate::bus::Watch;
 use crate::error::SpaceError;
+use crate::file::mark_boot;
 use crate::line_log::{Flushed, LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
@@ -19,12 +20,15 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+mod foreign;
 mod growth;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use foreign::written_over;
 
 /// Anonymous memory: nothing survives the process.
 pub type Dram = Memory;
@@ -51,6 +55,8 @@ enum Backing {
 pub struct Memory {
     /// Watches the mapping of the file; dropped before either is gone.
     watch: Option<Watch>,
+    /// Another program has put something else into the file.
+    is_written_over: AtomicBool,
     reservation: Reservation,
     size: AtomicU64,
     /// The limit that was set, if there are addresses for as much.
@@ -112,14 +118,6 @@ impl Memory {
         Ok(self)
     }
 
-    /// An error if a page of the file has vanished.
-    fn demand_whole(&self) -> io::Result<()> {
-        if self.has_failed() {
-            return Err(io::Error::other("a page of the pool's file has vanished"));
-        }
-        Ok(())
-    }
-
     /// What its flushes and fences are.
     pub fn cache_flush(&self) -> CacheFlush {
         self.flush
@@ -176,13 +174,14 @@ impl Memory {
                 "this processor does not load 16 bytes atomically",
             ));
         }
-        let reservation = Reservation::new(size.max(size_max))?;
+        let reservation = Reservation::new(size, size_max)?;
         let space = match &backing {
             Backing::Anonymous => Space::default(),
             Backing::File { file, .. } => Space::of_file(file.as_fd(), file.metadata()?.len()),
         };
         Ok(Memory {
             watch: None,
+            is_written_over: AtomicBool::new(false),
             size: AtomicU64::new(0),
             size_max: size_max.min(reservation.bytes),
             lacks_addresses: size_max > reservation.bytes,
@@ -566,11 +565,24 @@ impl Medium for Memory {
                 )?;
             }
         }
+        if let (0, Backing::File { file, .. }) = (from, &self.backing) {
+            // The superblock says when and where it was written.
+            mark_boot(file.as_fd());
+        }
         // What was stored since the failure is not in the file.
         self.demand_whole()
     }
 
     fn has_failed(&self) -> bool {
-        self.watch.as_ref().is_some_and(Watch::has_failed)
+        self.is_written_over.load(Ordering::Acquire)
+            || self.watch.as_ref().is_some_and(Watch::has_failed)
+    }
+
+    fn read_two(&self, at: Offset) -> Option<[u64; 2]> {
+        self.read_two_by_call(at)
+    }
+
+    fn fail(&self) {
+        self.set_written_over();
     }
 }

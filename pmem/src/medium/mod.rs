@@ -34,7 +34,10 @@ pub use delay::{Delay, Latency, delayed_reads};
 pub use either::Either;
 pub(crate) use huge::whole_pages;
 pub use media_writes::MediaWrites;
+pub(crate) use memory::written_over;
 pub use memory::{Dax, Dram, Mapped, Memory};
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) use space::allocate_for_writes;
 pub(crate) use space::{allocate, give_back};
 pub use write_back::CacheFlush;
 
@@ -341,4 +344,13 @@ pub trait Medium: Send + Sync + 'static {
     fn has_failed(&self) -> bool {
         false
     }
+
+    /// Two words as a call reads them, that no page which has just vanished ends the process with; `None` if they are not
+    /// there any more.
+    fn read_two(&self, at: Offset) -> Option<[u64; 2]> {
+        Some(self.load_two(at))
+    }
+
+    /// Says that another program has put something else into the pool's file. From then on it has failed.
+    fn fail(&self) {}
 }

@@ -1,8 +1,9 @@
 //! A range of addresses kept free for a pool to grow into.
 
 use super::GUARD_BYTES;
+use crate::limits;
 use crate::offset::HUGE_PAGE_BYTES;
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
@@ -27,13 +28,19 @@ pub(super) struct Reservation {
 
 impl Reservation {
     /// Addresses for `wanted_bytes`, without memory behind them; half as many, and so on, if the system does not grant
-    /// that.
-    pub(super) fn new(wanted_bytes: u64) -> io::Result<Reservation> {
-        let mut bytes =
-            wanted_bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
+    /// that, but for `needed_bytes` at least. Of a process with a limit it takes a part.
+    pub(super) fn new(needed_bytes: u64, wanted_bytes: u64) -> io::Result<Reservation> {
+        let rounded =
+            |bytes: u64| bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
+        let bytes_min = rounded(needed_bytes);
+        let mut bytes = rounded(wanted_bytes.max(needed_bytes));
+        if let Some(left_bytes) = limits::address_bytes_left() {
+            // A pool that has more than its share must still be able to grow.
+            bytes = bytes.min(share_of(left_bytes).max(2 * bytes_min));
+        }
         loop {
             match Reservation::exactly(bytes) {
-                Err(_) if bytes > RESERVE_BYTES_MIN => bytes /= 2,
+                Err(_) if bytes > bytes_min => bytes /= 2,
                 reserved => return reserved,
             }
         }
@@ -48,8 +55,12 @@ impl Reservation {
                 (bytes + HUGE_PAGE_BYTES) as usize,
                 ProtFlags::empty(),
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
+            )
         };
+        let start = start.map_err(|refused| limits::no_addresses(bytes, refused))?;
+        // A core has it neither: what a pool holds is in its file, or is nobody's to read in a core; and a core is as
+        // long as what it might have. What is mapped here later is left out again, since a new mapping forgets this.
+        leave_out_of_cores(start, (bytes + HUGE_PAGE_BYTES) as usize);
         let whole = (
             NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,
             (bytes + HUGE_PAGE_BYTES) as usize,
@@ -61,6 +72,18 @@ impl Reservation {
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(padding)) };
         Ok(Reservation { base, bytes, whole })
     }
+}
+
+/// The part of `left_bytes` that a pool takes of its own accord: a power of two.
+fn share_of(left_bytes: u64) -> u64 {
+    let share = (left_bytes / limits::SHARE).max(RESERVE_BYTES_MIN);
+    1 << share.ilog2()
+}
+
+/// Keeps a range of a mapping out of core files. It is as useful in one where that fails.
+pub(super) fn leave_out_of_cores(start: *mut c_void, bytes: usize) {
+    // SAFETY: advice about core files changes nothing in the process.
+    let _ = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontDump) };
 }
 
 impl Drop for Reservation {
@@ -84,7 +107,20 @@ mod tests {
             ((1 << 30) + 1, 1 << 31),
             (u64::MAX, RESERVE_BYTES_MAX),
         ] {
-            assert_eq!(Reservation::new(wanted_bytes).unwrap().bytes, bytes, "{wanted_bytes}");
+            assert_eq!(Reservation::new(0, wanted_bytes).unwrap().bytes, bytes, "{wanted_bytes}");
+        }
+    }
+
+    #[test]
+    fn of_what_a_limit_leaves_it_takes_a_quarter() {
+        for (left_bytes, bytes) in [
+            (0, RESERVE_BYTES_MIN),
+            (256 << 20, 64 << 20),
+            (4 << 30, 1 << 30),
+            (6 << 30, 1 << 30),
+            (8 << 30, 2 << 30),
+        ] {
+            assert_eq!(share_of(left_bytes), bytes, "{left_bytes}");
         }
     }
 }

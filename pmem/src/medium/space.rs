@@ -6,6 +6,7 @@
 //! spares a vain attempt where each byte taken costs time, see [`Report::rules_out`].
 
 use super::huge::{self, Haste, HugePages};
+use crate::limits;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{FallocateFlags, StatFs};
 use rustix::io::Errno;
@@ -165,7 +166,15 @@ pub(crate) fn give_back(file: BorrowedFd<'_>, pages: Range<u64>) -> Result<(), E
     }
 }
 
+/// As [`allocate`], of a file that is written to by calls, which a limit on the length of files holds amid it, too.
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) fn allocate_for_writes(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
+    limits::demand_file_bytes(range.end)?;
+    allocate(file, range)
+}
+
 pub(super) fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
+    demand_length(file, range.end)?;
     let mut from = range.start;
     while from < range.end {
         let bytes = (range.end - from).min(STEP_BYTES);
@@ -178,12 +187,25 @@ pub(super) fn fallocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), E
     Ok(())
 }
 
+/// An error if a limit keeps the file from becoming so long. What it has already, it may keep.
+fn demand_length(file: BorrowedFd<'_>, bytes: u64) -> Result<(), Errno> {
+    limits::demand_file_bytes(bytes).or_else(|refused| match length(file)? {
+        length if length >= bytes => Ok(()),
+        _ => Err(refused),
+    })
+}
+
+fn length(file: BorrowedFd<'_>) -> Result<u64, Errno> {
+    Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned())
+}
+
 fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
     /// Aligned: the file may be one that is read and written past the page cache.
     #[repr(align(4096))]
     struct Zeros([u8; 64 << 10]);
     static ZEROS: Zeros = Zeros([0; 64 << 10]);
-    let end = rustix::fs::fstat(file)?.st_size.cast_unsigned();
+    demand_length(file, range.end)?;
+    let end = length(file)?;
     let mut from = range.start.max(end);
     while from < range.end {
         let bytes = (range.end - from).min(ZEROS.0.len() as u64) as usize;

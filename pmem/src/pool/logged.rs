@@ -9,6 +9,7 @@ use std::io;
 use {
     super::LINE_WORDS,
     crate::offset::{LINE, Offset, WORD},
+    crate::superblock::UUID_WORD,
 };
 
 impl<M: Medium> Pool<M> {
@@ -29,6 +30,7 @@ impl<M: Medium> Pool<M> {
 
     fn record(&self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
+        self.demand_own(&superblock)?;
         let mut marked = superblock.clone();
         change(&mut marked);
         if marked == *superblock {
@@ -38,6 +40,15 @@ impl<M: Medium> Pool<M> {
         write_copies(&self.medium, &marked);
         *superblock = marked;
         self.medium.sync(0..SUPERBLOCK_BYTES)
+    }
+}
+
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+impl<M: Medium> Pool<M> {
+    /// Whether the file has a pool of this identity.
+    fn bears(&self, uuid: u128) -> bool {
+        let found = self.medium.read_two(Offset(0).word(UUID_WORD));
+        found.is_some_and(|[low, high]| u128::from(low) | u128::from(high) << 64 == uuid)
     }
 }
 
@@ -78,7 +89,12 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
         self.wait_for_writers();
     }
 
+    /// Also if the file holds another pool: then what threads have flushed since is not this one's. Two words are
+    /// looked at, which never change, so that nobody waits for who holds the superblock.
     fn has_failed(&self) -> bool {
+        if !Pool::has_failed(self) && !self.bears(self.uuid) {
+            self.medium.fail();
+        }
         Pool::has_failed(self)
     }
 

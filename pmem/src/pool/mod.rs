@@ -10,7 +10,7 @@ mod logged;
 mod room;
 
 use crate::error::{OpenError, SpaceError};
-use crate::medium::{Medium, MediumKind};
+use crate::medium::{Medium, MediumKind, written_over};
 use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::superblock::{
     COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
@@ -75,6 +75,8 @@ pub struct Pool<M: Medium> {
     /// Serialises sync, close and the first write after a sync.
     transition: Mutex<()>,
     gate: Arc<Gate>,
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
+    uuid: u128,
     place: Place,
     /// Number of pairs recorded in the pool when it was opened clean.
     recorded_pairs: Option<u64>,
@@ -209,7 +211,7 @@ impl<M: Medium> Pool<M> {
             });
         }
         medium.grow(superblock.end)?;
-        if medium.kind() == MediumKind::Dax && place.same_boot(&superblock.place) {
+        if medium.kind() == MediumKind::Dax && place.may_be_same_boot(&superblock.place) {
             // A killed process leaves stores in the processors' caches, where recovery sees them
             // and nobody would flush them any more: what is built on them must not outlive them.
             // That goes for the superblock first: the copy chosen above may be durable in part
@@ -296,6 +298,8 @@ impl<M: Medium> Pool<M> {
         let gate = Arc::new(Gate::new(state).map_err(out_of_memory)?);
         Ok(Pool {
             medium,
+            #[cfg(not(any(feature = "simulated", feature = "loom")))]
+            uuid: superblock.uuid,
             superblock: Mutex::new(superblock),
             transition: Mutex::new(()),
             gate,
@@ -401,6 +405,7 @@ impl<M: Medium> Pool<M> {
     /// Records on the device that the pool is clean, with the number of pairs if known, or that it is dirty.
     fn mark(&self, clean: bool, pairs: Option<u64>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
+        self.demand_own(&superblock)?;
         let mut marked = superblock.clone();
         marked.advance(clean, pairs);
         marked.place = self.place;
@@ -436,6 +441,8 @@ impl<M: Medium> Pool<M> {
 
     /// Replaces the superblock in effect, with memory behind all of it.
     fn commit(&self, current: &mut Superblock, mut new: Superblock) -> Result<(), SpaceError> {
+        let io = |source| SpaceError::Io { needed_bytes: new.end, source };
+        self.demand_own(current).map_err(io)?;
         // Memory comes first: an extent on record without memory behind it would fault.
         self.grow_amply(new.end)?;
         self.fill_hollow(new.end)?;
@@ -443,6 +450,26 @@ impl<M: Medium> Pool<M> {
         write_copies(&self.medium, &new);
         *current = new;
         Ok(())
+    }
+
+    /// An error if another program has put something else into the file: whatever that is, it does not begin with the
+    /// superblock that was written last. From then on the pool has failed, so that neither its log nor a checkpoint
+    /// takes over what is there.
+    fn demand_own(&self, current: &Superblock) -> io::Result<()> {
+        if read_copy(&self.medium, Offset(0)) == *current.encode() {
+            return Ok(());
+        }
+        self.medium.fail();
+        Err(written_over())
+    }
+
+    /// As [`Pool::extend`] does before it changes anything, looks whether the file is still this pool's.
+    pub fn look_at_file(&self) -> io::Result<()> {
+        if self.is_read_only() {
+            // Its first copy may be one that nobody has repaired.
+            return Ok(());
+        }
+        self.demand_own(&self.superblock.lock())
     }
 
     /// The extent with which the pool ends.

@@ -17,7 +17,7 @@ use firndex::{Durability, Engine, Table};
 use quanta::Clock;
 use rustix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{ScopedJoinHandle, sleep};
+use std::thread::{Builder, ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 use workload::Permutation;
 
@@ -168,12 +168,16 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
         let (reader, writer) =
             (Worker::new(table, setting, ORDERS[0]), Worker::new(table, setting, ORDERS[1]));
         std::thread::scope(|scope| {
-            let threads = (scope.spawn(|| reader.read()), scope.spawn(|| writer.write()));
+            let reading = Builder::new().spawn_scoped(scope, || reader.read())?;
+            let writing = match Builder::new().spawn_scoped(scope, || writer.write()) {
+                Ok(writing) => writing,
+                Err(error) => return reader.stop(reading).and(Err(error.into())),
+            };
             let waited = rates[which].add(&reader, || {
                 sleep(TURN);
                 Ok(())
             });
-            reader.stop(threads.0).and(writer.stop(threads.1)).and(waited)
+            reader.stop(reading).and(writer.stop(writing)).and(waited)
         })?;
     }
     let [without, with] = rates;
@@ -189,7 +193,7 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
         let table = places[1].options(engine, setting, modes[1]).open_table(places[1].pool())?;
         let reader = Worker::new(&table, setting, ORDERS[0]);
         std::thread::scope(|scope| {
-            let thread = scope.spawn(|| reader.read());
+            let thread = Builder::new().spawn_scoped(scope, || reader.read())?;
             let mut measure = || {
                 let started = Instant::now();
                 during.add(&reader, || until_checkpoint(&table))?;
@@ -225,14 +229,14 @@ pub(super) fn changes(name: &str, engine: Engine, setting: &Setting) -> Result<V
         let mut rate = Rate::default();
         std::thread::scope(|scope| {
             let latencies = &mut latencies;
-            let thread = scope.spawn(|| {
+            let thread = Builder::new().spawn_scoped(scope, || {
                 writer.work(|key| {
                     let started = clock.raw();
                     let before = table.update(key, Writer::Update.value(key))?;
                     latencies.record(clock.delta_as_nanos(started, clock.raw()));
                     Ok(before.is_some())
                 })
-            });
+            })?;
             let waited = rate.add(&writer, || {
                 let started = Instant::now();
                 if mode == Durability::Process {

@@ -16,6 +16,7 @@ use crate::suite::DOUBLES_TOO;
 use crate::suite::paper::turns::OPS_PART;
 use anyhow::{Context, Result, ensure};
 use pmem::Medium;
+use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -110,12 +111,12 @@ fn beside<M: Medium>(
 
     let (start, is_over) = (Barrier::new(2), AtomicBool::new(false));
     let (doubled, (count, wrong, elapsed_s)) = std::thread::scope(|scope| {
-        let double = scope.spawn(|| {
+        let double = std::thread::Builder::new().spawn_scoped(scope, || {
             start.wait();
             let doubled = entrant.double();
             is_over.store(true, Ordering::Release);
             doubled
-        });
+        })?;
         start.wait();
         let started = Instant::now();
         let (mut count, mut wrong) = (0, 0);
@@ -127,8 +128,8 @@ fn beside<M: Medium>(
             }
         }
         let meanwhile = (count, wrong, started.elapsed().as_secs_f64());
-        (double.join(), meanwhile)
-    });
+        io::Result::Ok((double.join(), meanwhile))
+    })?;
     doubled.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     crew::refuse_wrong(op, wrong, count as u64)?;
     check(&entrant, is_value)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use firndex::{Durability, Engine, Options};
 use workload::{Random, mix};
@@ -174,14 +174,23 @@ impl Round<'_> {
         };
         let end = Instant::now() + Duration::from_millis(random.below(ROUND_MS_MAX));
         let (reader, maintainer) = (random.word(), random.word());
-        thread::scope(|scope| {
-            for which in Which::BOTH {
-                for writer in 0..self.arguments.writers {
-                    scope.spawn(move || work("writing", &|| self.write(which, writer)));
-                }
+        type Work<'a> = Box<dyn Fn() + Send + 'a>;
+        let mut threads: Vec<Work<'_>> = Vec::new();
+        for which in Which::BOTH {
+            for writer in 0..self.arguments.writers {
+                let write = move || work("writing", &|| self.write(which, writer));
+                threads.push(Box::new(write));
             }
-            scope.spawn(move || work("looking up", &|| self.read(reader)));
-            scope.spawn(move || work("maintaining", &|| self.maintain(maintainer)));
+        }
+        threads.push(Box::new(move || work("looking up", &|| self.read(reader))));
+        threads.push(Box::new(move || work("maintaining", &|| self.maintain(maintainer))));
+        thread::scope(|scope| {
+            for thread in threads {
+                let started = thread::Builder::new().spawn_scoped(scope, thread);
+                work("starting a thread", &|| {
+                    started.as_ref().map(drop).map_err(|error| anyhow!("{error}"))
+                });
+            }
             thread::sleep(end.saturating_duration_since(Instant::now()));
             self.is_over.store(true, Ordering::Relaxed);
         });

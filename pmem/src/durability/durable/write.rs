@@ -57,7 +57,9 @@ impl Shared {
         if !self.image.has_failed() {
             return Ok(());
         }
-        let vanished = io::Error::other("a page of the pool's file has vanished");
+        let vanished = io::Error::other(
+            "a page of the pool's file has vanished, or another program has written over the file",
+        );
         Err(LogError::io("writing", self.segments.disk.path(""))(vanished))
     }
 

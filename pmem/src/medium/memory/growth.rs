@@ -2,7 +2,9 @@
 
 use super::{Backing, Memory};
 use crate::error::SpaceError;
+use crate::limits;
 use crate::medium::huge::Haste;
+use crate::medium::reservation::leave_out_of_cores;
 use crate::medium::{Medium, MediumKind, space};
 use crate::offset::Offset;
 use rustix::fd::AsFd;
@@ -61,6 +63,7 @@ impl Memory {
                 }
             }
         }
+        leave_out_of_cores(address, bytes);
         // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
         // for this backing refuse, which is fine.
         let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
@@ -192,14 +195,15 @@ impl Memory {
         if !self.lacks_addresses {
             return SpaceError::beyond_limit(needed_bytes, self.size_max);
         }
-        SpaceError::Full {
-            needed_bytes,
-            reason: format!(
-                "{} bytes of addresses are reserved for it, a tebibyte or else what the system grants: raise the \
-                 process's limit (`ulimit -v`), if it has one",
-                self.reservation.bytes
+        let reserved = format!("{} bytes of addresses are reserved for it", self.reservation.bytes);
+        let reason = match limits::address_bytes_max() {
+            Some(limit) => format!(
+                "{reserved}, its part of the {limit} that the process may have: raise that limit (`ulimit -v`), and open \
+                 the pool again"
             ),
-        }
+            None => format!("{reserved}, a tebibyte or else what the system grants"),
+        };
+        SpaceError::Full { needed_bytes, reason }
     }
 }
 

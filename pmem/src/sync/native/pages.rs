@@ -1,5 +1,6 @@
 //! Zeroed memory that is taken when first touched.
 
+use crate::limits;
 use crate::offset::HUGE_PAGE_BYTES;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -20,8 +21,13 @@ pub(in crate::sync) fn zeroed(bytes: usize) -> io::Result<NonNull<c_void>> {
             bytes,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )?
+        )
     };
+    let start = start.map_err(|refused| limits::no_addresses(bytes as u64, refused))?;
+    // A core would be as long as all that is reserved; and nearly all of it is made anew from the pool when that is
+    // opened.
+    // SAFETY: advice about core files changes nothing in the process.
+    let _ = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontDump) };
     NonNull::new(start).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 

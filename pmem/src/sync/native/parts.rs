@@ -1,4 +1,7 @@
-//! Work in parts, each on a separate thread.
+//! Work in parts, on as many threads as there are parts, or as the system starts.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 
 /// A part of some work.
 pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
@@ -8,15 +11,26 @@ pub fn parts_of(units: u64, units_per_thread: u64, threads: usize) -> u64 {
     (units / units_per_thread).clamp(1, threads.max(1) as u64)
 }
 
-/// Does all parts at once, and waits for them.
+/// Does all parts, and waits for them: each on a separate thread, the last one on the caller's. Where the system starts
+/// no more threads, those that run do the other parts, too. So no part may wait for another one.
 pub fn run_parts(parts: Vec<Part<'_>>) {
-    if parts.len() == 1 {
-        return parts.into_iter().for_each(|part| part());
+    let others = parts.len().saturating_sub(1);
+    let waiting = Mutex::new(parts.into_iter());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || {
+        while let Some(part) = next() {
+            part();
+        }
+    };
+    if others == 0 {
+        return work();
     }
     std::thread::scope(|scope| {
-        let running: Vec<_> = parts.into_iter().map(|part| scope.spawn(part)).collect();
-        for part in running {
-            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let start = |_| Builder::new().name("firndex-part".into()).spawn_scoped(scope, work).ok();
+        let running: Vec<_> = (0..others).map_while(start).collect();
+        work();
+        for thread in running {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });
 }

@@ -226,12 +226,14 @@ impl<'a> Run<'a> {
             Ok(())
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-            let ended = threads.into_iter().map(|thread| match thread.join() {
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..at_once).map_while(start).collect();
+            let own = work();
+            let ended = others.into_iter().map(|thread| match thread.join() {
                 Ok(done) => done,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            ended.collect::<Vec<_>>().into_iter().collect()
+            ended.collect::<Vec<_>>().into_iter().fold(own, Result::and)
         })
     }
 

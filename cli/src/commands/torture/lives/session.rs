@@ -155,11 +155,12 @@ impl<'a> Living<'a> {
             return write(0);
         }
         thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..self.life.writers).map(|index| scope.spawn(move || write(index))).collect();
-            let ended = threads.into_iter().map(|thread| match thread.join() {
-                Ok(done) => done,
-                Err(_) => Err(anyhow!("a thread panicked")),
+            let start = |index| thread::Builder::new().spawn_scoped(scope, move || write(index));
+            let threads: Vec<_> = (0..self.life.writers).map(start).collect();
+            is_over.fetch_or(threads.iter().any(Result::is_err), Ordering::Relaxed);
+            let ended = threads.into_iter().map(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))),
+                Err(error) => Err(error).context("starting a thread"),
             });
             ended.collect::<Vec<_>>().into_iter().collect()
         })
