@@ -4,6 +4,7 @@
 //! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent, 2 for an
 //! error.
 
+mod advice;
 mod base64;
 mod commands;
 mod count;

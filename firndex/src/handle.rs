@@ -334,11 +334,12 @@ impl Handle {
         if self.commits { self.commit() } else { Ok(()) }
     }
 
-    /// The log's, or why there is none.
+    /// The log's. `None` where everything that returned survives without one. An error where nothing that is waited for
+    /// would ever survive.
     fn durable(&self) -> Result<Option<&Durable>> {
         self.read()?;
         match (&self.durable, self.pool.medium_kind()) {
-            (None, MediumKind::Mapped) => Err(Error::NotLogged),
+            (None, MediumKind::Mapped | MediumKind::Dram) => Err(Error::NotLogged),
             (durable, _) => Ok(durable.as_ref()),
         }
     }

@@ -248,10 +248,10 @@ impl Companions {
         let safe = safe.display();
         match (has_pool, has_safe) {
             (true, true) => format!(
-                ", or try `firndex salvage {pool} OUT1` and `firndex salvage {safe} OUT2`, and keep the larger"
+                ", or try `Salvage::open({pool})` and `Salvage::open({safe})`, and keep the larger"
             ),
-            (true, false) => format!(", or try `firndex salvage {pool} OUT`"),
-            (false, true) => format!(", or try `firndex salvage {safe} OUT`"),
+            (true, false) => format!(", or try `Salvage::open({pool})`"),
+            (false, true) => format!(", or try `Salvage::open({safe})`"),
             (false, false) => String::new(),
         }
     }

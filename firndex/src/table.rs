@@ -476,8 +476,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// A ticket for everything that this thread has done or seen so far. It survives power loss as soon as
     /// [`Table::durable_up_to`] has reached the ticket. Made for servers that answer their clients in groups.
     ///
-    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the pool has no log. On
-    /// [`Medium::Dax`](crate::Medium::Dax) everything that returned is durable, so no ticket waits.
+    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the table has no log to wait for: with durability
+    /// `process`, opened read-only, or in memory. On [`Medium::Dax`](crate::Medium::Dax) everything that returned is
+    /// durable, so no ticket waits.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -498,7 +499,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.ticket()
     }
 
-    /// The latest ticket up to which everything survives power loss.
+    /// The latest ticket up to which everything survives power loss. It fails as [`Table::ticket`] does.
     pub fn durable_up_to(&self) -> Result<Ticket> {
         self.handle.durable_up_to()
     }
@@ -508,7 +509,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.wait_durable(ticket)
     }
 
-    /// Waits until everything that this thread has done or seen so far survives power loss.
+    /// Waits until everything that this thread has done or seen so far survives power loss. It fails as
+    /// [`Table::ticket`] does.
     pub fn commit(&self) -> Result<()> {
         self.handle.commit()
     }

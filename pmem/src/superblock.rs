@@ -454,14 +454,14 @@ impl Superblock {
         if then.inode != now.inode || (same_boot && then.file_system != now.file_system) {
             return dirty(
                 "this file is a copy of it, made while it was open or not closed",
-                "close the original and copy it again, or restore a backup; `firndex salvage POOL OUT` copies \
-                 out what reads well as it is",
+                "close the original and copy it again, or restore a backup; `Salvage::open(POOL)` copies out what reads \
+                 well as it is",
             );
         }
         if !same_boot && self.medium != MediumKind::Dax {
             return dirty(
                 "the machine has been restarted since",
-                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`",
+                "restore a backup, or copy out what still reads well: `Salvage::open(POOL)`",
             );
         }
         Ok(())
@@ -471,7 +471,7 @@ impl Superblock {
 fn not_a_pool() -> OpenError {
     OpenError::NotAPool {
         found: "it does not begin with firndex's magic number".into(),
-        advice: "name a file that `create` made; if this was one, try `firndex salvage POOL OUT`",
+        advice: "name a file that `create` made; if this was one, try `Salvage::open(POOL)`",
     }
 }
 

@@ -50,6 +50,7 @@ mod sums;
 mod superblocks;
 mod sync_marks;
 mod threads;
+mod tickets;
 mod vanished;
 mod wide_slabs;
 
