@@ -58,11 +58,14 @@ mod options;
 #[cfg(doctest)]
 mod pages;
 mod pools;
+mod refusals;
 mod salvage;
+mod stats;
 mod store;
 mod table;
 #[cfg(feature = "serde")]
 mod values;
+mod when_durable;
 mod word_types;
 
 pub use batch_error::BatchError;
@@ -100,7 +103,7 @@ pub use draft::Existing;
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
-pub use handle::{Stats, Ticket};
+pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
@@ -113,8 +116,10 @@ pub use pmem::file::Verified;
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
 pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
+pub use stats::Stats;
 pub use store::{Record, Store};
 pub use table::Table;
+pub use when_durable::WhenDurable;
 
 const _: () = {
     const fn is_shareable<T: Send + Sync>() {}

@@ -3,9 +3,9 @@
 use crate::any_engine::AnyEngine;
 use crate::copies;
 use crate::cursor::{Runs, place_of_bytes};
-use crate::handle::{Handle, Stats, Ticket};
+use crate::handle::{Handle, Ticket};
 use crate::iter::StoreIter;
-use crate::{BatchError, Copied, Error, Existing, Options, Result};
+use crate::{BatchError, Copied, Error, Existing, Options, Result, Stats};
 use index::{CheckReport, Records, Shrunk};
 use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
@@ -30,7 +30,7 @@ use std::path::Path;
 /// ```
 pub struct Store {
     records: AnyEngine<dyn Records>,
-    handle: Handle,
+    pub(crate) handle: Handle,
     runs: Runs<Box<[u8]>>,
 }
 
@@ -503,6 +503,11 @@ impl Store {
         let former = handle.take_file();
         handle.close()?;
         draft.succeed(former, pairs).map(Some)
+    }
+
+    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
+    pub fn was_reset(&self) -> Option<&Error> {
+        self.handle.reset()
     }
 
     /// Writes everything to the device, and marks the pool as closed.

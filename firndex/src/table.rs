@@ -3,10 +3,10 @@
 use crate::any_engine::AnyEngine;
 use crate::copies;
 use crate::cursor::{Runs, place_of};
-use crate::handle::{Handle, Stats, Ticket};
+use crate::handle::{Handle, Ticket};
 use crate::iter::Iter;
 use crate::word_types::of_word;
-use crate::{Copied, Existing, Options, Result};
+use crate::{Copied, Error, Existing, Options, Result, Stats};
 use index::{CheckReport, Exchange, Fixed, Index, Shrunk};
 use pmem::durability::LogUse;
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ use singles::Here;
 /// ```
 pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     index: AnyEngine<dyn Index<K, V>>,
-    handle: Handle,
+    pub(crate) handle: Handle,
     runs: Runs<K>,
 }
 
@@ -549,6 +549,11 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         let former = handle.take_file();
         handle.close()?;
         draft.succeed(former, pairs).map(Some)
+    }
+
+    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
+    pub fn was_reset(&self) -> Option<&Error> {
+        self.handle.reset()
     }
 
     /// Writes everything to the device, and marks the pool as closed.

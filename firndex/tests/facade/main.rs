@@ -37,6 +37,7 @@ mod power;
 mod processes;
 mod read_only;
 mod reclaim;
+mod resets;
 mod rewrites;
 mod rising_limit;
 mod salvage;

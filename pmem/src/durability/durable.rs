@@ -3,9 +3,11 @@
 mod keep;
 mod steps;
 mod wait;
+mod wakers;
 mod write;
 
 pub use steps::Steps;
+pub use wakers::WhenDurable;
 
 use super::disk::Disk;
 use super::error::LogError;
@@ -22,6 +24,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wait::Turnstile;
+use wakers::Wakers;
 
 /// The pool of which checkpoints are made.
 pub trait Image: Send + Sync {
@@ -103,6 +106,7 @@ struct Shared {
     durable: AtomicU64,
     waiting: Mutex<Waiting>,
     turnstile: Turnstile,
+    wakers: Arc<Wakers>,
     /// Whether mutations are refused; why, says `waiting`.
     is_refusing: AtomicBool,
     is_stopping: AtomicBool,
@@ -179,6 +183,7 @@ impl Durable {
         durable.spawn("firndex-log", |shared| shared.flush_periodically())?;
         durable.spawn("firndex-safe", |shared| shared.keep())?;
         durable.shared.log.wake_when_full(durable.threads[0].thread().clone());
+        durable.shared.wakers.written_by(durable.threads[0].thread().clone());
         let _ = durable.shared.keeper.set(durable.threads[1].thread().clone());
         Ok(durable)
     }
@@ -250,6 +255,7 @@ impl Drop for Durable {
             thread.thread().unpark();
             let _ = thread.join();
         }
+        self.shared.tell_futures();
         self.shared.log.stop();
     }
 }
@@ -293,6 +299,7 @@ impl Shared {
             durable: AtomicU64::new(0),
             waiting: Mutex::default(),
             turnstile: Turnstile::default(),
+            wakers: Arc::default(),
             is_refusing: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             durable_until_ms: AtomicU64::new(0),

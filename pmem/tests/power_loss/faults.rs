@@ -74,7 +74,7 @@ fn every_call_may_fail() {
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
 
-fn soon(mut is_so: impl FnMut() -> bool) -> bool {
+pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(20) {
         if is_so() {
@@ -86,7 +86,7 @@ fn soon(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// A pool with its threads. The first checkpoint is made beside operations.
-fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
+pub(crate) fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
     let log = Arc::new(LineLog::new(0).unwrap());
     let config = Config {
         disk: Arc::new(Handle(Arc::clone(disk))),
@@ -102,7 +102,7 @@ fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
     (Pool::of(&[0; WORDS], log), durable)
 }
 
-fn fail_from_now_on(disk: &SimulatedDisk, is_full: bool) {
+pub(crate) fn fail_from_now_on(disk: &SimulatedDisk, is_full: bool) {
     let mut state = disk.state();
     state.fault = Some(Fault { from: state.calls, calls: u64::MAX, is_full });
 }

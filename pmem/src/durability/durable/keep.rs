@@ -32,6 +32,7 @@ impl Shared {
             if self.keep_once(may_retry).is_err() && may_retry {
                 failed = Some(Instant::now());
             }
+            self.tell_futures();
             let has_more = self.segments.disk.free_some();
             std::thread::park_timeout(if has_more { FREE_INTERVAL } else { KEEPER_INTERVAL });
         }
