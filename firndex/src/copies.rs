@@ -38,6 +38,7 @@ fn like(handle: &Handle) -> Result<Options> {
         segment_log2: Some(superblock.segment_log2),
         durability: superblock.durability(),
         keep_sums: Some(superblock.keeps_sums()),
+        shapes: Some(handle.shapes()),
         ..Options::default()
     };
     // Another thread would take a processor from the writers to the original.
@@ -50,6 +51,7 @@ fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
     let superblock = handle.superblock()?;
     let mut options = asked.clone();
     options.durability = asked.durability.or(superblock.durability());
+    options.shapes = Some(handle.shapes());
     options.keep_sums = asked.keep_sums.or(Some(superblock.keeps_sums()));
     if asked.capacity == 0 {
         options.segment_log2 = Some(superblock.segment_log2);

@@ -1,6 +1,7 @@
 //! What a table and a store have in common: the pool under them.
 
 use crate::logging::next_durability;
+use crate::shapes::Shapes;
 use crate::{BatchError, Engine, Error, Kind, Medium, Result, Stats};
 use index::{CheckReport, Done, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
@@ -38,6 +39,7 @@ pub(crate) trait PoolHandle: Send + Sync {
     /// Says whether sums of its file are to be written.
     fn set_keeps_sums(&self, keeps: bool) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
+    fn note(&self) -> Option<Vec<u8>>;
     fn is_read_only(&self) -> bool;
     /// Whether a page of its file has vanished.
     fn has_failed(&self) -> bool;
@@ -98,6 +100,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
 
     fn superblock(&self) -> Superblock {
         Pool::superblock(self)
+    }
+
+    fn note(&self) -> Option<Vec<u8>> {
+        Pool::note(self)
     }
 
     fn is_read_only(&self) -> bool {
@@ -351,6 +357,11 @@ impl Handle {
     pub(crate) fn superblock(&self) -> Result<Superblock> {
         self.read()?;
         Ok(self.pool.superblock())
+    }
+
+    /// The shapes that a table records.
+    pub(crate) fn shapes(&self) -> Shapes {
+        Shapes::from_note(self.pool.note(), &self.pool.superblock())
     }
 
     /// As [`Durable::hold`]; an error if there is no log.

@@ -60,11 +60,13 @@ mod pages;
 mod pools;
 mod refusals;
 mod salvage;
+mod shapes;
 mod stats;
 mod store;
 mod table;
 #[cfg(feature = "serde")]
 mod values;
+mod verify;
 mod when_durable;
 mod word_types;
 
@@ -73,7 +75,8 @@ pub use collection::{Entry, StoreEntry};
 pub use copies::Copied;
 pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
-/// fields, in order, without padding. So the order of the fields is part of the file's format.
+/// fields, in order, without padding. So the order of the fields is part of the file's format. A table records their
+/// names and types, and refuses another struct.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -106,10 +109,10 @@ pub use error::{Error, Result};
 pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;
-pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
+pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level, Shape, Simple};
 pub use iter::{Iter, StoreIter};
 pub use logging::LogFiles;
-pub use open::{PoolInfo, inspect, verify};
+pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::file::Verified;
@@ -119,6 +122,7 @@ pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
 pub use stats::Stats;
 pub use store::{Record, Store};
 pub use table::Table;
+pub use verify::verify;
 pub use when_durable::WhenDurable;
 
 const _: () = {

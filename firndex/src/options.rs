@@ -1,5 +1,6 @@
 //! Choices for creating and opening a pool. Each has a good default.
 
+use crate::shapes::Shapes;
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
 use pmem::durability::{Durability, Logged};
@@ -94,6 +95,8 @@ pub struct Options {
     pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
+    /// The shapes that a new table records, if they are copied from another pool.
+    pub(crate) shapes: Option<Shapes>,
     pub(crate) compact_at: f64,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
@@ -139,6 +142,7 @@ impl Default for Options {
             engine_params: None,
             segment_log2: None,
             identity: None,
+            shapes: None,
             compact_at: 0.0,
             max_bytes: None,
             hash_seed: None,

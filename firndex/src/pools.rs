@@ -61,8 +61,32 @@ impl Options {
         refusals::open(self, path.as_ref(), Mode::Create)
     }
 
-    /// Opens the table at `path`. Its keys and values must have the sizes of `K` and `V`; otherwise the error is
-    /// [`OpenError::Mismatch`](crate::OpenError::Mismatch). The pool records the sizes, not the types.
+    /// Opens the table at `path`. Its keys and values must have the sizes and the [shapes](Fixed::shape) of `K` and `V`;
+    /// otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier version has
+    /// made records no shapes, and opens with any types of its sizes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("places.firn");
+    /// use firndex::{Fixed, Options, Table};
+    ///
+    /// #[derive(Clone, Copy, Fixed)]
+    /// struct Place {
+    ///     file: u32,
+    ///     offset: u32,
+    /// }
+    /// #[derive(Clone, Copy, Debug, Fixed)]
+    /// struct Price {
+    ///     cents: u64,
+    /// }
+    ///
+    /// Table::<u64, Place>::create(&path)?.close()?;
+    /// let refused = Options::new().open_table_of::<u64, Price>(&path).unwrap_err().to_string();
+    /// assert!(refused.contains("is `{ file: u32, offset: u32 }`, expected `{ cents: u64 }`"), "{refused}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn open_table_of<K: Fixed, V: Fixed>(&self, path: impl AsRef<Path>) -> Result<Table<K, V>> {
         refusals::open(self, path.as_ref(), Mode::Open)
     }

@@ -3,7 +3,7 @@
 use crate::draft::{Draft, Existing};
 use crate::logging::{self, Companions, resolved};
 use crate::open::{self, Mode};
-use crate::{Error, Options, Result, Store, Table};
+use crate::{Error, Options, Result, Store, Table, shapes};
 use index::Fixed;
 use pmem::OpenError;
 use pmem::file::PoolFile;
@@ -26,6 +26,9 @@ pub(crate) trait Opened: Sized {
 
 impl<K: Fixed, V: Fixed> Opened for Table<K, V> {
     fn open(options: &Options, path: &Path, mode: Mode) -> Result<Self> {
+        if mode != Mode::Create {
+            shapes::refuse_others::<K, V>(path)?;
+        }
         open::table(options, path, mode)
     }
 

@@ -7,8 +7,10 @@ use crate::handle::{Handle, Ticket};
 use crate::iter::Iter;
 use crate::word_types::of_word;
 use crate::{Copied, Error, Existing, Options, Result, Stats};
-use index::{CheckReport, Exchange, Fixed, Index, Shrunk};
+use index::{CheckReport, Exchange, Fixed, Index, Shrunk, is_same_state};
+use pmem::Offset;
 use pmem::durability::LogUse;
+use pmem::heap::Corrupt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -27,7 +29,8 @@ use singles::Here;
 /// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
 /// Dropping a table closes it and ignores errors; [`Table::close`] reports them.
 ///
-/// Keys and values are integers, byte arrays, or structs of these ([`Fixed`]), of any size that an engine takes.
+/// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that an
+/// engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.
 /// `Table` without parameters is `Table<u64, u64>`.
 ///
 /// ```
@@ -175,7 +178,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>> {
-        self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))
+        let changed =
+            self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))?;
+        if let Err(found) = changed
+            && is_same_state(found, expected)
+        {
+            return Err(none_of_its_type::<V>());
+        }
+        Ok(changed)
     }
 
     /// Passes the state of `key` to `change` and stores the result, in one atomic step. Returns the former state.
@@ -562,6 +572,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         drop(index);
         handle.close()
     }
+}
+
+/// The stored bytes differ from those of the value that they are read as: another type wrote them, or they are damaged.
+/// Who exchanges what was found would try for ever.
+#[cold]
+fn none_of_its_type<V>() -> Error {
+    let found = format!("a value has bytes that no `{}` has", std::any::type_name::<V>());
+    Error::Corrupt(Corrupt { at: Offset(0), found })
 }
 
 impl<K: Fixed, V: Fixed> std::fmt::Debug for Table<K, V> {

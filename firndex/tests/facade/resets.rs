@@ -180,7 +180,7 @@ fn what_is_not_this_cache_is_never_touched() {
     // A sound pool of another kind or of other sizes.
     let table: Table<u64, u32> = Table::create(&path).unwrap();
     table.put(1, 2).unwrap();
-    let refused = is_kept(&path, open);
+    let refused = open(&resetting()).unwrap_err();
     let is_own = matches!(refused, Error::Open(OpenError::AlreadyOpen { .. }));
     assert!(is_own, "{refused:?}");
     table.close().unwrap();
