@@ -18,6 +18,7 @@ mod quote;
 mod reading;
 mod safety;
 mod sizes;
+mod typed;
 mod waiting;
 
 use std::process::ExitCode;
