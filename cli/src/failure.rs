@@ -64,6 +64,7 @@ pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();
+        let text = crate::advice::for_typing(&text).into_owned();
         match said.last_mut() {
             Some(last) if last.contains(&text) => {}
             Some(last) if text.starts_with(last.as_str()) => *last = text,

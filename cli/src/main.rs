@@ -4,6 +4,7 @@
 //! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent, 2 for an
 //! error.
 
+mod advice;
 mod base64;
 mod commands;
 mod count;
@@ -17,6 +18,7 @@ mod quote;
 mod reading;
 mod safety;
 mod sizes;
+mod typed;
 mod waiting;
 
 use std::process::ExitCode;

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 use firndex::{
-    CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Stats, Store, Table,
+    CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Shape, Simple, Stats, Store,
+    Table,
 };
 
 use crate::failure::Failure;
@@ -16,7 +17,8 @@ use crate::progress;
 use crate::quote::quote;
 use crate::reading::Reading;
 use crate::safety::{LogPlace, Safety};
-use crate::sizes::{self, AnyKey, AnyValue};
+use crate::sizes;
+use crate::typed::Typed;
 
 /// An open pool whose keys and values can be told on a command line; which of the two it is was read from the file.
 pub(crate) enum Pool {
@@ -26,17 +28,21 @@ pub(crate) enum Pool {
     Store(Store),
 }
 
-/// Any open pool, for what needs no key and no value.
+/// Any open pool.
 pub(crate) enum AnyPool {
-    /// One whose pairs can be told.
+    /// One of bytes or numbers.
     Told(Pool),
-    /// A table of other sizes.
-    Other(Table<AnyKey, AnyValue>),
+    /// A table of other types.
+    Other(Typed),
 }
 
-/// Whether the pool's keys and values can be told on a command line.
+/// Whether the pool's keys and values are bytes or numbers: not those of a table of other types or sizes.
 fn is_told(info: &PoolInfo) -> bool {
-    info.kind == Kind::Store || (info.key_bytes, info.value_bytes) == (8, 8)
+    let is_number = |shape: &Option<Shape>| {
+        shape.as_ref().is_none_or(|shape| *shape == Shape::Simple(Simple::U64))
+    };
+    let are_numbers = is_number(&info.key_shape) && is_number(&info.value_shape);
+    info.kind == Kind::Store || ((info.key_bytes, info.value_bytes) == (8, 8) && are_numbers)
 }
 
 /// How to open a pool to look at it. One that was closed properly is opened read-only, so that a file without write
@@ -52,31 +58,7 @@ fn when_free<T>(path: &Path, log: &LogPlace, open: impl Fn() -> firndex::Result<
 }
 
 impl Pool {
-    /// Opens a pool to look at its pairs; as [`to_read`].
-    pub(crate) fn open_to_read(path: &Path, reading: &Reading) -> Result<Self> {
-        let info = restored(path, reading)?;
-        Self::open(path, &info, &to_read(&info, reading), &reading.log)
-    }
-
-    /// Opens a pool to change its pairs.
-    pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
-        safety.log.restore(path)?;
-        Self::open(path, &inspect(path)?, &safety.options(), &safety.log)
-    }
-
     fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
-        if !is_told(info) {
-            return Err(Failure::new(
-                format!(
-                    "{}, and the command line reads and writes the pairs of stores and of tables with keys and values \
-                     of 8 bytes",
-                    of_sizes(path, info.key_bytes, info.value_bytes)
-                ),
-                "open it in a program, with firndex::Options::open_table_of; only stat, check, shrink, backup, \
-                 convert, compact and salvage serve tables of other sizes",
-            )
-            .into());
-        }
         when_free(path, log, || match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
             Kind::Store => options.open_store(path).map(Pool::Store),
@@ -167,8 +149,34 @@ impl AnyPool {
         if is_told(info) {
             return Pool::open(path, info, options, log).map(AnyPool::Told);
         }
-        sizes::set(info.key_bytes, info.value_bytes);
-        when_free(path, log, || options.open_table_of(path)).map(AnyPool::Other)
+        when_free(path, log, || Typed::open(path, info, options)).map(AnyPool::Other)
+    }
+
+    /// Opens a pool to change its pairs.
+    pub(crate) fn open_to_change(path: &Path, safety: &Safety) -> Result<Self> {
+        safety.log.restore(path)?;
+        let info = inspect(path)?;
+        refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
+        Self::open(path, &info, &safety.options(), &safety.log)
+    }
+
+    /// Number of pairs.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            AnyPool::Told(pool) => pool.len(),
+            AnyPool::Other(table) => table.len(),
+        }
+    }
+
+    /// As [`Pool::try_for_each`].
+    pub(crate) fn try_for_each<B>(
+        &self,
+        visit: &mut dyn FnMut(Field<'_>, Field<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        match self {
+            AnyPool::Told(pool) => pool.try_for_each(visit),
+            AnyPool::Other(table) => Ok(table.try_for_each(visit)?),
+        }
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {

@@ -3,6 +3,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Member, parse_macro_input};
 
@@ -35,6 +36,7 @@ fn implement(item: &DeriveInput) -> Result<TokenStream, Error> {
             quote!(const { 0 #(+ #before)* })
         })
         .collect();
+    let shape = shape_of(fields);
     Ok(quote! {
         #[automatically_derived]
         impl ::firndex::Fixed for #name {
@@ -49,8 +51,33 @@ fn implement(item: &DeriveInput) -> Result<TokenStream, Error> {
             fn of_words(word: impl Fn(usize) -> u64) -> Self {
                 Self { #(#members: ::firndex::fields::of_words::<#types>(#begins, &word)),* }
             }
+
+            fn shape() -> ::std::option::Option<::firndex::Shape> {
+                #shape
+            }
         }
     })
+}
+
+/// Its shape as an expression. A field without a name that has no others beside it is all that there is.
+fn shape_of(fields: &Fields) -> TokenStream {
+    let shapes = fields.iter().map(|field| {
+        let kind = &field.ty;
+        quote!(<#kind as ::firndex::Fixed>::shape())
+    });
+    match fields {
+        Fields::Unnamed(only) if only.unnamed.len() == 1 => quote!(#(#shapes)*),
+        Fields::Unnamed(_) | Fields::Unit => {
+            quote!(::std::option::Option::Some(::firndex::Shape::Tuple(::std::vec![#(#shapes?),*])))
+        }
+        Fields::Named(_) => {
+            let names = fields.iter().filter_map(|field| field.ident.as_ref());
+            let names = names.map(|name| name.unraw().to_string());
+            quote!(::std::option::Option::Some(::firndex::Shape::Struct(::std::vec![
+                #((::std::string::String::from(#names), #shapes?)),*
+            ])))
+        }
+    }
 }
 
 /// The fields, if every byte pattern of the type can be a value.

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use index::{Done, Unfinished};
+use pmem::Named;
 use std::fmt;
 
 /// A batch of changes failed: why, and which of its entries took effect all the same.
@@ -41,7 +42,6 @@ use std::fmt;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct BatchError {
     // On the heap, since results of this size are copied.
     batch: Box<Batch>,
@@ -167,6 +167,18 @@ impl fmt::Display for BatchError {
             }
             _ => error.fmt(f),
         }
+    }
+}
+
+/// As that of an [`Error`]: the message and the cause's name, or with `{:#?}` the fields.
+impl fmt::Debug for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.debug_struct("BatchError").field("batch", &self.batch).finish();
+        }
+        write!(f, "{self} [BatchError of ")?;
+        self.batch.error.write_name(f)?;
+        f.write_str("]")
     }
 }
 

@@ -45,6 +45,7 @@ fn like(handle: &Handle) -> Result<Options> {
         durability: superblock.durability(),
         keep_sums: Some(superblock.keeps_sums()),
         mode: mode_of(handle)?,
+        shapes: Some(handle.shapes()),
         ..Options::default()
     };
     // Another thread would take a processor from the writers to the original.
@@ -57,6 +58,7 @@ fn kept(handle: &Handle, asked: &Options) -> Result<Options> {
     let superblock = handle.superblock()?;
     let mut options = asked.clone();
     options.durability = asked.durability.or(superblock.durability());
+    options.shapes = Some(handle.shapes());
     options.keep_sums = asked.keep_sums.or(Some(superblock.keeps_sums()));
     options.mode = mode_of(handle)?;
     if asked.capacity == 0 {

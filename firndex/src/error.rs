@@ -12,7 +12,18 @@ use std::io;
 ///
 /// A message says what was found, what was expected and what to do. It includes the operating system's error, so that
 /// error is not repeated as a [cause](std::error::Error::source).
-#[derive(Debug, thiserror::Error)]
+///
+/// `main` shows the error that it returns by [`Debug`](std::fmt::Debug), and so does [`Result::unwrap`]. So `{:?}` has
+/// the message, and behind it the variant's name. `{:#?}` has the fields.
+///
+/// ```
+/// let missing = firndex::Store::open("no-such-pool.firn").expect_err("it is not there");
+/// let shown = format!("{missing:?}");
+/// assert!(shown.starts_with("there is no pool at no-such-pool.firn; create it first"));
+/// assert!(shown.ends_with(" [Error::Open(OpenError::Missing)]"));
+/// assert!(format!("{missing:#?}").contains("path: \"no-such-pool.firn\""));
+/// ```
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The pool could not be created or opened.
@@ -95,10 +106,11 @@ pub enum Error {
     /// killed process, and power loss once the log can be written again.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The pool has no log, so only [`sync`](crate::Table::sync) can be waited for.
+    /// There is no log to wait for: only [`sync`](crate::Table::sync) can be waited for. The pool has the durability
+    /// `process`, or was opened read-only, or is in memory, where nothing survives.
     #[error(
-        "the pool is open with durability `process`, which keeps no log: open it with `periodic` or `commit` \
-         (`Options::durability`), or use `sync`"
+        "there is no log to wait for: the pool has the durability `process`, was opened read-only, or is in memory; open \
+         a pool in a file for writing with `periodic` or `commit` (`Options::durability`), or use `sync`"
     )]
     NotLogged,
     /// The pool was opened read-only.
@@ -137,6 +149,23 @@ pub enum Error {
     },
 }
 
+pmem::show_as_text!(Error {
+    Open(error),
+    PoolFull(error),
+    Corrupt(error),
+    Limit(error),
+    PairSizes { engine, takes, key_bytes, value_bytes, advice },
+    Parameter { engine, name, value, exists, advice },
+    OutOfRange { option, found, expected },
+    Value { action, type_name, found },
+    Log(error),
+    NotLogged,
+    ReadOnly,
+    Forked,
+    Vanished { file_bytes, pool_bytes },
+    Io { action, r#source },
+});
+
 /// What is wrong with a parameter.
 fn parameter(engine: &str, name: &str, value: u64, exists: bool) -> String {
     match exists {
@@ -149,11 +178,11 @@ fn parameter(engine: &str, name: &str, value: u64, exists: bool) -> String {
 fn after_vanishing(is_truncated: bool) -> &'static str {
     if is_truncated {
         "another program has truncated it: drop this handle, and open the pool again, which restores it if it has a log on \
-         a disk; else restore a backup, or copy out what is left (`firndex salvage POOL OUT`)"
+         a disk; else restore a backup, or copy out what is left (`Salvage::open(POOL)`)"
     } else {
         "another program has copied something over it, or its device failed or is full: drop this handle, mend that, and \
          open the pool again, which restores it from checkpoint and log if the file is removed; else restore a backup, or \
-         copy out what is left (`firndex salvage POOL OUT`)"
+         copy out what is left (`Salvage::open(POOL)`)"
     }
 }
 

@@ -3,8 +3,9 @@
 mod foreign;
 
 use crate::logging::next_durability;
-use crate::{BatchError, Engine, Error, Kind, Medium, Result};
-use index::{CacheUse, CheckReport, Done, Level, Occupancy, Unfinished};
+use crate::shapes::Shapes;
+use crate::{BatchError, Engine, Error, Kind, Medium, Result, Stats};
+use index::{CheckReport, Done, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
@@ -40,6 +41,7 @@ pub(crate) trait PoolHandle: Send + Sync {
     /// Says whether sums of its file are to be written.
     fn set_keeps_sums(&self, keeps: bool) -> io::Result<()>;
     fn superblock(&self) -> Superblock;
+    fn note(&self) -> Option<Vec<u8>>;
     fn is_read_only(&self) -> bool;
     /// Whether a page of its file has vanished.
     fn has_failed(&self) -> bool;
@@ -103,6 +105,10 @@ impl<M: pmem::Medium> PoolHandle for Pool<M> {
         Pool::superblock(self)
     }
 
+    fn note(&self) -> Option<Vec<u8>> {
+        Pool::note(self)
+    }
+
     fn is_read_only(&self) -> bool {
         Pool::is_read_only(self)
     }
@@ -153,6 +159,8 @@ pub(crate) struct Handle {
     is_watched: bool,
     engine: Engine,
     recovery: Duration,
+    /// Why the pool was made anew, if it was.
+    reset: Option<Box<Error>>,
     /// Holds the lock; dropped last.
     file: Option<PoolFile>,
 }
@@ -182,6 +190,7 @@ impl Handle {
             is_watched: false,
             engine,
             recovery,
+            reset: None,
             file,
         }
     }
@@ -341,11 +350,12 @@ impl Handle {
         if self.commits { self.commit() } else { Ok(()) }
     }
 
-    /// The log's, or why there is none.
-    fn durable(&self) -> Result<Option<&Durable>> {
+    /// The log's. `None` where everything that returned survives without one. An error where nothing that is waited for
+    /// would ever survive.
+    pub(crate) fn durable(&self) -> Result<Option<&Durable>> {
         self.read()?;
         match (&self.durable, self.pool.medium_kind()) {
-            (None, MediumKind::Mapped) => Err(Error::NotLogged),
+            (None, MediumKind::Mapped | MediumKind::Dram) => Err(Error::NotLogged),
             (durable, _) => Ok(durable.as_ref()),
         }
     }
@@ -354,6 +364,11 @@ impl Handle {
     pub(crate) fn superblock(&self) -> Result<Superblock> {
         self.read()?;
         Ok(self.pool.superblock())
+    }
+
+    /// The shapes that a table records.
+    pub(crate) fn shapes(&self) -> Shapes {
+        Shapes::from_note(self.pool.note(), &self.pool.superblock())
     }
 
     /// As [`Durable::hold`]; an error if there is no log.
@@ -404,6 +419,14 @@ impl Handle {
     fn forget_log(&self) {
         // If this fails, too, the next opening still makes a new checkpoint. Only power loss before that goes back.
         let _ = self.pool.forget_log();
+    }
+
+    pub(crate) fn set_reset(&mut self, refusal: Error) {
+        self.reset = Some(refusal.into());
+    }
+
+    pub(crate) fn reset(&self) -> Option<&Error> {
+        self.reset.as_deref()
     }
 
     /// Whether a sync is no more than a wait for the log.
@@ -543,57 +566,4 @@ impl Drop for Handle {
 
 /// A moment of a pool: everything that a thread had done or seen by then. See [`Table::ticket`](crate::Table::ticket).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-/// A snapshot of a pool's figures. If others write meanwhile, each figure is from another moment.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// What the pool holds.
-    pub kind: Kind,
-    /// The engine it is built on.
-    pub engine: Engine,
-    /// The medium it lies on.
-    pub medium: Medium,
-    /// Pairs stored.
-    pub pairs: u64,
-    /// All slots but those that only take overflow: what the load factor is relative to. A table that could not grow
-    /// may have more pairs.
-    pub capacity: u64,
-    /// Pairs divided by these slots, 1 at most.
-    pub load_factor: f64,
-    /// How full each level is, in the order in which a search visits them.
-    pub levels: Vec<Level>,
-    /// Whether a resize is under way.
-    pub resizing: bool,
-    /// Resizes begun since the pool was opened.
-    pub resizes: u64,
-    /// The cached table in DRAM, if there is one: its size, and how many look-ups it answered.
-    pub cached: Option<CacheUse>,
-    /// Bytes that the pool takes in its file or memory, including space prepared ahead.
-    pub pool_bytes: u64,
-    /// Bytes of the engine's sidecar: memory beside the pool, rebuilt on opening.
-    pub sidecar_bytes: u64,
-    /// Bytes of the heap, which holds the keys and values of a store.
-    pub heap_bytes: u64,
-    /// Of these, bytes in use.
-    pub heap_used_bytes: u64,
-    /// Of the heap, bytes whose space was given back to the system:
-    /// [`Options::compact_at`](crate::Options::compact_at).
-    pub heap_vacant_bytes: u64,
-    /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
-    pub bytes_per_pair: f64,
-    /// Number of times the pool was opened for writing.
-    pub incarnation: u64,
-    /// The pool's random identity.
-    pub uuid: u128,
-    /// What survives power loss while the pool is open. In a pool that is opened read-only: once it is opened for
-    /// writing, unless that asks for another durability.
-    pub durability: Durability,
-    /// Figures of log and checkpoint, if the pool has them and is open for writing.
-    pub log: Option<LogUse>,
-    /// Milliseconds that opening took, recovery included.
-    pub recovery_ms: f64,
-    /// Of these, milliseconds for rebuilding the sidecar from the pool.
-    pub scan_ms: f64,
-}
+pub struct Ticket(pub(crate) u64);

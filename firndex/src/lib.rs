@@ -58,11 +58,16 @@ mod options;
 #[cfg(doctest)]
 mod pages;
 mod pools;
+mod refusals;
 mod salvage;
+mod shapes;
+mod stats;
 mod store;
 mod table;
 #[cfg(feature = "serde")]
 mod values;
+mod verify;
+mod when_durable;
 mod word_types;
 
 pub use batch_error::BatchError;
@@ -70,7 +75,8 @@ pub use collection::{Entry, StoreEntry};
 pub use copies::Copied;
 pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
-/// fields, in order, without padding. So the order of the fields is part of the file's format.
+/// fields, in order, without padding. So the order of the fields is part of the file's format. A table records their
+/// names and types, and refuses another struct.
 ///
 /// ```
 /// # fn main() -> firndex::Result<()> {
@@ -100,21 +106,24 @@ pub use draft::Existing;
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
-pub use handle::{Stats, Ticket};
+pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;
-pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level};
+pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level, Shape, Simple};
 pub use iter::{Iter, StoreIter};
 pub use logging::{LogFiles, remove};
-pub use open::{PoolInfo, inspect, verify};
+pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::file::{Displaced, Verified};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
 pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
+pub use stats::Stats;
 pub use store::{Record, Store};
 pub use table::Table;
+pub use verify::verify;
+pub use when_durable::WhenDurable;
 
 const _: () = {
     const fn is_shareable<T: Send + Sync>() {}

@@ -297,10 +297,10 @@ impl Companions {
         let safe = self.at.as_ref().filter(|_| has_checkpoint);
         match (has_pool, safe.map(|safe| safe.path().display())) {
             (true, Some(safe)) => format!(
-                ", or try `firndex salvage {pool} OUT1` and `firndex salvage {safe} OUT2`, and keep the larger"
+                ", or try `Salvage::open({pool})` and `Salvage::open({safe})`, and keep the larger"
             ),
-            (true, None) => format!(", or try `firndex salvage {pool} OUT`"),
-            (false, Some(safe)) => format!(", or try `firndex salvage {safe} OUT`"),
+            (true, None) => format!(", or try `Salvage::open({pool})`"),
+            (false, Some(safe)) => format!(", or try `Salvage::open({safe})`"),
             (false, None) => String::new(),
         }
     }

@@ -4,12 +4,14 @@ use crate::any_engine::AnyEngine;
 use crate::contents::Contents;
 use crate::handle::{Handle, PoolHandle};
 use crate::logging::{Beginning, Companions, next_durability};
-use crate::{Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, word_types};
+use crate::{
+    Durability, Engine, Error, Kind, Medium, Options, Result, Store, Table, shapes, word_types,
+};
 use engines::engine::Wanted;
 use engines::{Inlined, Opened};
 use index::hash::{HASH_ID, Hasher};
-use index::{Fixed, Index, Records};
-use pmem::file::{Access, Located, PoolFile, Verified};
+use index::{Fixed, Index, Records, Shape};
+use pmem::file::{Access, Located, PoolFile};
 use pmem::heap::{SEGMENT_LOG2_DEFAULT, SEGMENT_LOG2_SMALL};
 use pmem::medium::{CacheFlush, Memory};
 use pmem::pool::Spec;
@@ -145,6 +147,7 @@ pub(crate) fn table_parts<K: Fixed, V: Fixed>(
     engine: Engine,
     options: &Options,
 ) -> Result<TableParts<K, V>> {
+    shapes::record::<K, V>(&pool, options)?;
     let same = Arc::clone(&pool);
     // Engines are not compiled anew for each type of 8 bytes.
     let index = if const { index::are_words::<K, V>() } {
@@ -298,32 +301,6 @@ pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
     }
     let companions = Companions::of(options, pool)?;
     Ok(find(options, pool, Mode::Open, &companions)?.is_some_and(|found| found.is_restored))
-}
-
-/// Compares the closed pool file at `path` with the sums that were written when it was closed
-/// ([`Options::keep_sums`](crate::Options::keep_sums)). Reads the whole file and changes nothing. The pool may not be
-/// open for writing, here or elsewhere.
-///
-/// What differs has been changed by something else than firndex: a disk that flipped a bit, a copy that went wrong.
-/// Then restore the file from a backup, or copy out what reads well, with [`Salvage`](crate::Salvage).
-///
-/// ```
-/// # fn main() -> firndex::Result<()> {
-/// # let directory = tempfile::tempdir().unwrap();
-/// # let path = directory.path().join("ports.firn");
-/// use firndex::{Options, Verified};
-///
-/// let ports = Options::new().keep_sums(true).create_table_of::<u64, u16>(&path)?;
-/// ports.put(17, 8080)?;
-/// ports.close()?;
-/// assert!(matches!(firndex::verify(&path)?, Verified::Sound { .. }));
-/// # Ok(())
-/// # }
-/// ```
-pub fn verify(path: impl AsRef<Path>) -> Result<Verified> {
-    let (file, superblock) = PoolFile::open(path.as_ref(), Access::Read)?;
-    let verified = file.verify(&superblock, &file.place());
-    verified.map_err(|source| Error::Io { action: "comparing the pool with its sums", source })
 }
 
 /// A pool's file, locked.
@@ -514,6 +491,11 @@ pub struct PoolInfo {
     pub key_bytes: u32,
     /// Bytes of a table's values; 0 in a store.
     pub value_bytes: u32,
+    /// What a table's keys consist of, if it records that: tables of earlier versions do not, nor those of types without
+    /// a [shape](crate::Fixed::shape).
+    pub key_shape: Option<Shape>,
+    /// The same of its values.
+    pub value_shape: Option<Shape>,
     /// Whether it was closed and not opened for writing since.
     pub clean: bool,
     /// What survives power loss while it is open: the durability that its last opening had or, if it was closed, that
@@ -554,11 +536,14 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
         Kind::Store => Contents::STORE,
     };
     let engine = check_superblock(&superblock, None, contents)?;
+    let shapes = shapes::Shapes::in_file(&superblock, path);
     Ok(PoolInfo {
         kind: found.kind,
         engine,
         key_bytes: found.key_bytes,
         value_bytes: found.value_bytes,
+        key_shape: shapes.key,
+        value_shape: shapes.value,
         clean: superblock.clean,
         durability: next_durability(&superblock, || PoolFile::is_in_memory_at(path)),
         keeps_sums: superblock.keeps_sums(),

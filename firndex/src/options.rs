@@ -1,5 +1,6 @@
 //! Choices for creating and opening a pool. Each has a good default.
 
+use crate::shapes::Shapes;
 use engines::engine::Parameters;
 use engines::{Engine, Settings};
 use pmem::durability::{Durability, Logged};
@@ -94,11 +95,15 @@ pub struct Options {
     pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
+    /// The shapes that a new table records, if they are copied from another pool.
+    pub(crate) shapes: Option<Shapes>,
     pub(crate) compact_at: f64,
     pub(crate) max_bytes: Option<u64>,
     pub(crate) hash_seed: Option<u64>,
     pub(crate) read_only: bool,
     pub(crate) may_lack_pairs: bool,
+    pub(crate) wait: Duration,
+    pub(crate) reset_if_refused: bool,
     pub(crate) force_flushes: bool,
     pub(crate) survive_bus_errors: bool,
     pub(crate) keep_sums: Option<bool>,
@@ -136,11 +141,14 @@ impl Default for Options {
             engine_params: None,
             segment_log2: None,
             identity: None,
+            shapes: None,
             compact_at: 0.0,
             max_bytes: None,
             hash_seed: None,
             read_only: false,
             may_lack_pairs: false,
+            wait: Duration::ZERO,
+            reset_if_refused: false,
             force_flushes: false,
             survive_bus_errors: false,
             keep_sums: None,
@@ -411,6 +419,73 @@ impl Options {
     /// tells both numbers. A pool opened for writing is refused in any case.
     pub fn may_lack_pairs(mut self, may_lack_pairs: bool) -> Self {
         self.may_lack_pairs = may_lack_pairs;
+        self
+    }
+
+    /// How long opening waits for a pool that [another process has open](crate::OpenError::Busy). Default: not at all.
+    /// It is tried every 20 ms. A pool that this process has open is [refused](crate::OpenError::AlreadyOpen) at once.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("jobs.firn");
+    /// use firndex::Options;
+    /// use std::time::Duration;
+    ///
+    /// // The process before this one may still be closing it.
+    /// let jobs = Options::new().wait(Duration::from_secs(10)).open_or_create_store(&path)?;
+    /// jobs.put("job 1", "to do")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.wait = time;
+        self
+    }
+
+    /// For caches, which would rather start empty than not at all: if the pool is refused since it is of no use,
+    /// opening it puts an empty one in its place. Default: no, such a pool is kept for
+    /// [`Salvage`](crate::Salvage). [`Table::was_reset`](crate::Table::was_reset) tells why it was done.
+    ///
+    /// | refused since | then it is |
+    /// |---|---|
+    /// | it is damaged: [`Damaged`], [`Truncated`], [`Corrupt`], [`Miscounted`] | reset |
+    /// | it must be recovered, and cannot be: [`Dirty`], [`NotRestored`] | reset, unless one of its files may not be read |
+    /// | its log is in a directory that was not named: [`LogElsewhere`] | reset; that log stays where it is |
+    /// | another version of firndex, or another machine, made it: [`Mismatch`] | reset |
+    /// | it holds something else than was asked for: another kind, engine, size or shape ([`Mismatch`], too) | kept: it may be another program's. Give a cache another name when its types change |
+    /// | another process has it, it may not be read or written, there is no space | kept |
+    /// | it is no pool, or another pool's files lie beside it: [`NotAPool`], [`ForeignLog`], [`LeftLog`] | kept, as all files of others |
+    ///
+    /// Nothing is reset when a pool is [created](Options::create_store), or opened [read-only](Options::read_only).
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("thumbnails.firn");
+    /// use firndex::Options;
+    ///
+    /// let thumbnails = Options::new().reset_if_refused(true).open_or_create_store(&path)?;
+    /// if let Some(why) = thumbnails.was_reset() {
+    ///     eprintln!("all thumbnails must be made again: {why}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`Damaged`]: crate::OpenError::Damaged
+    /// [`Truncated`]: crate::OpenError::Truncated
+    /// [`Corrupt`]: crate::OpenError::Corrupt
+    /// [`Miscounted`]: crate::OpenError::Miscounted
+    /// [`Dirty`]: crate::OpenError::Dirty
+    /// [`NotRestored`]: crate::OpenError::NotRestored
+    /// [`LogElsewhere`]: crate::OpenError::LogElsewhere
+    /// [`Mismatch`]: crate::OpenError::Mismatch
+    /// [`NotAPool`]: crate::OpenError::NotAPool
+    /// [`ForeignLog`]: crate::OpenError::ForeignLog
+    /// [`LeftLog`]: crate::OpenError::LeftLog
+    pub fn reset_if_refused(mut self, reset: bool) -> Self {
+        self.reset_if_refused = reset;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use crate::logging::{self, LogFiles};
 use crate::open::{self, Mode};
-use crate::{Options, Result, Store, Table};
+use crate::{Options, Result, Store, Table, refusals};
 use index::Fixed;
 use std::path::Path;
 
@@ -58,13 +58,37 @@ impl Options {
         &self,
         path: impl AsRef<Path>,
     ) -> Result<Table<K, V>> {
-        open::table(self, path.as_ref(), Mode::Create)
+        refusals::open(self, path.as_ref(), Mode::Create)
     }
 
-    /// Opens the table at `path`. Its keys and values must have the sizes of `K` and `V`; otherwise the error is
-    /// [`OpenError::Mismatch`](crate::OpenError::Mismatch). The pool records the sizes, not the types.
+    /// Opens the table at `path`. Its keys and values must have the sizes and the [shapes](Fixed::shape) of `K` and `V`;
+    /// otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier version has
+    /// made records no shapes, and opens with any types of its sizes.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("places.firn");
+    /// use firndex::{Fixed, Options, Table};
+    ///
+    /// #[derive(Clone, Copy, Fixed)]
+    /// struct Place {
+    ///     file: u32,
+    ///     offset: u32,
+    /// }
+    /// #[derive(Clone, Copy, Debug, Fixed)]
+    /// struct Price {
+    ///     cents: u64,
+    /// }
+    ///
+    /// Table::<u64, Place>::create(&path)?.close()?;
+    /// let refused = Options::new().open_table_of::<u64, Price>(&path).unwrap_err().to_string();
+    /// assert!(refused.contains("is `{ file: u32, offset: u32 }`, expected `{ cents: u64 }`"), "{refused}");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn open_table_of<K: Fixed, V: Fixed>(&self, path: impl AsRef<Path>) -> Result<Table<K, V>> {
-        open::table(self, path.as_ref(), Mode::Open)
+        refusals::open(self, path.as_ref(), Mode::Open)
     }
 
     /// [`Options::open_table_of`], or [`Options::create_table_of`] if there is no file at `path`.
@@ -72,7 +96,7 @@ impl Options {
         &self,
         path: impl AsRef<Path>,
     ) -> Result<Table<K, V>> {
-        open::table(self, path.as_ref(), Mode::OpenOrCreate)
+        refusals::open(self, path.as_ref(), Mode::OpenOrCreate)
     }
 
     /// A table of keys `K` and values `V` in anonymous memory, with the sizes that [`Options::create_table_of`] takes.
@@ -84,7 +108,7 @@ impl Options {
     /// missing or damaged, or was not closed before power loss or before it was copied. Returns whether that was
     /// necessary. For programs that [`inspect`](crate::inspect) a pool before they open it.
     pub fn restore(&self, path: impl AsRef<Path>) -> Result<bool> {
-        open::restore(self, path.as_ref())
+        refusals::until_free(self, || open::restore(self, path.as_ref()))
     }
 
     /// The files of log and checkpoint of the pool at `path`. Move, copy and delete them with it. The pool may be open;
@@ -100,17 +124,17 @@ impl Options {
 
     /// Creates a store at `path`, where no file may exist.
     pub fn create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
-        open::store(self, path.as_ref(), Mode::Create)
+        refusals::open(self, path.as_ref(), Mode::Create)
     }
 
     /// Opens the store at `path`.
     pub fn open_store(&self, path: impl AsRef<Path>) -> Result<Store> {
-        open::store(self, path.as_ref(), Mode::Open)
+        refusals::open(self, path.as_ref(), Mode::Open)
     }
 
     /// Opens the store at `path`, or creates it.
     pub fn open_or_create_store(&self, path: impl AsRef<Path>) -> Result<Store> {
-        open::store(self, path.as_ref(), Mode::OpenOrCreate)
+        refusals::open(self, path.as_ref(), Mode::OpenOrCreate)
     }
 
     /// A store in anonymous memory.

@@ -3,10 +3,10 @@
 use crate::any_engine::AnyEngine;
 use crate::copies;
 use crate::cursor::{Runs, place_of_bytes};
-use crate::handle::{Handle, Stats, Ticket};
+use crate::handle::{Handle, Ticket};
 use crate::iter::StoreIter;
-use crate::{BatchError, Copied, Error, Existing, Options, Result};
-use index::{CheckReport, Records, Shrunk};
+use crate::{BatchError, Copied, Error, Existing, Options, Result, Stats};
+use index::{CheckReport, Records, Shrunk, Unfinished};
 use pmem::durability::LogUse;
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
@@ -30,7 +30,7 @@ use std::path::Path;
 /// ```
 pub struct Store {
     records: AnyEngine<dyn Records>,
-    handle: Handle,
+    pub(crate) handle: Handle,
     runs: Runs<Box<[u8]>>,
 }
 
@@ -72,6 +72,10 @@ impl std::fmt::Debug for Record<'_> {
         f.debug_struct("Record").field("len", &self.len()).finish_non_exhaustive()
     }
 }
+
+/// What a batch of changes has found.
+type Changes<'a> =
+    std::result::Result<Vec<Option<index::Record<'a>>>, Unfinished<index::ItemError>>;
 
 /// Copies of a key and its value.
 type KeyAndValue = (Vec<u8>, Vec<u8>);
@@ -267,11 +271,51 @@ impl Store {
         &self,
         pairs: &[(Q, T)],
     ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
+        self.change_pairs(pairs, |records, pairs| records.upsert_many(pairs))
+    }
+
+    /// [`Store::insert`] for each pair, in order, with shared fences. Returns the values that were there before, and
+    /// stay. Errors are as in [`Store::put_many`].
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let store = firndex::Store::in_memory()?;
+    /// store.insert_many(&[("France", "Paris"), ("Italy", "Rome")])?;
+    /// let before = store.insert_many(&[("Italy", "Milan"), ("Spain", "Madrid")])?;
+    /// assert_eq!(before[0].as_deref(), Some(&b"Rome"[..]));
+    /// assert!(before[1].is_none());
+    /// drop(before);
+    /// store.update_many(&[("Spain", "Toledo"), ("Atlantis", "?")])?;
+    /// assert_eq!(store.get("Spain")?.as_deref(), Some(&b"Toledo"[..]));
+    /// assert!(store.get("Atlantis")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
+        &self,
+        pairs: &[(Q, T)],
+    ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
+        self.change_pairs(pairs, |records, pairs| records.insert_many(pairs))
+    }
+
+    /// [`Store::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one stay
+    /// absent. Errors are as in [`Store::put_many`].
+    pub fn update_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
+        &self,
+        pairs: &[(Q, T)],
+    ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
+        self.change_pairs(pairs, |records, pairs| records.update_many(pairs))
+    }
+
+    fn change_pairs<'a, Q: AsRef<[u8]>, T: AsRef<[u8]>>(
+        &'a self,
+        pairs: &[(Q, T)],
+        change: impl FnOnce(&'a dyn Records, &[(&[u8], &[u8])]) -> Changes<'a>,
+    ) -> std::result::Result<Vec<Option<Record<'a>>>, BatchError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
-        let replaced =
-            self.handle.mutate_batch(pairs.len(), || self.records.upsert_many(&pairs))?;
-        Ok(replaced.into_iter().map(wrap).collect())
+        let found = self.handle.mutate_batch(pairs.len(), || change(&*self.records, &pairs))?;
+        Ok(found.into_iter().map(wrap).collect())
     }
 
     /// [`Store::remove`] for each key, in order, with shared fences. Returns the removed values. A [`BatchError`] tells
@@ -504,6 +548,11 @@ impl Store {
         let former = handle.take_file();
         handle.close()?;
         draft.succeed(former, pairs).map(Some)
+    }
+
+    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
+    pub fn was_reset(&self) -> Option<&Error> {
+        self.handle.reset()
     }
 
     /// Writes everything to the device, and marks the pool as closed.

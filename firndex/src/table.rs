@@ -3,12 +3,14 @@
 use crate::any_engine::AnyEngine;
 use crate::copies;
 use crate::cursor::{Runs, place_of};
-use crate::handle::{Handle, Stats, Ticket};
+use crate::handle::{Handle, Ticket};
 use crate::iter::Iter;
 use crate::word_types::of_word;
-use crate::{Copied, Existing, Options, Result};
-use index::{CheckReport, Exchange, Fixed, Index, Shrunk};
+use crate::{Copied, Error, Existing, Options, Result, Stats};
+use index::{CheckReport, Exchange, Fixed, Index, Shrunk, is_same_state};
+use pmem::Offset;
 use pmem::durability::LogUse;
+use pmem::heap::Corrupt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -27,7 +29,8 @@ use singles::Here;
 /// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
 /// Dropping a table closes it and ignores errors; [`Table::close`] reports them.
 ///
-/// Keys and values are integers, byte arrays, or structs of these ([`Fixed`]), of any size that an engine takes.
+/// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that an
+/// engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.
 /// `Table` without parameters is `Table<u64, u64>`.
 ///
 /// ```
@@ -46,7 +49,7 @@ use singles::Here;
 /// ```
 pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     index: AnyEngine<dyn Index<K, V>>,
-    handle: Handle,
+    pub(crate) handle: Handle,
     runs: Runs<K>,
 }
 
@@ -175,7 +178,14 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>> {
-        self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))
+        let changed =
+            self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))?;
+        if let Err(found) = changed
+            && is_same_state(found, expected)
+        {
+            return Err(none_of_its_type::<V>());
+        }
+        Ok(changed)
     }
 
     /// Passes the state of `key` to `change` and stores the result, in one atomic step. Returns the former state.
@@ -477,8 +487,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// A ticket for everything that this thread has done or seen so far. It survives power loss as soon as
     /// [`Table::durable_up_to`] has reached the ticket. Made for servers that answer their clients in groups.
     ///
-    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the pool has no log. On
-    /// [`Medium::Dax`](crate::Medium::Dax) everything that returned is durable, so no ticket waits.
+    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the table has no log to wait for: with durability
+    /// `process`, opened read-only, or in memory. On [`Medium::Dax`](crate::Medium::Dax) everything that returned is
+    /// durable, so no ticket waits.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -499,7 +510,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.ticket()
     }
 
-    /// The latest ticket up to which everything survives power loss.
+    /// The latest ticket up to which everything survives power loss. It fails as [`Table::ticket`] does.
     pub fn durable_up_to(&self) -> Result<Ticket> {
         self.handle.durable_up_to()
     }
@@ -509,7 +520,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         self.handle.wait_durable(ticket)
     }
 
-    /// Waits until everything that this thread has done or seen so far survives power loss.
+    /// Waits until everything that this thread has done or seen so far survives power loss. It fails as
+    /// [`Table::ticket`] does.
     pub fn commit(&self) -> Result<()> {
         self.handle.commit()
     }
@@ -550,12 +562,25 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         draft.succeed(former, pairs).map(Some)
     }
 
+    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
+    pub fn was_reset(&self) -> Option<&Error> {
+        self.handle.reset()
+    }
+
     /// Writes everything to the device, and marks the pool as closed.
     pub fn close(self) -> Result<()> {
         let Table { index, handle, .. } = self;
         drop(index);
         handle.close()
     }
+}
+
+/// The stored bytes differ from those of the value that they are read as: another type wrote them, or they are damaged.
+/// Who exchanges what was found would try for ever.
+#[cold]
+fn none_of_its_type<V>() -> Error {
+    let found = format!("a value has bytes that no `{}` has", std::any::type_name::<V>());
+    Error::Corrupt(Corrupt { at: Offset(0), found })
 }
 
 impl<K: Fixed, V: Fixed> std::fmt::Debug for Table<K, V> {

@@ -16,7 +16,7 @@ pub enum Error {
 }
 
 /// An operation on byte strings failed. The store is unchanged and keeps working.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ItemError {
     /// Space could not be had.
@@ -51,6 +51,14 @@ pub enum ItemError {
         limit: usize,
     },
 }
+
+pmem::show_as_text!(ItemError {
+    Space(error),
+    Corrupt(error),
+    KeyTooLong { found, limit },
+    ValueTooLong { found, limit },
+    TooManyCollisions { limit },
+});
 
 impl From<Error> for ItemError {
     fn from(error: Error) -> Self {

@@ -280,6 +280,18 @@ pub trait Records: Send + Sync {
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>>;
 
+    /// `insert` for each pair in order; as [`Records::upsert_many`].
+    fn insert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>>;
+
+    /// `update` for each pair in order; as [`Records::upsert_many`].
+    fn update_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>>;
+
     /// `remove` for each key in order; as [`Records::upsert_many`].
     fn remove_many<'a>(
         &'a self,

@@ -117,3 +117,73 @@ fn every_byte_counts_when_values_are_compared() {
     assert_all::<127>();
     assert!(is_same(-1_i128, -1) && !is_same(1_i128, 1 << 64 | 1));
 }
+
+/// Values that have the bytes they should, one way and back. Floats are compared by their bits.
+#[test]
+fn floats_are_their_bits_whatever_they_compare_as() {
+    let signalling = f64::from_bits(0x7ff0_0000_0000_0001);
+    for value in [0.0, -0.0, 1.5, f64::MIN_POSITIVE / 2.0, f64::INFINITY, f64::NAN, signalling] {
+        assert_eq!(value.word(0), value.to_bits());
+        assert_eq!(f64::of_words(|_| value.word(0)).to_bits(), value.to_bits());
+        assert!(is_same(value, value), "{value}");
+    }
+    assert!(!is_same(0.0, -0.0) && !is_same(f64::NAN, -f64::NAN));
+    assert_words(-1.25_f32, &(-1.25_f32).to_le_bytes());
+    assert!(is_same(f32::NAN, f32::NAN) && !is_same(f32::NAN, -f32::NAN));
+}
+
+#[test]
+fn any_bytes_are_some_bool_and_some_char() {
+    for byte in 0..=0xff_u8 {
+        assert_eq!(bool::of_words(|_| byte.into()), byte != 0);
+        assert!(!bool::of_words(|_| u64::from(byte) << 8), "what is beyond its end is ignored");
+    }
+    for number in (0..0x11_1000).chain([u32::MAX, 0x8000_0000, 1 << 21]) {
+        let found = char::of_words(|_| 0xffff_ffff << 32 | u64::from(number));
+        assert_eq!(found, char::from_u32(number).unwrap_or('\u{fffd}'));
+    }
+    assert_words(true, &[1]);
+    assert_words(false, &[0]);
+    assert_words('\u{10ffff}', &0x10_ffff_u32.to_le_bytes());
+}
+
+#[test]
+fn tuples_and_arrays_have_their_elements_in_a_row() {
+    assert_words((), &[]);
+    assert_words((7_u8,), &[7]);
+    assert_words(
+        (0x0102_u16, true, 'x', -1_i64),
+        &[2, 1, 1, b'x', 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255],
+    );
+    let mut bytes: Vec<u8> = (1..=12).collect();
+    assert_words(
+        (1_u8, 2_u8, 3_u8, 4_u8, 5_u8, 6_u8, 7_u8, 8_u8, 9_u8, 10_u8, 11_u8, 12_u8),
+        &bytes,
+    );
+    bytes.extend([0, 1, 2]);
+    assert_words(
+        (
+            (0x0201_u16, [3_u8; 0], 0x0403_u16),
+            [[5_u8, 6], [7, 8]],
+            0x0c0b_0a09_u32,
+            [false, true],
+            2_u8,
+        ),
+        &bytes,
+    );
+    fn assert_arrays<const N: usize>() {
+        let wide: [u16; N] = std::array::from_fn(|at| at as u16 * 257 + 1);
+        assert_words(wide, &wide.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<_>>());
+        let odd: [(u8, u16); N] = std::array::from_fn(|at| (at as u8, !(at as u16)));
+        let bytes = odd.iter().flat_map(|(one, two)| [&[*one][..], &two.to_le_bytes()].concat());
+        assert_words(odd, &bytes.collect::<Vec<_>>());
+        let large: [u128; N] = std::array::from_fn(|at| u128::MAX / (at as u128 + 3));
+        assert_words(large, &large.iter().flat_map(|one| one.to_le_bytes()).collect::<Vec<_>>());
+        assert_words([(); N], &[]);
+    }
+    assert_arrays::<0>();
+    assert_arrays::<1>();
+    assert_arrays::<3>();
+    assert_arrays::<5>();
+    assert_arrays::<8>();
+}

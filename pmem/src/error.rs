@@ -1,16 +1,20 @@
 //! Why a pool cannot be opened, and why it cannot grow. Each message says what was found, what
-//! was expected and what to do.
+//! was expected and what to do. Advice names calls of the library; the command says instead what is to be typed.
 //!
 //! A message includes the operating system's error. So that error is not also its `source`, which a printed chain of
 //! causes would repeat: `thiserror` does not treat a field named `r#source` as a cause.
 
-use crate::limits;
+mod shown;
+
+use crate::{limits, show_as_text};
 use rustix::io::Errno;
+#[doc(hidden)]
+pub use shown::Named;
 use std::io;
 use std::path::PathBuf;
 
 /// Space for the pool could not be had. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum SpaceError {
     /// The file system is full, or a limit set for the pool is reached.
@@ -56,6 +60,13 @@ pub enum SpaceError {
         r#source: io::Error,
     },
 }
+
+show_as_text!(SpaceError {
+    Full { needed_bytes, reason },
+    NoRoom { needed_bytes, reason },
+    Crowded { pairs, slots },
+    Io { needed_bytes, r#source },
+});
 
 impl SpaceError {
     /// The limit set for the pool is reached.
@@ -123,7 +134,7 @@ fn how_to_write(refused: &io::Error, needs_recovery: bool) -> &'static str {
 /// A pool could not be created or opened. The file is unchanged.
 ///
 /// A message includes the operating system's error, so that error is not a [`source`](std::error::Error::source).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The file to be created exists.
@@ -162,7 +173,7 @@ pub enum OpenError {
     },
     /// The superblock is damaged in both copies.
     #[error(
-        "the pool's superblock is damaged in both copies ({found}); restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+        "the pool's superblock is damaged in both copies ({found}); restore the file from a backup, or copy out what still reads well: `Salvage::open(POOL)`"
     )]
     Damaged {
         /// What is wrong with each copy.
@@ -171,7 +182,7 @@ pub enum OpenError {
     /// The file is shorter than the pool recorded in it.
     #[error(
         "the pool is truncated: the file has {found_bytes} bytes and the pool {expected_bytes}; \
-         restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+         restore the file from a backup, or copy out what still reads well: `Salvage::open(POOL)`"
     )]
     Truncated {
         /// Length of the file.
@@ -248,7 +259,7 @@ pub enum OpenError {
     },
     /// The pool's content contradicts itself.
     #[error(
-        "the pool is damaged: {found}; restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+        "the pool is damaged: {found}; restore the file from a backup, or copy out what still reads well: `Salvage::open(POOL)`"
     )]
     Corrupt {
         /// What was found.
@@ -257,7 +268,7 @@ pub enum OpenError {
     /// The pool holds another number of pairs than when it was closed. It stays closed and unchanged.
     #[error(
         "the pool is damaged: {found} pairs were found in it, and it had {expected} when it was closed; \
-         restore the file from a backup, or copy out what is left: `firndex salvage POOL OUT`"
+         restore the file from a backup, or copy out what is left: `Salvage::open(POOL)`"
     )]
     Miscounted {
         /// Pairs that were found.
@@ -369,9 +380,7 @@ pub enum OpenError {
         caller: String,
     },
     /// The pool's log is in another directory.
-    #[error(
-        "the log of {path} is in another directory: name it with `Options::log_directory` or --log-dir"
-    )]
+    #[error("the log of {path} is in another directory: name it with `Options::log_directory`")]
     LogElsewhere {
         /// The pool.
         path: PathBuf,
@@ -396,3 +405,37 @@ pub enum OpenError {
         r#source: io::Error,
     },
 }
+
+show_as_text!(OpenError {
+    Exists { path },
+    Missing { path },
+    NoDirectory { path },
+    NotAFile { path, found },
+    NotAPool { found, advice },
+    Damaged { found },
+    Truncated { found_bytes, expected_bytes },
+    Mismatch { field, found, expected, advice },
+    Busy { path },
+    AlreadyOpen { path },
+    Dirty { found, advice },
+    NeedsRecovery,
+    NotWritable { path, needs_recovery, r#source },
+    NoDax { path, r#source },
+    Unsupported { missing },
+    Corrupt { found },
+    Miscounted { found, expected },
+    NotRestored { path, state, found, advice },
+    ForeignLog { path, found },
+    LeftLog { path, companions },
+    InTheWay { path, found },
+    BusyLog { path },
+    NoLogDirectory { path },
+    NoRightToLog { path, r#source },
+    NameTooLong { path, found_bytes, expected_bytes },
+    OthersFile { path, owner, caller },
+    LogElsewhere { path },
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
+    Log(error),
+    Space(error),
+    Io { action, path, r#source },
+});

@@ -34,6 +34,8 @@ pub mod slots;
 pub mod superblock;
 pub mod sync;
 
+#[doc(hidden)]
+pub use error::Named;
 pub use error::{OpenError, SpaceError};
 pub use medium::Medium;
 pub use offset::{LINE, MEDIA_BLOCK, Offset, WORD};

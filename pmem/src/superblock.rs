@@ -442,22 +442,22 @@ impl Superblock {
             return dirty(
                 "this file is a copy of it, made while it was open or not closed, or its file system was mounted from \
                  another device since",
-                "close the original and copy it again, or restore a backup; `firndex salvage POOL OUT` copies \
-                 out what reads well as it is",
+                "close the original and copy it again, or restore a backup; `Salvage::open(POOL)` copies out \
+                 what reads well as it is",
             );
         }
         if !same_boot && now.may_be_same_boot(then) && self.medium != MediumKind::Dax {
             return dirty(
                 "nobody can tell whether the machine has been restarted since: the kernel's boot id could not be read \
                  (/proc/sys/kernel/random/boot_id), and the file has not stayed in memory",
-                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`; mount /proc wherever \
+                "restore a backup, or copy out what still reads well: `Salvage::open(POOL)`; mount /proc wherever \
                  pools are opened, and no other file over that one",
             );
         }
         if !same_boot && self.medium != MediumKind::Dax {
             return dirty(
                 "the machine has been restarted since",
-                "restore a backup, or copy out what still reads well: `firndex salvage POOL OUT`",
+                "restore a backup, or copy out what still reads well: `Salvage::open(POOL)`",
             );
         }
         Ok(())
@@ -467,7 +467,7 @@ impl Superblock {
 fn not_a_pool() -> OpenError {
     OpenError::NotAPool {
         found: "it does not begin with firndex's magic number".into(),
-        advice: "name a file that `create` made; if this was one, try `firndex salvage POOL OUT`",
+        advice: "name a file that `create` made; if this was one, try `Salvage::open(POOL)`",
     }
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::failure::Status;
 use crate::output;
-use crate::pool::{Pool, decimal};
+use crate::pool::{AnyPool, Pool, decimal};
 use crate::safety::Safety;
 
 /// Remove a key and its value
@@ -31,10 +31,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let pool = AnyPool::open_to_change(&arguments.pool, &arguments.safety)?;
     let removed = match &pool {
-        Pool::Table(table) => table.remove(decimal("key", key)?)?.is_some(),
-        Pool::Store(store) => store.remove(key)?.is_some(),
+        AnyPool::Other(table) => table.remove(key)?,
+        AnyPool::Told(Pool::Table(table)) => table.remove(decimal("key", key)?)?.is_some(),
+        AnyPool::Told(Pool::Store(store)) => store.remove(key)?.is_some(),
     };
     pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
     if removed {

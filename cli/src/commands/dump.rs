@@ -12,7 +12,7 @@ use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::format::{Field, Format, is_stream};
 use crate::output;
-use crate::pool::Pool;
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::reading::Reading;
 
@@ -24,7 +24,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// `firndex load` restores the same bytes from each format. In csv and tsv the first row is key,value. A field with a
 /// delimiter, a quote or a line end in it is in quotes; a quote inside is written twice. In jsonl each line is an
 /// object with a key and a value. Bytes that are not UTF-8 text are in base64, in a field named key_base64 or
-/// value_base64. Pairs come in no order. FILE must not exist yet; if the dump fails it is removed.
+/// value_base64. Tables of other types than numbers have values of simple types as Rust writes them, structs as JSON
+/// objects, arrays and tuples as JSON arrays, and bytes in hexadecimal digits (0x...), as have tables that do not record
+/// their types. Pairs come in no order. FILE must not exist yet; if the dump fails it is removed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -50,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         None => Format::guess(&arguments.file)?,
     };
     // The pool before the file: no file is made for a pool that is not there.
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
+    let pool = AnyPool::open_to_copy(&arguments.pool, &arguments.reading)?;
     let dumped = if is_stream(&arguments.file) {
         dump(&pool, format, &mut io::stdout().lock())
     } else {
@@ -69,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-fn dump_to_file(pool: &Pool, format: Format, path: &Path) -> Result<Option<u64>> {
+fn dump_to_file(pool: &AnyPool, format: Format, path: &Path) -> Result<Option<u64>> {
     // Never over a file that is there: it may be the pool.
     let mut file = File::create_new(path).map_err(|error| {
         let hint = match error.kind() {
@@ -92,7 +94,7 @@ fn unwritable(error: io::Error) -> anyhow::Error {
 }
 
 /// Writes every pair; returns how many. `None`: a reader of stdout has gone away, since it has what it wanted.
-fn dump(pool: &Pool, format: Format, out: &mut dyn Write) -> Result<Option<u64>> {
+fn dump(pool: &AnyPool, format: Format, out: &mut dyn Write) -> Result<Option<u64>> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     let mut pairs = 0;
     let step = progress::count("dumping", pool.len());

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::failure::Status;
 use crate::output;
-use crate::pool::{Pool, decimal};
+use crate::pool::{AnyPool, Pool, decimal};
 use crate::reading::Reading;
 
 /// Print the value of a key
@@ -33,16 +33,23 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
+    let pool = AnyPool::open_to_copy(&arguments.pool, &arguments.reading)?;
     let found = match &pool {
-        Pool::Table(table) => match table.get(decimal("key", key)?)? {
+        AnyPool::Told(Pool::Table(table)) => match table.get(decimal("key", key)?)? {
             Some(value) => {
                 print(value.to_string().as_bytes())?;
                 true
             }
             None => false,
         },
-        Pool::Store(store) => match store.get(key)? {
+        AnyPool::Other(table) => match table.get(key)? {
+            Some(value) => {
+                print(&value)?;
+                true
+            }
+            None => false,
+        },
+        AnyPool::Told(Pool::Store(store)) => match store.get(key)? {
             Some(value) => {
                 print(&value)?;
                 true

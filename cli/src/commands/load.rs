@@ -15,7 +15,7 @@ use crate::failure::{Failure, Status};
 use crate::format::{Format, is_stream};
 use crate::input::{Delimited, JsonLines, Pairs};
 use crate::output;
-use crate::pool::{Pool, decimal};
+use crate::pool::{AnyPool, Pool, decimal};
 use crate::progress::{self, Step};
 use crate::safety::Safety;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         None => Format::guess(&arguments.file)?,
     };
     // The pool before the file: stdin is not consumed for a pool that is not there.
-    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let pool = AnyPool::open_to_change(&arguments.pool, &arguments.safety)?;
     let (input, step) = open(&arguments.file)?;
     let (mut stored, pairs_before) = (0, pool.len());
     let loaded = read_pairs(arguments, format, input)
@@ -172,15 +172,21 @@ fn read_pairs(
     )?))
 }
 
-fn load(pool: &Pool, pairs: &mut dyn Pairs, stored: &mut u64) -> Result<()> {
+fn load(pool: &AnyPool, pairs: &mut dyn Pairs, stored: &mut u64) -> Result<()> {
     match pool {
-        Pool::Table(table) => load_batches(
+        AnyPool::Other(table) => load_batches(
+            pairs,
+            stored,
+            |key, value| table.read(&key, &value).map(|()| (key, value)),
+            |batch| table.put_many(batch),
+        ),
+        AnyPool::Told(Pool::Table(table)) => load_batches(
             pairs,
             stored,
             |key, value| Ok((decimal("key", &key)?, decimal("value", &value)?)),
             |batch| table.put_many(batch).map(drop),
         ),
-        Pool::Store(store) => load_batches(pairs, stored, within_limits, |batch| {
+        AnyPool::Told(Pool::Store(store)) => load_batches(pairs, stored, within_limits, |batch| {
             let slices: Vec<(&[u8], &[u8])> =
                 batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
             store.put_many(&slices).map(drop)

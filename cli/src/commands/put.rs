@@ -12,13 +12,14 @@ use firndex::VALUE_BYTES_MAX;
 
 use crate::failure::{Failure, Status};
 use crate::output;
-use crate::pool::{Pool, decimal};
+use crate::pool::{AnyPool, Pool, decimal};
 use crate::safety::Safety;
 
 /// Store a value under a key, replacing what was there
 ///
 /// Key and value are the raw bytes that the shell passes. If the value is -, it is read from stdin to the end, every
-/// byte of it, line ends included. In a table pool both are decimal numbers.
+/// byte of it, line ends included. In a table pool both are decimal numbers, or, if a program has made it of other types,
+/// what `firndex dump` writes of these.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -43,10 +44,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let key = arguments.key.as_bytes();
     // Read first: nobody waits for the pool while this waits for its input.
     let value = value(arguments)?;
-    let pool = Pool::open_to_write(&arguments.pool, &arguments.safety)?;
+    let pool = AnyPool::open_to_change(&arguments.pool, &arguments.safety)?;
     let replaced = match &pool {
-        Pool::Table(table) => table.put(decimal("key", key)?, decimal("value", &value)?)?.is_some(),
-        Pool::Store(store) => store.put(key, &value)?.is_some(),
+        AnyPool::Told(Pool::Table(table)) => {
+            table.put(decimal("key", key)?, decimal("value", &value)?)?.is_some()
+        }
+        AnyPool::Other(table) => table.put(key, &value)?,
+        AnyPool::Told(Pool::Store(store)) => store.put(key, &value)?.is_some(),
     };
     pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
     if replaced {

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::format::{Field, Format};
 use crate::output;
-use crate::pool::Pool;
+use crate::pool::{AnyPool, Pool};
 use crate::progress;
 use crate::reading::Reading;
 
@@ -47,20 +47,27 @@ fn cursor(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let pool = Pool::open_to_read(&arguments.pool, &arguments.reading)?;
+    let pool = AnyPool::open_to_copy(&arguments.pool, &arguments.reading)?;
     let mut lines = Vec::new();
     let mut write = |key: Field<'_>, value: Field<'_>| Format::Jsonl.write(key, value, &mut lines);
     let (cursor, count) = (arguments.cursor, arguments.count);
     let step = progress::waiting("scanning");
     let next = match &pool {
-        Pool::Table(table) => {
+        AnyPool::Other(table) => {
+            let (pairs, next) = table.scan(cursor, count)?;
+            for (key, value) in &pairs {
+                write(Field::Bytes(key), Field::Bytes(value));
+            }
+            next
+        }
+        AnyPool::Told(Pool::Table(table)) => {
             let (pairs, next) = table.scan(cursor, count)?;
             for (key, value) in pairs {
                 write(Field::Number(key), Field::Number(value));
             }
             next
         }
-        Pool::Store(store) => {
+        AnyPool::Told(Pool::Store(store)) => {
             let (pairs, next) = store.scan(cursor, count)?;
             for (key, value) in &pairs {
                 write(Field::Bytes(key), Field::Bytes(value));

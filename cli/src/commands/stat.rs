@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Stats};
+use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Shape, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
@@ -83,6 +83,8 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
         "medium": stats.medium.to_string(),
         "key_bytes": is_table.then_some(info.key_bytes),
         "value_bytes": is_table.then_some(info.value_bytes),
+        "key_type": info.key_shape.as_ref().map(Shape::to_string),
+        "value_type": info.value_shape.as_ref().map(Shape::to_string),
         "pairs": stats.pairs,
         "capacity": stats.capacity,
         "load_factor": finite(stats.load_factor),
@@ -128,8 +130,12 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     row("engine", stats.engine.to_string());
     row("medium", stats.medium.to_string());
     if info.kind == Kind::Table {
-        row("keys", format!("{} bytes each", info.key_bytes));
-        row("values", format!("{} bytes each", info.value_bytes));
+        let with_type = |bytes: u32, shape: &Option<Shape>| match shape {
+            Some(shape) => format!("{shape}, {bytes} bytes each"),
+            None => format!("{bytes} bytes each"),
+        };
+        row("keys", with_type(info.key_bytes, &info.key_shape));
+        row("values", with_type(info.value_bytes, &info.value_shape));
     }
     row("pairs", HumanCount(stats.pairs).to_string());
     row("capacity", capacity(stats));

@@ -14,4 +14,5 @@ mod pairs;
 mod shrink;
 mod sizes;
 mod torture;
+mod typed;
 mod workspace;

@@ -2,15 +2,21 @@
 
 use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync};
 use crate::history::{Action, Key, Value};
-use pmem::Pool;
 use pmem::medium::sim::Sim;
+use pmem::pool::note_extent;
 use pmem::superblock::{PoolKind, SUPERBLOCK_BYTES};
+use pmem::{Offset, Pool};
 
 /// A pool whose engine roots are the keys. A change takes an extent, too, whose size depends on
-/// what is stored; so extents and roots must change together.
+/// what is stored; so extents and roots must change together. It has a note, which it was made with.
 pub struct PoolSubject(Pool<Sim>);
 
 const OWNER: u8 = 9;
+/// The root that says that the note is there. The others are keys.
+const MADE: usize = 9;
+/// Longer than a line, with the word before it.
+const NOTE: &[u8] =
+    b"a note of more than a line: whoever opens the pool finds all of it or nothing";
 
 impl PoolSubject {
     /// Its name on the command line.
@@ -28,7 +34,16 @@ impl Subject for PoolSubject {
 
     fn create(medium: Sim, setup: &Setup) -> Result<Self, Refusal> {
         let spec = spec(setup, PoolKind::Table, 1, [0; 16]);
-        Ok(PoolSubject(Pool::create(medium, &spec, place(0))?))
+        let pool = Pool::create(medium, &spec, place(0))?;
+        let written = pool.write().map_err(|error| Refusal::Wrong(error.to_string()))?;
+        pool.set_note(NOTE).map_err(|error| Refusal::Wrong(error.to_string()))?;
+        let made = pool.extend(|draft| {
+            draft.engine_roots()[MADE] = 1;
+            Ok(())
+        });
+        made.map_err(|error| Refusal::Wrong(error.to_string()))?;
+        drop(written);
+        Ok(PoolSubject(pool))
     }
 
     fn open(medium: Sim, _setup: &Setup, boot: u64) -> Result<Self, Refusal> {
@@ -87,11 +102,20 @@ impl Subject for PoolSubject {
                 Err(format!("the extents end at {end:#x}, beyond the pool's memory"))
             }
             medium => {
+                let load = |at| pmem::Medium::load(medium, at);
+                let note = note_extent(&superblock);
+                let found = self.0.note();
+                // A crash amid its creation leaves a pool without the root that comes behind the note.
+                let is_made = superblock.engine_roots[MADE] != 0;
+                let begun = note.is_some_and(|extent| load(extent.start) != 0);
+                if found.as_deref() != Some(NOTE) && (is_made || begun || found.is_some()) {
+                    return Err("its note is not the one that it was made with".into());
+                }
                 // A fresh extent is zero.
+                let is_note = |at: Offset| note.is_some_and(|it| it.start <= at && at.0 < it.end());
                 let words = SUPERBLOCK_BYTES / 8..end / 8;
-                let dirty = words
-                    .map(|word| pmem::Offset(word * 8))
-                    .find(|&at| pmem::Medium::load(medium, at) != 0);
+                let dirty =
+                    words.map(|word| Offset(word * 8)).find(|&at| !is_note(at) && load(at) != 0);
                 dirty.map_or(Ok(()), |at| Err(format!("the extent at {at} is not zero")))
             }
         }

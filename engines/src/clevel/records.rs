@@ -22,6 +22,14 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
     Ok(())
 }
 
+/// Refuses a batch with an entry that no call alone would take.
+fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
+    }
+    Ok(())
+}
+
 fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
     changed.before.map(|item| Record::new(item.value, guard))
 }
@@ -34,6 +42,26 @@ fn finished<R>(
     match changed {
         Ok(()) => Ok(records),
         Err(error) => Err(Unfinished::at(records.len(), error.into())),
+    }
+}
+
+impl<M: Medium> Clevel<M> {
+    /// A batch of changes that put values, each where `decide` does so.
+    fn put_each<'a, 'v>(
+        &'a self,
+        pairs: &'v [(&[u8], &[u8])],
+        decide: impl Fn(Option<&[u8]>, &'v [u8]) -> Change<&'v [u8]>,
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        check_pairs(pairs)?;
+        let mut records = Vec::with_capacity(pairs.len());
+        let changed = self.core.change_many(
+            pairs,
+            |&(key, _)| key,
+            true,
+            |&(_, value), found| decide(found, value),
+            |changed| records.push(record(changed)),
+        );
+        finished(records, changed)
     }
 }
 
@@ -93,18 +121,21 @@ impl<M: Medium> Records for Clevel<M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        for (index, (key, value)) in pairs.iter().enumerate() {
-            check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
-        }
-        let mut records = Vec::with_capacity(pairs.len());
-        let changed = self.core.change_many(
-            pairs,
-            |&(key, _)| key,
-            true,
-            |&(_, value), _| Change::Put(value),
-            |changed| records.push(record(changed)),
-        );
-        finished(records, changed)
+        self.put_each(pairs, |_, value| Change::Put(value))
+    }
+
+    fn insert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.put_each(pairs, |found, value| Change::if_absent(found, value))
+    }
+
+    fn update_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.put_each(pairs, |found, value| Change::if_present(found, value))
     }
 
     fn remove_many<'a>(

@@ -7,6 +7,7 @@ pub use report::{Salvaged, SuperblockState};
 
 use crate::draft::{Draft, Existing};
 use crate::open::check_superblock;
+use crate::shapes::Shapes;
 use crate::{Engine, Error, Kind, Options, Result, contents::Contents};
 use found::Led;
 use index::Fixed;
@@ -261,6 +262,7 @@ impl Salvage {
                 options.engine = options.engine.or(Engine::from_id(superblock.engine));
             }
             options.durability = options.durability.or(superblock.durability());
+            options.shapes = Some(Shapes::read(superblock, |bytes, at| self.read(at, bytes)));
         }
         Ok(options)
     }

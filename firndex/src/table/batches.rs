@@ -54,6 +54,32 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
             .mutate_batch(len, || self.index.upsert_many(&pairs[..len], &mut replaced[..len]))
     }
 
+    /// [`Table::insert`] for each pair, in order, with shared fences. Returns the values that were there before, and
+    /// stay. A [`BatchError`] tells which pairs were tried before it.
+    pub fn insert_many(&self, pairs: &[(K, V)]) -> std::result::Result<Vec<Option<V>>, BatchError> {
+        let mut found = vec![None; pairs.len()];
+        self.insert_many_into(pairs, &mut found)?;
+        Ok(found)
+    }
+
+    /// [`Table::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one stay
+    /// absent. A [`BatchError`] tells which pairs were tried before it.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let stock = firndex::Table::<u64, u64>::in_memory()?;
+    /// assert_eq!(stock.insert_many(&[(1, 10), (1, 11)])?, [None, Some(10)]);
+    /// assert_eq!(stock.update_many(&[(1, 9), (2, 20)])?, [Some(10), None]);
+    /// assert_eq!(stock.get_many(&[1, 2])?, [Some(9), None]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update_many(&self, pairs: &[(K, V)]) -> std::result::Result<Vec<Option<V>>, BatchError> {
+        let mut replaced = vec![None; pairs.len()];
+        self.update_many_into(pairs, &mut replaced)?;
+        Ok(replaced)
+    }
+
     /// [`Table::insert`] for each pair, in order, with shared fences. `found[i]` is the value that was there before.
     /// Lengths and errors are as in [`Table::put_many_into`].
     ///

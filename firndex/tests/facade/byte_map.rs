@@ -18,6 +18,8 @@ pub(crate) trait ByteMap: Sync {
     ) -> Result<(), Option<Vec<u8>>>;
     fn get_many(&self, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>>;
     fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>>;
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>>;
+    fn update_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>>;
     fn remove_many(&self, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>>;
     fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8]));
     fn len(&self) -> u64;
@@ -83,6 +85,14 @@ impl ByteMap for Store {
 
     fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>> {
         Store::put_many(self, pairs).unwrap().into_iter().map(owned).collect()
+    }
+
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>> {
+        Store::insert_many(self, pairs).unwrap().into_iter().map(owned).collect()
+    }
+
+    fn update_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>> {
+        Store::update_many(self, pairs).unwrap().into_iter().map(owned).collect()
     }
 
     fn remove_many(&self, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {

@@ -104,8 +104,8 @@ fn a_creation_that_fails_leaves_nothing() {
     let path = directory.path().join("pool");
     for &engine in Engine::ALL {
         let options = Options::new().engine(engine);
-        // The last ends amid the engine's first extents.
-        for max_bytes in [8192, 8300] {
+        // The last ends amid the first extents.
+        for max_bytes in [8192, 8200] {
             let options = options.clone().max_bytes(max_bytes);
             let table = options.create_table(&path).map(drop).unwrap_err();
             let store = options.open_or_create_store(&path).map(drop).unwrap_err();

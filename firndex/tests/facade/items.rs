@@ -135,6 +135,16 @@ impl ByteMap for CutItems {
         self.items.upsert_many(pairs).unwrap().into_iter().map(owned).collect()
     }
 
+    fn insert_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>> {
+        let _write = self.write();
+        self.items.insert_many(pairs).unwrap().into_iter().map(owned).collect()
+    }
+
+    fn update_many(&self, pairs: &[(&[u8], &[u8])]) -> Vec<Option<Vec<u8>>> {
+        let _write = self.write();
+        self.items.update_many(pairs).unwrap().into_iter().map(owned).collect()
+    }
+
     fn remove_many(&self, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
         let _write = self.write();
         self.items.remove_many(keys).unwrap().into_iter().map(owned).collect()

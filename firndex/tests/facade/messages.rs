@@ -1,6 +1,8 @@
 //! Every public error says what was found, what was expected and a way on, and says nothing twice.
 
-use firndex::{Corrupt, Displaced, Error, ItemError, LogError, OpenError, SpaceError};
+use firndex::{
+    Corrupt, Displaced, Error, ItemError, LogError, OpenError, Options, SpaceError, Table,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -243,12 +245,12 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
         (
             "Vanished",
             Error::Vanished { file_bytes: 4096, pool_bytes: 65536 },
-            vec!["4096", "65536", "truncated", "firndex salvage"],
+            vec!["4096", "65536", "truncated", "Salvage::open(POOL)"],
         ),
         (
             "Vanished",
             Error::Vanished { file_bytes: 65536, pool_bytes: 65536 },
-            vec!["65536", "device failed", "firndex salvage"],
+            vec!["65536", "device failed", "Salvage::open(POOL)"],
         ),
         ("Io", Error::Io { action: "syncing", source: refused() }, vec!["syncing", REFUSED]),
     ]
@@ -308,12 +310,27 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
     ]
 }
 
+/// `main` and `unwrap` show the message and the name; `{:#?}` the fields.
+fn shows(name: &str, error: &dyn std::error::Error) {
+    let message = error.to_string();
+    let shown = format!("{error:?}");
+    let behind = shown.strip_prefix(&message).unwrap_or_else(|| panic!("{name} shows {shown}"));
+    assert!(behind.starts_with(" [") && behind.ends_with(']'), "{name}: {behind}");
+    assert!(behind.contains(&format!("::{name}")), "{name}: {behind}");
+    let fields = format!("{error:#?}");
+    assert!(fields.contains(name) && !fields.contains(&message), "{name}: {fields}");
+}
+
 fn holds(name: &str, error: &dyn std::error::Error, says: &[&str]) {
     let message = error.to_string();
     for part in says {
         assert!(message.contains(part), "{name} does not say {part:?}: {message}");
     }
     assert!(WAYS.iter().any(|way| message.contains(way)), "{name} tells no way on: {message}");
+    // A program cannot type.
+    for typed in ["firndex salvage", "firndex create", "--"] {
+        assert!(!message.contains(typed), "{name} tells a program to type: {message}");
+    }
     let mut cause = error.source();
     while let Some(error) = cause {
         assert!(!message.contains(&error.to_string()), "{name} says its cause twice: {message}");
@@ -325,14 +342,40 @@ fn holds(name: &str, error: &dyn std::error::Error, says: &[&str]) {
 fn every_error_says_what_was_found_and_a_way_on_and_nothing_twice() {
     for (name, error, says) in open_errors() {
         holds(name, &error, &says);
+        shows(name, &error);
         holds(name, &Error::from(error), &says);
     }
     for (name, error, says) in errors() {
         holds(name, &error, &says);
+        shows(name, &error);
     }
     for (name, error, says) in parts() {
         holds(name, error.as_ref(), &says);
+        shows(name, error.as_ref());
     }
+}
+
+#[test]
+fn what_main_returns_is_shown_as_text_with_its_name() {
+    let missing = Error::from(OpenError::Missing { path: "nope.firn".into() });
+    let shown = format!("{missing:?}");
+    let text = "there is no pool at nope.firn; create it first, or open it with `open_or_create`";
+    assert_eq!(shown, format!("{text} [Error::Open(OpenError::Missing)]"));
+    let fields: String = format!("{missing:#?}").split_whitespace().collect();
+    assert_eq!(fields, r#"Open(Missing{path:"nope.firn",},)"#);
+
+    let crowded = SpaceError::Crowded { pairs: 1, slots: 2 };
+    let within = Error::from(ItemError::from(crowded));
+    let shown = format!("{within:?}");
+    assert!(shown.ends_with(" [Error::Limit(ItemError::Space(SpaceError::Crowded))]"), "{shown}");
+
+    let small: Table = Options::new().max_bytes(1 << 20).in_memory_table().unwrap();
+    let pairs: Vec<(u64, u64)> = (0..100_000).map(|n| (n, n)).collect();
+    let failed = small.put_many(&pairs).unwrap_err();
+    let shown = format!("{failed:?}");
+    assert!(shown.starts_with(&failed.to_string()), "{shown}");
+    assert!(shown.ends_with(" [BatchError of Error::PoolFull(SpaceError::Full)]"), "{shown}");
+    assert!(format!("{failed:#?}").contains("entries: 100000"));
 }
 
 /// Names of the variants of an enum in a source.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const HELD: u8 = 0xf0;
 
@@ -164,4 +165,39 @@ fn a_refused_pool_is_not_left_locked_while_this_process_starts_others() {
     let path = directory.path().join("pool");
     std::fs::write(&path, [1; 8192]).unwrap();
     open_beside_spawns(|| <Table>::open(&path).err());
+}
+
+#[test]
+fn opening_waits_for_a_busy_pool_as_long_as_it_may() {
+    let directory = places::in_ram();
+    let path = directory.path().join("pool");
+    make_table(&path);
+    let mut command = processes::process("hold", PREFERRED, &path, 0);
+    let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut byte = [0];
+    while byte != [HELD] {
+        holder.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    }
+    let options = |time| Options::new().wait(time).reset_if_refused(true);
+    let refused = options(Duration::from_millis(50)).open_table(&path).unwrap_err();
+    assert!(matches!(refused, Error::Open(OpenError::Busy { .. })), "{refused:?}");
+    std::thread::scope(|scope| {
+        // All wait for as long as it takes: one by one, since each closes what it has opened.
+        let patient = options(Duration::MAX).read_only(true);
+        let waits = [(); 2].map(|()| {
+            let (path, patient) = (&path, patient.clone());
+            scope.spawn(move || patient.open_table(path).map(|table| table.len()))
+        });
+        // Its input ends, and so it closes the pool and ends.
+        drop(holder.stdin.take());
+        assert!(holder.wait().unwrap().success());
+        for wait in waits {
+            assert!(wait.join().unwrap().unwrap() > 0);
+        }
+    });
+    // A pool that this process has is not waited for: nobody else may close it.
+    let table = options(Duration::MAX).open_table(&path).unwrap();
+    let refused = options(Duration::MAX).open_table(&path).unwrap_err();
+    assert!(matches!(refused, Error::Open(OpenError::AlreadyOpen { .. })), "{refused:?}");
+    assert!(table.was_reset().is_none());
 }

@@ -65,6 +65,8 @@ enum Op {
     Exchange(Key, Expected, Option<Value>),
     GetMany(Vec<Key>),
     PutMany(Vec<(Key, Value)>),
+    InsertMany(Vec<(Key, Value)>),
+    UpdateMany(Vec<(Key, Value)>),
     RemoveMany(Vec<Key>),
     Reopen,
 }
@@ -102,6 +104,8 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(key, expected, new)| Op::Exchange(key, expected, new)),
         2 => prop::collection::vec(key(), 0..80).prop_map(Op::GetMany),
         3 => prop::collection::vec((key(), value()), 0..80).prop_map(Op::PutMany),
+        2 => prop::collection::vec((key(), value()), 0..80).prop_map(Op::InsertMany),
+        2 => prop::collection::vec((key(), value()), 0..80).prop_map(Op::UpdateMany),
         2 => prop::collection::vec(key(), 0..80).prop_map(Op::RemoveMany),
         1 => Just(Op::Reopen),
     ]
@@ -153,15 +157,22 @@ fn step(map: &impl ByteMap, model: &mut Model, op: &Op) {
             let expected: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
             assert_eq!(map.get_many(&slices), expected);
         }
-        Op::PutMany(pairs) => {
+        Op::PutMany(pairs) | Op::InsertMany(pairs) | Op::UpdateMany(pairs) => {
             let pairs: Vec<_> =
                 pairs.iter().map(|(key, value)| (key.bytes(), value.bytes())).collect();
             let slices: Vec<_> =
                 pairs.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
-            let replaced = map.put_many(&slices);
-            let expected: Vec<_> =
-                pairs.iter().map(|(key, value)| model.insert(key.clone(), value.clone())).collect();
-            assert_eq!(replaced, expected);
+            let (found, is_put): (_, fn(bool) -> bool) = match op {
+                Op::InsertMany(_) => (map.insert_many(&slices), |is_present| !is_present),
+                Op::UpdateMany(_) => (map.update_many(&slices), |is_present| is_present),
+                _ => (map.put_many(&slices), |_| true),
+            };
+            let mut change = |key: &Vec<u8>, value: &Vec<u8>| match model.get(key) {
+                found if is_put(found.is_some()) => model.insert(key.clone(), value.clone()),
+                found => found.cloned(),
+            };
+            let expected: Vec<_> = pairs.iter().map(|(key, value)| change(key, value)).collect();
+            assert_eq!(found, expected);
         }
         Op::RemoveMany(keys) => {
             let keys: Vec<Vec<u8>> = keys.iter().map(|key| key.bytes()).collect();

@@ -19,6 +19,34 @@ struct Undone {
     done: u32,
 }
 
+/// What an entry of a batch does with its key.
+#[derive(Clone, Copy)]
+pub(super) enum Entry<'a> {
+    Put(&'a [u8]),
+    Insert(&'a [u8]),
+    Update(&'a [u8]),
+    Remove,
+}
+
+impl<'a> Entry<'a> {
+    /// Whether a key that is present, or absent, stays as it is.
+    fn keeps(self, is_present: bool) -> bool {
+        match self {
+            Entry::Put(_) | Entry::Remove => false,
+            Entry::Insert(_) => is_present,
+            Entry::Update(_) => !is_present,
+        }
+    }
+
+    /// The value that it has for its key.
+    fn value(self) -> Option<&'a [u8]> {
+        match self {
+            Entry::Put(value) | Entry::Insert(value) | Entry::Update(value) => Some(value),
+            Entry::Remove => None,
+        }
+    }
+}
+
 /// What an entry of a batch puts.
 enum New<'a, M: Medium> {
     /// The entry removes its key.
@@ -63,12 +91,12 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Gives each entry's key the value that `value_of` returns, or removes it, in order; returns the values before.
+    /// Does with each entry's key what `entry_of` says, in order; returns the values before.
     pub(super) fn change_many<'a, T>(
         &'a self,
         entries: &[T],
         key_of: impl Fn(&T) -> &[u8],
-        value_of: impl Fn(&T) -> Option<&[u8]>,
+        entry_of: impl Fn(&T) -> Entry<'_>,
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         let mut records = Vec::with_capacity(entries.len());
         for entries in entries.chunks(BATCH) {
@@ -78,13 +106,15 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             let unfinished =
                 |Undone { error, failed, done }| Unfinished::in_chunk(from, done, failed, error);
             let done =
-                self.change_batch(entries, records, &key_of, &value_of).map_err(unfinished)?;
+                self.change_batch(entries, records, &key_of, &entry_of).map_err(unfinished)?;
             for (index, entry) in entries.iter().enumerate() {
                 if done & 1 << index == 0 {
                     let key = key_of(entry);
-                    let changed = match value_of(entry) {
-                        Some(value) => self.upsert(key, value),
-                        None => self.remove(key),
+                    let changed = match entry_of(entry) {
+                        Entry::Put(value) => self.upsert(key, value),
+                        Entry::Insert(value) => self.insert(key, value),
+                        Entry::Update(value) => self.update(key, value),
+                        Entry::Remove => self.remove(key),
                     };
                     records[index] = changed.map_err(|error| {
                         let done = done | ((1 << index) - 1);
@@ -103,9 +133,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         entries: &[T],
         records: &mut [Option<Record<'a>>],
         key_of: &impl Fn(&T) -> &[u8],
-        value_of: &impl Fn(&T) -> Option<&[u8]>,
+        entry_of: &impl Fn(&T) -> Entry<'_>,
     ) -> Result<u32, Undone> {
-        let undone = |failed: usize, error: ItemError| Undone { error, failed, done: 0 };
+        // An entry that keeps its key as it is has done so.
+        let mut done = 0;
         let guard = self.space.epochs.pin();
         let hashes: Vec<u64> =
             entries.iter().map(|entry| self.hasher.first_bytes(key_of(entry))).collect();
@@ -123,12 +154,19 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             }
             let key = key_of(entry);
             let view = self.space.view(slot, key, &guard);
-            let view = view.map_err(|error| undone(index, error.into()))?;
+            let view = view.map_err(|error| Undone { error: error.into(), failed: index, done })?;
             if !view.others.is_empty() {
                 continue;
             }
-            let new = self.new_item(key, value_of(entry));
-            let Some(new) = new.map_err(|error| undone(index, error))? else { continue };
+            let wanted = entry_of(entry);
+            if wanted.keeps(view.found.is_some()) {
+                records[index] = view.found.map(|(_, item)| Record::new(item.value, guard.clone()));
+                done |= 1 << index;
+                continue;
+            }
+            let new = self.new_item(key, wanted.value());
+            let new = new.map_err(|error| Undone { error, failed: index, done })?;
+            let Some(new) = new else { continue };
             news.push(new);
             indices.push(index);
             found.push(view.found);
@@ -153,7 +191,6 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         };
         let mut states: Vec<Option<u64>> = changes.iter().map(unlike).collect();
         let outcome = self.index.compare_exchange_many(&changes, &mut states);
-        let mut done = 0;
         for ((&index, (change, state)), (item, found)) in
             indices.iter().zip(changes.iter().zip(states)).zip(fresh.into_iter().zip(found))
         {

@@ -26,6 +26,7 @@ use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
 use crate::unfinished::Unfinished;
+use batch::Entry;
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
@@ -144,6 +145,14 @@ fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
     }
     if value.len() > VALUE_BYTES_MAX {
         return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+/// Refuses a batch with an entry that no call alone would take.
+fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
     }
     Ok(())
 }
@@ -415,17 +424,31 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        for (index, (key, value)) in pairs.iter().enumerate() {
-            check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
-        }
-        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Some(value))
+        check_pairs(pairs)?;
+        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Put(value))
+    }
+
+    fn insert_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        check_pairs(pairs)?;
+        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Insert(value))
+    }
+
+    fn update_many<'a>(
+        &'a self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        check_pairs(pairs)?;
+        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Update(value))
     }
 
     fn remove_many<'a>(
         &'a self,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.change_many(keys, |key| key, |_| None)
+        self.change_many(keys, |key| key, |_| Entry::Remove)
     }
 
     fn scan(&self) -> Box<dyn RecordScan + '_> {

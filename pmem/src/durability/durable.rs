@@ -3,9 +3,11 @@
 mod keep;
 mod steps;
 mod wait;
+mod wakers;
 mod write;
 
 pub use steps::Steps;
+pub use wakers::WhenDurable;
 
 use super::checkpoint::{Checkpoint, Places};
 use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
@@ -24,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wait::Turnstile;
+use wakers::Wakers;
 
 /// The pool of which checkpoints are made.
 pub trait Image: Send + Sync {
@@ -105,6 +108,7 @@ struct Shared {
     durable: AtomicU64,
     waiting: Mutex<Waiting>,
     turnstile: Turnstile,
+    wakers: Arc<Wakers>,
     /// Whether mutations are refused; why, says `waiting`.
     is_refusing: AtomicBool,
     is_stopping: AtomicBool,
@@ -193,7 +197,8 @@ impl Durable {
     fn start_threads(&mut self) -> Result<(), LogError> {
         let flusher = self.spawn("firndex-log", |shared| shared.flush_periodically())?;
         let keeper = self.spawn("firndex-safe", |shared| shared.keep())?;
-        self.shared.log.wake_when_full(flusher);
+        self.shared.log.wake_when_full(flusher.clone());
+        self.shared.wakers.written_by(flusher);
         let _ = self.shared.keeper.set(keeper);
         Ok(())
     }
@@ -214,6 +219,7 @@ impl Durable {
             thread.thread().unpark();
             let _ = thread.join();
         }
+        self.shared.tell_futures();
         self.shared.log.stop();
         self.shared.log.grow_alone();
     }
@@ -390,6 +396,7 @@ impl Shared {
             durable: AtomicU64::new(0),
             waiting: Mutex::default(),
             turnstile: Turnstile::default(),
+            wakers: Arc::default(),
             is_refusing: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             durable_until_ms: AtomicU64::new(0),

@@ -1,13 +1,14 @@
 //! What can go wrong with a log.
 
 use crate::file::Displaced;
+use crate::show_as_text;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The log of a pool, or its checkpoint, could not be written. The pool can still be read, and keeps what it has if the
 /// process is killed.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
     /// There is no room for more of the log. Nothing was changed.
@@ -65,6 +66,15 @@ pub enum LogError {
     #[error("the pool is being closed, and takes no more changes; open it again to make them")]
     Closed,
 }
+
+show_as_text!(LogError {
+    Full { path, r#source },
+    Io { action, path, r#source },
+    Displaced { displaced },
+    InTheWay { path },
+    NoThread { r#source },
+    Closed,
+});
 
 /// What gives a file room that was refused it.
 fn how_to_make_room(refused: &io::Error) -> &'static str {

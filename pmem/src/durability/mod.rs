@@ -54,7 +54,7 @@ mod restore;
 mod writer;
 
 pub use crate::superblock::{Durability, Logged};
-pub use durable::{Config, Durable, Image, LogUse, Steps};
+pub use durable::{Config, Durable, Image, LogUse, Steps, WhenDurable};
 pub use error::{HoldError, LogError, RestoreError};
 pub use restore::{Restored, SafeCopy};
 

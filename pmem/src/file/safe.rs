@@ -254,6 +254,7 @@ impl SafeDirectory {
             at,
             directory,
             given_up: None,
+            locked_at: None,
             identity,
             uuid,
             next: 0,

@@ -69,15 +69,32 @@ const SCARCE_FRACTION: u64 = 16;
 const WIDE_SLAB_FRACTION: u64 = if cfg!(feature = "simulated") { 2 } else { 64 };
 
 /// Impossible content in a pool: what was found, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup, or copy out what still reads well: `firndex salvage POOL OUT`"
+    "the pool is damaged at {at}: {found}; run `check`, and restore the file from a backup, or copy out what still reads well: `Salvage::open(POOL)`"
 )]
 pub struct Corrupt {
     /// Where.
     pub at: Offset,
     /// What was found.
     pub found: String,
+}
+
+/// As that of the [other errors](crate::Named).
+impl std::fmt::Debug for Corrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Corrupt { at, found } = self;
+        match f.alternate() {
+            true => f.debug_struct("Corrupt").field("at", at).field("found", found).finish(),
+            false => write!(f, "{self} [Corrupt]"),
+        }
+    }
+}
+
+impl crate::Named for Corrupt {
+    fn write_name(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Corrupt")
+    }
 }
 
 /// Space of a heap in bytes.

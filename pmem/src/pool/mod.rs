@@ -7,6 +7,7 @@ mod copies;
 mod gate;
 mod holes;
 mod logged;
+mod note;
 mod room;
 
 use crate::error::{OpenError, SpaceError};
@@ -21,6 +22,7 @@ use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
 use holes::Holes;
+pub use note::{NOTE_BYTES_MAX, note_extent, note_in};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;

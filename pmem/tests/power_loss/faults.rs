@@ -75,7 +75,7 @@ fn every_call_may_fail() {
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
 
-fn soon(mut is_so: impl FnMut() -> bool) -> bool {
+pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(20) {
         if is_so() {
@@ -87,7 +87,7 @@ fn soon(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// A pool with its threads. The first checkpoint is made beside operations.
-fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
+pub(crate) fn started(disk: &Arc<SimulatedDisk>) -> (Pool, Durable) {
     let log = Arc::new(LineLog::new(0).unwrap());
     let image = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
     let durable = Durable::start(config(disk), Arc::clone(&log), image, false).unwrap();
@@ -114,7 +114,7 @@ fn config(disk: &Arc<SimulatedDisk>) -> Config {
     }
 }
 
-fn fail_from_now_on(disk: &SimulatedDisk, is_full: bool) {
+pub(crate) fn fail_from_now_on(disk: &SimulatedDisk, is_full: bool) {
     let mut state = disk.state();
     state.fault = Some(Fault { from: state.calls, calls: u64::MAX, is_full });
 }

@@ -7,6 +7,7 @@ mod damage;
 mod directed;
 mod disk;
 mod faults;
+mod futures;
 mod history;
 mod killed;
 mod others;

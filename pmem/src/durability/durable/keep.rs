@@ -36,6 +36,7 @@ impl Shared {
             if self.keep_once(may_retry).is_err() && may_retry {
                 failed = Some(Instant::now());
             }
+            self.tell_futures();
             std::thread::park_timeout(KEEPER_INTERVAL);
         }
     }

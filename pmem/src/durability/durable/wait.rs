@@ -142,6 +142,7 @@ impl Shared {
         // First: the disk is idle until the next leader runs, and these have to wait for it.
         self.turnstile.call(written + 1);
         self.turnstile.release(written);
+        self.tell_futures();
         result.map(drop)
     }
 }

@@ -143,6 +143,7 @@ impl Shared {
                     (some, writing.written)
                 };
                 self.turnstile.release(written);
+                self.tell_futures();
                 empty_epochs = if some { 0 } else { empty_epochs.saturating_add(1) };
                 if some && is_dozing {
                     self.log.wake_on_append(false);
