@@ -8,6 +8,7 @@ mod fixed;
 pub mod hash;
 mod items;
 mod report;
+mod shown;
 mod traits;
 mod unfinished;
 
@@ -18,6 +19,7 @@ pub use items::{ItemReader, Items, Lead, lead_of};
 pub use pmem::heap::Compacted;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
+pub use shown::Shown;
 pub use traits::{
     Chore, Exchange, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
 };
