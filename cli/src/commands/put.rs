@@ -10,6 +10,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use firndex::VALUE_BYTES_MAX;
 
+use crate::closed;
+use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool::{Pool, decimal};
@@ -60,12 +62,23 @@ fn value(arguments: &Arguments) -> Result<Cow<'_, [u8]>> {
         return Ok(arguments.value.as_bytes().into());
     }
     let mut value = Vec::new();
-    // One byte too many is refused by the pool; what comes behind that need not be read.
+    // One byte too many is enough to know that there are too many.
     let most = VALUE_BYTES_MAX as u64 + 1;
-    let read = io::stdin().lock().take(most).read_to_end(&mut value);
+    let read =
+        closed::demand_stdin().and_then(|()| io::stdin().lock().take(most).read_to_end(&mut value));
     read.map_err(|error| {
         Failure::new("reading the value from stdin", "pipe it in, or name a file: < FILE")
             .caused_by(error)
     })?;
+    if value.len() > VALUE_BYTES_MAX {
+        let most = counted(VALUE_BYTES_MAX as u64, "byte");
+        let what =
+            format!("the value from stdin has more than {most} ({} MiB)", VALUE_BYTES_MAX >> 20);
+        return Err(Failure::new(
+            what,
+            "that is the most that a value may have: store it in parts",
+        )
+        .into());
+    }
     Ok(value.into())
 }

@@ -103,7 +103,7 @@ impl Tally {
         let (count, what) = match led {
             Led::Pair(_) => return,
             Led::Misplaced(at) => {
-                (&mut self.report.misplaced, format!("{}: a key where it cannot be", place(*at)))
+                (&mut self.report.misplaced, format!("{}: a key that does not belong there", place(*at)))
             }
             Led::Unreadable(at) => (
                 &mut self.report.unreadable,
