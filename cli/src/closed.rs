@@ -4,6 +4,7 @@
 //! error, and what is read is empty. /dev/null does not tell whether somebody meant it. So this looks before the
 //! runtime does.
 
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -28,9 +29,11 @@ extern "C" fn look() {
     CLOSED.store(stdin | stdout, Ordering::Relaxed);
 }
 
-/// The error that reading a closed stdin would be.
-pub(crate) fn demand_stdin() -> io::Result<()> {
-    demand(STDIN)
+/// The stdin of this process, without a buffer: what is in one, no poll sees. The standard library's takes one that is
+/// closed, or open for writing only, for an empty one.
+pub(crate) fn stdin_file() -> io::Result<File> {
+    demand(STDIN)?;
+    Ok(stdin().try_clone_to_owned()?.into())
 }
 
 /// The error that writing to a closed stdout would be.

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -108,8 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         closed.with_context(|| format!("{what}; closing {}", arguments.pool.display()))?;
         return Err(interrupts.ended(what).into());
     }
-    let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
-    loaded.with_context(|| format!("loading {}", source.display()))?;
+    loaded.with_context(|| format!("loading {}", named(&arguments.file).display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
     if stored == 0 {
         output::talk(format_args!("{}", nothing_loaded(format, arguments.no_header)));
@@ -128,14 +126,16 @@ fn nothing_loaded(format: Format, no_header: bool) -> &'static str {
     }
 }
 
+/// A file as messages name it.
+fn named(file: &Path) -> &Path {
+    if is_stream(file) { Path::new("stdin") } else { file }
+}
+
 /// Opens the input below a bar that moves as it is read.
 fn open(path: &Path, interrupts: &Interrupts) -> Result<(Box<dyn BufRead>, Step)> {
     let open = || -> io::Result<(File, Step)> {
         if is_stream(path) {
-            closed::demand_stdin()?;
-            // Not through the buffer of the standard library: what is in that, no poll sees.
-            let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-            return Ok((stdin.into(), progress::unknown_bytes("loading")));
+            return Ok((closed::stdin_file()?, progress::unknown_bytes("loading")));
         }
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -146,7 +146,7 @@ fn open(path: &Path, interrupts: &Interrupts) -> Result<(Box<dyn BufRead>, Step)
     };
     let (source, step) = open().map_err(|error| {
         Failure::new(
-            format!("opening {}", path.display()),
+            format!("opening {}", named(path).display()),
             "FILE is a csv, tsv or jsonl file, or - for stdin",
         )
         .caused_by(error)

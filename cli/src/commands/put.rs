@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -64,8 +64,7 @@ fn value(arguments: &Arguments) -> Result<Cow<'_, [u8]>> {
     let mut value = Vec::new();
     // One byte too many is enough to know that there are too many.
     let most = VALUE_BYTES_MAX as u64 + 1;
-    let read =
-        closed::demand_stdin().and_then(|()| io::stdin().lock().take(most).read_to_end(&mut value));
+    let read = closed::stdin_file().and_then(|stdin| stdin.take(most).read_to_end(&mut value));
     read.map_err(|error| {
         Failure::new("reading the value from stdin", "pipe it in, or name a file: < FILE")
             .caused_by(error)

@@ -190,6 +190,7 @@ mod tests {
         }
         let narrow = dumping().fitted(39);
         assert_eq!(narrow, "dumping  123,456 of 1,234,567 records");
-        assert_eq!(dumping().fitted(20), "dumping");
+        assert_eq!(dumping().fitted(20), "dumping  █░░░░░░░░░░");
+        assert_eq!([9, 5, 0].map(|columns| dumping().fitted(columns)), ["dumping", "dump…", ""]);
     }
 }

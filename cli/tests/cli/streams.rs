@@ -99,7 +99,12 @@ fn a_closed_stdout_is_an_error() {
 fn a_closed_stdin_is_an_error() {
     let workspace = Workspace::with_an_apple();
     for arguments in [&["put", "pool", "apple", "-"][..], &["load", "pool", "-"]] {
-        demand_complaint(arguments, &workspace.redirected(arguments, "<&-"), "stdin");
+        for redirection in ["<&-", "0>/dev/null", "< ."] {
+            let output = workspace.redirected(arguments, redirection);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?} {redirection}: {stderr}");
+            assert!(stderr.contains("stdin"), "{stderr}");
+        }
         assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
     }
     let output = workspace.redirected(&["get", "pool", "apple"], "<&- 2>&-");
