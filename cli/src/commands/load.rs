@@ -37,8 +37,8 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 ///
 /// If a key is repeated, or is already in the pool, the last value wins; the summary counts these. A malformed record
 /// ends the load and its line number is reported. The records before it stay stored. If the pool is full, the line of
-/// the first record that was not stored is reported, and how many records behind it were. The first Ctrl-C ends the load
-/// as the end of the file would, and says how much is stored.
+/// the first record that was not stored is reported, and how many records behind it were. The first Ctrl-C ends the
+/// load as the end of the file would, and says how much is stored.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let mut line = 1;
     let loaded = read_pairs(arguments, format, input).and_then(|mut pairs| {
         let loaded = load(&pool, pairs.as_mut(), &mut stored);
-        line = pairs.line();
+        line = pairs.record_line();
         loaded
     });
     drop(step);

@@ -113,7 +113,7 @@ impl<R: BufRead> Pairs for Delimited<R> {
         }))
     }
 
-    fn line(&self) -> u64 {
+    fn record_line(&self) -> u64 {
         self.rows.first_line
     }
 }

@@ -126,7 +126,7 @@ impl<R: BufRead> Pairs for JsonLines<R> {
         Ok(Some(Pair { line, key: field(&self.key)?, value: field(&self.value)? }))
     }
 
-    fn line(&self) -> u64 {
+    fn record_line(&self) -> u64 {
         self.line
     }
 }

@@ -31,7 +31,7 @@ pub(crate) trait Pairs {
     fn next_pair(&mut self) -> Result<Option<Pair>, Unreadable>;
 
     /// The line that the pair begins at which was read last, or could not be read; counted from 1.
-    fn line(&self) -> u64;
+    fn record_line(&self) -> u64;
 }
 
 /// Why the next pair could not be read.
