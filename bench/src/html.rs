@@ -7,21 +7,35 @@ use crate::machine::Machine;
 use crate::report;
 use crate::row::Row;
 use anyhow::{Context, Result};
+use firndex::Engine;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
+/// The contender whose rows are what the machine allows.
+const MACHINE: &str = "machine";
 const TEMPLATE: &str = include_str!("page.html");
 
 /// The page. `command` is what was run, in a form that its reader could type.
 pub fn page(machine: &Machine, command: &str, rows: &[Row]) -> Result<String> {
     let mut text = Vec::new();
     report::text(&mut text, machine, rows)?;
-    let data = json!({ "command": command, "machine": machine.lines(), "rows": rows });
+    let data = json!({
+        "command": command,
+        "machine": machine.lines(),
+        "rows": rows,
+        "has_others": rows.iter().any(|row| is_other(&row.contender)),
+    });
     // In JSON this character occurs only in strings, so no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
     let page = TEMPLATE.replacen("{text}", &escape(&String::from_utf8_lossy(&text)), 1);
     Ok(page.replacen("{data}", &data, 1))
+}
+
+/// Whether a contender is somebody else's: neither the machine nor one of firndex's engines, in any variant.
+fn is_other(contender: &str) -> bool {
+    let is_ours = |engine: &Engine| contender.starts_with(engine.name());
+    contender != MACHINE && !Engine::ALL.iter().any(is_ours)
 }
 
 /// Escapes text so that it may stand between tags and is no placeholder.
@@ -92,13 +106,29 @@ mod tests {
         let data = data(&page);
         assert_eq!(data["command"], "firndex bench all");
         assert_eq!(data["rows"], serde_json::to_value(&rows).unwrap());
-        assert!(data["machine"][0][1].as_str().unwrap().starts_with("Example 9000"));
+        assert!(data["machine"][1][1].as_str().unwrap().starts_with("Example 9000"));
         let text = between(&page, "<pre>", "</pre>");
         assert!(text.contains("Example 9000") && text.contains("\nmicro\n"), "{text}");
         for contender in CONTENDERS {
             let lines = text.lines().filter(|line| line.contains(contender)).count();
             assert!(lines >= 2, "a line for each row that is not of a timeline: {text}");
         }
+    }
+
+    #[test]
+    fn nobody_is_beside_where_nobody_is() {
+        let engine = Engine::ALL[0].name();
+        let alone = [engine, &format!("{engine}-variant"), "machine"];
+        for (contenders, has_others) in [(&alone[..], false), (&CONTENDERS, true), (&[], false)] {
+            let rows: Vec<Row> =
+                contenders.iter().map(|name| Row::new("micro", "insert", *name)).collect();
+            let page = page(&machine("Example 9000"), "", &rows).unwrap();
+            assert_eq!(data(&page)["has_others"], has_others, "{contenders:?}");
+        }
+        // The script says it only then.
+        let body = between(TEMPLATE, "<body>", "<script");
+        assert!(!body.contains("beside"), "{body}");
+        assert!(TEMPLATE.contains("if (has_others) byId(\"title\")"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod ceilings;
 pub mod classic;
 pub mod contender;
 pub mod crew;
+mod date;
 pub mod direct;
 mod durable_map;
 pub mod effort;

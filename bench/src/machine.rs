@@ -1,8 +1,10 @@
-//! What a reader on another machine has to know about this one.
+//! What a reader on another machine, or later, has to know about this one.
 
+use crate::date;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// The machine's facts. A fact that could not be found out says so.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +27,10 @@ pub struct Machine {
     pub file_system: String,
     /// Load averages at the start.
     pub load: String,
+    /// firndex's version.
+    pub version: String,
+    /// When it was measured: the date of the start.
+    pub date: String,
 }
 
 impl Machine {
@@ -42,18 +48,21 @@ impl Machine {
             processor: or(line_of("/proc/cpuinfo", "model name")),
             processors: std::thread::available_parallelism().map_or(0, usize::from),
             caches: (0..8).map_while(cache).collect(),
-            memory: or(line_of("/proc/meminfo", "MemTotal")),
+            memory: or(line_of("/proc/meminfo", "MemTotal").map(|total| in_gib(&total))),
             kernel: or(line_of("/proc/sys/kernel/osrelease", "")),
             huge_pages: or(chosen(&format!("{PAGES}/enabled"))),
             huge_pages_shm: or(chosen(&format!("{PAGES}/shmem_enabled"))),
             file_system: or(file_system(directory)),
             load: load.split(' ').take(3).collect::<Vec<_>>().join(" "),
+            version: env!("CARGO_PKG_VERSION").into(),
+            date: date::of(SystemTime::now()),
         }
     }
 
     /// All facts, one per line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
+            ("firndex", format!("{}, {}", self.version, self.date)),
             ("processor", format!("{}, {} processors", self.processor, self.processors)),
             ("caches", self.caches.join(", ")),
             ("memory", self.memory.clone()),
@@ -63,6 +72,12 @@ impl Machine {
             ("load at the start", self.load.clone()),
         ]
     }
+}
+
+/// The kernel tells kibibytes.
+fn in_gib(total: &str) -> String {
+    let kib = total.strip_suffix(" kB").and_then(|digits| digits.trim().parse::<f64>().ok());
+    kib.map_or_else(|| total.to_owned(), |kib| format!("{:.1} GiB", kib / f64::from(1 << 20)))
 }
 
 fn line_of(path: &str, field: &str) -> Option<String> {
@@ -87,4 +102,24 @@ fn file_system(directory: &Path) -> Option<String> {
     };
     let above = mounts.lines().filter_map(mount).filter(|(at, _)| directory.starts_with(at));
     Some(above.max_by_key(|(at, _)| at.len())?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_told_in_a_unit_that_people_read() {
+        assert_eq!(in_gib("16384000 kB"), "15.6 GiB");
+        assert_eq!(in_gib("1073741824 kB"), "1024.0 GiB");
+        assert_eq!(in_gib("some"), "some");
+    }
+
+    #[test]
+    fn a_report_says_of_which_version_it_is_and_when_it_was_made() {
+        let (name, fact) = Machine::look(Path::new("/")).lines().swap_remove(0);
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(name == "firndex" && fact.starts_with(&format!("{version}, 20")), "{fact}");
+        assert!(fact.ends_with(" UTC"), "{fact}");
+    }
 }

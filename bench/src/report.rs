@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
     ("pairs", |row| count(row.pairs)),
     ("fill", |row| number(row.load_factor, 3)),
     ("M ops/s", |row| rate(row.ops_per_s)),
-    ("spread", |row| percents(row.spread)),
+    ("spread", spread),
     ("ratio", |row| number(row.ratio, 2)),
     ("CPU", |row| time(row.cpu_ns)),
     ("CPU ratio", |row| number(row.cpu_ratio, 2)),
@@ -131,6 +131,14 @@ fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
 }
 
+/// A dash if there is a rate, and only of one round.
+fn spread(row: &Row) -> String {
+    match row.spread {
+        None if row.ops_per_s.is_some() => "-".into(),
+        spread => percents(spread),
+    }
+}
+
 /// A part in percent, rounded down: if a millionth is missing, it is not 100 %.
 fn part(part: Option<f64>) -> String {
     match finite(part) {
@@ -197,6 +205,9 @@ mod tests {
         };
         let series = Row { at_s: Some(0.05), step: Some(1), ..Row::new("resize", "timeline", "x") };
         assert_eq!([1.0, 0.999_999, 0.0].map(|kept| part(Some(kept))), ["100%", "99.99%", "0.00%"]);
+        assert_eq!(spread(&growing), "7%");
+        assert_eq!(spread(&Row { spread: None, ..growing.clone() }), "-");
+        assert_eq!(spread(&Row::new("space", "grown", "someone")), "");
         let space = Row { bytes_per_pair: Some(22.125), ..Row::new("space", "grown", "someone") };
         let mut text = Vec::new();
         let rows = [growing, timed, series, space];

@@ -4,12 +4,15 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use signal_hook::consts::SIGPIPE;
+use signal_hook::low_level::emulate_default_handler;
+
 /// What a command came to; its number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Done, found, or sound.
     Done = 0,
-    /// The key is not there, or what `torture` looked for.
+    /// The key is not there, or a promise was broken.
     Absent = 1,
     /// It did not work, or what was checked is not sound.
     Failed = 2,
@@ -20,6 +23,43 @@ impl From<Status> for ExitCode {
         ExitCode::from(status as u8)
     }
 }
+
+/// The process ends as a signal would have ended it, once everything is in order: then whoever started it sees why.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    signal: i32,
+    what: Option<String>,
+}
+
+impl Ended {
+    pub(crate) fn by(signal: i32, what: String) -> Self {
+        Ended { signal, what: Some(what) }
+    }
+
+    /// Nobody reads what the command prints, as in `firndex dump POOL | head -1`. Like any other program it then ends
+    /// silently, but not as one that is done.
+    pub(crate) fn unread() -> Self {
+        Ended { signal: SIGPIPE, what: None }
+    }
+
+    /// Whether there is something to say.
+    pub(crate) fn is_told(&self) -> bool {
+        self.what.is_some()
+    }
+
+    /// Returns only if the signal does not end the process.
+    pub(crate) fn end(&self) {
+        let _ = emulate_default_handler(self.signal);
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.what.as_deref().unwrap_or("nobody reads stdout"))
+    }
+}
+
+impl Error for Ended {}
 
 /// An error of the command line itself: what was found, what was expected, and what to do.
 #[derive(Debug)]

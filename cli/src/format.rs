@@ -4,7 +4,7 @@
 //!
 //! | format | a field that is |
 //! |---|---|
-//! | csv, tsv | in quotes if it has a delimiter, a quote or a line end in it; a quote inside quotes is doubled. All other bytes stay as they are, text or not |
+//! | csv, tsv | in quotes if it has a delimiter, a quote, a line end or a NUL in it; a quote inside quotes is doubled. All other bytes stay as they are, text or not |
 //! | jsonl | a string if it is UTF-8 text, named `key` or `value`; otherwise base64, named `key_base64` or `value_base64`. Numbers of tables are numbers |
 
 use std::path::Path;
@@ -13,6 +13,7 @@ use clap::ValueEnum;
 
 use crate::base64::{self, BASE64_SUFFIX};
 use crate::failure::Failure;
+use crate::packed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -24,6 +25,13 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+/// What a file is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Towards {
+    Load,
+    Dump,
+}
+
 /// A key or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field<'a> {
@@ -33,22 +41,51 @@ pub(crate) enum Field<'a> {
 
 impl Format {
     /// What the name of a file ends with; csv for `-`.
-    pub(crate) fn guess(file: &Path) -> Result<Format, Failure> {
+    pub(crate) fn guess(file: &Path, towards: Towards) -> Result<Format, Failure> {
         if is_stream(file) {
             return Ok(Format::Csv);
         }
-        let extension = file.extension().map(|extension| extension.to_ascii_lowercase());
-        match extension.as_ref().and_then(|extension| extension.to_str()) {
-            Some("csv") => Ok(Format::Csv),
-            Some("tsv" | "tab") => Ok(Format::Tsv),
-            Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
-            _ => Err(Failure::new(
-                format!(
-                    "the name {} ends with none of .csv, .tsv, .jsonl, which would tell its format",
-                    file.display()
+        if let Some(format) = Format::of_name(file) {
+            return Ok(format);
+        }
+        let shown = file.display();
+        if let Some(packed) = file.extension().and_then(packed::by_extension) {
+            let format = file.file_stem().and_then(|stem| Format::of_name(Path::new(stem)));
+            let format = format.map_or("FORMAT", Format::name);
+            return Err(match towards {
+                Towards::Load => Failure::new(
+                    format!("{shown} is compressed"),
+                    format!("{} {shown} | firndex load POOL - --format {format}", packed.unpack),
                 ),
-                "say what it is: --format csv, --format tsv or --format jsonl",
-            )),
+                Towards::Dump => Failure::new(
+                    format!("{shown} would be compressed, and dump writes no compressed files"),
+                    format!("firndex dump POOL - --format {format} | {} > {shown}", packed.pack),
+                ),
+            });
+        }
+        Err(Failure::new(
+            format!(
+                "the name {shown} ends with none of .csv, .tsv, .jsonl, which would tell its format"
+            ),
+            "say what it is: --format csv, --format tsv or --format jsonl",
+        ))
+    }
+
+    fn of_name(file: &Path) -> Option<Format> {
+        let extension = file.extension()?.to_ascii_lowercase();
+        match extension.to_str()? {
+            "csv" => Some(Format::Csv),
+            "tsv" | "tab" => Some(Format::Tsv),
+            "jsonl" | "ndjson" => Some(Format::Jsonl),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Jsonl => "jsonl",
         }
     }
 
@@ -87,7 +124,7 @@ fn delimited(key: Field<'_>, delimiter: u8, value: Field<'_>, out: &mut Vec<u8>)
         match field {
             Field::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
             Field::Bytes(bytes) => {
-                let is_special = |byte: &u8| *byte == delimiter || b"\"\r\n".contains(byte);
+                let is_special = |byte: &u8| *byte == delimiter || b"\"\r\n\0".contains(byte);
                 if bytes.iter().any(is_special) {
                     quoted(bytes, out);
                 } else {

@@ -1,17 +1,21 @@
 //! The command line of firndex: make, fill, read and check pools, and a demonstration that kills
 //! its own writer.
 //!
-//! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent, 2 for an
-//! error.
+//! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent or a broken
+//! promise, 2 for an error.
 
 mod advice;
 mod base64;
+mod closed;
 mod commands;
 mod count;
 mod failure;
 mod format;
 mod input;
+mod interrupt;
+mod limits;
 mod output;
+mod packed;
 mod pool;
 mod progress;
 mod quote;
@@ -20,17 +24,21 @@ mod safety;
 mod sizes;
 mod typed;
 mod waiting;
+mod whole_file;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Where that fails, a limit on the length of files ends the command, as it would any other.
-    let _ = pmem::signals::ignore_file_limit_signal();
-    match commands::run(commands::parse()) {
-        Ok(status) => status.into(),
-        Err(error) => {
-            output::error(&error);
-            failure::Status::Failed.into()
-        }
+    let error = match limits::turn_into_errors().and_then(|()| commands::run()) {
+        Ok(status) => return status.into(),
+        Err(error) => error,
+    };
+    let ended = error.downcast_ref::<failure::Ended>();
+    if ended.is_none_or(failure::Ended::is_told) {
+        output::error(&error);
     }
+    if let Some(ended) = ended {
+        ended.end();
+    }
+    failure::Status::Failed.into()
 }

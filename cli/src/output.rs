@@ -5,40 +5,76 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
-use crate::failure::{Failure, hint, one_line};
+use crate::closed;
+use crate::failure::{Ended, Failure, hint, one_line};
 
-/// Writes data to stdout. A reader that has gone away, as in `firndex stat POOL | head -1`, has
-/// what it wanted: that is no error.
-pub(crate) fn data(bytes: &[u8]) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new("writing to stdout", "is the disk behind it full?")
-                .caused_by(error)
-                .into())
-        }
-        _ => Ok(()),
-    }
-}
+/// The stdout of this process, without a buffer. That of the standard library takes what is written to a closed one for
+/// written.
+pub(crate) struct Stdout;
 
-/// A stream whose reader may go away before the end, which is no error: what else is written, files say, still is.
-pub(crate) struct Unread<W>(pub(crate) W);
-
-impl<W: Write> Write for Unread<W> {
+impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        unless_unread(self.0.write(bytes), bytes.len())
+        closed::demand_stdout()?;
+        let stdout = io::stdout();
+        loop {
+            match rustix::io::write(&stdout, bytes) {
+                // Whoever shares it may have made it so.
+                Err(Errno::AGAIN) => drop(poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None)),
+                written => return Ok(written?),
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        unless_unread(self.0.flush(), ())
+        Ok(())
     }
 }
 
-fn unless_unread<T>(written: io::Result<T>, as_if: T) -> io::Result<T> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(as_if),
-        written => written,
+/// Writes data to stdout.
+pub(crate) fn data(bytes: &[u8]) -> Result<()> {
+    Stdout.write_all(bytes).map_err(unwritten)
+}
+
+/// What a failure to write to stdout means.
+pub(crate) fn unwritten(error: io::Error) -> anyhow::Error {
+    let hint = match Errno::from_io_error(&error) {
+        Some(Errno::PIPE) => return Ended::unread().into(),
+        Some(Errno::BADF) => "it is closed, or open for reading only: > FILE writes to a file",
+        _ => "is the disk behind it full?",
+    };
+    Failure::new("writing to stdout", hint).caused_by(error).into()
+}
+
+/// A stream that takes everything, and remembers what went wrong first: what else is written, files say, still is.
+pub(crate) struct Lenient<W> {
+    out: W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Lenient<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Lenient { out, failed: None }
+    }
+
+    /// Whether all of it was written.
+    pub(crate) fn end(self) -> io::Result<()> {
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+impl<W: Write> Write for Lenient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(bytes).err();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -86,13 +122,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_without_a_reader_takes_everything() {
+    fn a_stream_without_a_reader_takes_everything_and_tells_it_in_the_end() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let mut out = Unread(writer);
+        let mut out = Lenient::new(writer);
         out.write_all(&[7; 100_000]).unwrap();
-        out.flush().unwrap();
-        let full = io::Error::from(io::ErrorKind::StorageFull);
-        assert!(unless_unread(Err(full), 7).is_err());
+        out.write_all(&[7; 100_000]).unwrap();
+        assert_eq!(out.end().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let mut written = Lenient::new(Vec::new());
+        written.write_all(b"red").unwrap();
+        assert_eq!(written.out, b"red");
+        written.end().unwrap();
     }
 }

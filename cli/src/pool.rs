@@ -51,10 +51,19 @@ fn to_read(info: &PoolInfo, reading: &Reading) -> Options {
     reading.log.options().read_only(info.clean || reading.read_only)
 }
 
+/// How to open a pool to change it, and what it is then. It is restored first where that is necessary.
+fn to_write(path: &Path, safety: &Safety) -> Result<(PoolInfo, Options)> {
+    let options = safety.options()?;
+    safety.log.restore(path)?;
+    let info = inspect(path)?;
+    safety.demand_meaning(info.durability)?;
+    Ok((info, options))
+}
+
 /// Opens a pool. If another process holds it, this waits as long as the user wants.
 fn when_free<T>(path: &Path, log: &LogPlace, open: impl Fn() -> firndex::Result<T>) -> Result<T> {
-    let _step = progress::waiting("opening");
-    log.waiting.until_free(path, open).map_err(|error| explain(path, error))
+    let step = progress::waiting("opening");
+    log.waiting.until_free(path, &step, open).map_err(|error| explain(path, error))
 }
 
 impl Pool {
@@ -133,16 +142,15 @@ impl AnyPool {
 
     /// Opens a pool to change its index.
     pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
-        safety.log.restore(path)?;
-        Self::open(path, &inspect(path)?, &safety.options(), &safety.log)
+        let (info, options) = to_write(path, safety)?;
+        Self::open(path, &info, &options, &safety.log)
     }
 
     /// Opens a pool to copy its pairs into its place.
     pub(crate) fn open_to_rewrite(path: &Path, safety: &Safety) -> Result<Self> {
-        safety.log.restore(path)?;
-        let info = inspect(path)?;
+        let (info, options) = to_write(path, safety)?;
         refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
-        Self::open(path, &info, &safety.options(), &safety.log)
+        Self::open(path, &info, &options, &safety.log)
     }
 
     fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
@@ -154,10 +162,9 @@ impl AnyPool {
 
     /// Opens a pool to change its pairs.
     pub(crate) fn open_to_change(path: &Path, safety: &Safety) -> Result<Self> {
-        safety.log.restore(path)?;
-        let info = inspect(path)?;
+        let (info, options) = to_write(path, safety)?;
         refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
-        Self::open(path, &info, &safety.options(), &safety.log)
+        Self::open(path, &info, &options, &safety.log)
     }
 
     /// Number of pairs.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::count::counted;
+
 /// Bytes shown at most; what is longer is cut, since a message is for reading.
 const SHOWN_BYTES: usize = 60;
 
@@ -15,7 +17,8 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     }
     text.push('"');
     if shown.len() < bytes.len() {
-        let _ = write!(text, " and {} bytes more", bytes.len() - shown.len());
+        let more = counted((bytes.len() - shown.len()) as u64, "byte");
+        let _ = write!(text, " and {more} more");
     }
     text
 }
@@ -28,6 +31,6 @@ mod tests {
     fn text_stays_text_and_the_rest_is_escaped() {
         assert_eq!(quote("grün".as_bytes()), "\"grün\"");
         assert_eq!(quote(b"a\xffb\n"), "\"a\\xffb\\n\"");
-        assert_eq!(quote(&[b'x'; 61]), format!("\"{}\" and 1 bytes more", "x".repeat(60)));
+        assert_eq!(quote(&[b'x'; 61]), format!("\"{}\" and 1 byte more", "x".repeat(60)));
     }
 }

@@ -8,6 +8,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use firndex::{Durability, Error, OpenError, Options};
 
+use crate::failure::Failure;
+use crate::output;
 use crate::pool;
 use crate::progress;
 use crate::waiting::Waiting;
@@ -48,10 +50,10 @@ impl LogPlace {
             told.set_position(done);
         });
         let state = state(path);
-        let restored = self.waiting.until_free(path, || options.restore(path));
+        let restored = self.waiting.until_free(path, &bar, || options.restore(path));
         drop(bar);
         if restored.map_err(|error| pool::explain(path, error))? {
-            crate::output::talk(format_args!(
+            output::talk(format_args!(
                 "{} {state}: restored from its checkpoint and log",
                 path.display()
             ));
@@ -96,21 +98,56 @@ pub(crate) fn names() -> impl TypedValueParser<Value = Durability> {
 }
 
 impl Safety {
-    /// Adds these choices to `options`.
-    pub(crate) fn add_to(&self, options: Options) -> Options {
+    /// Refuses choices that exclude each other.
+    pub(crate) fn check(&self) -> Result<()> {
+        match (self.durability, self.durable_every) {
+            (Some(durability), Some(_)) => demand_periodic(durability, "leave one of the two out"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds these choices to `options`, once they are checked.
+    pub(crate) fn add_to(&self, options: Options) -> Result<Options> {
+        self.check()?;
         let options = self.log.add_to(options);
         let options = match self.durability {
             Some(durability) => options.durability(durability),
             None => options,
         };
-        match self.durable_every {
+        Ok(match self.durable_every {
             Some(ms) => options.durable_every(Duration::from_millis(ms)),
             None => options,
-        }
+        })
     }
 
     /// These choices.
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Result<Options> {
         self.add_to(Options::default())
     }
+
+    /// Refuses what means nothing for a pool that has this durability.
+    pub(crate) fn demand_meaning(&self, durability: Durability) -> Result<()> {
+        match (self.durability, self.durable_every) {
+            (None, Some(_)) => demand_periodic(durability, "ask for --durability periodic, too"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says of a pool that was made with this durability what meant nothing.
+    pub(crate) fn note_what_means_nothing(&self, durability: Durability) {
+        if let Err(error) = self.demand_meaning(durability) {
+            output::talk(format_args!("note: {error}"));
+        }
+    }
+}
+
+/// An interval needs something that happens at intervals.
+fn demand_periodic(durability: Durability, hint: &str) -> Result<()> {
+    if durability == Durability::Periodic {
+        return Ok(());
+    }
+    let what = format!(
+        "--durable-every means nothing with --durability {durability}: it is the interval of periodic"
+    );
+    Err(Failure::new(what, hint).into())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use firndex::{Error, OpenError};
 
-use crate::progress;
+use crate::progress::Step;
 
 /// How often the pool is tried.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -28,15 +28,17 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Waiting {
-    /// The result of `open` when nobody else holds the pool, or when the time is up.
+    /// The result of `open` when nobody else holds the pool, or when the time is up. `step` shows that this waits: a
+    /// bar beside another one would draw over it.
     pub(crate) fn until_free<T>(
         self,
         path: &Path,
+        step: &Step,
         open: impl Fn() -> firndex::Result<T>,
     ) -> firndex::Result<T> {
         let time = Duration::from_secs_f64(self.wait.unwrap_or(0.0));
         let started = Instant::now();
-        let mut step = None;
+        let mut waits = false;
         loop {
             let opened = open();
             let left = time.saturating_sub(started.elapsed());
@@ -44,9 +46,10 @@ impl Waiting {
             if !is_held || left.is_zero() {
                 return opened;
             }
-            step.get_or_insert_with(|| {
-                progress::waiting(format!("waiting for {}", path.display()))
-            });
+            if !waits {
+                waits = true;
+                step.tell(format!("waiting for {}", path.display()));
+            }
             std::thread::sleep(PAUSE.min(left));
         }
     }

@@ -9,6 +9,7 @@ pub mod hash;
 mod items;
 mod report;
 mod shape;
+mod shown;
 mod traits;
 mod unfinished;
 
@@ -20,6 +21,7 @@ pub use pmem::heap::Compacted;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use shape::{Shape, Simple};
+pub use shown::Shown;
 pub use traits::{
     Chore, Exchange, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
 };

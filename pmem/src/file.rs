@@ -31,6 +31,7 @@ pub use ownership::Ownership;
 use place::place;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub(crate) use safe::{BEGINNING_BYTES, is_ours};
 pub use safe::{Displaced, Found as FoundSafe, SafeDirectory};
 use std::fs::File;

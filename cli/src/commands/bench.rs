@@ -1,16 +1,16 @@
 //! `firndex bench`: how fast, against what the machine allows?
 
+use std::env;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{env, io};
 
 use anyhow::{Context, Result};
 use bench::options::Suite;
 use clap::Args;
 
 use crate::failure::{Failure, Status};
-use crate::output;
+use crate::output::{self, Lenient};
 use crate::progress;
 
 /// Measure the engines against the machine's ceilings
@@ -57,10 +57,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let bar = progress::waiting("bench");
     let mut contenders = bench::table::engines();
     contenders.extend(bench::classic::tables());
-    let tell = |what: &str| bar.set_message(what.to_owned());
-    let mut out = output::Unread(io::stdout());
+    let tell = |what: &str| bar.tell(what.to_owned());
+    let mut out = Lenient::new(output::Stdout);
     bench::run(arguments.suite, &arguments.options, &contenders, &mut out, &tell)?;
     drop(bar);
+    out.end().map_err(output::unwritten)?;
     Ok(Status::Done)
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     }
     let info = pool::inspect(path)?;
     let step = progress::waiting("comparing with the sums");
-    let verified = reading.log.waiting.until_free(path, || firndex::verify(path));
+    let verified = reading.log.waiting.until_free(path, &step, || firndex::verify(path));
     drop(step);
     let verified = verified.map_err(|error| pool::explain(path, error))?;
     let mut report = sums_report(&verified);

@@ -37,6 +37,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
+    arguments.safety.check()?;
     arguments.safety.log.restore(&arguments.pool)?;
     // Before it is opened, which may lengthen it.
     let found = std::fs::metadata(&arguments.pool);

@@ -26,7 +26,7 @@ const OPS_MAX: u64 = 8;
 ///
 /// Runs histories on a simulated persistent memory, which may lose every store that was not flushed and fenced. Crashes
 /// them at every moment that matters, recovers what may be left, and judges it: nothing that had returned may be taken
-/// back. Touches no file. The exit status is 2 if a promise was broken; then it prints how to reproduce that.
+/// back. Touches no file. The exit status is 1 if a promise was broken; then it prints how to reproduce that.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         return Ok(Status::Done);
     }
     output::complain("a promise was broken, or a broken place went unnoticed");
-    Ok(Status::Failed)
+    Ok(Status::Absent)
 }
 
 fn asked_for(arguments: &Arguments, target: Target, workers: usize) -> Campaign {
@@ -136,7 +136,7 @@ fn asked_for(arguments: &Arguments, target: Target, workers: usize) -> Campaign 
 }
 
 fn run_one(campaign: &Campaign) -> Report {
-    let step = progress::unknown("images");
+    let step = progress::unknown("crashing", "images");
     campaign.run(&|counters: Counters| step.set_position(counters.images))
 }
 

@@ -10,6 +10,7 @@ use firndex::{Kind, Medium, OpenError, Stats};
 use super::engine::Choice;
 use crate::failure::{Failure, Status};
 use crate::output;
+use crate::progress;
 use crate::safety::Safety;
 
 /// Make a new, empty pool
@@ -85,7 +86,7 @@ fn explain(path: &Path, error: firndex::Error) -> anyhow::Error {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
-    let options = arguments.safety.add_to(arguments.engine.options()).medium(arguments.medium);
+    let options = arguments.safety.add_to(arguments.engine.options())?.medium(arguments.medium);
     let options = if arguments.sums { options.keep_sums(true) } else { options };
     let create = || -> firndex::Result<Stats> {
         Ok(match (arguments.kind, arguments.or_open) {
@@ -111,8 +112,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
             }
         })
     };
-    let stats = arguments.safety.log.waiting.until_free(path, create);
+    let step = progress::waiting("creating");
+    let stats = arguments.safety.log.waiting.until_free(path, &step, create);
+    drop(step);
     let stats = stats.map_err(|error| explain(path, error))?;
+    arguments.safety.note_what_means_nothing(stats.durability);
     let done = if stats.incarnation > 1 { "opened" } else { "created" };
     output::talk(format_args!(
         "{done} {} (kind {}, engine {})",

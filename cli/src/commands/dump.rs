@@ -1,20 +1,21 @@
 //! `firndex dump`: write every pair to a file.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::count::counted;
-use crate::failure::{Failure, Status};
-use crate::format::{Field, Format, is_stream};
+use crate::failure::{Ended, Failure, Status};
+use crate::format::{Field, Format, Towards, is_stream};
+use crate::interrupt::{self, Interrupts};
 use crate::output;
 use crate::pool::AnyPool;
 use crate::progress;
 use crate::reading::Reading;
+use crate::whole_file::{self, WholeFile};
 
 /// Bytes written in one call.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -26,7 +27,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// object with a key and a value. Bytes that are not UTF-8 text are in base64, in a field named key_base64 or
 /// value_base64. Tables of other types than numbers have values of simple types as Rust writes them, structs as JSON
 /// objects, arrays and tuples as JSON arrays, and bytes in hexadecimal digits (0x...), as have tables that do not record
-/// their types. Pairs come in no order. FILE must not exist yet; if the dump fails it is removed.
+/// their types. Pairs come in no order. FILE gets its name
+/// when it is complete and on the device. A new one can be read by nobody who cannot read POOL.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,6 +43,9 @@ pub(crate) struct Arguments {
     /// The file to write, or - for stdout
     #[arg(default_value = "-")]
     file: PathBuf,
+    /// If FILE exists, replace it when the dump is complete. It keeps its mode
+    #[arg(long)]
+    replace: bool,
     /// Format to write [default: by the end of the file's name; csv for stdout]
     #[arg(long)]
     format: Option<Format>,
@@ -49,55 +54,80 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let format = match arguments.format {
         Some(format) => format,
-        None => Format::guess(&arguments.file)?,
+        None => Format::guess(&arguments.file, Towards::Dump)?,
     };
+    let to_stdout = is_stream(&arguments.file);
+    if to_stdout && arguments.replace {
+        let hint = "leave it out, or name a file";
+        return Err(Failure::new("--replace is for a file, and this goes to stdout", hint).into());
+    }
+    let mode = whole_file::mode_of_new_files();
     // The pool before the file: no file is made for a pool that is not there.
     let pool = AnyPool::open_to_copy(&arguments.pool, &arguments.reading)?;
-    let dumped = if is_stream(&arguments.file) {
-        dump(&pool, format, &mut io::stdout().lock())
+    let dumped = if to_stdout {
+        dump(&pool, format, &mut output::Stdout).map_err(|error| match error {
+            Undumped::Pool(error) => error,
+            Undumped::Target(error) => output::unwritten(error),
+        })
     } else {
-        dump_to_file(&pool, format, &arguments.file)
+        dump_to_file(&pool, format, arguments, mode)
     };
     let closed = pool.close();
+    if matches!(&dumped, Err(error) if error.is::<Ended>()) {
+        dumped?;
+        return Ok(Status::Failed);
+    }
     let pairs = dumped.with_context(|| format!("dumping {}", arguments.pool.display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
-    if let Some(pairs) = pairs {
-        output::talk(format_args!(
-            "dumped {} of {}",
-            counted(pairs, "record"),
-            arguments.pool.display()
-        ));
-    }
+    output::talk(format_args!(
+        "dumped {} of {}",
+        counted(pairs, "record"),
+        arguments.pool.display()
+    ));
     Ok(Status::Done)
 }
 
-fn dump_to_file(pool: &AnyPool, format: Format, path: &Path) -> Result<Option<u64>> {
-    // Never over a file that is there: it may be the pool.
-    let mut file = File::create_new(path).map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists => "name another file, or remove this one first",
-            _ => "FILE is made by the dump; - stands for stdout",
-        };
-        Failure::new(format!("making {}", path.display()), hint).caused_by(error)
-    })?;
-    let dumped = dump(pool, format, &mut file)
-        .and_then(|pairs| file.sync_all().map(|()| pairs).map_err(unwritable));
-    if dumped.is_err() {
-        // What is there is not all: nobody should take it for a dump.
-        let _ = std::fs::remove_file(path);
+fn dump_to_file(pool: &AnyPool, format: Format, arguments: &Arguments, mode: u32) -> Result<u64> {
+    let Arguments { pool: source, file: path, replace, .. } = arguments;
+    let interrupts = Interrupts::watch().context("watching for Ctrl-C")?;
+    let mut file = interrupts.writer(WholeFile::begin(path, *replace, source, mode)?);
+    let dumped = dump(pool, format, &mut file).and_then(|pairs| {
+        let published = file.into_inner().publish(|| interrupts.check());
+        published.map(|()| pairs).map_err(Undumped::Target)
+    });
+    match dumped {
+        Ok(pairs) => Ok(pairs),
+        Err(Undumped::Pool(error)) => Err(error),
+        Err(Undumped::Target(error)) if interrupt::is_meant_by(&error) => {
+            let shown = path.display();
+            let what = match path.symlink_metadata() {
+                Ok(_) => format!("{shown} is as it was"),
+                Err(_) => format!("there is no {shown}"),
+            };
+            Err(interrupts.ended(what).into())
+        }
+        Err(Undumped::Target(error)) => {
+            let hint = match error.kind() {
+                io::ErrorKind::FileTooLarge => "is there a limit, such as ulimit -f?",
+                io::ErrorKind::AlreadyExists => "somebody has made it meanwhile: name another file",
+                _ => "is the disk full?",
+            };
+            Err(Failure::new(format!("writing {}", path.display()), hint).caused_by(error).into())
+        }
     }
-    dumped
 }
 
-fn unwritable(error: io::Error) -> anyhow::Error {
-    Failure::new("writing", "is the disk full?").caused_by(error).into()
+/// Where a dump failed.
+enum Undumped {
+    Pool(anyhow::Error),
+    Target(io::Error),
 }
 
-/// Writes every pair; returns how many. `None`: a reader of stdout has gone away, since it has what it wanted.
-fn dump(pool: &AnyPool, format: Format, out: &mut dyn Write) -> Result<Option<u64>> {
+/// Writes every pair; returns how many.
+fn dump(pool: &AnyPool, format: Format, out: &mut dyn Write) -> Result<u64, Undumped> {
     let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     let mut pairs = 0;
-    let step = progress::count("dumping", pool.len());
+    let step = progress::count("dumping", "records", pool.len());
     format.begin(&mut buffer);
     let visited = {
         let mut visit = |key: Field<'_>, value: Field<'_>| -> ControlFlow<io::Error> {
@@ -111,15 +141,11 @@ fn dump(pool: &AnyPool, format: Format, out: &mut dyn Write) -> Result<Option<u6
             step.set_position(pairs);
             written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
         };
-        pool.try_for_each(&mut visit)?
+        pool.try_for_each(&mut visit).map_err(Undumped::Pool)?
     };
     let written = match visited {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => out.write_all(&buffer).and_then(|()| out.flush()),
     };
-    match written {
-        Ok(()) => Ok(Some(pairs)),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(None),
-        Err(error) => Err(unwritable(error)),
-    }
+    written.map(|()| pairs).map_err(Undumped::Target)
 }

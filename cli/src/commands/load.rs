@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use firndex::{BatchError, Error, ItemError};
 
+use crate::closed;
 use crate::count::counted;
 use crate::failure::{Failure, Status};
-use crate::format::{Format, is_stream};
+use crate::format::{Format, Towards, is_stream};
 use crate::input::{Delimited, JsonLines, Pairs};
+use crate::interrupt::{self, Interrupts};
 use crate::output;
 use crate::pool::{AnyPool, Pool, decimal};
 use crate::progress::{self, Step};
@@ -28,13 +30,15 @@ const READ_BUFFER_BYTES: usize = 1 << 20;
 /// Store every pair of a CSV, TSV or JSON lines file
 ///
 /// In csv and tsv the first row names the columns; with --no-header it is a pair, too. Fields in quotes may hold
-/// anything; a quote inside them is written twice. In jsonl each line is an object. A string is stored as its text, any
-/// other value as its JSON text. A field whose name ends with _base64 holds bytes in base64, as `firndex dump` writes
-/// them. A table pool takes decimal numbers only.
+/// anything; a quote inside them is written twice. Outside quotes, a carriage return must be part of a line end, and
+/// NUL bytes are refused. In jsonl each line is an object. A string is stored as its text, any other value as its JSON
+/// text. A field whose name ends with _base64 holds bytes in base64, as `firndex dump` writes them. A table pool takes
+/// decimal numbers only. UTF-16 and compressed files are refused.
 ///
 /// If a key is repeated, or is already in the pool, the last value wins; the summary counts these. A malformed record
 /// ends the load and its line number is reported. The records before it stay stored. If the pool is full, the line of
-/// the first record that was not stored is reported, and how many records behind it were.
+/// the first record that was not stored is reported, and how many records behind it were. The first Ctrl-C ends the
+/// load as the end of the file would, and says how much is stored.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -67,19 +71,24 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let format = match arguments.format {
         Some(format) => format,
-        None => Format::guess(&arguments.file)?,
+        None => Format::guess(&arguments.file, Towards::Load)?,
     };
     // The pool before the file: stdin is not consumed for a pool that is not there.
     let pool = AnyPool::open_to_change(&arguments.pool, &arguments.safety)?;
-    let (input, step) = open(&arguments.file)?;
+    let interrupts = Interrupts::watch().context("watching for Ctrl-C")?;
+    let (input, step) = open(&arguments.file, &interrupts)?;
     let (mut stored, pairs_before) = (0, pool.len());
-    let loaded = read_pairs(arguments, format, input)
-        .and_then(|mut pairs| load(&pool, pairs.as_mut(), &mut stored));
+    // Where the first pair is that was not read.
+    let mut line = 1;
+    let loaded = read_pairs(arguments, format, input).and_then(|mut pairs| {
+        let loaded = load(&pool, pairs.as_mut(), &mut stored);
+        line = pairs.record_line();
+        loaded
+    });
     drop(step);
     // Nobody else writes meanwhile.
     let new = pool.len().saturating_sub(pairs_before).min(stored);
-    let closed = pool.close();
-
+    // Closing may take long, and may be interrupted, too.
     output::talk(format_args!(
         "loaded {} into {}: {}, {} (the last value won)",
         counted(stored, "record"),
@@ -87,8 +96,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         counted(new, "new key"),
         counted(stored - new, "duplicate"),
     ));
-    let source = if is_stream(&arguments.file) { Path::new("stdin") } else { &arguments.file };
-    loaded.with_context(|| format!("loading {}", source.display()))?;
+    let closed = pool.close();
+    if let Err(error) = &loaded
+        && interrupt::is_behind(error)
+    {
+        let what = match stored {
+            0 => "nothing is stored".into(),
+            _ => format!("all records before line {line} are stored, and none behind it"),
+        };
+        closed.with_context(|| format!("{what}; closing {}", arguments.pool.display()))?;
+        return Err(interrupts.ended(what).into());
+    }
+    loaded.with_context(|| format!("loading {}", named(&arguments.file).display()))?;
     closed.with_context(|| format!("closing {}", arguments.pool.display()))?;
     if stored == 0 {
         output::talk(format_args!("{}", nothing_loaded(format, arguments.no_header)));
@@ -107,30 +126,33 @@ fn nothing_loaded(format: Format, no_header: bool) -> &'static str {
     }
 }
 
+/// A file as messages name it.
+fn named(file: &Path) -> &Path {
+    if is_stream(file) { Path::new("stdin") } else { file }
+}
+
 /// Opens the input below a bar that moves as it is read.
-fn open(path: &Path) -> Result<(Box<dyn BufRead>, Step)> {
-    let (source, step): (Box<dyn Read>, _) = if is_stream(path) {
-        (Box::new(io::stdin()), progress::unknown("loading"))
-    } else {
-        let open = || -> io::Result<(File, u64)> {
-            let file = File::open(path)?;
-            let metadata = file.metadata()?;
-            if metadata.is_dir() {
-                return Err(io::ErrorKind::IsADirectory.into());
-            }
-            Ok((file, metadata.len()))
-        };
-        let (file, bytes) = open().map_err(|error| {
-            Failure::new(
-                format!("opening {}", path.display()),
-                "FILE is a csv, tsv or jsonl file, or - for stdin",
-            )
-            .caused_by(error)
-        })?;
-        (Box::new(file), progress::bytes("loading", bytes))
+fn open(path: &Path, interrupts: &Interrupts) -> Result<(Box<dyn BufRead>, Step)> {
+    let open = || -> io::Result<(File, Step)> {
+        if is_stream(path) {
+            return Ok((closed::stdin_file()?, progress::unknown_bytes("loading")));
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok((file, progress::bytes("loading", metadata.len())))
     };
-    let reader = BufReader::with_capacity(READ_BUFFER_BYTES, step.wrap_read(source));
-    Ok((Box::new(reader), step))
+    let (source, step) = open().map_err(|error| {
+        Failure::new(
+            format!("opening {}", named(path).display()),
+            "FILE is a csv, tsv or jsonl file, or - for stdin",
+        )
+        .caused_by(error)
+    })?;
+    let source = step.wrap_read(interrupts.reader(source));
+    Ok((Box::new(BufReader::with_capacity(READ_BUFFER_BYTES, source)), step))
 }
 
 fn read_pairs(

@@ -30,6 +30,7 @@ use demo::writer;
 use torture::{lives, victim};
 
 use crate::failure::Status;
+use crate::output;
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -49,11 +50,21 @@ First steps:
   firndex compact sparse.firn             make the file smaller
   firndex remove fruit.firn               remove a pool, with its log and checkpoint
 
-Data goes to stdout, everything else to stderr. Exit status: 0 done or found, 1 absent, 2 error.";
+Data goes to stdout, everything else to stderr. Exit status: 0 done or found, 1 absent or a broken
+promise, 2 error.";
 
-/// Ends the help of each command.
-const EXIT_STATUS: &str = "\
-Exit status: 0 done or found, 1 the key is absent, 2 an error, or what was checked is not sound.";
+/// The exit statuses of a command, which end its help.
+fn exit_status(command: &str) -> &'static str {
+    match command {
+        "get" | "del" => "Exit status: 0 done, 1 the key is absent, 2 an error.",
+        "check" => "Exit status: 0 the pool is sound, 2 it is not, or an error.",
+        "salvage" => "Exit status: 0 nothing is missing, 2 something is or may be, or an error.",
+        "demo" | "crash" | "torture" => {
+            "Exit status: 0 every promise was kept, 1 a promise was broken, 2 an error."
+        }
+        _ => "Exit status: 0 done, 2 an error.",
+    }
+}
 
 /// A crash-safe hash index in one file
 ///
@@ -63,7 +74,7 @@ Exit status: 0 done or found, 1 the key is absent, 2 an error, or what was check
 #[derive(Debug, Parser)]
 #[command(name = "firndex", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = FIRST_STEPS)]
-pub(crate) struct Arguments {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -107,14 +118,25 @@ fn command() -> Clap {
     Arguments::command().mut_subcommands(|command| {
         let said = command.get_after_long_help().map(ToString::to_string);
         let help = said.map_or_else(String::new, |examples| format!("{examples}\n\n"));
-        command.after_long_help(help + EXIT_STATUS)
+        let status = exit_status(command.get_name());
+        command.after_long_help(help + status)
     })
 }
 
-/// What was asked for. Whoever asks for something else, or for help, is answered here.
-pub(crate) fn parse() -> Arguments {
-    let matches = command().get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+/// What was asked for; `None` if it was help, which is then given. Whoever asks for what there is not is answered here.
+fn parse() -> Result<Option<Arguments>> {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => error.exit(),
+        Err(asked) => {
+            let help = asked.render();
+            let is_styled = output::to_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let text = if is_styled { help.ansi().to_string() } else { help.to_string() };
+            output::data(text.as_bytes())?;
+            return Ok(None);
+        }
+    };
+    Ok(Some(Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())))
 }
 
 /// A number of minutes, none or for ever included.
@@ -124,7 +146,8 @@ fn minutes(text: &str) -> Result<f64, String> {
 }
 
 /// Runs the subcommand that was asked for.
-pub(crate) fn run(arguments: Arguments) -> Result<Status> {
+pub(crate) fn run() -> Result<Status> {
+    let Some(arguments) = parse()? else { return Ok(Status::Done) };
     match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Create(arguments) => create::run(&arguments),
@@ -155,7 +178,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EXIT_STATUS, command};
+    use super::{command, exit_status};
 
     #[test]
     fn arguments_are_consistent() {
@@ -171,7 +194,7 @@ mod tests {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
             assert!(help.contains(&format!("firndex {name} ")), "no example in: {help}");
-            assert!(help.contains(EXIT_STATUS), "no exit status in: {help}");
+            assert!(help.contains(exit_status(&name)), "no exit status in: {help}");
         }
     }
 }

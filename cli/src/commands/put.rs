@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -10,6 +10,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use firndex::VALUE_BYTES_MAX;
 
+use crate::closed;
+use crate::count::counted;
 use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool::{AnyPool, Pool, decimal};
@@ -64,12 +66,22 @@ fn value(arguments: &Arguments) -> Result<Cow<'_, [u8]>> {
         return Ok(arguments.value.as_bytes().into());
     }
     let mut value = Vec::new();
-    // One byte too many is refused by the pool; what comes behind that need not be read.
+    // One byte too many is enough to know that there are too many.
     let most = VALUE_BYTES_MAX as u64 + 1;
-    let read = io::stdin().lock().take(most).read_to_end(&mut value);
+    let read = closed::stdin_file().and_then(|stdin| stdin.take(most).read_to_end(&mut value));
     read.map_err(|error| {
         Failure::new("reading the value from stdin", "pipe it in, or name a file: < FILE")
             .caused_by(error)
     })?;
+    if value.len() > VALUE_BYTES_MAX {
+        let most = counted(VALUE_BYTES_MAX as u64, "byte");
+        let what =
+            format!("the value from stdin has more than {most} ({} MiB)", VALUE_BYTES_MAX >> 20);
+        return Err(Failure::new(
+            what,
+            "that is the most that a value may have: store it in parts",
+        )
+        .into());
+    }
     Ok(value.into())
 }

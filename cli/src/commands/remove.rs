@@ -8,6 +8,7 @@ use clap::Args;
 use crate::failure::Status;
 use crate::output;
 use crate::pool;
+use crate::progress;
 use crate::safety::LogPlace;
 
 /// Remove a pool: its file, and the directory of its log, checkpoint and sums
@@ -29,7 +30,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
     let options = arguments.log.options();
-    let removed = arguments.log.waiting.until_free(path, || options.remove(path));
+    let step = progress::waiting("removing");
+    let removed = arguments.log.waiting.until_free(path, &step, || options.remove(path));
+    drop(step);
     removed.map_err(|error| pool::explain(path, error))?;
     output::talk(format_args!("removed {}", path.display()));
     Ok(Status::Done)

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     pool: PathBuf,
     #[command(flatten)]
     target: Target,
-    /// Also copy items that nothing leads to: their pairs were removed, or their slots are damaged
+    /// Also copy pairs that the index does not lead to: they were removed, or a damaged part of it led to them
     #[arg(long)]
     orphans: bool,
 }
@@ -102,7 +102,8 @@ fn incomplete(path: &Path, saved: &Salvaged, has_orphans: bool) -> Failure {
     safe.push(".safe");
     let safe = Path::new(&safe);
     let hint = if saved.orphans > 0 && !has_orphans {
-        "items that nothing leads to may be what is missing: --orphans copies them, too".into()
+        "pairs that the index does not lead to may be what is missing: --orphans copies them, too"
+            .into()
     } else if safe.exists() {
         format!(
             "try its checkpoint, too, and keep the larger: firndex salvage {} OUT",
@@ -149,11 +150,23 @@ fn as_text(saved: &Salvaged) -> String {
         lines.push(says.into());
     }
     for (count, noun, what) in [
-        (saved.misplaced, "key", "left out, found where it cannot be"),
-        (saved.unreadable, "slot", "left out, without an item that fits its checksum"),
-        (saved.contradictory, "key", "met once more with another value"),
-        (saved.unread_bytes, "byte", "of the index missing or unreadable"),
-        (saved.orphans, "item", "that nothing leads to: removed, or of a damaged slot"),
+        (
+            saved.misplaced,
+            "pair",
+            "left out: no look-up finds such a key there, so the key or its place is damaged",
+        ),
+        (saved.unreadable, "pair", "left out: what the index leads to does not fit its checksum"),
+        (
+            saved.contradictory,
+            "pair",
+            "left out: the same key is there with the value that look-ups find",
+        ),
+        (saved.unread_bytes, "byte", "of the index missing or unreadable, with all pairs in them"),
+        (
+            saved.orphans,
+            "pair",
+            "that the index does not lead to: removed earlier, or lost with a damaged part of it",
+        ),
     ] {
         if count > 0 {
             lines.push(format!("{} {what}", counted(count, noun)));

@@ -6,13 +6,13 @@
 
 use std::io::BufRead;
 
-use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
+use super::{Begun, Pair, Pairs, RECORD_BYTES_MAX, TO_LINE_FEEDS, TO_UTF_8, Unreadable, begin};
 use crate::count::counted;
 use crate::quote::quote;
 
 /// Reads rows of fields between delimiters, the first row being the columns' names.
 pub(crate) struct Delimited<R> {
-    rows: Rows<R>,
+    rows: Rows<Begun<R>>,
     /// How many each row has; `None`: as many as the first row, which is still to be read.
     columns: Option<usize>,
     key_column: usize,
@@ -22,13 +22,12 @@ pub(crate) struct Delimited<R> {
 impl<R: BufRead> Delimited<R> {
     /// Reads the header and finds the two columns in it: by name, or else the first and second.
     pub(crate) fn new(
-        mut input: R,
+        input: R,
         delimiter: u8,
         key: Option<&[u8]>,
         value: Option<&[u8]>,
     ) -> Result<Self, Unreadable> {
-        skip_byte_order_mark(&mut input)?;
-        let mut rows = Rows::new(input, delimiter);
+        let mut rows = Rows::new(begin(input)?, delimiter);
         let Some(line) = rows.read()? else {
             return Err(Unreadable::at(
                 1,
@@ -36,12 +35,12 @@ impl<R: BufRead> Delimited<R> {
             ));
         };
         let names: Vec<&[u8]> = rows.fields().collect();
-        let find = |wanted: Option<&[u8]>, default: usize| {
+        let find = |wanted: Option<&[u8]>, default: usize| -> Result<usize, Unreadable> {
             let found = match wanted {
                 Some(name) => names.iter().position(|column| *column == name),
                 None => Some(default).filter(|column| *column < names.len()),
             };
-            found.ok_or_else(|| {
+            let column = found.ok_or_else(|| {
                 let listed: Vec<String> = names.iter().map(|name| quote(name)).collect();
                 let expected = match wanted {
                     Some(name) => format!("no column {}", quote(name)),
@@ -51,7 +50,10 @@ impl<R: BufRead> Delimited<R> {
                     line,
                     format!("{expected} in the header; it has {}", listed.join(", ")),
                 )
-            })
+            })?;
+            demand_one(&names, column, wanted.is_some())
+                .map_err(|what| Unreadable::at(line, what))?;
+            Ok(column)
         };
         let key_column = find(key, 0)?;
         let value_column = find(value, 1)?;
@@ -60,11 +62,24 @@ impl<R: BufRead> Delimited<R> {
     }
 
     /// All rows are pairs, the first one too: the first column is the key, the second the value.
-    pub(crate) fn without_header(mut input: R, delimiter: u8) -> Result<Self, Unreadable> {
-        skip_byte_order_mark(&mut input)?;
-        let rows = Rows::new(input, delimiter);
+    pub(crate) fn without_header(input: R, delimiter: u8) -> Result<Self, Unreadable> {
+        let rows = Rows::new(begin(input)?, delimiter);
         Ok(Delimited { rows, columns: None, key_column: 0, value_column: 1 })
     }
+}
+
+/// Refuses a column whose name another one has, too: nobody knows which is meant.
+fn demand_one(names: &[&[u8]], column: usize, is_named: bool) -> Result<(), String> {
+    let same = |(other, name): (usize, &&[u8])| {
+        (other != column && *name == names[column]).then_some(other)
+    };
+    let Some(other) = names.iter().enumerate().find_map(same) else { return Ok(()) };
+    let (first, second) = (column.min(other) + 1, column.max(other) + 1);
+    let name = quote(names[column]);
+    let or = if is_named { "" } else { "; if the first row is a pair, use --no-header" };
+    Err(format!(
+        "found the name {name} twice in the header, of columns {first} and {second}: expected another for each{or}"
+    ))
 }
 
 impl<R: BufRead> Pairs for Delimited<R> {
@@ -97,6 +112,10 @@ impl<R: BufRead> Pairs for Delimited<R> {
             value: self.rows.field(self.value_column).to_vec(),
         }))
     }
+
+    fn record_line(&self) -> u64 {
+        self.rows.first_line
+    }
 }
 
 /// Where the reader stands within a row.
@@ -111,7 +130,8 @@ enum State {
     /// Behind a quote in a quoted field: either it closes the field, or the next byte is a quote
     /// too and the pair means one.
     Closed,
-    /// Behind a carriage return behind a closing quote: only a line feed may follow.
+    /// Behind a carriage return outside quotes: only a line feed may follow. The second is behind a closing quote.
+    Return,
     ClosedReturn,
 }
 
@@ -121,6 +141,8 @@ struct Rows<R> {
     delimiter: u8,
     /// The line that the next byte belongs to, counted from 1.
     line: u64,
+    /// The line that the row begins at which was read last.
+    first_line: u64,
     /// The fields of the row last read, end to end.
     bytes: Vec<u8>,
     /// Where each of them ends.
@@ -132,7 +154,7 @@ struct Rows<R> {
 impl<R: BufRead> Rows<R> {
     fn new(input: R, delimiter: u8) -> Self {
         let (bytes, ends) = (Vec::new(), Vec::new());
-        Rows { input, delimiter, line: 1, bytes, ends, bytes_max: RECORD_BYTES_MAX }
+        Rows { input, delimiter, line: 1, first_line: 1, bytes, ends, bytes_max: RECORD_BYTES_MAX }
     }
 
     fn field(&self, column: usize) -> &[u8] {
@@ -149,11 +171,11 @@ impl<R: BufRead> Rows<R> {
         loop {
             self.bytes.clear();
             self.ends.clear();
-            let first_line = self.line;
+            self.first_line = self.line;
             let (ended, quoted) = self.read_row()?;
             let blank = self.ends.len() == 1 && self.bytes.is_empty() && !quoted;
             if !blank {
-                return Ok(Some(first_line));
+                return Ok(Some(self.first_line));
             }
             if ended {
                 return Ok(None);
@@ -205,11 +227,26 @@ impl<R: BufRead> Rows<R> {
                         break;
                     }
                     (State::Closed, b'\r') => State::ClosedReturn,
+                    (State::Start | State::Plain, b'\r') => State::Return,
+                    (State::Return | State::ClosedReturn, _) => {
+                        let what = format!(
+                            "found a carriage return that no line feed follows, expected one only within quotes: if it \
+                             ends a line, {TO_LINE_FEEDS} makes it a line feed"
+                        );
+                        return Err(Unreadable::at(self.line, what));
+                    }
+                    (State::Start | State::Plain, 0) => {
+                        let what = format!(
+                            "found a NUL byte, expected one only within quotes: is this text? If it is UTF-16, \
+                             {TO_UTF_8} makes it UTF-8"
+                        );
+                        return Err(Unreadable::at(self.line, what));
+                    }
                     (State::Start | State::Plain | State::Closed, _) if byte == self.delimiter => {
                         self.ends.push(self.bytes.len());
                         State::Start
                     }
-                    (State::Closed | State::ClosedReturn, _) => {
+                    (State::Closed, _) => {
                         return Err(Unreadable::at(
                             self.line,
                             format!(
@@ -244,11 +281,8 @@ impl<R: BufRead> Rows<R> {
         }
     }
 
-    /// Ends the last field of a row; a carriage return before the line end belongs to that.
+    /// Ends the last field of a row; whether it had quotes.
     fn end_field(&mut self, state: State) -> bool {
-        if state == State::Plain && self.bytes.last() == Some(&b'\r') {
-            self.bytes.pop();
-        }
         self.ends.push(self.bytes.len());
         matches!(state, State::Closed | State::ClosedReturn)
     }
@@ -322,7 +356,10 @@ mod tests {
         assert!(message("k,v\na,1,2\n").starts_with("line 2: found 3 fields"));
         assert!(message("k,v\na,1\nb,\"2\nc,3\n").starts_with("line 3: found the end of the file"));
         assert!(message("k,v\n\"a\nb\"c,1\n").starts_with("line 3: found \"c\""));
-        assert!(message("k,v\n\"a\"\r,1\n").starts_with("line 2: found \",\""));
+        for text in ["k,v\n\"a\"\r,1\n", "k,v\na\r,1\n", "k,v\n\r,1\n", "k,v\na,1\r\r\n"] {
+            assert!(message(text).starts_with("line 2: found a carriage return"), "{text:?}");
+        }
+        assert!(message("k,v\na,\0\n").starts_with("line 2: found a NUL"));
         assert!(message("k\na\n").starts_with("line 1: no column 2"));
     }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, Read};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Pair, Pairs, RECORD_BYTES_MAX, Unreadable, skip_byte_order_mark};
+use super::{Begun, Pair, Pairs, RECORD_BYTES_MAX, TO_LINE_FEEDS, Unreadable, begin};
 use crate::base64::{self, BASE64_SUFFIX};
 use crate::quote::quote;
 
@@ -14,7 +14,7 @@ use crate::quote::quote;
 /// value for its JSON text just as it stands, so that no number loses a digit. A field with the suffix
 /// [`BASE64_SUFFIX`] has bytes.
 pub(crate) struct JsonLines<R> {
-    input: R,
+    input: Begun<R>,
     key: String,
     value: String,
     line: u64,
@@ -22,10 +22,9 @@ pub(crate) struct JsonLines<R> {
 }
 
 impl<R: BufRead> JsonLines<R> {
-    pub(crate) fn new(mut input: R, key: &str, value: &str) -> Result<Self, Unreadable> {
-        skip_byte_order_mark(&mut input)?;
+    pub(crate) fn new(input: R, key: &str, value: &str) -> Result<Self, Unreadable> {
         Ok(JsonLines {
-            input,
+            input: begin(input)?,
             key: key.to_owned(),
             value: value.to_owned(),
             line: 0,
@@ -38,11 +37,11 @@ impl<R: BufRead> JsonLines<R> {
         loop {
             self.text.clear();
             let limit = RECORD_BYTES_MAX as u64;
+            self.line += 1;
             let read = Read::take(&mut self.input, limit).read_until(b'\n', &mut self.text)?;
             if read == 0 {
                 return Ok(false);
             }
-            self.line += 1;
             if read == RECORD_BYTES_MAX && self.text.last() != Some(&b'\n') {
                 return Err(Unreadable::at(
                     self.line,
@@ -73,7 +72,7 @@ impl<R: BufRead> Pairs for JsonLines<R> {
             ));
         }
         let object: Object<'_> = serde_json::from_slice(text)
-            .map_err(|error| Unreadable::at(line, explain(&error, begin)))?;
+            .map_err(|error| Unreadable::at(line, explain(&error, begin) + &line_ends(text)))?;
         let field = |name: &str| -> Result<Vec<u8>, Unreadable> {
             let find = |name: &str| -> Result<Option<&RawValue>, Unreadable> {
                 let mut found = object.0.iter().filter(|(field, _)| field == name);
@@ -126,6 +125,20 @@ impl<R: BufRead> Pairs for JsonLines<R> {
         };
         Ok(Some(Pair { line, key: field(&self.key)?, value: field(&self.value)? }))
     }
+
+    fn record_line(&self) -> u64 {
+        self.line
+    }
+}
+
+/// What else may be the matter with a line that is no JSON.
+fn line_ends(text: &[u8]) -> String {
+    if !text.contains(&b'\r') {
+        return String::new();
+    }
+    format!(
+        "; found a carriage return that no line feed follows: if it ends a line, {TO_LINE_FEEDS} makes it a line feed"
+    )
 }
 
 /// The bytes of a field in base64.

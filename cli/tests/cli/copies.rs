@@ -96,7 +96,10 @@ fn a_salvage_tells_what_is_missing() {
     workspace.run(["check", "pool"]).demand(2);
     let saved = workspace.run(["salvage", "pool", "saved"]).demand(2);
     let told = String::from_utf8(saved.stdout().to_vec()).unwrap();
-    assert!(told.contains("1 slot left out") && told.contains("3 pairs in the pool"), "{told}");
+    assert!(
+        told.contains("1 pair left out: what the index") && told.contains("3 pairs in the pool"),
+        "{told}"
+    );
     assert!(saved.stderr().contains("not all of pool could be saved"), "{}", saved.stderr());
     let json = workspace.run(["salvage", "pool", "json", "--json"]).demand(2).json();
     assert_eq!(
@@ -119,6 +122,32 @@ fn a_salvage_tells_what_is_missing() {
     workspace.write("letter", "a letter".repeat(2000));
     let letter = workspace.run(["salvage", "letter", "none"]).demand_error(&["not a firndex pool"]);
     assert!(!letter.stderr().contains("salvage POOL"), "it was just tried: {}", letter.stderr());
+}
+
+/// Their bits are others, so they hash elsewhere.
+#[test]
+fn a_salvage_says_what_is_the_matter_with_keys_that_are_not_where_they_belong() {
+    let workspace = Workspace::new();
+    let path = workspace.path("pool");
+    let table = Options::new().create_table(&path).unwrap();
+    let key = |number: u64| 0x1122_3344_5566_0000 | number;
+    (0..1000).for_each(|number| assert_eq!(table.put(key(number), number).unwrap(), None));
+    table.close().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    for number in 0..100 {
+        let found = bytes.windows(8).position(|word| word == key(number).to_le_bytes());
+        bytes[found.unwrap() + 7] ^= 1;
+    }
+    std::fs::write(&path, &bytes).unwrap();
+    let json = workspace.run(["salvage", "pool", "json", "--json"]).demand(2).json();
+    let misplaced = json["misplaced"].as_u64().unwrap();
+    assert!(misplaced > 1, "{json}");
+    let saved = workspace.run(["salvage", "pool", "saved"]).demand(2);
+    let told = String::from_utf8(saved.stdout().to_vec()).unwrap();
+    let says = format!(
+        "{misplaced} pairs left out: no look-up finds such a key there, so the key or its place"
+    );
+    assert!(told.contains(&says) && !told.contains("cannot be"), "{told}");
 }
 
 #[test]
@@ -158,7 +187,7 @@ fn a_salvage_says_how_orphans_are_copied() {
     workspace.write("pool", &bytes);
     let saved = workspace.run(["salvage", "pool", "saved"]).demand(2);
     let told = String::from_utf8_lossy(saved.stdout()).into_owned();
-    assert!(told.contains("1 item that nothing leads to"), "{told}");
+    assert!(told.contains("1 pair that the index does not lead to"), "{told}");
     assert!(saved.stderr().contains("--orphans copies them"), "{}", saved.stderr());
     let saved = workspace.run(["salvage", "pool", "more", "--orphans"]).demand(2);
     assert!(!saved.stderr().contains("--orphans"), "{}", saved.stderr());

@@ -3,6 +3,9 @@
 use crate::workspace::Workspace;
 use firndex::{Engine, Options, Store, Table};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use workload::Random;
 
@@ -98,11 +101,15 @@ fn nothing_is_written_over() {
     let before = std::fs::read(workspace.path("pool")).unwrap();
     workspace
         .run(["dump", "pool", "pool", "--format", "csv"])
-        .demand_error(&["making pool", "name another file"]);
+        .demand_error(&["pool exists", "name another file"]);
     assert!(std::fs::read(workspace.path("pool")).unwrap() == before);
     workspace.run(["dump", "pool", "all.txt"]).demand_error(&["all.txt", "--format"]);
     workspace.run(["dump", "nowhere", "all.csv"]).demand_error(&["there is no pool at nowhere"]);
     workspace.run(["dump", "pool", "no/such/all.csv"]).demand_error(&["no/such/all.csv"]);
+    for no_file in ["..", "new/"] {
+        let dump = ["dump", "pool", no_file, "--format", "csv"];
+        workspace.run(dump).demand_error(&["no name of a file"]);
+    }
     assert!(!workspace.path("all.csv").exists());
 }
 
@@ -168,7 +175,7 @@ fn a_number_that_is_no_cursor_is_refused() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_a_dump_well() {
+fn a_reader_that_goes_away_ends_a_dump_silently() {
     let workspace = Workspace::with_pool("store");
     let options = Options::new();
     let store = options.open_store(workspace.path("pool")).unwrap();
@@ -178,5 +185,94 @@ fn a_reader_that_goes_away_ends_a_dump_well() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+    assert_eq!((output.status.signal(), &output.stderr[..]), (Some(13), &b""[..]));
+    assert!(firndex::inspect(workspace.path("pool")).unwrap().clean);
+}
+
+fn mode_of(workspace: &Workspace, name: &str) -> u32 {
+    std::fs::metadata(workspace.path(name)).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(workspace: &Workspace, name: &str, mode: u32) {
+    std::fs::set_permissions(workspace.path(name), Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_dump_is_as_private_as_its_pool() {
+    let workspace = Workspace::with_pool("store");
+    for (pool, umask, expected) in [
+        (0o600, "022", 0o600),
+        (0o640, "022", 0o640),
+        (0o644, "022", 0o644),
+        (0o666, "022", 0o644),
+        (0o644, "077", 0o600),
+        (0o755, "022", 0o644),
+    ] {
+        set_mode(&workspace, "pool", pool);
+        let mut command = workspace.command_of("/bin/sh");
+        let script = format!("umask {umask}; exec \"$0\" dump pool all.csv");
+        let output = command.args(["-c", &script, env!("CARGO_BIN_EXE_firndex")]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(mode_of(&workspace, "all.csv"), expected, "{pool:o}, {umask}");
+        std::fs::remove_file(workspace.path("all.csv")).unwrap();
+    }
+}
+
+#[test]
+fn a_file_is_replaced_only_if_asked_and_keeps_its_mode() {
+    let workspace = Workspace::with_pool("store");
+    workspace.run(["put", "pool", "key", "value"]).demand(0);
+    workspace.write("all.csv", "old");
+    for mode in [0o600, 0o664, 0o444] {
+        set_mode(&workspace, "all.csv", mode);
+        workspace.run(["dump", "pool", "all.csv"]).demand_error(&["all.csv exists", "--replace"]);
+        assert_eq!(std::fs::read(workspace.path("all.csv")).unwrap(), b"old");
+        workspace.run(["dump", "pool", "all.csv", "--replace"]).demand(0);
+        assert_eq!(std::fs::read(workspace.path("all.csv")).unwrap(), b"key,value\nkey,value\n");
+        assert_eq!(mode_of(&workspace, "all.csv"), mode);
+        std::fs::remove_file(workspace.path("all.csv")).unwrap();
+        workspace.write("all.csv", "old");
+    }
+    workspace.run(["dump", "pool", "new.csv", "--replace"]).demand(0);
+}
+
+/// Files that are not empty, in a directory of the workspace and those below it.
+fn files_below(workspace: &Workspace, dir: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for path in crate::workspace::list(&workspace.path(dir)) {
+        let name = format!("{dir}{}", path.file_name().unwrap().to_str().unwrap());
+        match std::fs::metadata(&path).unwrap() {
+            found if found.is_dir() => files.extend(files_below(workspace, &format!("{name}/"))),
+            found if found.len() > 0 => files.push(name),
+            _ => {}
+        }
+    }
+    files
+}
+
+#[test]
+fn no_pool_no_link_and_no_device_is_replaced() {
+    let workspace = Workspace::with_pool("store");
+    workspace.run(["put", "pool", "key", "value"]).demand(0);
+    workspace.run(["create", "other"]).demand(0);
+    workspace.write("target.csv", "kept");
+    std::os::unix::fs::symlink("target.csv", workspace.path("link.csv")).unwrap();
+    std::os::unix::fs::symlink("pool", workspace.path("link")).unwrap();
+    std::fs::hard_link(workspace.path("pool"), workspace.path("hard")).unwrap();
+    std::fs::create_dir(workspace.path("dir.csv")).unwrap();
+    let before = std::fs::read(workspace.path("pool")).unwrap();
+    let mut companions = files_below(&workspace, "");
+    companions.retain(|name| name.starts_with("pool.") || name.starts_with("other."));
+    assert!(companions.len() >= 2, "{companions:?}");
+    companions.extend(
+        ["pool", "other", "hard", "link", "link.csv", "dir.csv", "/dev/null"].map(String::from),
+    );
+    for file in &companions {
+        let replace = ["dump", "pool", file.as_str(), "--format", "csv", "--replace"];
+        workspace.run(replace).demand_error(&[file, "name another file"]);
+    }
+    assert!(std::fs::read(workspace.path("pool")).unwrap() == before);
+    assert_eq!(std::fs::read(workspace.path("target.csv")).unwrap(), b"kept");
+    workspace.run(["check", "pool"]).demand(0);
+    workspace.run(["dump", "pool", "-", "--replace"]).demand_error(&["--replace", "stdout"]);
 }

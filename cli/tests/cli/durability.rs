@@ -136,3 +136,32 @@ fn what_cannot_be_restored_is_refused_with_advice() {
     assert!(!workspace.path("pool").exists());
     assert_eq!(std::fs::read(&safe).unwrap(), bytes);
 }
+
+#[test]
+fn an_interval_that_means_nothing_is_refused() {
+    let workspace = Workspace::with_pool("store");
+    for durability in ["process", "commit"] {
+        for command in [
+            &["create", "new"][..],
+            &["put", "pool", "a", "b"],
+            &["del", "pool", "a"],
+            &["load", "pool", "-"],
+            &["shrink", "pool"],
+            &["compact", "pool"],
+        ] {
+            let before = std::fs::read(workspace.path("pool")).unwrap();
+            let asked = ["--durability", durability, "--durable-every", "5"];
+            let says = ["--durable-every", "--durability", durability, "periodic"];
+            workspace.run(command.iter().chain(&asked)).demand_error(&says);
+            assert!(!workspace.path("new").exists());
+            assert!(std::fs::read(workspace.path("pool")).unwrap() == before, "{command:?}");
+        }
+        // Nor is it for a pool that is so already.
+        let name = format!("is-{durability}");
+        workspace.run(["create", &name, "--durability", durability]).demand(0);
+        let put = ["put", name.as_str(), "a", "b", "--durable-every", "5"];
+        workspace.run(put).demand_error(&["--durable-every", durability, "--durability periodic"]);
+        workspace.run(["get", &name, "a"]).demand(1);
+        workspace.run(put.iter().chain(&["--durability", "periodic"])).demand(0);
+    }
+}

@@ -63,3 +63,16 @@ fn a_crash_run_of_no_minutes_makes_no_history() {
         workspace.run(["crash", &argument]).demand_wrong_use(&["number of minutes"]);
     }
 }
+
+#[test]
+fn what_judges_promises_has_the_same_exit_statuses() {
+    let workspace = Workspace::new();
+    for command in ["crash", "torture", "demo"] {
+        let help = workspace.run([command, "--help"]).demand(0);
+        let text = String::from_utf8_lossy(help.stdout()).into_owned();
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("exit status is 1"), "{command}: {text}");
+        assert!(words.contains("1 a promise was broken, 2 an error."), "{command}: {text}");
+        assert!(!words.contains("exit status is 2"), "{command}: {text}");
+    }
+}

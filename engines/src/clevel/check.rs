@@ -2,7 +2,7 @@
 
 use super::layout::{Bucket, Context, LEVEL_MAX, Word, load, tag};
 use super::{Core, RETIRED_LEVEL};
-use index::CheckReport;
+use index::{CheckReport, Shown};
 use pmem::heap::{Audit, Corrupt};
 use pmem::{Medium, Offset};
 
@@ -92,7 +92,10 @@ impl<M: Medium> Core<M> {
         let guard = self.epochs.pin();
         let item = self.heap.item(word.at(), &guard)?;
         audit.mark(word.at(), Audit::<M>::item_bytes(item.key, item.value))?;
-        let corrupt = |found: &str| Err(Corrupt { at: word.at(), found: found.into() });
+        let corrupt = |found: &str| {
+            let found = format!("{found}, of key {}", Shown(item.key));
+            Err(Corrupt { at: word.at(), found })
+        };
         if !item.is_sound() {
             return corrupt("an item whose checksum does not fit its bytes");
         }

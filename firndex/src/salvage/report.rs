@@ -102,9 +102,10 @@ impl Tally {
     pub(super) fn lose<T>(&mut self, led: &Led<T>) {
         let (count, what) = match led {
             Led::Pair(_) => return,
-            Led::Misplaced(at) => {
-                (&mut self.report.misplaced, format!("{}: a key where it cannot be", place(*at)))
-            }
+            Led::Misplaced(at) => (
+                &mut self.report.misplaced,
+                format!("{}: a key that does not belong there", place(*at)),
+            ),
             Led::Unreadable(at) => (
                 &mut self.report.unreadable,
                 format!("{}: no item that fits its checksum", place(*at)),

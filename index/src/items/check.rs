@@ -2,6 +2,7 @@
 
 use super::{GROUP, Items};
 use crate::report::CheckReport;
+use crate::shown::Shown;
 use crate::traits::{Index, Records};
 use pmem::heap::{Audit, Corrupt};
 use pmem::{Medium, Offset};
@@ -59,12 +60,18 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         report.pairs += 1;
         audit.mark(at, Audit::<M>::item_bytes(item.key, item.value))?;
         if !item.is_sound() {
-            report.fault(|| format!("item at {at}: its checksum does not fit its bytes"));
+            report.fault(|| {
+                let key = Shown(item.key);
+                format!("item at {at}, key {key}: its checksum does not fit its bytes")
+            });
         }
         let found = self.hasher.first_bytes(item.key);
         if found != hash {
             report.fault(|| {
-                format!("item at {at}: its key has hash {found:#018x}, its slot {hash:#018x}")
+                let key = Shown(item.key);
+                format!(
+                    "item at {at}, key {key}: the key has hash {found:#018x}, its slot {hash:#018x}"
+                )
             });
         }
         Ok(())

@@ -59,6 +59,7 @@ impl Ownership {
     }
 
     /// Whether nobody may read a file with these who may not read one with `others`.
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
     pub(crate) fn is_as_private_as(&self, others: &Ownership) -> bool {
         (self.user, self.group) == (others.user, others.group) && self.mode & !others.mode == 0
     }

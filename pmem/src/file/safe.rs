@@ -409,6 +409,7 @@ impl SafeDirectory {
     }
 
     /// Whether nobody may read a file who may not read what is made here from now on.
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
     pub(crate) fn is_as_private(&self, file: &File) -> io::Result<bool> {
         Ok(Ownership::of(file)?.is_as_private_as(&self.ownership))
     }

@@ -28,7 +28,7 @@ const DEFAULT_BYTES_MAX: u64 = 512 << 20;
 /// was first seen, under its BLAKE3 digest, as a backup program would. A child process does this and reports each chunk
 /// after its insert has returned. It is killed with SIGKILL after random numbers of reports. After each kill the pool
 /// is opened again, every reported chunk must be there, the pool must be sound, and the work continues where it
-/// stopped. At the end the chunks are read back from the files. If a reported chunk is missing, the exit status is 2.
+/// stopped. At the end the chunks are read back from the files. If a reported chunk is missing, the exit status is 1.
 ///
 /// Directories named `target`, anything named `.git`, and the pool itself are skipped. Symbolic links are not followed.
 #[derive(Debug, Args)]
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         None => Ok(Status::Done),
         Some(breach) => {
             output::complain(&breach);
-            Ok(Status::Failed)
+            Ok(Status::Absent)
         }
     }
 }

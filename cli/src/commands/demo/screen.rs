@@ -22,17 +22,19 @@ struct Bar {
 
 impl Audience for Screen {
     fn begin(&self, stage: Stage, steps: Option<u64>) -> Box<dyn Progress> {
-        let (what, counts_bytes) = match stage {
-            Stage::Walk => ("walking", false),
-            Stage::Cut => ("chunking", true),
-            Stage::Store => ("writing", false),
-            Stage::Check => ("checking", false),
-            Stage::Reread => ("reading", true),
+        // What it counts; otherwise bytes.
+        let (what, things) = match stage {
+            Stage::Walk => ("walking", Some("files")),
+            Stage::Cut => ("chunking", None),
+            Stage::Store => ("writing", Some("chunks")),
+            Stage::Check => ("checking", Some("chunks")),
+            Stage::Reread => ("reading", None),
         };
-        let bar = match steps {
-            None => progress::unknown(what),
-            Some(steps) if counts_bytes => progress::bytes(what, steps),
-            Some(steps) => progress::count(what, steps),
+        let bar = match (steps, things) {
+            (None, Some(things)) => progress::unknown(what, things),
+            (None, None) => progress::unknown_bytes(what),
+            (Some(steps), Some(things)) => progress::count(what, things, steps),
+            (Some(steps), None) => progress::bytes(what, steps),
         };
         lock(&self.bars).push(ProgressBar::clone(&bar));
         Box::new(Bar { bar, bars: Arc::clone(&self.bars) })

@@ -261,8 +261,8 @@ impl Run {
             .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX));
         let started = Instant::now();
         let step = match time {
-            Some(_) => bars::unknown("kills"),
-            None => bars::count("kills", arguments.kills),
+            Some(_) => bars::unknown("torturing", "kills"),
+            None => bars::count("torturing", "kills", arguments.kills),
         };
         let is_over = |kills: u64| match time {
             Some(time) => started.elapsed() >= time,

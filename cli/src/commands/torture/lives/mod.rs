@@ -213,8 +213,8 @@ impl<'a> Run<'a> {
     /// Several lives at a time, but only one that fills the file system.
     fn go(&self) -> Result<()> {
         let step = match self.lives_max {
-            u64::MAX => progress::unknown("lives"),
-            lives => progress::count("lives", lives),
+            u64::MAX => progress::unknown("torturing", "lives"),
+            lives => progress::count("torturing", "lives", lives),
         };
         let at_once = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = if self.arguments.fill { 1 } else { at_once };
