@@ -91,7 +91,7 @@ impl PoolFile {
             unnamed: Some(unnamed),
             forks_at_open: forks(),
             vacant: Vec::new(),
-            registration: registration,
+            registration,
         })
     }
 
@@ -163,7 +163,7 @@ impl PoolFile {
             unnamed: None,
             forks_at_open: forks(),
             vacant: Vec::new(),
-            registration: registration,
+            registration,
         };
         Ok(leads_to(path, &claimed.file).then_some(claimed))
     }

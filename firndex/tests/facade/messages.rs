@@ -263,6 +263,11 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
             Box::new(LogError::Io { action: "writing", path: path(), source: io() }),
             vec![REFUSED],
         ),
+        (
+            "NoThread",
+            Box::new(LogError::NoThread { source: io() }),
+            vec!["thread", "ulimit -u", REFUSED],
+        ),
         ("Closed", Box::new(LogError::Closed), vec!["closed"]),
         (
             "ValueTooLong",
