@@ -9,9 +9,11 @@ use anyhow::{Error, Result};
 use firndex::{
     CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Stats, Store, Table,
 };
+use pmem::file::PoolFile;
 
 use crate::failure::Failure;
 use crate::format::Field;
+use crate::output;
 use crate::progress;
 use crate::quote::quote;
 use crate::reading::Reading;
@@ -51,6 +53,17 @@ fn when_free<T>(path: &Path, log: &LogPlace, open: impl Fn() -> firndex::Result<
     log.waiting.until_free(path, open).map_err(|error| explain(path, error))
 }
 
+/// Says so if the pool's file system may run out of space under a pool that has space.
+fn warn_of_copies(path: &Path) {
+    if PoolFile::is_copied_on_write(path) {
+        output::talk(format_args!(
+            "{}: its file system copies what is changed, so that changes may fail for want of space that the pool has \
+             already; on btrfs, `firndex compact` writes the pool anew, in place from then on",
+            path.display()
+        ));
+    }
+}
+
 impl Pool {
     /// Opens a pool to look at its pairs; as [`to_read`].
     pub(crate) fn open_to_read(path: &Path, reading: &Reading) -> Result<Self> {
@@ -61,6 +74,7 @@ impl Pool {
     /// Opens a pool to change its pairs.
     pub(crate) fn open_to_write(path: &Path, safety: &Safety) -> Result<Self> {
         safety.log.restore(path)?;
+        warn_of_copies(path);
         Self::open(path, &inspect(path)?, &safety.options(), &safety.log)
     }
 
