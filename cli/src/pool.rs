@@ -10,9 +10,11 @@ use firndex::{
     CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Shape, Simple, Stats, Store,
     Table,
 };
+use pmem::file::PoolFile;
 
 use crate::failure::Failure;
 use crate::format::Field;
+use crate::output;
 use crate::progress;
 use crate::quote::quote;
 use crate::reading::Reading;
@@ -55,6 +57,7 @@ fn to_read(info: &PoolInfo, reading: &Reading) -> Options {
 fn to_write(path: &Path, safety: &Safety) -> Result<(PoolInfo, Options)> {
     let options = safety.options()?;
     safety.log.restore(path)?;
+    warn_of_copies(path);
     let info = inspect(path)?;
     safety.demand_meaning(info.durability)?;
     Ok((info, options))
@@ -64,6 +67,17 @@ fn to_write(path: &Path, safety: &Safety) -> Result<(PoolInfo, Options)> {
 fn when_free<T>(path: &Path, log: &LogPlace, open: impl Fn() -> firndex::Result<T>) -> Result<T> {
     let step = progress::waiting("opening");
     log.waiting.until_free(path, &step, open).map_err(|error| explain(path, error))
+}
+
+/// Says so if the pool's file system may run out of space under a pool that has space.
+fn warn_of_copies(path: &Path) {
+    if PoolFile::is_copied_on_write(path) {
+        output::talk(format_args!(
+            "{}: its file system copies what is changed, so that changes may fail for want of space that the pool has \
+             already; on btrfs, `firndex compact` writes the pool anew, in place from then on",
+            path.display()
+        ));
+    }
 }
 
 impl Pool {

@@ -105,7 +105,7 @@ impl PoolFile {
             unnamed: Some(unnamed),
             forks_at_open: forks(),
             vacant: Vec::new(),
-            registration: registration,
+            registration,
         })
     }
 
@@ -182,7 +182,7 @@ impl PoolFile {
             unnamed: None,
             forks_at_open: forks(),
             vacant: Vec::new(),
-            registration: registration,
+            registration,
         };
         Ok(located.is_of(&claimed.file).then_some(claimed))
     }

@@ -299,6 +299,11 @@ fn parts() -> Vec<(&'static str, Box<dyn std::error::Error>, Vec<&'static str>)>
             vec!["/some/pool", "moved or removed"],
         ),
         ("InTheWay", Box::new(LogError::InTheWay { path: path() }), vec!["/some/pool"]),
+        (
+            "NoThread",
+            Box::new(LogError::NoThread { source: io() }),
+            vec!["thread", "ulimit -u", REFUSED],
+        ),
         ("Closed", Box::new(LogError::Closed), vec!["closed"]),
         (
             "ValueTooLong",

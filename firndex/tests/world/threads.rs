@@ -105,17 +105,16 @@ fn a_closed_pool_opens_with_fewer_threads() {
 
 #[test]
 fn a_pool_is_restored_and_recovered_by_fewer_threads() {
-    for engine in [Engine::Iceberg] {
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let left = killed(engine, Durability::Commit, directory.path());
-        fs::remove_file(left.join("pool")).unwrap();
-        let at = directory.path().join("at");
-        let starts = with_each_refused("restoring", || {
-            put_back(&left, &at);
-            let table = options(engine).open_table(at.join("pool"))?;
-            assert!(is_whole(&table));
-            table.close()
-        });
-        assert!(starts >= 4, "{starts}: of the restoration, helpers, log");
-    }
+    let engine = Engine::Iceberg;
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let left = killed(engine, Durability::Commit, directory.path());
+    fs::remove_file(left.join("pool")).unwrap();
+    let at = directory.path().join("at");
+    let starts = with_each_refused("restoring", || {
+        put_back(&left, &at);
+        let table = options(engine).open_table(at.join("pool"))?;
+        assert!(is_whole(&table));
+        table.close()
+    });
+    assert!(starts >= 4, "{starts}: of the restoration, helpers, log");
 }
