@@ -9,8 +9,8 @@
 //! | other array, tuple | a JSON array |
 //!
 //! Inside of JSON a `char` and a `[u8; N]` are strings, and so is a float that is no number. `0x` and two digits for
-//! each byte is also the text of a value without a shape, and of bytes that the shape has no text for: a damaged `bool`,
-//! an unusual NaN.
+//! each byte is also the text of a value without a shape, and of bytes that the shape has no text for: a damaged
+//! `bool`, an unusual NaN.
 
 use std::fmt::Write;
 
