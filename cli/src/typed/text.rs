@@ -273,7 +273,9 @@ impl<'a> Reader<'a> {
             self.value(&fields[at].1, &mut of_field)?;
             found[at].replace(of_field).is_none().then_some(())?;
         }
-        found.into_iter().try_for_each(|field| Some(bytes.extend(field?)))?;
+        for field in found {
+            bytes.extend(field?);
+        }
         self.takes('}').then_some(())
     }
 }
