@@ -140,10 +140,7 @@ impl Typed {
     }
 
     /// Stores pairs that have been [read](Typed::read).
-    pub(crate) fn put_many(
-        &self,
-        pairs: &[(Vec<u8>, Vec<u8>)],
-    ) -> std::result::Result<(), BatchError> {
+    pub(crate) fn put_many(&self, pairs: &[Texts]) -> std::result::Result<(), BatchError> {
         with!(&self.table, table => {
             let pairs: Vec<_> = pairs
                 .iter()
@@ -165,11 +162,7 @@ impl Typed {
     }
 
     /// As [`Table::scan`], with pairs in text.
-    pub(crate) fn scan(
-        &self,
-        cursor: u64,
-        count: usize,
-    ) -> firndex::Result<(Vec<(Vec<u8>, Vec<u8>)>, u64)> {
+    pub(crate) fn scan(&self, cursor: u64, count: usize) -> firndex::Result<(Vec<Texts>, u64)> {
         with!(&self.table, table => {
             let (pairs, next) = table.scan(cursor, count)?;
             let text = |(key, value)| (self.key.text(key), self.value.text(value));
@@ -214,6 +207,9 @@ impl Typed {
         with!(self.table, table => table.close())
     }
 }
+
+/// Those of a key and its value.
+type Texts = (Vec<u8>, Vec<u8>);
 
 /// Read, and dropped.
 type Bytes = [u8; 0];

@@ -491,8 +491,8 @@ pub struct PoolInfo {
     pub key_bytes: u32,
     /// Bytes of a table's values; 0 in a store.
     pub value_bytes: u32,
-    /// What a table's keys consist of, if it records that: tables of earlier versions do not, nor those of types without
-    /// a [shape](crate::Fixed::shape).
+    /// What a table's keys consist of, if it records that: tables of earlier versions do not, nor those of types
+    /// without a [shape](crate::Fixed::shape).
     pub key_shape: Option<Shape>,
     /// The same of its values.
     pub value_shape: Option<Shape>,

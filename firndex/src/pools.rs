@@ -61,9 +61,9 @@ impl Options {
         refusals::open(self, path.as_ref(), Mode::Create)
     }
 
-    /// Opens the table at `path`. Its keys and values must have the sizes and the [shapes](Fixed::shape) of `K` and `V`;
-    /// otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier version has
-    /// made records no shapes, and opens with any types of its sizes.
+    /// Opens the table at `path`. Its keys and values must have the sizes and the [shapes](Fixed::shape) of `K` and
+    /// `V`; otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier version
+    /// has made records no shapes, and opens with any types of its sizes.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -298,8 +298,8 @@ impl Store {
         self.change_pairs(pairs, |records, pairs| records.insert_many(pairs))
     }
 
-    /// [`Store::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one stay
-    /// absent. Errors are as in [`Store::put_many`].
+    /// [`Store::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one
+    /// stay absent. Errors are as in [`Store::put_many`].
     pub fn update_many<Q: AsRef<[u8]>, T: AsRef<[u8]>>(
         &self,
         pairs: &[(Q, T)],

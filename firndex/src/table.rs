@@ -29,8 +29,8 @@ use singles::Here;
 /// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
 /// Dropping a table closes it and ignores errors; [`Table::close`] reports them.
 ///
-/// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that an
-/// engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.
+/// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that
+/// an engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.
 /// `Table` without parameters is `Table<u64, u64>`.
 ///
 /// ```

@@ -49,9 +49,9 @@ pub trait Fixed: Copy + Send + Sync + 'static {
     /// The value whose words `word` tells; what they have beyond its end is ignored.
     fn of_words(word: impl Fn(usize) -> u64) -> Self;
 
-    /// What a value consists of, which a table records when it is made. If a type has none, as one whose author does not
-    /// implement this, the table takes any type of the same size, and so does the type any table. `#[derive(Fixed)]`
-    /// implements it.
+    /// What a value consists of, which a table records when it is made. If a type has none, as one whose author does
+    /// not implement this, the table takes any type of the same size, and so does the type any table.
+    /// `#[derive(Fixed)]` implements it.
     fn shape() -> Option<Shape> {
         None
     }

@@ -26,9 +26,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// delimiter, a quote or a line end in it is in quotes; a quote inside is written twice. In jsonl each line is an
 /// object with a key and a value. Bytes that are not UTF-8 text are in base64, in a field named key_base64 or
 /// value_base64. Tables of other types than numbers have values of simple types as Rust writes them, structs as JSON
-/// objects, arrays and tuples as JSON arrays, and bytes in hexadecimal digits (0x...), as have tables that do not record
-/// their types. Pairs come in no order. FILE gets its name
-/// when it is complete and on the device. A new one can be read by nobody who cannot read POOL.
+/// objects, arrays and tuples as JSON arrays, and bytes in hexadecimal digits (0x...), as have tables that do not
+/// record their types. Pairs come in no order. FILE gets its name when it is complete and on the device. A new one can
+/// be read by nobody who cannot read POOL.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

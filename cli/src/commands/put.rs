@@ -20,8 +20,8 @@ use crate::safety::Safety;
 /// Store a value under a key, replacing what was there
 ///
 /// Key and value are the raw bytes that the shell passes. If the value is -, it is read from stdin to the end, every
-/// byte of it, line ends included. In a table pool both are decimal numbers, or, if a program has made it of other types,
-/// what `firndex dump` writes of these.
+/// byte of it, line ends included. In a table pool both are decimal numbers, or, if a program has made it of other
+/// types, what `firndex dump` writes of these.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

@@ -9,8 +9,8 @@
 //! | other array, tuple | a JSON array |
 //!
 //! Inside of JSON a `char` and a `[u8; N]` are strings, and so is a float that is no number. `0x` and two digits for
-//! each byte is also the text of a value without a shape, and of bytes that the shape has no text for: a damaged `bool`,
-//! an unusual NaN.
+//! each byte is also the text of a value without a shape, and of bytes that the shape has no text for: a damaged
+//! `bool`, an unusual NaN.
 
 use std::fmt::Write;
 
@@ -273,7 +273,9 @@ impl<'a> Reader<'a> {
             self.value(&fields[at].1, &mut of_field)?;
             found[at].replace(of_field).is_none().then_some(())?;
         }
-        found.into_iter().try_for_each(|field| Some(bytes.extend(field?)))?;
+        for field in found {
+            bytes.extend(field?);
+        }
         self.takes('}').then_some(())
     }
 }

@@ -46,11 +46,11 @@ fn finished<R>(
 }
 
 impl<M: Medium> Clevel<M> {
-    /// A batch of changes that put values, each where `decide` does so.
-    fn put_each<'a, 'v>(
+    /// A batch of changes that put values, each where `puts` says so of whether its key is present.
+    fn put_each<'a>(
         &'a self,
-        pairs: &'v [(&[u8], &[u8])],
-        decide: impl Fn(Option<&[u8]>, &'v [u8]) -> Change<&'v [u8]>,
+        pairs: &[(&[u8], &[u8])],
+        puts: impl Fn(bool) -> bool,
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         check_pairs(pairs)?;
         let mut records = Vec::with_capacity(pairs.len());
@@ -58,7 +58,10 @@ impl<M: Medium> Clevel<M> {
             pairs,
             |&(key, _)| key,
             true,
-            |&(_, value), found| decide(found, value),
+            |&(_, value), found| match puts(found.is_some()) {
+                true => Change::Put(value),
+                false => Change::Keep,
+            },
             |changed| records.push(record(changed)),
         );
         finished(records, changed)
@@ -121,21 +124,21 @@ impl<M: Medium> Records for Clevel<M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |_, value| Change::Put(value))
+        self.put_each(pairs, |_| true)
     }
 
     fn insert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |found, value| Change::if_absent(found, value))
+        self.put_each(pairs, |is_present| !is_present)
     }
 
     fn update_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |found, value| Change::if_present(found, value))
+        self.put_each(pairs, |is_present| is_present)
     }
 
     fn remove_many<'a>(

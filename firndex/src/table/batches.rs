@@ -62,8 +62,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok(found)
     }
 
-    /// [`Table::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one stay
-    /// absent. A [`BatchError`] tells which pairs were tried before it.
+    /// [`Table::update`] for each pair, in order, with shared fences. Returns the replaced values; keys without one
+    /// stay absent. A [`BatchError`] tells which pairs were tried before it.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -1,10 +1,10 @@
 //! What `{:?}` shows of an error.
 //!
-//! A program whose `main` returns an error, and one that unwraps it, shows it by `Debug`. People read that, so it is the
-//! message, and behind it the name under which pages list the error and programs match it:
+//! A program whose `main` returns an error, and one that unwraps it, shows it by `Debug`. People read that, so it is
+//! the message, and behind it the name under which pages list the error and programs match it:
 //!
 //! ```text
-//! there is no pool at squares.firn; create it first, or open it with `open_or_create` [Error::Open(OpenError::Missing)]
+//! there is no pool at a.firn; create it first, or open it with `open_or_create` [Error::Open(OpenError::Missing)]
 //! ```
 //!
 //! `{:#?}` shows the fields, as a derived `Debug` does.

@@ -37,7 +37,7 @@ impl<M: Medium> Pool<M> {
         }
         medium.flush_range(extent.start, extent.bytes);
         medium.fence();
-        medium.store_release(extent.start, head(note));
+        medium.store(extent.start, head(note));
         medium.flush(extent.start);
         medium.fence();
         Ok(())
