@@ -28,11 +28,15 @@ mod choices;
 mod count;
 mod files;
 mod imports;
+#[allow(dead_code, reason = "the command tells lines")]
 #[path = "../../cli/src/input/mod.rs"]
 mod input;
 mod logs;
 mod model;
 mod mutant;
+#[allow(dead_code, reason = "the command names files")]
+#[path = "../../cli/src/packed.rs"]
+mod packed;
 mod pools;
 #[path = "../../cli/src/quote.rs"]
 mod quote;
