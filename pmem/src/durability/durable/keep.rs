@@ -51,6 +51,7 @@ impl Shared {
         if let Err(displaced) = self.segments.disk.demand_names() {
             let displaced = LogError::io("writing", self.segments.disk.path(""))(displaced);
             self.refuse(Some(displaced.clone()));
+            self.give_up_making_room();
             return Err(displaced);
         }
         if state == State::Broken {
