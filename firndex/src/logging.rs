@@ -334,45 +334,51 @@ impl Companions {
             return Ok(None);
         };
         let is_new = file.is_unnamed();
-        file.publish()?;
-        let begin = || -> Result<Option<Durable>> {
+        let config = |directory: SafeDirectory, is_safe: bool| Config {
+            disk: Arc::new(directory),
+            uuid,
+            interval: options.durable_every,
+            checkpoint_bytes_min: options.checkpoint_bytes_min,
+            is_in_doubt: !is_safe,
+            clock: SystemTime::now,
+        };
+        let image = Arc::clone(pool);
+        let mark = || pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"));
+        let mut former = None;
+        if !is_new {
             let directory = self.claim(file, uuid)?;
-            let superblock = pool.superblock();
-            let disk: Arc<dyn Disk> = Arc::new(directory);
-            // A checkpoint that the pool does not name is from another time, and useless.
-            let is_safe = superblock.logged().is_some_and(|l| l.is_elsewhere == self.is_elsewhere)
-                && matches!(
-                    SafeCopy::find(Arc::clone(&disk)),
-                    Ok(Some(found)) if superblock.has_checkpoint(found.generation())
-                );
-            let image = Arc::clone(pool);
-            let config = Config {
-                disk,
-                uuid,
-                interval: options.durable_every,
-                checkpoint_bytes_min: options.checkpoint_bytes_min,
-                is_in_doubt: !is_safe,
-                clock: SystemTime::now,
-            };
-            if is_safe {
-                pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
-                let started = Durable::start(config, log, image, false);
+            if self.is_current(&pool.superblock())? {
+                mark()?;
+                let started = Durable::start(config(directory, true), log, image, false);
                 return Ok(Some(started.map_err(OpenError::Log)?));
             }
-            let start = || -> Result<Durable> {
-                let durable = Durable::start(config, log, image, true).map_err(OpenError::Log)?;
-                pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"))?;
-                Ok(durable)
-            };
-            pool.clean_for(|| Some(pairs()), start).map_err(io("syncing the pool"))?.map(Some)
+            former = Some(directory);
+        }
+        let begin = || -> Result<Durable> {
+            file.publish()?;
+            let directory = former.map_or_else(|| self.claim(file, uuid), Ok)?;
+            let durable = Durable::start(config(directory, false), log, image, true)
+                .map_err(OpenError::Log)?;
+            mark()?;
+            Ok(durable)
         };
-        begin().inspect_err(|_| {
-            if is_new {
-                // It is locked, so nobody has seen it. A pool that could not be completed is not left behind.
-                file.withdraw();
-                let _ = self.remove(uuid);
-            }
-        })
+        let begun = pool.clean_for(|| Some(pairs()), begin).map_err(io("syncing the pool"));
+        let begun = begun.and_then(|begun| begun);
+        if begun.is_err() && is_new {
+            // It is locked, so nobody has seen it. A pool that could not be completed is not left behind.
+            file.withdraw();
+            let _ = self.remove(uuid);
+        }
+        begun.map(Some)
+    }
+
+    /// Whether the checkpoint is the one that the pool names. One that it does not name is from another time, and
+    /// useless.
+    fn is_current(&self, superblock: &Superblock) -> Opened<bool> {
+        let is_here = superblock.logged().is_some_and(|it| it.is_elsewhere == self.is_elsewhere);
+        let Some(found) = self.find()?.filter(|_| is_here) else { return Ok(false) };
+        let safe = safe_copy_in(found);
+        Ok(matches!(safe, Ok(Some(found)) if superblock.has_checkpoint(found.generation())))
     }
 }
 

@@ -451,8 +451,10 @@ impl SafeDirectory {
         for name in names.iter().filter(|name| *name != IDENTITY) {
             self.remove(name)?;
         }
+        // Before `identity` goes: a power loss between the two would leave files that nobody knows.
+        self.sync_names()?;
         if self.names()?.iter().any(|name| name != IDENTITY) {
-            return self.sync_names();
+            return Ok(());
         }
         self.remove(IDENTITY.as_ref())?;
         let removed = rustix::fs::unlinkat(self.at.directory(), self.at.name(), AtFlags::REMOVEDIR);
