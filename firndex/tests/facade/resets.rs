@@ -1,6 +1,6 @@
 //! Caches that begin anew in place of a useless pool, and the pools and files that this never touches.
 
-use crate::places::{in_ram, on_disk};
+use crate::places::{checkpoint, companions, contents, copy_companions, in_ram, on_disk};
 use crate::superblocks::{change, change_words, make_store};
 use firndex::{Durability, Error, OpenError, Options, Store, Table};
 use std::collections::BTreeMap;
@@ -32,10 +32,9 @@ fn is_reset(path: &Path, options: &Options, is_expected: impl Fn(&Error) -> bool
     assert!(store.check().unwrap().is_sound());
 }
 
-/// Every file of a directory.
+/// Every file below a directory.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    entries.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    contents(directory).into_iter().collect()
 }
 
 /// The pool is refused as it is without the option, and no file changes.
@@ -123,17 +122,16 @@ fn pools_that_cannot_be_recovered_are_reset_with_their_logs() {
         store.sync().unwrap();
         let elsewhere = on_disk();
         let path = {
-            let to = elsewhere.path();
-            for file in files(directory.path()).keys() {
-                std::fs::copy(file, to.join(file.file_name().unwrap())).unwrap();
-            }
-            to.join("cache")
+            copy_companions(&path, elsewhere.path());
+            let copy = elsewhere.path().join("cache");
+            std::fs::copy(&path, &copy).unwrap();
+            copy
         };
         store.close().unwrap();
-        let safe = elsewhere.path().join("cache.safe");
+        let safe = checkpoint(&path).unwrap();
         let mut bytes = std::fs::read(&safe).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
+        // In its image.
+        bytes[4096 + 40] ^= 1;
         std::fs::write(&safe, bytes).unwrap();
         if is_missing {
             std::fs::remove_file(&path).unwrap();
@@ -171,11 +169,16 @@ fn what_is_not_this_cache_is_never_touched() {
     }
     std::fs::remove_file(&path).unwrap();
 
-    // A checkpoint that is none: the pool may have been another program's file.
-    std::fs::write(directory.path().join("cache.safe"), [7; 9000]).unwrap();
+    // What is in the way of its directory, and another program's directory that is called so.
+    std::fs::write(companions(&path), [7; 9000]).unwrap();
     let refused = is_kept(&path, open);
-    assert!(matches!(refused, Error::Open(OpenError::NotRestored { .. })), "{refused:?}");
-    std::fs::remove_file(directory.path().join("cache.safe")).unwrap();
+    assert!(matches!(refused, Error::Open(OpenError::InTheWay { .. })), "{refused:?}");
+    std::fs::remove_file(companions(&path)).unwrap();
+    std::fs::create_dir(companions(&path)).unwrap();
+    std::fs::write(companions(&path).join("checkpoint.0"), [7; 9000]).unwrap();
+    let refused = is_kept(&path, open);
+    assert!(matches!(refused, Error::Open(OpenError::InTheWay { .. })), "{refused:?}");
+    std::fs::remove_dir_all(companions(&path)).unwrap();
 
     // A sound pool of another kind or of other sizes.
     let table: Table<u64, u32> = Table::create(&path).unwrap();
@@ -195,9 +198,8 @@ fn what_is_not_this_cache_is_never_touched() {
     let mut bytes = std::fs::read(&path).unwrap();
     (0..2).for_each(|copy| bytes[copy * 4096 + 100] ^= 1);
     std::fs::write(&path, bytes).unwrap();
-    for file in files(directory.path()).into_keys().filter(|file| *file != path) {
-        std::fs::remove_file(file).unwrap();
-    }
+    std::fs::remove_dir_all(companions(&path)).unwrap();
+    std::fs::remove_file(directory.path().join("cache.safe.1")).unwrap();
     is_kept(&path, |options| options.clone().read_only(true).open_store(&path));
     is_kept(&path, |options| options.create_store(&path));
 

@@ -51,20 +51,22 @@ fn killed(engine: Engine, durability: Durability, directory: &Path) -> std::path
         table.commit().unwrap();
     }
     let left = directory.join("left");
-    fs::create_dir(&left).unwrap();
-    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), left.join(entry.file_name())).unwrap();
-        }
-    }
+    put_back(directory, &left);
     left
 }
 
+/// Copies a pool with its directory.
 fn put_back(left: &Path, at: &Path) {
     let _ = fs::remove_dir_all(at);
     fs::create_dir(at).unwrap();
-    for entry in fs::read_dir(left).unwrap().map(Result::unwrap) {
-        fs::copy(entry.path(), at.join(entry.file_name())).unwrap();
+    fs::create_dir(at.join("pool.safe")).unwrap();
+    for place in ["", "pool.safe"] {
+        let Ok(entries) = fs::read_dir(left.join(place)) else { continue };
+        for entry in entries.map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                fs::copy(entry.path(), at.join(place).join(entry.file_name())).unwrap();
+            }
+        }
     }
 }
 

@@ -55,7 +55,7 @@ pub enum LogError {
     /// The threads that write the log could not be started. The pool was not opened.
     #[error(
         "a thread that writes the pool's log could not be started ({source}): raise the limit on processes and threads \
-         (`ulimit -u`, `prlimit --nproc`, or the container's), or open the pool with durability `process`, which needs \
+         (`ulimit -u`, or the container's), or open the pool with durability `process`, which needs \
          none"
     )]
     NoThread {

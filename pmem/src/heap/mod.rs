@@ -453,7 +453,8 @@ impl<M: Medium> Heap<M> {
             .into_iter()
             .filter_map(|at| self.capacity_at(at));
         let unused: u64 = cached.chain(set_aside).chain(kept).sum();
-        total.used_bytes = total.used_bytes.saturating_sub(unused);
+        // What moves from one segment to another meanwhile may be counted in both.
+        total.used_bytes = total.used_bytes.saturating_sub(unused).min(total.pool_bytes);
         total
     }
 }
