@@ -149,8 +149,8 @@ impl Companions {
         }
     }
 
-    /// The pool's directory, for this process alone, with the pool's owner, group and permissions. One that is left from
-    /// a pool that this one has replaced makes way.
+    /// The pool's directory, for this process alone, with the pool's owner, group and permissions. One that is left
+    /// from a pool that this one has replaced makes way.
     fn claim(&self, file: &PoolFile, uuid: u128) -> Opened<SafeDirectory> {
         let ownership = file.ownership()?;
         ownership.demand(file.path())?;
@@ -412,11 +412,11 @@ pub(crate) fn files(options: &Options, path: &Path) -> Result<LogFiles> {
     Ok(files)
 }
 
-/// Removes the pool at `path` with everything that belongs to it: its file, and the directory of its log, checkpoint and
-/// sums. If its file is gone already, the rest is removed.
+/// Removes the pool at `path` with everything that belongs to it: its file, and the directory of its log, checkpoint
+/// and sums. If its file is gone already, the rest is removed.
 ///
-/// The pool may not be open. What is not firndex's stays, whatever it is called. If `path` is a link, what it leads to is
-/// removed, and the link stays. For a pool whose log is in another directory, name that as
+/// The pool may not be open. What is not firndex's stays, whatever it is called. If `path` is a link, what it leads to
+/// is removed, and the link stays. For a pool whose log is in another directory, name that as
 /// [`Options::log_directory`](crate::Options::log_directory) does, with [`Options::remove`](crate::Options::remove).
 ///
 /// ```

@@ -83,7 +83,7 @@ fn is_positive(figure: Option<f64>) -> bool {
 }
 
 fn has_rate(row: &Row) -> bool {
-    is_positive(row.ops_per_s) && row.spread == Some(0.0)
+    is_positive(row.ops_per_s) && row.spread.is_none()
 }
 
 fn has_ratio(row: &Row) -> bool {

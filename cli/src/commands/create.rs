@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     or_open: bool,
 
-    /// Whenever the pool is closed, write checksums of its file beside it (POOL.safe/sums), with which `firndex check` finds
-    /// every bit that changes afterwards
+    /// Whenever the pool is closed, write checksums of its file beside it (POOL.safe/sums), with which `firndex check`
+    /// finds every bit that changes afterwards
     #[arg(long)]
     sums: bool,
 

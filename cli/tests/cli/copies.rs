@@ -160,7 +160,7 @@ fn a_salvage_of_what_was_not_closed_is_never_called_complete() {
     store.put("apple", "red").unwrap();
     store.sync().unwrap();
     std::fs::copy(workspace.path("pool"), workspace.path("copy")).unwrap();
-    std::fs::copy(workspace.path("pool.safe"), workspace.path("copy.safe")).unwrap();
+    workspace.copy_companions("pool", "copy");
     store.close().unwrap();
     let saved = workspace.run(["salvage", "copy", "saved"]).demand(2);
     let says = saved.stderr();

@@ -66,12 +66,7 @@ fn stat_tells_the_durability_of_the_next_opening() {
         workspace.run(["put", "out", "pear", "green"]).demand(0);
         let later = workspace.run(["stat", "out", "--json"]).demand(0).json()["durability"].clone();
         assert_eq!(shown, later, "{copy:?}");
-        std::fs::remove_file(workspace.path("out")).unwrap();
-        for entry in crate::workspace::list(workspace.path("pool").parent().unwrap()) {
-            if entry.file_name().unwrap().to_string_lossy().starts_with("out.") {
-                std::fs::remove_file(entry).unwrap();
-            }
-        }
+        workspace.run(["remove", "out"]).demand(0);
     }
 }
 
@@ -120,14 +115,17 @@ fn a_log_in_another_directory_has_to_be_named() {
 fn what_cannot_be_restored_is_refused_with_advice() {
     let workspace = Workspace::new();
     workspace.run(["create", "pool", "--durability", "periodic"]).demand(0);
-    let safe = workspace.path("pool.safe");
+    let places = ["pool.safe/checkpoint.0", "pool.safe/checkpoint.1"];
+    let holds_one =
+        |path: &std::path::PathBuf| std::fs::read(path).unwrap().starts_with(b"FIRNSAFE");
+    let safe = places.map(|name| workspace.path(name)).into_iter().find(holds_one).unwrap();
     let mut bytes = std::fs::read(&safe).unwrap();
     bytes[5000] ^= 1;
     std::fs::write(&safe, &bytes).unwrap();
     std::fs::remove_file(workspace.path("pool")).unwrap();
     let words = [
         "pool is missing, and cannot be restored",
-        "pool.safe is damaged",
+        "is damaged",
         "restore a backup",
         "firndex salvage pool.safe OUT`",
     ];

@@ -101,7 +101,7 @@ fn check_compares_a_closed_file_with_its_sums() {
     // What follows has sums of its own.
     workspace.run(["put", "pool", "1", "2"]).demand(0);
     workspace.run(["check", "pool"]).demand(0);
-    workspace.write("pool.sums", "no sums");
+    workspace.write("pool.safe/sums", "no sums");
     let json = workspace.run(["check", "pool", "--json"]).demand(0).json();
     assert_eq!(json["sums"]["state"], "unknown");
 
@@ -227,11 +227,7 @@ fn damage_is_found_and_told() {
         assert_eq!(workspace.run(["get", "pool", "another key"]).demand(0).stdout(), b"2");
 
         // With them it would be restored.
-        for companion in list(&workspace.path(".")) {
-            if companion.file_name().unwrap().to_string_lossy().starts_with("pool.") {
-                std::fs::remove_file(companion).unwrap();
-            }
-        }
+        std::fs::remove_dir_all(workspace.path("pool.safe")).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         for command in ["check", "stat"] {
             workspace.run([command, "pool"]).demand_error(&["truncated"]);

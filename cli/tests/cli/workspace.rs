@@ -38,6 +38,15 @@ impl Workspace {
         self.dir.path().join(name)
     }
 
+    /// Copies the directory of a pool's log and checkpoint for another pool.
+    pub(crate) fn copy_companions(&self, pool: &str, copy: &str) {
+        let [from, to] = [pool, copy].map(|name| self.path(&format!("{name}.safe")));
+        std::fs::create_dir(&to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

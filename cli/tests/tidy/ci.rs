@@ -16,9 +16,10 @@ fn every_engine_is_in_the_crash_lab_of_ci() {
 #[test]
 fn processes_are_killed_and_small_pools_live_at_their_limits() {
     let ci = text(&top().join(".ci/run"));
-    for step in ["-- torture --kills 12", "-- torture --lives --minutes 2", "tests/lives/run"] {
+    for step in ["-- torture --kills 12", "-- torture --lives --minutes 0.5", "tests/lives/run"] {
         assert!(ci.lines().any(|line| line.ends_with(step)), "{step}");
     }
+    assert!(ci.lines().any(|line| line.starts_with("tests/world/run ")));
 }
 
 #[test]

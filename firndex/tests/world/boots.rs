@@ -1,5 +1,5 @@
-//! Whether the machine has been restarted, where the kernel's boot id cannot be read. Each test needs the super-user, and
-//! a namespace of its own in which it may mount.
+//! Whether the machine has been restarted, where the kernel's boot id cannot be read. Each test needs the super-user,
+//! and a namespace of its own in which it may mount.
 
 use crate::roles;
 use firndex::{Durability, Error, OpenError, Options, Table};

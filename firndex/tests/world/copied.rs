@@ -1,5 +1,5 @@
-//! File systems that copy on write. Each test needs the super-user, a loop device, and the program that makes such a file
-//! system.
+//! File systems that copy on write. Each test needs the super-user, a loop device, and the program that makes such a
+//! file system.
 
 use crate::roles;
 use firndex::{Durability, Error, Options, Store};

@@ -107,7 +107,7 @@ fn a_closed_pool_opens_with_fewer_threads() {
 
 #[test]
 fn a_pool_is_restored_and_recovered_by_fewer_threads() {
-    let engine = Engine::Iceberg;
+    let engine = Engine::ALL[0];
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let left = killed(engine, Durability::Commit, directory.path());
     fs::remove_file(left.join("pool")).unwrap();

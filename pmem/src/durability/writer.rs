@@ -63,8 +63,8 @@ impl Supply {
         self.spare.is_some()
     }
 
-    /// Makes an obsolete segment the reserve, if that is lacking, and another one the spare. If there is none that fits,
-    /// the spare is made if it `is_needed`. Other obsolete ones are for the caller to remove.
+    /// Makes an obsolete segment the reserve, if that is lacking, and another one the spare. If there is none that
+    /// fits, the spare is made if it `is_needed`. Other obsolete ones are for the caller to remove.
     pub(super) fn provide(
         &mut self,
         segments: &Segments,

@@ -3,16 +3,16 @@
 //!
 //! There are two witnesses.
 //!
-//! *The kernel's boot id*, in /proc. It decides, if it was read then and can be read now. A container may have a file of
-//! its own mounted there: one that says another id whenever the container starts, or for ever the same one. So only what
-//! procfs itself says is believed.
+//! *The kernel's boot id*, in /proc. It decides, if it was read then and can be read now. A container may have a file
+//! of its own mounted there: one that says another id whenever the container starts, or for ever the same one. So only
+//! what procfs itself says is believed.
 //!
 //! *A mark on the file's inode*, where one of the two ids is missing: the inode's hint of how long lives what is
 //! written, which the kernel keeps in memory only. It is set when the superblock, with this place and boot in it, has
 //! been written. An inode that still has it has been in memory ever since, and so have all pages of the file that were
-//! not written back. A restart leaves no mark, and nobody else has a reason to set one. The kernel may drop an inode that
-//! nobody has open, and its mark, once it has written it back. Then nobody can tell, and the pool is treated as after a
-//! restart.
+//! not written back. A restart leaves no mark, and nobody else has a reason to set one. The kernel may drop an inode
+//! that nobody has open, and its mark, once it has written it back. Then nobody can tell, and the pool is treated as
+//! after a restart.
 
 use crate::superblock::{BootId, MADE_UP_BOOT, is_made_up};
 use std::fs::File;

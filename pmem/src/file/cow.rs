@@ -27,7 +27,8 @@ pub(super) fn write_in_place(file: &File) {
     }
 }
 
-/// Gives a file its own copy of what it shares with a copy of itself (`cp --reflink`), where the file system can do that.
+/// Gives a file its own copy of what it shares with a copy of itself (`cp --reflink`), where the file system can do
+/// that.
 pub(super) fn unshare(file: &File, bytes: u64) -> Result<(), Errno> {
     if bytes == 0 {
         return Ok(());

@@ -1,10 +1,10 @@
 //! Locks that a forked child inherits, and gives up at once.
 //!
 //! A lock belongs to an open file, and is held until nobody has that open any more. A forked child has it open, too:
-//! through its copy of the descriptor, and through its copies of mappings of it. So if the parent were killed, the child
-//! would keep the pool from everybody, though it may not use it. Therefore mappings are of another opening of the same
-//! file, which has no lock. A child puts this one in place of its copy of the locked one, before `fork` returns to it.
-//! What it still has of handles stays valid.
+//! through its copy of the descriptor, and through its copies of mappings of it. So if the parent were killed, the
+//! child would keep the pool from everybody, though it may not use it. Therefore mappings are of another opening of the
+//! same file, which has no lock. A child puts this one in place of its copy of the locked one, before `fork` returns to
+//! it. What it still has of handles stays valid.
 //!
 //! A handler in a child takes no lock and allocates nothing. Descriptors are in a list that only grows; its entries are
 //! used again.

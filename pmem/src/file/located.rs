@@ -34,7 +34,8 @@ pub struct Located {
 }
 
 impl Located {
-    /// The name that `path` ends with, in the directory that it leads to now. If the name is a link, it is not followed.
+    /// The name that `path` ends with, in the directory that it leads to now. If the name is a link, it is not
+    /// followed.
     ///
     /// Fails with [`OpenError::NoDirectory`] if there is no such directory.
     pub fn new(path: &Path) -> Result<Located, OpenError> {

@@ -1,4 +1,5 @@
-//! Checksums of a closed pool file, in the file `sums` beside it: a bit that its disk flips is found later, wherever it is.
+//! Checksums of a closed pool file, in the file `sums` beside it: a bit that its disk flips is found later, wherever it
+//! is.
 //!
 //! ```text
 //! word 0  magic                            word 6  bytes of the pool

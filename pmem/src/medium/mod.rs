@@ -345,8 +345,8 @@ pub trait Medium: Send + Sync + 'static {
         false
     }
 
-    /// Two words as a call reads them, that no page which has just vanished ends the process with; `None` if they are not
-    /// there any more.
+    /// Two words as a call reads them, that no page which has just vanished ends the process with; `None` if they are
+    /// not there any more.
     fn read_two(&self, at: Offset) -> Option<[u64; 2]> {
         Some(self.load_two(at))
     }

@@ -1,5 +1,5 @@
-//! Processes that are killed at any call of the disk, while power stays: the next one finds what they have done, whether
-//! it is durable or not. Then power is lost.
+//! Processes that are killed at any call of the disk, while power stays: the next one finds what they have done,
+//! whether it is durable or not. Then power is lost.
 
 use crate::crash::Random;
 use crate::disk::State;

@@ -169,8 +169,9 @@ impl PoolFile {
     /// What a walk through the directory must not take for a file of the user's.
     fn to_leave_out(&self) -> Result<Vec<Identity>> {
         let temporary = self.temporary.as_ref().map(TempDir::path);
+        // Their directory, since they come and go.
         let log = Options::default().log_files(&self.path)?.paths;
-        let log = log.iter().map(PathBuf::as_path);
+        let log = log.first().and_then(|path| path.parent());
         let paths = [self.path.as_path()].into_iter().chain(temporary).chain(log);
         paths
             .map(|path| {
