@@ -3,7 +3,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::workspace::{Workspace, list};
+use crate::workspace::Workspace;
 use firndex::Engine;
 
 #[test]
