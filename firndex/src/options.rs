@@ -329,9 +329,10 @@ impl Options {
     /// [`Durability::Periodic`] on a disk, and [`Durability::Process`] in /dev/shm and on [`Medium::Dax`], where every
     /// operation that returned survives anyway.
     ///
-    /// `Periodic` and `Commit` keep a log and a checkpoint beside the pool, `POOL.log.N` and `POOL.safe`. Move, copy
-    /// and delete them with it: if the pool alone is deleted, the next opening restores it. Together they take up to
-    /// about three times the pool's size, and for a small pool up to 256 MiB ([`Options::checkpoint_at`]).
+    /// `Periodic` and `Commit` keep a log and two places for checkpoints in a directory beside the pool, `POOL.safe`.
+    /// Move and copy it with the pool, and remove both with [`remove`](crate::remove): if the pool alone is deleted, the
+    /// next opening restores it. The directory takes two times the pool's size, the log
+    /// ([`Options::checkpoint_at`]), and four segments of a quarter of the pool, 256 KiB to 64 MiB each.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -88,6 +88,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = &arguments.pool;
     let options = arguments.safety.add_to(arguments.engine.options())?.medium(arguments.medium);
     let options = if arguments.sums { options.keep_sums(true) } else { options };
+    if arguments.or_open && !path.exists() && options.log_files(path)?.checkpoint_bytes > 0 {
+        // It says so. Nobody who asks for a new pool expects an old one.
+        arguments.safety.log.restore(path)?;
+    }
     let create = || -> firndex::Result<Stats> {
         Ok(match (arguments.kind, arguments.or_open) {
             (Kind::Table, or_open) => {

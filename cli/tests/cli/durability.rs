@@ -112,6 +112,26 @@ fn a_log_in_another_directory_has_to_be_named() {
 }
 
 #[test]
+fn a_pool_that_is_lost_is_restored_or_removed_and_the_command_says_which() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "pool", "--durability", "commit"]).demand(0);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    std::fs::remove_file(workspace.path("pool")).unwrap();
+    workspace.run(["create", "pool"]).demand_error(&["restores the pool", "remove"]);
+    let opened = workspace.run(["create", "pool", "--or-open"]).demand(0);
+    assert!(opened.stderr().contains("pool was missing: restored"), "{}", opened.stderr());
+    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+    std::fs::remove_file(workspace.path("pool")).unwrap();
+    workspace.run(["remove", "pool"]).demand(0);
+    assert!(!workspace.path("pool.safe").exists());
+    workspace.run(["create", "pool"]).demand(0);
+    workspace.run(["remove", "pool"]).demand(0);
+    workspace.run(["remove", "pool"]).demand_error(&["no pool at pool"]);
+    let nowhere = ["create", "pool", "--log-dir", "nowhere"];
+    workspace.run(nowhere).demand_error(&["there is no directory nowhere"]);
+}
+
+#[test]
 fn what_cannot_be_restored_is_refused_with_advice() {
     let workspace = Workspace::new();
     workspace.run(["create", "pool", "--durability", "periodic"]).demand(0);
