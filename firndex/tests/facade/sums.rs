@@ -127,9 +127,9 @@ fn sums_hold_for_one_closing_and_the_pool_remembers_to_write_them() {
     assert!(is_sound(&path));
 
     Options::new().keep_sums(false).open_store(&path).unwrap().close().unwrap();
-    assert!(is_unknown(&path, "older than the pool"));
+    assert!(is_unknown(&path, "there is no"));
     Store::open(&path).unwrap().close().unwrap();
-    assert!(is_unknown(&path, "older than the pool"));
+    assert!(is_unknown(&path, "there is no"));
 }
 
 #[test]
