@@ -330,8 +330,8 @@ impl Options {
     /// operation that returned survives anyway.
     ///
     /// `Periodic` and `Commit` keep a log and two places for checkpoints in a directory beside the pool, `POOL.safe`.
-    /// Move and copy it with the pool, and remove both with [`remove`](crate::remove): if the pool alone is deleted, the
-    /// next opening restores it. The directory takes two times the pool's size, the log
+    /// Move and copy it with the pool, and remove both with [`remove`](crate::remove): if the pool alone is deleted,
+    /// the next opening restores it. The directory takes two times the pool's size, the log
     /// ([`Options::checkpoint_at`]), and four segments of a quarter of the pool, 256 KiB to 64 MiB each.
     ///
     /// ```

@@ -166,11 +166,18 @@ pub fn jsonl(data: &[u8]) -> bool {
     });
     let read = |buffer: usize| {
         let input = BufReader::with_capacity(buffer, &text[..]);
-        all_pairs(&mut JsonLines::new(input, "key", "value").expect("memory can be read"))
+        match JsonLines::new(input, "key", "value") {
+            Ok(mut source) => all_pairs(&mut source),
+            Err(error) => Reading { pairs: Vec::new(), fault: Some(line_of(&error)) },
+        }
     };
     let found = read(BUFFERS[0]);
     for buffer in &BUFFERS[1..] {
         assert_eq!(read(*buffer), found);
+    }
+    if model::is_foreign(&text) {
+        assert_eq!(found, Reading { pairs: Vec::new(), fault: Some(1) });
+        return false;
     }
     // Each line is a pair, up to the one with the fault: none is left out.
     let lines = model::lines(&text);

@@ -41,11 +41,14 @@ impl Rest<'_> {
             let rest = &self.text[self.at..];
             let len = rest.iter().position(|&byte| byte == delimiter || byte == b'\n');
             let mut field = &rest[..len.unwrap_or(rest.len())];
+            let line = self.line_of(self.at);
             self.at += field.len();
             if self.peek(0) != Some(delimiter) {
                 field = field.strip_suffix(b"\r").unwrap_or(field);
             }
-            return Ok((field.to_vec(), false));
+            // Outside quotes neither is text.
+            let is_text = !field.iter().any(|byte| [b'\r', 0].contains(byte));
+            return if is_text { Ok((field.to_vec(), false)) } else { Err(line) };
         }
         let begin = self.at;
         let mut field = Vec::new();
@@ -99,8 +102,30 @@ impl Rest<'_> {
     }
 }
 
+/// Whether a text is none in UTF-8, by its beginning: UTF-16, UTF-32, or compressed.
+pub(crate) fn is_foreign(text: &[u8]) -> bool {
+    const STARTS: [&[u8]; 7] = [
+        b"\x1f\x8b",
+        b"\x28\xb5\x2f\xfd",
+        b"\xfd7zXZ\0",
+        b"PK\x03\x04",
+        b"\xff\xfe",
+        b"\xfe\xff",
+        b"\0\0\xfe\xff",
+    ];
+    let is_bzip2 = text.starts_with(b"BZh")
+        && text.get(3).is_some_and(|level| (b'1'..=b'9').contains(level))
+        && text[4..].starts_with(b"1AY&SY");
+    let zeros: Vec<bool> = text.iter().take(4).map(|&byte| byte == 0).collect();
+    let alternates = zeros == [false, true, false, true] || zeros == [true, false, true, false];
+    STARTS.iter().any(|start| text.starts_with(start)) || is_bzip2 || alternates
+}
+
 /// Reads rows of fields: the first row has names, if it is a header, and the first two columns are key and value.
 pub(crate) fn delimited(text: &[u8], delimiter: u8, has_header: bool) -> Reading {
+    if is_foreign(text) {
+        return Reading { pairs: Vec::new(), fault: Some(1) };
+    }
     let mut rest = Rest { text: unmarked(text), at: 0 };
     let mut pairs = Vec::new();
     let fault = read_rows(&mut rest, delimiter, has_header, &mut pairs).err();
@@ -117,6 +142,11 @@ fn read_rows(
     let mut is_header = has_header;
     while let Some((line, fields)) = rest.row(delimiter)? {
         if fields.len() < 2 || fields.len() != *columns.get_or_insert(fields.len()) {
+            return Err(line);
+        }
+        let is_twice = |name: &Vec<u8>| fields.iter().filter(|other| *other == name).count() > 1;
+        if is_header && fields[..2].iter().any(is_twice) {
+            // Nobody knows which of the columns is meant.
             return Err(line);
         }
         if !std::mem::take(&mut is_header) {

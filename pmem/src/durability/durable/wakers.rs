@@ -59,7 +59,10 @@ impl Shared {
             let mut told = held(&self.wakers.told);
             told.durable = told.durable.max(self.durable.load(Ordering::Acquire));
             told.refusal = match &waiting.failure {
-                Some(failure) if waiting.state != State::Based => Some(failure.clone()),
+                // While room is being made, the keeper may still mend it.
+                Some(failure) if waiting.state != State::Based && !waiting.is_making_room => {
+                    Some(failure.clone())
+                }
                 _ => self.is_stopping.load(Ordering::Acquire).then_some(LogError::Closed),
             };
             told.due()
