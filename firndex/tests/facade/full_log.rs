@@ -14,6 +14,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const KEYS: u64 = 1000;
+/// Nothing but headers can be written within it: no frame, not even in the reserve, and no checkpoint.
+const PAGE_BYTES: u64 = 4096;
 /// The smallest segment of a log.
 const SEGMENT_BYTES: u64 = 256 << 10;
 
@@ -86,7 +88,7 @@ pub(crate) fn run_out_of_log(options: &Options, path: &Path, way: u64) {
         table.put(key, value_of(key, 0)).unwrap();
     }
     table.sync().unwrap();
-    limit_files(Some(SEGMENT_BYTES / 4));
+    limit_files(Some(PAGE_BYTES));
     let (round, key, error) = update_until_refused(&table, 1);
     let error = is_refused::<()>(Err(error), path);
     names_the_limit(&error);
@@ -349,7 +351,7 @@ pub(crate) fn close_without_log(options: &Options, path: &Path, way: u64) {
         table.update(0, value_of(0, 0)).unwrap();
         table.sync().unwrap();
     }
-    limit_files(Some(SEGMENT_BYTES / 4));
+    limit_files(Some(PAGE_BYTES));
     let (round, key, error) = update_until_refused(&table, 1);
     let error = is_refused::<()>(Err(error), path);
     if matches!(error, LogError::Full { .. }) {
