@@ -32,6 +32,10 @@ use wakers::Wakers;
 pub trait Image: Send + Sync {
     /// Bytes, a multiple of a word.
     fn bytes(&self) -> u64;
+    /// Bytes that it may have before its memory has to grow.
+    fn bytes_at_hand(&self) -> u64 {
+        self.bytes()
+    }
     /// Copies words from offset `at` on, each as it is at some moment.
     fn copy(&self, at: u64, words: &mut [u64]);
     /// Returns when every mutation has ended that is in flight now.
@@ -220,8 +224,9 @@ impl Durable {
             let _ = thread.join();
         }
         self.shared.tell_futures();
+        // A pool that grew now would lack room for its checkpoint when it is opened again.
+        self.shared.log.grow_no_more();
         self.shared.log.stop();
-        self.shared.log.grow_alone();
     }
 
     /// Whether a mutation may begin: not if the log has failed or has no room. Waits for the flusher if the calling
@@ -374,7 +379,7 @@ impl Shared {
         log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
         let segments = Arc::new(Segments { disk, uuid, sizes });
         let begun = places
-            .reserve(image.bytes())
+            .reserve(image.bytes_at_hand())
             .and_then(|()| begin_log(&places, &segments, image.bytes()));
         let (writer, others) = begun.inspect_err(|_| log.grow_alone())?;
         let shared = Shared {

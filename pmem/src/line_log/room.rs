@@ -10,6 +10,15 @@ pub trait Room: Send + Sync {
     fn reserve(&self, pool_bytes: u64) -> io::Result<()>;
 }
 
+/// There is none.
+struct NoRoom;
+
+impl Room for NoRoom {
+    fn reserve(&self, _pool_bytes: u64) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::StorageFull, "the pool is being closed"))
+    }
+}
+
 /// Who that is, if there is somebody.
 #[derive(Default)]
 pub(super) struct RoomKeeper(Mutex<Option<Arc<dyn Room>>>);
@@ -39,6 +48,11 @@ impl LineLog {
     /// Nobody is asked any more.
     pub fn grow_alone(&self) {
         self.room.set(None);
+    }
+
+    /// The pool does not grow any more, for what a helper still wants: its log has ended, and nobody takes room for it.
+    pub fn grow_no_more(&self) {
+        self.room.set(Some(Arc::new(NoRoom)));
     }
 
     /// To be called before the pool becomes so large.

@@ -58,6 +58,11 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
         self.superblock.lock().end.next_multiple_of(WORD)
     }
 
+    fn bytes_at_hand(&self) -> u64 {
+        // A helper may have prepared space ahead, before there was a log.
+        self.medium().size().max(self.bytes())
+    }
+
     fn copy(&self, at: u64, words: &mut [u64]) {
         // Nothing in them counts. What is stored once one has space again comes later, so the log has it.
         let held = self.holes.lock();
