@@ -44,7 +44,7 @@ impl Effort {
     pub(crate) const OF_ENGINE: Effort = Effort {
         histories: 600,
         directed_one_in: 8,
-        exhaustive_ops: 2,
+        exhaustive_ops: 1,
         histories_in_tests: 300,
         breaks_sites: true,
     };
